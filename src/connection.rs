@@ -287,6 +287,8 @@ fn with_as_of(mut profile: Profile) -> Profile {
             pattern: None,
             zone: None,
             time_at: None,
+            joined_with: Vec::new(),
+            nulls: Arc::default(),
         });
     }
     profile

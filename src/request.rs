@@ -224,7 +224,12 @@ impl PageRequest {
         let mut sent = Vec::new();
         if *endpoint == Endpoint::List {
             let pages = profile.list.pages.as_ref();
-            return pages.map_or(sent, |pages| pages.parameters(self.row, self.frozen.as_deref()));
+            sent.extend(pages.iter().flat_map(|pages| pages.parameters(self.row, self.frozen.as_deref())));
+            let with = profile.list.with.iter().map(|(name, value)| (name.clone(), value.clone()));
+            // A link to the next page repeats them.
+            let with: Vec<_> = with.filter(|(name, _)| sent.iter().all(|(known, _)| known != name)).collect();
+            sent.extend(with);
+            return sent;
         }
         sent.extend(aid.iter().map(|aid| (profile.search.aid.clone(), aid.clone())));
         if let Some(words) = self.frozen.as_ref().or(duration.as_ref()) {
@@ -255,6 +260,7 @@ impl PageRequest {
             }
             RequestedBy::Flag => pages.map(|_| profile.page.accepted(self.size)),
         };
+        sent.extend(profile.search.with.iter().map(|(name, value)| (name.clone(), value.clone())));
         if let Some(size) = size {
             sent.push((profile.offset.parameter.clone(), profile.offset.of(self.row, self.size).to_string()));
             sent.push((profile.page.parameter.clone(), size.to_string()));

@@ -8,7 +8,7 @@ use super::pointer_tree::Tree;
 use super::record::Rows;
 use super::{Capture, Decoder};
 use crate::error::Result;
-use crate::profile::Shape;
+use crate::profile::{Pointer, SectionSpec, Shape};
 
 /// Values of an answer outside its rows.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Envelope<'t> {
     pub(super) entries: Vec<u64>,
     /// Evidence of the response about itself.
     pub(super) evidence: Evidence,
+    /// The response with the JSON that a string held in its place; nothing else was read then.
+    pub(super) opened: Option<String>,
 }
 
 impl<'t> Envelope<'t> {
@@ -50,12 +52,43 @@ pub(super) fn read<'t>(decoder: &Decoder, text: &'t str, rows: &mut Rows<'_, 't>
         nulls: 0,
         entries: vec![0; sections],
         evidence: decoder.evidence(),
+        opened: None,
     };
-    let mut walk = Walk { decoder, answer, rows, within: Vec::new() };
+    let mut walk = Walk { decoder, answer, rows, within: Vec::new(), inner: None };
     let mut json = Json::new(text);
     walk.value(&mut json, &decoder.envelope)?;
     json.end()?;
+    if let Some((raw, inner)) = walk.inner {
+        // The string is a part of the text.
+        let at = raw.text.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+        let end = at + raw.text.len();
+        let whole = [text.get(..at).unwrap_or_default(), &inner, text.get(end..).unwrap_or_default()].concat();
+        walk.answer.opened = Some(whole);
+    }
     Ok(walk.answer)
+}
+
+/// Groups inside of groups that are read at most.
+const DEEPEST: usize = 32;
+
+/// The value at a pointer into another value; `None` if there is none.
+fn below<'t>(value: Raw<'t>, at: &Pointer) -> Result<Option<Json<'t>>> {
+    let mut json = Json::new(value.text);
+    for step in at.steps() {
+        if json.peek()? != b'{' {
+            return Ok(None);
+        }
+        json.enter();
+        let mut first = true;
+        loop {
+            let Some(name) = json.member(&mut first)? else { return Ok(None) };
+            if name.unquoted()? == *step {
+                break;
+            }
+            json.value()?;
+        }
+    }
+    Ok(Some(json))
 }
 
 /// Walks down to the wanted values.
@@ -65,6 +98,8 @@ struct Walk<'a, 'r, 't> {
     rows: &'a mut Rows<'r, 't>,
     /// Names of the objects around the value.
     within: Vec<String>,
+    /// A string where an object is declared, and the JSON that it holds.
+    inner: Option<(Raw<'t>, String)>,
 }
 
 impl<'t> Walk<'_, '_, 't> {
@@ -90,6 +125,15 @@ impl<'t> Walk<'_, '_, 't> {
                 // A null object has none of the wanted values; missing ones are reported at the end.
                 (false, b'n') => return json.value().map(drop),
                 (false, _) if foreign => return json.value().map(drop),
+                (false, b'"') => {
+                    let raw = json.value()?;
+                    let inner = raw.unquoted()?;
+                    if !inner.trim_start().starts_with(['{', '[']) {
+                        return Err(start.clone().mismatch("an object"));
+                    }
+                    self.inner = Some((raw, inner.into_owned()));
+                    return Ok(());
+                }
                 (false, _) if !enters => return Err(json.mismatch("an object")),
                 (false, _) => {}
             }
@@ -144,6 +188,9 @@ impl<'t> Walk<'_, '_, 't> {
                 self.answer.nulls += 1;
                 json.value()?;
             }
+            (b'[', Shape::Records, ..) if let Some(inside) = &spec.inside => {
+                self.groups(json, spec, inside, DEEPEST)?;
+            }
             (b'[', Shape::Records, ..) => {
                 json.enter();
                 let (mut first, mut position) = (true, 0);
@@ -167,6 +214,35 @@ impl<'t> Walk<'_, '_, 't> {
         }
         self.answer.sections[section] = true;
         self.answer.entries[section] += (self.rows.count - before) as u64;
+        Ok(())
+    }
+
+    /// Reads the rows in the records of a section, and in the records inside of these.
+    fn groups(&mut self, json: &mut Json<'t>, spec: &SectionSpec, inside: &Pointer, depth: usize) -> Result<()> {
+        json.enter();
+        let mut first = true;
+        while json.item(&mut first)? {
+            let group = json.value()?;
+            if let Some(mut rows) =
+                below(group, inside)?.filter(|rows| rows.clone().peek().is_ok_and(|begin| begin == b'['))
+            {
+                rows.enter();
+                let (mut first, mut position) = (true, 0);
+                while rows.item(&mut first)? {
+                    self.rows.record(&mut rows, &spec.label, position)?;
+                    position += 1;
+                }
+            }
+            let Some(deeper) = &spec.deeper else { continue };
+            if let Some(mut groups) =
+                below(group, deeper)?.filter(|rows| rows.clone().peek().is_ok_and(|begin| begin == b'['))
+            {
+                if depth == 0 {
+                    return Err(json.mismatch("fewer groups inside of groups"));
+                }
+                self.groups(&mut groups, spec, inside, depth - 1)?;
+            }
+        }
         Ok(())
     }
 }

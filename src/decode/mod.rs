@@ -169,6 +169,8 @@ pub struct Decoder {
     complete: Vec<(usize, CompleteField)>,
     /// Columns with the day and the time of day of instants, with their form.
     joined: Vec<([usize; 2], InstantForm)>,
+    /// Columns with the parts of texts.
+    texts: Vec<Vec<usize>>,
     /// Other name of the requested zone that responses use.
     same_zone: OnceLock<String>,
     /// Captured counts beside mentions, with the place of the count in each entry: of the timeline, and of lists.
@@ -183,6 +185,8 @@ enum Source {
     Row(usize),
     /// The instants of this pair of columns, with a day and a time of day.
     Joined(usize),
+    /// The texts that consist of these columns.
+    Texts(usize),
     /// The captured value with this index, the same for each row, and the column for its type.
     Answer(usize, usize),
     Aid,
@@ -231,7 +235,7 @@ impl Decoder {
         let mut envelope = Tree::default();
         let mut built = Vec::new();
         let mut sources = vec![None; table.columns.len()];
-        let (mut captures, mut joined) = (FIRST_COLUMN, Vec::new());
+        let (mut captures, mut joined, mut texts) = (FIRST_COLUMN, Vec::new(), Vec::<Vec<usize>>::new());
         for (index, column) in table.columns.iter().enumerate() {
             let wanted = columns.contains(&index);
             let form = InstantForm { pattern: column.pattern.clone(), zone: column.zone };
@@ -239,7 +243,8 @@ impl Decoder {
             let identifies =
                 Some(&column.name) == table.id.as_ref() || column.name == "aid" || column.name.ends_with("_id");
             let build = |built: &mut Vec<Column>| {
-                built.push(Column::new(column.kind, form.clone()).identifying(identifies));
+                let nulls = &column.nulls;
+                built.push(Column::new(column.kind, form.clone()).identifying(identifies).with_nulls(nulls));
                 built.len() - 1
             };
             let source = match &column.origin {
@@ -256,9 +261,21 @@ impl Decoder {
                 }
                 // `extra` must not repeat values of other columns, so these are converted even if not wanted
                 // themselves.
+                Origin::Field(at, Scope::Record) if !column.joined_with.is_empty() && (wanted || extra) => {
+                    let parts = [at].into_iter().chain(&column.joined_with).map(|at| {
+                        let slot = build(&mut built);
+                        records.insert_checked(at.steps(), slot);
+                        slot
+                    });
+                    texts.push(parts.collect());
+                    Source::Texts(texts.len() - 1)
+                }
                 Origin::Field(at, Scope::Record) if wanted || extra => {
                     let slot = build(&mut built);
-                    records.insert(at.steps(), slot);
+                    match column.nulls.is_empty() {
+                        true => records.insert(at.steps(), slot),
+                        false => records.insert_checked(at.steps(), slot),
+                    }
                     Source::Row(slot)
                 }
                 Origin::Field(at, Scope::Answer) if wanted => {
@@ -335,6 +352,7 @@ impl Decoder {
         let slot = |source: &Source| match source {
             Source::Row(slot) => Some(*slot),
             Source::Joined(pair) => joined.get(*pair).map(|([day, _], _): &([usize; 2], InstantForm)| *day),
+            Source::Texts(parts) => texts.get(*parts).and_then(|parts| parts.first()).copied(),
             _ => None,
         };
         let origins = [Origin::Section, Origin::Rank, Origin::Extra];
@@ -363,6 +381,7 @@ impl Decoder {
             continues: false,
             complete,
             joined,
+            texts,
             same_zone: OnceLock::new(),
             timeline,
             lists,
@@ -450,7 +469,10 @@ impl Decoder {
     fn decode_text(&self, request: &PageRequest, text: &str) -> Result<(Decoded, Ends)> {
         let most = usize::try_from(request.size).unwrap_or(usize::MAX).saturating_mul(100).max(MOST);
         let mut rows = Rows::new((&self.records, self.objects), &self.columns, self.origins, most);
-        let answer = envelope::read(self, text, &mut rows)?;
+        let mut answer = envelope::read(self, text, &mut rows)?;
+        if let Some(opened) = answer.opened.take() {
+            return self.decode_text(request, &opened);
+        }
         self.check_echoes(request, &answer)?;
         self.check_complete(&answer)?;
         let mut sections = self.table.sections.iter().zip(&answer.sections).filter(|_| !self.continues);
@@ -523,6 +545,10 @@ impl Decoder {
                         read = (instants.assumed, instants.days);
                     }
                     Ok(array)
+                }
+                Source::Texts(parts) => {
+                    let parts: Vec<ArrayRef> = self.texts[parts].iter().map(|slot| built.array(*slot)).collect();
+                    Ok(joined_texts(&parts))
                 }
                 Source::Answer(capture, slot) => {
                     let (array, fits) = self.columns[slot].repeat(answer.raw(capture), count)?;
@@ -821,6 +847,17 @@ impl Decoder {
             _ => Ok(()),
         }
     }
+}
+
+/// Texts that consist of the values of several columns, with `:` between them; NULL if one of them is.
+fn joined_texts(parts: &[ArrayRef]) -> ArrayRef {
+    let parts: Vec<&StringArray> = parts.iter().filter_map(|part| part.as_string_opt::<i32>()).collect();
+    let rows = parts.first().map_or(0, |part| part.len());
+    let text = |row: usize| {
+        let values = parts.iter().map(|part| part.is_valid(row).then(|| part.value(row)));
+        values.collect::<Option<Vec<&str>>>().map(|values| values.join(":"))
+    };
+    Arc::new((0..rows).map(text).collect::<StringArray>())
 }
 
 /// Joins days and times of day, and counts those that are none.

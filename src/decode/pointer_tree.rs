@@ -9,13 +9,15 @@ pub(super) struct Tree<T> {
     pub(super) here: Vec<T>,
     /// Set if a member is an item of an array, by its position.
     pub(super) positions: bool,
+    /// Set if the value here has to be looked at before it is read.
+    pub(super) checked: bool,
     /// Number of this object among those of the whole tree.
     pub(super) number: usize,
 }
 
 impl<T> Default for Tree<T> {
     fn default() -> Self {
-        Self { members: Vec::new(), here: Vec::new(), positions: false, number: 0 }
+        Self { members: Vec::new(), here: Vec::new(), positions: false, checked: false, number: 0 }
     }
 }
 
@@ -23,6 +25,13 @@ impl<T> Tree<T> {
     /// Adds a target at the end of these steps.
     pub(super) fn insert(&mut self, steps: &[String], what: T) {
         self.descend(steps).here.push(what);
+    }
+
+    /// Adds a target whose value has to be looked at before it is read.
+    pub(super) fn insert_checked(&mut self, steps: &[String], what: T) {
+        let node = self.descend(steps);
+        node.here.push(what);
+        node.checked = true;
     }
 
     /// Declares the value at the end of these steps as known and unwanted.

@@ -38,7 +38,7 @@ impl<'t> Target<'t> {
         let Some(known) = tree.find(name) else { return Self::Nothing };
         let node = &tree.members[known].1;
         match node.here[..] {
-            [slot] if node.members.is_empty() => Self::Column(slot),
+            [slot] if node.members.is_empty() && !node.checked => Self::Column(slot),
             _ => Self::Node(node),
         }
     }
@@ -153,6 +153,10 @@ impl<'t, 'j> Rows<'t, 'j> {
     /// Appends a value to the current row.
     fn set(&mut self, slot: usize, raw: Raw<'_>) -> Result<Fit> {
         let fit = match self.fills(slot) {
+            true if self.columns[slot].is_null_word(raw)? => {
+                self.builders[slot].append_null();
+                Fit::Yes
+            }
             true => self.builders[slot].append(raw, &mut self.buffer)?,
             false => Fit::Conflict,
         };
@@ -188,15 +192,28 @@ impl<'t, 'j> Rows<'t, 'j> {
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    pub(super) fn entry(&mut self, label: &str, position: usize, values: [(&[String], Raw<'_>); 2]) -> Result<()> {
+    pub(super) fn entry(&mut self, label: &str, position: usize, values: [(&[String], Raw<'j>); 2]) -> Result<()> {
         self.check_count()?;
+        let tree = self.tree;
+        let mut extra = None;
         for (steps, raw) in values {
-            let wanted = steps.iter().try_fold(self.tree, |tree, step| Some(&tree.members[tree.find(step)?].1));
-            for slot in wanted.iter().flat_map(|wanted| &wanted.here) {
+            let wanted = steps.iter().try_fold(tree, |tree, step| Some(&tree.members[tree.find(step)?].1));
+            let Some(wanted) = wanted else { continue };
+            for slot in &wanted.here {
                 self.set(*slot, raw)?;
             }
+            // The value of an entry may be an object with the fields of the row.
+            let enters = raw.first() == b'{' || (raw.first() == b'[' && wanted.positions);
+            if enters && !wanted.members.is_empty() {
+                let mut json = Json::new(raw.text);
+                let left = match raw.first() {
+                    b'{' => self.members(&mut json, wanted)?,
+                    _ => self.items(&mut json, wanted)?,
+                };
+                extra = extra.or(left.map(Extra::close));
+            }
         }
-        self.end_row(label, position, "{}");
+        self.end_row(label, position, extra.as_deref().unwrap_or("{}"));
         Ok(())
     }
 

@@ -218,3 +218,88 @@ proptest! {
         }
     }
 }
+
+/// Decodes with a profile that extends the built-in one.
+fn with_profile(mine: &str, table: fn(&Profile) -> &TableSpec, columns: &[&str], body: &str) -> Result<Decoded> {
+    let profile =
+        Profile::parse(&format!("extends = \"v4\"\nname = \"mine\"\n{mine}"), "mine.toml").expect("a profile");
+    let table = table(&profile).clone();
+    let at = |name: &&str| table.columns.iter().position(|column| column.name == **name).expect("a column");
+    let columns: Vec<_> = columns.iter().map(at).collect();
+    Decoder::new(Arc::new(profile), Arc::new(table), &columns).decode(&request(), body.as_bytes())
+}
+
+const ODD: &str = "[echo]\naid = \"/aid\"\n[total]\ntrust = \"absent\"\n[tables.mentions]\nsections = [{ at = \"/items\" }]\nid = \"id\"\n\
+    columns = [\n{ name = \"id\", type = \"utf8\", null = false, at = \"/source\", joined_with = [\"/no\"] },\n\
+    { name = \"published_at\", type = \"timestamp\", at = \"/at\" },\n\
+    { name = \"language\", type = \"utf8\", at = \"/lang\", nulls = [\"n/a\", \"\"] },\n\
+    { name = \"likes\", type = \"int64\", at = \"/likes\", nulls = [\"-\"] },\n\
+    { name = \"extra\", type = \"json\", from = \"extra\" },\n]\nstand_in = []\ntime = \"published_at\"\nversion = \"published_at\"\n\
+    [counts]\ntrust = \"absent\"\nlists = []\n[filters]\nparameters = []\n[sort]\nvalues = []\n";
+
+#[test]
+fn an_id_may_have_several_fields_and_words_may_mean_null() {
+    let body = r#"{"items": [{"source": "x.com", "no": 7, "at": 1767225600, "lang": "n/a", "likes": "1,234"},
+        {"source": "blog", "no": "8", "at": 1767225600, "lang": "de", "likes": "-"}, {"source": "blog", "no": 9, "at": 1, "lang": ""}]}"#;
+    let columns = ["id", "language", "likes", "extra"];
+    let decoded = with_profile(ODD, |profile| &profile.tables.mentions, &columns, body).expect("decoded");
+    assert_eq!(column(&decoded, "id"), ["x.com:7", "blog:8", "blog:9"].map(|id| Some(id.to_owned())));
+    assert_eq!(column(&decoded, "language"), [None, Some("de".to_owned()), None]);
+    let likes = decoded.batch.column(2).as_primitive::<arrow::datatypes::Int64Type>();
+    assert_eq!(likes.iter().collect::<Vec<_>>(), [Some(1_234), None, None]);
+    assert_eq!((decoded.conflicts, column(&decoded, "extra")[0].as_deref()), (0, Some("{}")));
+    let error = with_profile(ODD, |profile| &profile.tables.mentions, &["id"], r#"{"items": [{"source": "x"}]}"#);
+    assert!(error.expect_err("half an id").to_string().contains("missing or invalid `id`"));
+}
+
+#[test]
+fn bodies_in_arrays_and_in_strings_are_read() {
+    let inner = r#"{"items": [{"source": "x.com", "no": 7, "at": 1767225600}]}"#;
+    let text = serde_json::Value::from(inner).to_string();
+    for (at, body) in [
+        ("/0/items", format!("[{inner}]")),
+        ("/payload/items", format!("{{\"payload\": {text}, \"ok\": true}}")),
+        ("/0/payload/items", format!("[{{\"payload\":{text}}}]")),
+        ("/items", text.clone()),
+    ] {
+        let mine = ODD.replace("at = \"/items\"", &format!("at = \"{at}\""));
+        let decoded = with_profile(&mine, |profile| &profile.tables.mentions, &["id"], &body).expect("decoded");
+        assert_eq!(column(&decoded, "id"), [Some("x.com:7".to_owned())], "{body}");
+    }
+    let mine = ODD.replace("at = \"/items\"", "at = \"/payload/items\"");
+    let words = with_profile(&mine, |profile| &profile.tables.mentions, &["id"], r#"{"payload": "no object"}"#);
+    assert!(words.is_err(), "a string without JSON");
+}
+
+#[test]
+fn entries_are_objects_and_saved_searches_are_in_maps_and_folders() {
+    let lists = "[tables.breakdowns]\nsections = [{ at = \"/top\", label = \"source\", shape = \"entries\", key = \"/name\", value = \"\" }]\n\
+        columns = [\n{ name = \"name\", type = \"utf8\", at = \"/name\" },\n{ name = \"share\", type = \"utf8\", at = \"/share\" },\n]\n[counts]\ntrust = \"absent\"\nlists = []\n";
+    let body = r#"{"top": {"x.com": {"count": 3, "share": "a"}, "blog": {"share": "b"}}}"#;
+    let decoded = with_profile(lists, |profile| &profile.tables.breakdowns, &["name", "share"], body).expect("decoded");
+    assert_eq!(column(&decoded, "name"), ["x.com", "blog"].map(|name| Some(name.to_owned())));
+    assert_eq!(column(&decoded, "share"), ["a", "b"].map(|share| Some(share.to_owned())));
+    let list = |section: &str| {
+        format!(
+            "[tables.saved_searches]\nsections = [{{ label = \"saved\", {section} }}]\nignore = []\ncolumns = [\n\
+             {{ name = \"aid\", type = \"utf8\", null = false, at = \"/aid\" }},\n{{ name = \"kind\", type = \"utf8\", from = \"section\" }},\n\
+             {{ name = \"name\", type = \"utf8\", at = \"/name\" }},\n]\n"
+        )
+    };
+    for (section, body) in [
+        (
+            "at = \"/own\", shape = \"entries\", key = \"/aid\", value = \"\"",
+            r#"{"own": {"1": {"name": "a"}, "2": {"name": "b"}}}"#,
+        ),
+        (
+            "at = \"/tree\", inside = \"/held\", deeper = \"/sub\"",
+            r#"{"tree": [{"title": "x", "sub": [{"held": [{"aid": 1, "name": "a"}], "sub": []}]}, {"held": [{"aid": "2", "name": "b"}]}]}"#,
+        ),
+    ] {
+        let columns = ["aid", "kind", "name"];
+        let decoded =
+            with_profile(&list(section), |profile| &profile.tables.saved_searches, &columns, body).expect("decoded");
+        assert_eq!(column(&decoded, "aid"), ["1", "2"].map(|aid| Some(aid.to_owned())), "{section}");
+        assert_eq!(column(&decoded, "name"), ["a", "b"].map(|name| Some(name.to_owned())), "{section}");
+    }
+}

@@ -21,13 +21,32 @@ pub(super) struct Column {
     /// Set for identifiers.
     identifies: bool,
     form: InstantForm,
+    /// Words that mean NULL.
+    nulls: Arc<[String]>,
     /// Rows, and size in bytes of the texts, of the last page. The next builder has room for as many.
     last: [AtomicUsize; 2],
 }
 
 impl Column {
     pub(super) fn new(kind: ColumnType, form: InstantForm) -> Self {
-        Self { kind, identifies: false, form, last: Default::default() }
+        Self { kind, identifies: false, form, nulls: Arc::default(), last: Default::default() }
+    }
+
+    /// Sets the words that mean NULL.
+    pub(super) fn with_nulls(self, nulls: &Arc<[String]>) -> Self {
+        Self { nulls: Arc::clone(nulls), ..self }
+    }
+
+    /// True if a value is a word for NULL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) for a string with an invalid escape.
+    pub(super) fn is_null_word(&self, raw: Raw<'_>) -> Result<bool> {
+        if self.nulls.is_empty() || matches!(raw.first(), b'{' | b'[') {
+            return Ok(false);
+        }
+        let text = raw.unquoted()?;
+        Ok(self.nulls.iter().any(|word| *word == *text))
     }
 
     /// Sets whether the values are identifiers.

@@ -652,6 +652,8 @@ pub(super) fn totals(counts: &Counts, rest: Option<Pointer>, overview: &TableSpe
         pattern: None,
         zone: None,
         time_at: None,
+        joined_with: Vec::new(),
+        nulls: Arc::default(),
     }));
     table.columns.extend(counts.relation.as_deref().and_then(|relation| overview.column(relation)).cloned());
     table

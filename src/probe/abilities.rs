@@ -31,7 +31,8 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
         .map(|sort| format!("{} {}", sort.column, if sort.descending { "DESC" } else { "ASC" }))
         .collect();
     let filters: Vec<&str> = found.filters.iter().map(|(_, column)| column.as_str()).collect();
-    let mut periods: Vec<String> = found.window.units.iter().map(|unit| format!("<n>{unit}")).collect();
+    let mut periods: Vec<String> =
+        found.window.units.iter().map(|(_, template)| template.replace("{n}", "<n>")).collect();
     periods.extend(found.window.names.iter().map(|(name, _)| name.clone()));
     let ends = found.window.absolute.as_ref().map(|absolute| match &absolute.form {
         Form::Template(template) => template.clone(),
@@ -100,6 +101,7 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
 /// Required profile sections that could not be determined.
 pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
     let holes = [
+        ("tables.saved_searches", found.lists.is_empty()),
         ("mentions", found.asked.is_none()),
         ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
         ("window", found.window.widest.is_none()),

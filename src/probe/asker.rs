@@ -26,6 +26,8 @@ pub(super) type Pair = (String, String);
 /// A response.
 #[derive(Debug, Clone)]
 pub(super) struct Reply {
+    /// Parameters of the request.
+    pub(super) asked: Vec<Pair>,
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     /// The body, if it is JSON.
@@ -111,8 +113,9 @@ impl Asker {
                         continue;
                     }
                     // Parsed after redaction: words of the body may be sent back as candidates.
-                    let body = serde_json::from_str(&text).ok();
-                    return Ok(Some(Reply { status, headers: answer.headers, body, text }));
+                    let body = serde_json::from_str(&text).ok().map(super::shape::opened);
+                    let asked = parameters.to_vec();
+                    return Ok(Some(Reply { asked, status, headers: answer.headers, body, text }));
                 }
                 Ok(Some(Err(failure))) => {
                     self.calls.push(Call { question, status: None });
@@ -179,7 +182,9 @@ impl Reply {
 
     /// Status and beginning of the body in one line, for people.
     pub(super) fn line(&self) -> String {
-        let line: String = one_line(&self.text).chars().take(160).collect();
+        /// Characters of a body: a refusal is much shorter.
+        const MOST: usize = 2_000;
+        let line: String = one_line(&self.text).chars().take(MOST).collect();
         format!("status {}: {line}", self.status)
     }
 

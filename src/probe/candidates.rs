@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::asker::Pair;
 use super::effects::DAY;
 use super::observations::Findings;
-use super::refusal::values;
-use super::scheduler::{Dimension, Outcome, Try, number_in};
+use super::refusal::{examples, values};
+use super::scheduler::{Dimension, Kind, Outcome, Try, number_in};
 use super::shape::{Path, each_once, leaves, utc};
 use super::vocabulary::{self, hours, plain};
 
@@ -25,6 +25,9 @@ pub(super) const SORT: &str = "sortBy";
 pub(super) fn pair(name: &str, value: impl ToString) -> Pair {
     (name.to_owned(), value.to_string())
 }
+
+/// Parts of words that stand for an absolute window in other parameters.
+const CUSTOM: [&str; 6] = ["custom", "range", "absolute", "between", "interval", "period"];
 
 /// Instant formats to try for the ends of a window before a refusal names one.
 const WRITTEN: [&str; 3] = ["rfc3339", "date", "epoch_ms"];
@@ -45,10 +48,11 @@ pub(super) fn more_periods(
     let (control, days) = (periods.outcome(NONSENSE).cloned(), periods.outcome("60d").cloned());
     let (Some(control), Some(days)) = (control, days) else { return };
     // A list in a refusal is treated as exhaustive.
-    let listed = match &control {
-        Outcome::Refused(text) => Some(values(text)).filter(|values| values.len() > 1),
-        Outcome::Taken(_) => None,
+    let (told, shown) = match &control {
+        Outcome::Refused(text) => (values(text), examples(text)),
+        Outcome::Taken(_) => (Vec::new(), Vec::new()),
     };
+    let listed = Some(told.clone()).filter(|told| told.len() > 1);
     let lists = |word: &str| listed.as_ref().is_none_or(|listed| listed.iter().any(|hint| hint.contains(word)));
     let add = |periods: &mut Dimension, value: &str| periods.add(Try::new(value, DURATION, value));
     let works = effective(periods, "60d") || effective(periods, "30d");
@@ -56,17 +60,25 @@ pub(super) fn more_periods(
         && number_in(text).is_some_and(|days| days >= 30)
         && text.contains("long")
     {
-        add(periods, "30d");
+        periods.add(Try::relative(DURATION, 'd', "{n}d", 30));
+    }
+    // A notation that the service names or shows, or that its own windows have.
+    for hint in told.iter().chain(&shown).chain(spoken) {
+        let open = hint.contains("<n>") || hint.contains("{n}") || hint.starts_with('P') || listed.is_none();
+        if let Some((unit, template)) = notation(hint).filter(|_| open) {
+            periods.add_first(Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]));
+        }
     }
     // Names of known length: a week first, then the longest ones.
-    let words = listed.iter().flatten().chain(spoken.iter().filter(|_| listed.is_none()));
+    let words = listed.iter().flatten().chain(spoken.iter().chain(&shown).filter(|_| listed.is_none()));
+    let words = words.filter(|hint| listed.is_some() || notation(hint).is_none());
     let mut names: Vec<(i64, String)> = words.filter_map(|hint| Some((hours(hint)?, hint.clone()))).collect();
     names.sort_by_key(|(hours, _)| (*hours != 168, -hours));
     let too_long = matches!(&days, Outcome::Refused(text) if text.contains("long"));
     let refused = matches!(days, Outcome::Refused(_)) && !too_long;
-    for (value, unit) in [("48h", "<n>h"), ("3w", "<n>w")] {
-        if (works || (refused && listed.is_some() && names.is_empty())) && lists(unit) {
-            add(periods, value);
+    for (unit, n, hint) in [('h', 48, "<n>h"), ('w', 3, "<n>w")] {
+        if (works || (refused && listed.is_some() && names.is_empty())) && lists(hint) {
+            periods.add(Try::relative(DURATION, unit, &format!("{{n}}{unit}"), n));
         }
     }
     match names.is_empty() {
@@ -87,6 +99,11 @@ pub(super) fn more_periods(
             }
         }
     }
+    // Names whose length is unknown show it themselves, where no others are known.
+    let custom = |hint: &str| CUSTOM.iter().any(|word| plain(hint).contains(word));
+    let unknown =
+        listed.iter().flatten().filter(|hint| hours(hint).is_none() && is_name(hint) && !custom(hint) && !lists("<"));
+    unknown.take(if names.is_empty() { NAMES } else { 0 }).for_each(|name| add(periods, name));
     // A window name that responses echo belongs to a family of names.
     if listed.is_none() && !works {
         let of = |family: &&&[&str]| names.iter().any(|(_, name)| like(name, family[0]));
@@ -94,13 +111,42 @@ pub(super) fn more_periods(
             add(periods, name);
         }
     }
-    // ISO 8601 durations of other lengths are probably accepted as well.
-    if names.iter().any(|(_, name)| name.starts_with('P') && effective(periods, name)) {
-        for value in ["P7D", "P30D", "P90D"] {
-            add(periods, value);
-        }
+    // The other units of ISO 8601 durations are probably accepted as well.
+    let is_iso = |tried: &Try| matches!(&tried.kind, Kind::Relative('d', template) if template == "P{n}D");
+    let iso = periods.taken().find(|(tried, _)| is_iso(tried)).map(|(tried, _)| tried.label.clone());
+    if iso.is_some_and(|label| effective(periods, &label)) {
+        periods.add(Try::relative(DURATION, 'h', "PT{n}H", 48));
     }
     absolute_periods(found, periods, newest, takes, &listed);
+}
+
+/// Numbers of hours, days and weeks that no list of usual windows has.
+pub(super) const LONG: [u32; 3] = [48, 60, 3];
+
+pub(super) fn unit_at(unit: char) -> usize {
+    "hdw".find(unit).unwrap_or_default()
+}
+
+/// The notation of a relative window with one number, as `{n}`, and its unit: `<n>d`, `P7D`, `7 days`. `None` for a name that
+/// may be one of a few, such as `LAST_7_DAYS`.
+pub(super) fn notation(hint: &str) -> Option<(char, String)> {
+    let digits: String = hint.chars().filter(char::is_ascii_digit).collect();
+    let template = match () {
+        () if hint.contains("<n>") => hint.replacen("<n>", "{n}", 1),
+        () if hint.contains("{n}") => hint.to_owned(),
+        () if !digits.is_empty() && hint.contains(&digits) => hint.replacen(&digits, "{n}", 1),
+        () => return None,
+    };
+    let begins = template.starts_with("{n}") || template.starts_with('P');
+    let of = |n: u32| hours(&template.replace("{n}", &n.to_string()));
+    let (one, two) = (of(1)?, of(2)?);
+    let unit = match one {
+        1 => 'h',
+        24 => 'd',
+        168 => 'w',
+        _ => return None,
+    };
+    (begins && two == 2 * one).then_some((unit, template))
 }
 
 /// True if two names have the same style: case, separator and position of digits.
@@ -126,16 +172,20 @@ fn absolute_periods(
     let done =
         periods.taken().find(|(tried, reply)| absolute(tried) && found.has_effect(periods, tried, reply, newest));
     if let Some(tried) = done.map(|(tried, _)| tried.clone()) {
-        periods.queue.retain(|other| !absolute(other) || (tried.pairs.len() > 2 && other.label == tried.label));
-        if tried.pairs.len() > 2 {
+        let several = tried.pairs.iter().filter(|(name, _)| name != DURATION).count() > 2;
+        periods.queue.retain(|other| !absolute(other) || (several && other.label == tried.label));
+        if several {
             let single = periods.taken().any(|(other, reply)| {
-                other.label == tried.label && other.pairs.len() == 2 && found.has_effect(periods, other, reply, newest)
+                let ends = other.pairs.iter().filter(|(name, _)| name != DURATION).count();
+                other.label == tried.label && ends == 2 && found.has_effect(periods, other, reply, newest)
             });
             if single {
                 periods.queue.retain(|other| !absolute(other));
             } else {
-                for pairs in tried.pairs.chunks(2) {
-                    periods.add(Try { label: tried.label.clone(), pairs: pairs.to_vec() });
+                let (beside, ends): (Vec<Pair>, Vec<Pair>) =
+                    tried.pairs.iter().cloned().partition(|(name, _)| name == DURATION);
+                for pairs in ends.chunks(2) {
+                    periods.add(Try::absolute(tried.label.clone(), [pairs.to_vec(), beside.clone()].concat()));
                 }
             }
         }
@@ -146,7 +196,7 @@ fn absolute_periods(
     let of = |ends: &[(&str, &str)], how: &str| {
         let (from, to) = written(span, how);
         let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
-        Try { label: format!("ends {how}"), pairs: pairs.collect() }
+        Try::absolute(format!("ends {how}"), pairs.collect())
     };
     // A format named in a refusal comes first.
     let refused: Vec<(Try, String)> = periods
@@ -182,17 +232,40 @@ fn absolute_periods(
     }
     let template = |periods: &mut Dimension, separator: &str, how: &str| {
         let (from, to) = written(span, how);
-        periods.add(Try::new(format!("{{from}}{separator}{{to}} {how}"), DURATION, format!("{from}{separator}{to}")));
+        let label = format!("{{from}}{separator}{{to}} {how}");
+        periods.add(Try::absolute(label, vec![pair(DURATION, format!("{from}{separator}{to}"))]));
     };
     let says = |word: &str| listed.as_ref().is_some_and(|listed| listed.iter().any(|hint| hint.contains(word)));
     if says("YYYY") {
         template(periods, ",", "date");
+    }
+    // Two instants in an example: `2026-01-01/2026-02-01`, or letters for them with words about their form.
+    let refusals = periods.done.iter().filter_map(|(_, outcome)| match outcome {
+        Outcome::Refused(text) => Some(text.clone()),
+        Outcome::Taken(_) => None,
+    });
+    let shown: Vec<(String, &str)> = refusals
+        .flat_map(|text| examples(&text).into_iter().filter_map(move |example| template_of(&example, &text)))
+        .collect();
+    for (separator, how) in &shown {
+        template(periods, separator, how);
     }
     if says("FROM") || !says("YYYY") {
         template(periods, "..", "rfc3339");
     }
     if says("FROM") || says("YYYY") {
         return;
+    }
+    // A word that stands for the ends beside it.
+    let words = listed.iter().flatten().filter(|name| CUSTOM.iter().any(|word| plain(name).contains(word)));
+    for word in words.filter(|_| !ends.is_empty()) {
+        for how in WRITTEN {
+            let tried = of(&ends, how);
+            periods.add(Try {
+                pairs: [tried.pairs, vec![pair(DURATION, word)]].concat(),
+                ..Try::absolute(tried.label, Vec::new())
+            });
+        }
     }
     if !ends.is_empty() {
         WRITTEN.iter().for_each(|how| periods.add(of(&ends, how)));
@@ -202,12 +275,54 @@ fn absolute_periods(
     }
 }
 
+/// True for a word of letters and digits, such as `TODAY`.
+fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "_- ".contains(c))
+}
+
+/// The format of an instant, by the profile's name for it.
+pub(super) fn shape_of_instant(text: &str) -> Option<&'static str> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.len() {
+        13 if digits => Some("epoch_ms"),
+        10 if digits => Some("epoch_s"),
+        10 if text.parse::<chrono::NaiveDate>().is_ok() => Some("date"),
+        19 if text.parse::<chrono::NaiveDateTime>().is_ok() => Some("local"),
+        20.. if chrono::DateTime::parse_from_rfc3339(text).is_ok() => Some("rfc3339"),
+        _ => None,
+    }
+}
+
+/// The separator and the format of instants of an absolute window, by an example of one and the words around it.
+pub(super) fn template_of(example: &str, text: &str) -> Option<(String, &'static str)> {
+    const SEPARATORS: [&str; 6] = ["..", "/", ",", "|", "~", "-"];
+    let text = text.to_ascii_lowercase();
+    let said = match () {
+        () if text.contains("milli") => Some("epoch_ms"),
+        () if text.contains("epoch") || text.contains("unix") || text.contains("seconds since") => Some("epoch_s"),
+        () if text.contains("days") || text.contains("dates") || text.contains("yyyy-mm-dd") => Some("date"),
+        () if text.contains("instant") || text.contains("rfc 3339") || text.contains("iso 8601") => Some("rfc3339"),
+        () => None,
+    };
+    SEPARATORS.into_iter().find_map(|separator| {
+        let at = example.len().checked_sub(separator.len())? / 2;
+        let (from, rest) = example.split_at_checked(at)?;
+        let to = rest.strip_prefix(separator)?;
+        let letters = !from.is_empty() && from.len() < 6 && from.len() == to.len() && is_name(from) && is_name(to);
+        let shape = shape_of_instant(from).filter(|how| shape_of_instant(to) == Some(how));
+        let how = shape.or(said.filter(|_| letters))?;
+        Some((separator.to_owned(), how))
+    })
+}
+
 /// Formats the ends of a span as parameters. Dates name the last day, since it is included.
-fn written((from, to): (i64, i64), how: &str) -> (String, String) {
+pub(super) fn written((from, to): (i64, i64), how: &str) -> (String, String) {
     let write = |at: i64| match how {
         "epoch_ms" => (at / 1_000).to_string(),
         "epoch_s" => (at / 1_000_000).to_string(),
         "date" => utc(at).date_naive().to_string(),
+        "local" => utc(at).format("%Y-%m-%dT%H:%M:%S").to_string(),
         _ => utc(at).to_rfc3339_opts(SecondsFormat::Secs, true),
     };
     (write(from), write(if how == "date" { to - DAY } else { to }))
@@ -241,7 +356,7 @@ impl Spoken {
 }
 
 /// Returns the value that probably reverses a sort order.
-fn reverse(order: &str) -> String {
+pub(super) fn reverse(order: &str) -> String {
     const PAIRS: [(&str, &str); 5] =
         [("desc", "asc"), ("DESC", "ASC"), ("newest", "oldest"), ("Desc", "Asc"), ("latest", "earliest")];
     if let Some(rest) = order.strip_prefix('-') {
@@ -255,13 +370,33 @@ fn reverse(order: &str) -> String {
     other.unwrap_or_else(|| format!("-{order}"))
 }
 
+/// Adds candidates for the zone in a notation that a refusal shows.
+pub(super) fn more_zones(zones: &mut Dimension) {
+    let refusals: Vec<String> = zones
+        .done
+        .iter()
+        .filter_map(|(_, outcome)| match outcome {
+            Outcome::Refused(text) => Some(text.to_ascii_lowercase()),
+            Outcome::Taken(_) => None,
+        })
+        .collect();
+    for text in refusals {
+        if text.contains("minutes") {
+            zones.add_first(Try::new("330", TIMEZONE, "330"));
+        }
+        if text.contains("utc+") || text.contains("utc-") {
+            zones.add_first(Try::new("UTC+05:30", TIMEZONE, "UTC+05:30"));
+        }
+    }
+}
+
 /// Adds candidates for the sort order: values that a refusal lists, values in responses, or usual ones.
 pub(super) fn more_orders(orders: &mut Dimension, spoken: &[String]) {
     /// Sort orders that are worth a request each.
     const MOST: usize = 7;
     let Some(control) = orders.outcome(NONSENSE).cloned() else { return };
     let listed = match &control {
-        Outcome::Refused(text) => values(text),
+        Outcome::Refused(text) => [values(text), examples(text)].concat(),
         Outcome::Taken(_) => Vec::new(),
     };
     let listed: Vec<String> = listed.into_iter().filter(|hint| hint != NONSENSE).collect();

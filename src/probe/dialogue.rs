@@ -28,7 +28,7 @@ use crate::profile::ResetFormat;
 /// Mentions requested as samples.
 pub(super) const LOOK: u64 = 20;
 /// Mentions requested to find their array: a length that no other array has by chance.
-const FEW: u64 = 13;
+pub(super) const FEW: u64 = 13;
 /// Values named in a refusal that are tried.
 const VALUES: usize = 3;
 /// Requests reserved for later steps during the search for the parameter that requests mentions.
@@ -80,12 +80,18 @@ impl Dialogue {
     pub(super) async fn run(&mut self) -> Result<()> {
         self.key().await?;
         self.search().await?;
+        if self.first.is_none() {
+            return self.errors().await;
+        }
+        self.found.sizes = self.known.facts.sizes();
+        self.found.least = self.known.facts.least(SIZE);
         self.unknown_parameter().await?;
         self.what_asks_for_mentions().await?;
         self.rounds().await?;
         self.offset().await?;
         self.page_bound().await?;
         self.ends().await?;
+        self.compare_zones().await?;
         self.depth().await?;
         self.several_values().await?;
         self.totals();
@@ -96,6 +102,7 @@ impl Dialogue {
              as documented by the service",
         );
         self.look_at_mentions();
+        self.zone_of_times();
         let records: Vec<&Value> = self.samples.iter().collect();
         if self.found.mentions.is_some() {
             let untyped: Vec<String> = self.found.columns.untyped.iter().map(|path| pointer(path)).collect();
@@ -103,8 +110,80 @@ impl Dialogue {
                 if untyped.is_empty() { String::new() } else { format!("; {} kept in extra", untyped.join(", ")) };
             let text = format!("{} columns from {} records{kept}", self.found.columns.columns.len(), records.len());
             self.found.saw("tables.mentions", text);
+            self.show();
         }
         Ok(())
+    }
+
+    /// Determines the zone of times that are written without one.
+    fn zone_of_times(&mut self) {
+        let Some(zones) = self.found.zones_of_times(&self.seen) else { return };
+        let whole: Vec<i64> = zones.iter().copied().filter(|minutes| minutes % 60 == 0).collect();
+        let text = |minutes: i64| {
+            format!("{}{:02}:{:02}", if minutes < 0 { '-' } else { '+' }, minutes.abs() / 60, minutes.abs() % 60)
+        };
+        match (zones.contains(&0), whole.as_slice(), zones.as_slice()) {
+            (true, ..) => {
+                let text = "the times of mentions have no zone; UTC is assumed, and fits the windows. Else set `zone` of the column";
+                self.found.could_not_tell("tables.mentions.zone", text);
+            }
+            (false, [minutes], _) | (false, _, [minutes]) => {
+                let zone = text(*minutes);
+                self.found.saw(
+                    "tables.mentions",
+                    format!("times without a zone are {zone}: only so they lie in their windows"),
+                );
+                self.found.time_zone = Some(zone);
+            }
+            (false, ..) => {
+                let text = "the times of mentions have no zone and are not those of UTC; set `zone` of the column";
+                self.found.could_not_tell("tables.mentions", text);
+            }
+        }
+    }
+
+    /// Shows what was understood: a mention by its columns, its time beside the service's clock, and counts beside each other.
+    fn show(&mut self) {
+        /// Characters of a value that are shown.
+        const SHOWN: usize = 40;
+        let columns = &self.found.columns;
+        let Some(mention) = self.samples.first() else { return };
+        let value = |path: &Path| match at(mention, path) {
+            None | Some(Value::Null) => "NULL".to_owned(),
+            Some(value) => {
+                let text: String = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let shown: String = text.chars().take(SHOWN).collect();
+                if shown.len() < text.len() { format!("{shown}…") } else { shown }
+            }
+        };
+        let two = self.found.id_of_two.as_ref().map(|[one, other]| format!("id = {}:{}", value(one), value(other)));
+        let values = columns.columns.iter().map(|(name, path, _)| format!("{name} = {}", value(path)));
+        let text = two.into_iter().chain(values).collect::<Vec<_>>().join(" | ");
+        self.found.saw("one mention", crate::error::one_line(&text));
+        let newest = self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max();
+        let clock = self.seen.iter().rev().find_map(|seen| seen.reply.date());
+        if let (Some(newest), Some(clock)) = (newest, clock) {
+            let (at, now) = (shape::utc(newest), shape::utc(clock));
+            let ahead = newest > clock + 600_000_000;
+            let text =
+                format!("the newest mention is of {}; the service's clock says {}", at.to_rfc3339(), now.to_rfc3339());
+            match ahead {
+                true => self.found.could_not_tell(
+                    "their times",
+                    format!("{text}: set `zone` of the time column in [tables.mentions]"),
+                ),
+                false => self.found.saw("their times", text),
+            }
+        }
+        let sums = self.seen.iter().filter_map(|seen| {
+            Some((self.found.timeline(&seen.reply).len(), self.found.sum(&seen.reply)?, self.count(&seen.reply)?))
+        });
+        if let Some((days, sum, total)) = sums.max() {
+            self.found.saw(
+                "their counts",
+                format!("{days} entries of the timeline sum up to {sum}; the overview's total says {total}"),
+            );
+        }
     }
 
     /// Determines the form of the key by requesting the list.
@@ -113,7 +192,7 @@ impl Dialogue {
         const RESERVE: u64 = 3;
         let mut forms: VecDeque<(String, String)> =
             vocabulary::KEYS.iter().map(|(header, format)| ((*header).to_owned(), (*format).to_owned())).collect();
-        if let Some(form) = self.known.auth.clone() {
+        for form in [self.known.auth.clone(), self.known.facts.auth.clone()].into_iter().flatten() {
             forms.push_front(form);
         }
         let mut tried = Vec::new();
@@ -131,6 +210,18 @@ impl Dialogue {
                 self.found.saw("auth", format!("the list was returned for `{header}: {format}`"));
                 self.found.auth = Some((header, format));
                 self.list(&lists);
+                return self.list_pages(&reply).await;
+            }
+            // The key was accepted, and the response is of another form than any list that is known.
+            let holds = |body: &Value| leaves(body).iter().any(|(_, value)| value.is_array());
+            if (200..300).contains(&reply.status) && !reply.is_refusal() && reply.body.as_ref().is_some_and(holds) {
+                self.found.saw("auth", format!("status {} for `{header}: {format}`", reply.status));
+                let text = format!(
+                    "no list of entries with an `aid` in the response of the list; set `sections` and `columns`. It was: {}",
+                    reply.line()
+                );
+                self.found.could_not_tell("tables.saved_searches", text);
+                self.found.auth = Some((header, format));
                 return Ok(());
             }
             // Forms named in the refusal are tried next.
@@ -147,9 +238,9 @@ impl Dialogue {
         ))
     }
 
-    pub(super) fn list(&mut self, lists: &[(Path, Vec<&Value>, Path)]) {
+    pub(super) fn list(&mut self, lists: &[shape::FoundList<'_>]) {
         let mut records = Vec::new();
-        for (path, entries, aid) in lists {
+        for shape::FoundList { at: path, entries, aids, aid, layout } in lists {
             let name = path.last().map(|name| plain(name)).unwrap_or_default();
             let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
             let (label, fan_out) = match () {
@@ -158,15 +249,15 @@ impl Dialogue {
                 () => ("saved", true),
             };
             if fan_out {
-                self.listed.extend(entries.iter().filter_map(|entry| said(at(entry, aid)?)));
+                self.listed.extend(aids.iter().cloned());
             }
             records.extend(entries.iter().copied());
             self.found.saw(
                 "tables.saved_searches",
                 format!("list at {} (length {}), treated as `{label}`", place(path), entries.len()),
             );
-            let (at, aid) = (path.clone(), aid.clone());
-            self.found.lists.push(SavedSearches { at, label: label.to_owned(), fan_out, aid });
+            let (at, aid, layout) = (path.clone(), aid.clone(), layout.clone());
+            self.found.lists.push(SavedSearches { at, label: label.to_owned(), fan_out, aid, layout });
         }
         // All lists share the same columns.
         let aid = self.found.lists.first().map(|list| list.aid.clone());
@@ -180,16 +271,31 @@ impl Dialogue {
         const LOOKED_AT: usize = 4;
         /// Mentions that are enough to stop at a saved search.
         const ENOUGH: u64 = 100;
-        let aids: Vec<String> = self.listed.iter().take(LOOKED_AT).cloned().collect();
+        let given = self.known.facts.aid.clone();
+        let others = self.listed.iter().filter(|aid| given.as_ref() != Some(aid)).cloned();
+        let aids: Vec<String> = given.clone().into_iter().chain(others).take(LOOKED_AT).collect();
         let mut best: Option<((u64, u64), String, Reply)> = None;
+        let aids_known = !aids.is_empty();
         for aid in aids {
-            let Some(reply) = self.asker.ask("search", &[pair(AID, &aid)]).await? else { break };
+            let asked = [vec![pair(AID, &aid)], self.found.with.clone()].concat();
+            let Some(mut reply) = self.asker.ask("search", &asked).await? else { break };
+            let needed = self.known.facts.others();
+            if reply.is_refusal() && self.found.with.is_empty() && !needed.is_empty() {
+                // Parameters of the example that each search needs.
+                self.refusals.push(reply);
+                let asked = [asked, needed.clone()].concat();
+                let Some(again) = self.asker.ask("search", &asked).await? else { break };
+                reply = again;
+                if !reply.is_refusal() {
+                    self.found.with = needed;
+                }
+            }
             if reply.is_refusal() {
                 self.refusals.push(reply);
                 continue;
             }
             let mass = reply.body.as_ref().map(numbers::mass).unwrap_or_default();
-            let enough = mass.0 >= ENOUGH;
+            let enough = mass.0 >= ENOUGH || given.as_ref() == Some(&aid);
             if best.as_ref().is_none_or(|(most, ..)| mass > *most) {
                 best = Some((mass, aid, reply));
             }
@@ -197,14 +303,14 @@ impl Dialogue {
                 break;
             }
         }
-        let overview = |reply: &Reply| shape::overview(reply.body.as_ref()?, None);
-        let Some((_, aid, reply)) = best.filter(|(.., reply)| overview(reply).is_some()) else {
-            let last = self.refusals.last().map(|reply| format!(" (last refusal: {})", reply.line()));
-            let message = format!("no saved search returned an overview{}", last.unwrap_or_default());
-            return Err(Error::new(ErrorKind::Contradiction, message)
-                .advice("check that the key can read at least one saved search"));
+        let Some((_, aid, reply)) = best else {
+            let last = self.refusals.last().map(|reply| format!(". Last refusal: {}", reply.line()));
+            let why = if aids_known { "no search was answered" } else { "no saved search is known" };
+            let text = format!("{why}; give a request that works with --example{}", last.unwrap_or_default());
+            self.found.could_not_tell("search", text);
+            return Ok(());
         };
-        self.found.overview = overview(&reply);
+        self.found.overview = reply.body.as_ref().and_then(|body| shape::overview(body, None));
         self.found.aid = Some(aid);
         self.seen.push(Seen { size: None, reply: Arc::new(reply.clone()) });
         self.look_at_overview(&reply);
@@ -234,7 +340,11 @@ impl Dialogue {
         // Mentions may be the top-level array of a response; a response with the overview has no such array.
         let mentions = self.found.mentions.clone().filter(|path| at(body, path).is_some_and(Value::is_array));
         self.found.overview = shape::overview(body, mentions.as_ref());
-        let Some(path) = self.found.overview.clone() else { return };
+        // Without an overview, a total may be anywhere.
+        let Some(path) = self.found.overview.clone() else {
+            self.found.counted = None;
+            return;
+        };
         let Some(overview) = at(body, &path) else { return };
         let (mut timeline, mut breakdowns) = (None, Vec::new());
         let inside = |at: &Path| mentions.as_ref().is_some_and(|mentions| at.starts_with(mentions));
@@ -246,7 +356,12 @@ impl Dialogue {
             let name = plain(&below.concat());
             let label = vocabulary::BREAKDOWNS.iter().find(|(_, words)| words.iter().any(|word| name.contains(word)));
             if let Some(series) = Series::over_time(value) {
-                timeline = timeline.or(Some((at, series)));
+                let mut entries = series.entries(value);
+                entries.sort_by_key(|(time, _)| shape::instant(time));
+                match numbers::is_running(&entries, body) {
+                    true => self.found.running = Some(at),
+                    false => timeline = timeline.or(Some((at, series))),
+                }
             } else if let Some(series) = Series::by_name(value)
                 && (series.layout != Layout::Map || label.is_some() || below.len() == 1)
             {
@@ -290,7 +405,10 @@ impl Dialogue {
 
     /// Adds the notes about the overview.
     fn tell_overview(&mut self) {
-        let path = self.found.overview.clone().unwrap_or_default();
+        let Some(path) = self.found.overview.clone() else {
+            self.found.could_not_tell("tables.overview", "no response has numbers that could be an overview");
+            return;
+        };
         let total = self.found.counted.clone();
         match &total {
             Some(total) => {
@@ -307,7 +425,16 @@ impl Dialogue {
                 let text = format!("timeline at {}", place(at));
                 self.found.saw("tables.volume", text);
             }
-            None => self.found.could_not_tell("tables.volume", "no timeline in the overview; the table will be empty"),
+            None => {
+                let running = self.found.running.as_ref().map(|at| {
+                    format!(
+                        "the numbers at {} are running sums, not counts of days; the table will be empty",
+                        place(at)
+                    )
+                });
+                let text = running.unwrap_or_else(|| "no timeline in the overview; the table will be empty".to_owned());
+                self.found.could_not_tell("tables.volume", text);
+            }
         }
         let labels: Vec<&str> = self.found.breakdowns.iter().map(|breakdown| breakdown.label.as_str()).collect();
         let text = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
@@ -320,7 +447,8 @@ impl Dialogue {
         let now = self.first.as_ref().and_then(Reply::date);
         let records: Vec<&Value> = self.samples.iter().collect();
         let pages: Vec<Vec<&Value>> = pages.into_iter().filter(|page| !page.is_empty()).collect();
-        let id = roles::identity(&records);
+        let id = roles::identity(&pages);
+        self.found.id_of_two = if id.is_none() { roles::identity_of_two(&pages) } else { None };
         let time = roles::moment(&pages, now);
         let known = [("id", &id), ("published_at", &time)];
         let mut named: Vec<(&str, &Path)> =
@@ -330,6 +458,20 @@ impl Dialogue {
         let columns = Columns::of(vocabulary::MENTION, &records, &named);
         named.extend(looks.iter().filter(|(role, _)| columns.path(role).is_none()).map(|(role, path)| (*role, path)));
         self.found.columns = Columns::of(vocabulary::MENTION, &records, &named);
+        let columns = &self.found.columns.columns;
+        // Texts that are free are as they are.
+        let free = ["id", "url", "title", "text", "snippet", "author_name"];
+        let samples = &self.samples;
+        let few = columns.iter().filter(|(name, _, kind)| *kind == shape::Type::Utf8 && !free.contains(&name.as_str()));
+        let words = few.flat_map(|(name, path, _)| {
+            let known = vocabulary::FILTERED.contains(&name.as_str());
+            let has = move |word: &&&str| {
+                let plain = known || word.chars().any(char::is_alphabetic);
+                plain && samples.iter().any(|row| at(row, path).and_then(Value::as_str) == Some(**word))
+            };
+            vocabulary::NULLS.iter().filter(has).map(|word| (path.clone(), (*word).to_owned()))
+        });
+        self.found.null_words = words.collect();
     }
 
     pub(super) fn count(&self, reply: &Reply) -> Option<u64> {
@@ -358,9 +500,32 @@ impl Dialogue {
         pair(AID, self.found.aid.as_deref().unwrap_or_default())
     }
 
-    /// Parameters that request this many mentions.
+    /// A page size that the service accepts, at least this one if it has one as large.
+    pub(super) fn accepted(&self, size: u64) -> u64 {
+        let size = size.max(self.found.least.unwrap_or(1));
+        let larger = self.found.sizes.iter().copied().find(|known| *known >= size);
+        larger.or(self.found.sizes.last().copied()).unwrap_or(size)
+    }
+
+    /// Learns page sizes from the refusal of one.
+    fn learn_sizes(&mut self, refusal: &Reply) -> bool {
+        if !refusal.is_refusal() || refusal.mentions(SIZE).is_none() {
+            return false;
+        }
+        let (message, before) = (refusal.message(), (self.found.sizes.clone(), self.found.least));
+        let sizes = refusal::sizes(&message);
+        if !sizes.is_empty() {
+            self.found.sizes = sizes;
+        } else if let Some(least) = refusal::least(&message).filter(|least| (2..=1_000).contains(least)) {
+            self.found.least = Some(least);
+        }
+        before != (self.found.sizes.clone(), self.found.least)
+    }
+
+    /// Parameters that request this many mentions, or the next accepted number of them.
     pub(super) fn asking(&self, size: u64) -> Vec<Pair> {
         let mut pairs = vec![self.aid()];
+        pairs.extend(self.found.with.clone());
         if let Some(Asked::Flag(name, value)) = &self.found.asked {
             pairs.push(pair(name, value));
         }
@@ -371,8 +536,11 @@ impl Dialogue {
     /// Determines how mentions are requested. Their array is the one that is as long as requested.
     pub(super) async fn what_asks_for_mentions(&mut self) -> Result<()> {
         let bare = self.first.clone();
-        let sized = [self.aid(), pair(SIZE, FEW)];
+        let mut sized = vec![self.aid(), pair(SIZE, self.accepted(FEW))];
+        sized.extend(self.found.with.clone());
         let come = |reply: &Reply| {
+            let few = reply.asked.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse().ok());
+            let few: u64 = few.unwrap_or(FEW);
             let body = reply.body.as_ref().filter(|_| !reply.is_refusal())?;
             let before = |path: &Path| Some(at(bare.as_ref()?.body.as_ref()?, path)?.as_array()?.len());
             let arrays = shape::arrays(body).into_iter().filter(|(_, records)| shape::is_rich(records));
@@ -380,17 +548,23 @@ impl Dialogue {
                 let (now, before) = (records.len() as u64, before(&path));
                 // As many as requested, or fewer where there was no such array before.
                 let rank = match before {
-                    before if now == FEW && before != Some(records.len()) => 0,
-                    None if now < FEW => 1,
+                    before if now == few && before != Some(records.len()) => 0,
+                    None if now < few => 1,
                     // Possibly all mentions that there are.
-                    Some(before) if now < FEW && before == records.len() => 2,
+                    Some(before) if now < few && before == records.len() => 2,
                     _ => return None,
                 };
                 Some((rank, usize::MAX - records.len(), path))
             });
             fits.min().map(|(.., path)| path)
         };
-        let Some(reply) = self.asker.ask("search", &sized).await? else { return Ok(()) };
+        let Some(mut reply) = self.asker.ask("search", &sized).await? else { return Ok(()) };
+        if self.learn_sizes(&reply) {
+            self.refusals.push(reply.clone());
+            sized[1] = pair(SIZE, self.accepted(FEW));
+            let Some(again) = self.asker.ask("search", &sized).await? else { return Ok(()) };
+            reply = again;
+        }
         if let Some(path) = come(&reply) {
             let unasked = bare
                 .as_ref()
@@ -410,6 +584,25 @@ impl Dialogue {
             let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
             if let Some(path) = come(&reply) {
                 return self.flag_works(&reply, path, &name, value);
+            }
+        }
+        let given: Vec<Pair> = self.known.facts.others().into_iter().filter(|pair| !sized.contains(pair)).collect();
+        if !given.is_empty() {
+            let asked = [sized.clone(), given.clone()].concat();
+            let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+            if let Some(path) = come(&reply) {
+                for (name, value) in given.iter().filter(|_| given.len() > 1) {
+                    let asked: Vec<Pair> = sized.iter().cloned().chain([pair(name, value)]).collect();
+                    let Some(alone) = self.asker.ask("search", &asked).await? else { break };
+                    if let Some(path) = come(&alone) {
+                        return self.flag_works(&alone, path, name, value.clone());
+                    }
+                }
+                // One alone, or none of them without the others.
+                if let Some(((name, value), with)) = given.split_last() {
+                    self.found.with.extend(with.iter().cloned());
+                    return self.flag_works(&reply, path, name, value.clone());
+                }
             }
         }
         let (names, values) = self.flags();
@@ -460,6 +653,13 @@ impl Dialogue {
                 }
             }
         }
+        // Records with a time that come unasked are mentions, however many were asked for.
+        if let Some(bare) = bare.clone()
+            && let Some(path) = bare.body.as_ref().and_then(unasked_mentions)
+        {
+            let text = "every search returns mentions; no other number of them came than without dataSize";
+            return self.mentions_come(&bare, path, Asked::Always, text);
+        }
         let words = self.refusals.last().map(|refusal| format!(". Last refusal: {}", refusal.line()));
         let text = format!(
             "none of the parameters tried returned mentions; look it up in the service's documentation, set \
@@ -496,7 +696,8 @@ impl Dialogue {
         self.found.asked = Some(asked);
         self.found.saw("tables.mentions", format!("records at {}", place(&path)));
         self.found.mentions = Some(path);
-        self.keep(Some(FEW), &Arc::new(reply.clone()));
+        let size = reply.asked.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse().ok());
+        self.keep(size, &Arc::new(reply.clone()));
         self.look_at_mentions();
         if let Some(first) = self.first.clone() {
             self.look_at_overview(&first);
@@ -568,8 +769,16 @@ impl Dialogue {
                 agreed.short.len()
             );
             self.found.saw("total", text);
+            let inside = self.found.overview.as_ref().filter(|overview| !overview.is_empty());
+            if self.found.total.as_ref().zip(inside).is_some_and(|(total, overview)| total.starts_with(overview)) {
+                self.found.could_not_tell("total", "it is that of the overview: mentions have no total of their own");
+            }
         } else {
-            self.found.saw("total", "responses with mentions have no total");
+            let text = match self.found.mentions.is_some() {
+                true => "no number beside the mentions was seen to count them; pages are read until one is empty",
+                false => "no mentions were seen, so neither was their total",
+            };
+            self.found.could_not_tell("total", text);
         }
         let sums = &agreed.sums;
         let (same, all) = (sums.iter().filter(|(a, b)| a == b).count(), sums.len());
@@ -634,6 +843,16 @@ impl Dialogue {
         self.found.error = Some(error);
         Ok(())
     }
+}
+
+/// Path of the records that a search returns without being asked for any: several of them, each with a time.
+fn unasked_mentions(body: &Value) -> Option<Path> {
+    let dated = |records: &[&Value]| {
+        let timed = |record: &&Value| leaves(record).iter().any(|(_, value)| shape::instant(value).is_some());
+        records.len() >= 5 && shape::is_rich(records) && records.iter().all(timed)
+    };
+    let found = shape::arrays(body).into_iter().filter(|(_, records)| dated(records));
+    found.max_by_key(|(_, records)| leaves(records[0]).len()).map(|(path, _)| path)
 }
 
 /// Removes a member from an object.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::asker::Call;
 use super::observations::{Asked, Breakdown, Findings, Form, Several};
-use super::shape::{Columns, Layout, Path, Series, Type, pointer};
+use super::shape::{Columns, Layout, ListLayout, Path, Series, Type, pointer};
 
 /// Request columns, present in every table of a saved search.
 const ASKED: [&str; 4] = ["aid", "duration", "timezone", "extra"];
@@ -22,7 +22,9 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
         let probed = if found.is_told(name) { "probed" } else { "assumed" };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "\n[{name}]");
-        for note in found.notes.iter().filter(|note| note.section == name) {
+        let of =
+            |section: &str| section == name || section.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        for note in found.notes.iter().filter(|note| of(note.section)) {
             let kind = if note.told { "observed" } else { "not determined" };
             let _ = writeln!(text, "# {kind}: {}", crate::error::one_line(&note.text));
         }
@@ -33,19 +35,35 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     };
     let (header, format) = found.auth.clone().unwrap_or(("Authorization".into(), "Bearer {key}".into()));
     section("auth", None, vec![set("header", &header), set("format", &format)]);
-    section("list", Some("given"), vec![set("path", "list")]);
-    section("search", Some("given"), vec![set("path", "search"), set("aid", "aid")]);
+    let pages = found.list_pages.as_ref().map(|pages| format!("pages = {pages}"));
+    let evidence = if pages.is_some() { "probed" } else { "given" };
+    section("list", Some(evidence), [set("path", "list")].into_iter().chain(pages).collect());
+    let mut search = vec![set("path", "search"), set("aid", "aid")];
+    if !found.with.is_empty() {
+        let with: Vec<String> =
+            found.with.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value))).collect();
+        search.push(format!("with = {{ {} }}", with.join(", ")));
+    }
+    section("search", Some("given"), search);
     section("mentions", None, mentions(found));
     let offset = found.offset.map_or((false, 0), |offset| (offset.pages, offset.first));
     let unit = if offset.0 { "page" } else { "row" };
     section("offset", None, vec![set("parameter", "dataFrom"), set("unit", unit), format!("first = {}", offset.1)]);
     let (max, clamped) = found.page.map_or((10, false), |page| (page.max, page.clamped));
     let beyond = if clamped { "clamped" } else { "rejected" };
-    section("page", None, vec![set("parameter", "dataSize"), format!("max = {max}"), set("beyond", beyond)]);
+    let mut page = vec![set("parameter", "dataSize"), format!("max = {max}"), set("beyond", beyond)];
+    if found.sizes.last() == Some(&max) {
+        let sizes: Vec<String> = found.sizes.iter().map(u64::to_string).collect();
+        page.push(format!("sizes = [{}]", sizes.join(", ")));
+    } else if let Some(least) = found.least.filter(|least| *least <= max) {
+        page.push(format!("min = {least}"));
+    }
+    section("page", None, page);
     let depth = found.depth.map(|depth| vec![format!("rows = {}", depth.rows), set("beyond", depth.beyond)]);
     section("depth", None, depth.unwrap_or_default());
     section("window", None, window(found));
-    let untold = if found.distances { ("offset", "+00:00") } else { ("iana", "UTC") };
+    let usual = if found.distances { ("offset", "+00:00") } else { ("iana", "UTC") };
+    let untold = found.zone_form.filter(|_| !found.distances).unwrap_or(usual);
     let (kind, default) = found.zone.as_ref().map_or(untold, |zone| (zone.kind, zone.default.as_str()));
     section("timezone", None, vec![set("parameter", "timezone"), set("kind", kind), set("default", default)]);
     section("sort", None, sort(found));
@@ -94,26 +112,41 @@ fn mentions(found: &Findings) -> Vec<String> {
 fn window(found: &Findings) -> Vec<String> {
     let window = &found.window;
     let told = window.widest.is_some();
-    let units = if told { window.units.clone() } else { vec!['d'] };
-    let named = |hours: i64| window.names.iter().find(|(_, known)| *known == hours).map(|(name, _)| name.clone());
-    let default = match () {
-        () if units.contains(&'d') => "7d".to_owned(),
-        () if units.contains(&'w') => "1w".to_owned(),
-        () if units.contains(&'h') => "168h".to_owned(),
-        () => {
-            named(168).or(named(720)).or_else(|| window.names.first().map(|(name, _)| name.clone())).unwrap_or_default()
-        }
+    let units = if told { window.units.clone() } else { vec![('d', "{n}d".to_owned())] };
+    let some = |unit: char, n: u32| {
+        let (_, template) = units.iter().find(|(known, _)| *known == unit)?;
+        Some(template.replace("{n}", &n.to_string()))
     };
-    let units: Vec<String> = units.iter().map(|unit| quoted(&unit.to_string())).collect();
+    let named = |hours: i64| window.names.iter().find(|(_, known)| *known == hours).map(|(name, _)| name.clone());
+    // The longest window of a few days, else the shortest one.
+    let other = || {
+        let few = |hours: i64| (24..=960).contains(&hours);
+        let of = |(name, hours): &(String, i64)| (!few(*hours), (hours - 168).abs(), name.clone());
+        window.names.iter().map(of).min().map(|(.., name)| name)
+    };
+    let default = some('d', 7).or(some('w', 1)).or(some('h', 168));
+    let default = default.or(named(168)).or_else(other).unwrap_or_default();
+    let written: Vec<String> = units
+        .iter()
+        .filter(|(unit, template)| *template != format!("{{n}}{unit}"))
+        .map(|(unit, template)| format!("{unit} = {}", quoted(template)))
+        .collect();
+    let units: Vec<String> = units.iter().map(|(unit, _)| quoted(&unit.to_string())).collect();
     let mut lines =
         vec![set("parameter", "duration"), set("default", &default), format!("relative = [{}]", units.join(", "))];
+    if !written.is_empty() {
+        lines.push(format!("written = {{ {} }}", written.join(", ")));
+    }
     let mut instants = "rfc3339";
     let mut inclusive = false;
     if let Some(absolute) = &window.absolute {
         match &absolute.form {
             Form::Template(template) => lines.push(set("absolute", template)),
             Form::Separate(from, to) => {
-                lines.push(format!("separate = {{ from = {}, to = {} }}", quoted(from), quoted(to)));
+                let with: Vec<String> =
+                    window.with.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value))).collect();
+                let with = if with.is_empty() { String::new() } else { format!(", with = {{ {} }}", with.join(", ")) };
+                lines.push(format!("separate = {{ from = {}, to = {}{with} }}", quoted(from), quoted(to)));
             }
         }
         (instants, inclusive) = (absolute.instants, absolute.inclusive.unwrap_or(true));
@@ -247,7 +280,24 @@ fn saved_searches(found: &Findings) -> Vec<String> {
     let mut lines = vec!["sections = [".to_owned()];
     for list in &found.lists {
         let fan_out = if list.fan_out { ", fan_out = true" } else { ", optional = true" };
-        lines.push(format!("    {{ at = {}, label = {}{fan_out} }},", quoted(&pointer(&list.at)), quoted(&list.label)));
+        let layout = match &list.layout {
+            ListLayout::Records => String::new(),
+            ListLayout::Map => {
+                let inside = found.saved_searches.path("aid").is_some();
+                let key = if inside { "/entry name".to_owned() } else { pointer(&list.aid) };
+                format!(", shape = \"entries\", key = {}, value = \"\"", quoted(&key))
+            }
+            ListLayout::Folders(inside, deeper) => {
+                let deeper = deeper.as_ref().map(|path| format!(", deeper = {}", quoted(&pointer(path))));
+                format!(", inside = {}{}", quoted(&pointer(inside)), deeper.unwrap_or_default())
+            }
+        };
+        let (at, label) = (quoted(&pointer(&list.at)), quoted(&list.label));
+        lines.push(format!("    {{ at = {at}, label = {label}{layout}{fan_out} }},"));
+    }
+    if found.lists.is_empty() {
+        // Not found: a place that no response has.
+        lines.push("    { at = \"/saved searches\", label = \"saved\", fan_out = true },".into());
     }
     lines.extend(["]".into(), "columns = [".into()]);
     let aid = found.lists.first().map_or_else(|| vec!["aid".to_owned()], |list| list.aid.clone());
@@ -282,6 +332,14 @@ fn mention_table(found: &Findings) -> Vec<String> {
         ];
     };
     let mut lines = vec![format!("sections = [{{ at = {} }}]", quoted(&pointer(at))), set("id", "id")];
+    // Without an id, a mention is known by all that it says apart from counts, which change.
+    let named = found.columns.path("id").is_some() || found.id_of_two.is_some();
+    if !named {
+        let taken = |kind: Type| matches!(kind, Type::Utf8 | Type::Timestamp);
+        let columns = found.columns.columns.iter().filter(|(_, _, kind)| taken(*kind));
+        let columns: Vec<String> = columns.map(|(name, _, kind)| quoted(&column_name(name, *kind))).collect();
+        lines.push(format!("stand_in = [{}]", columns.join(", ")));
+    }
     let is_time = |name: &str| found.columns.kind(name) == Some(Type::Timestamp);
     if is_time("published_at") {
         lines.push(set("time", "published_at"));
@@ -290,18 +348,47 @@ fn mention_table(found: &Findings) -> Vec<String> {
         lines.push(set("version", "updated_at"));
     }
     lines.extend(["columns = [".into(), asked("aid")]);
+    if let Some([first, second]) = &found.id_of_two {
+        let (at, with) = (quoted(&pointer(first)), quoted(&pointer(second)));
+        lines.push(format!(
+            "    {{ name = \"id\", type = \"utf8\", null = false, at = {at}, joined_with = [{with}] }},"
+        ));
+    } else if !named {
+        // No record has it: the columns of `stand_in` take its place.
+        lines.push("    { name = \"id\", type = \"utf8\", null = false, at = \"/no id\" },".into());
+    }
     for (name, path, kind) in &found.columns.columns {
         let needed = name == "id" || (name == "published_at" && *kind == Type::Timestamp);
         // An id is an integer or a string; values of other types do not identify a mention.
         let kind = if name == "id" && *kind != Type::Int64 { Type::Utf8 } else { *kind };
-        // A field that is not a timestamp must not become the time of a mention.
-        let name = if name == "published_at" && !needed { "published_text" } else { name };
+        let name = &column_name(name, kind);
         let pattern = found.columns.patterns.iter().find(|(known, _)| known == path).map(|(_, pattern)| *pattern);
         let pattern = pattern.filter(|_| kind == Type::Timestamp);
-        lines.push(patterned(&apart(name), kind, path, !needed, pattern));
+        let line = patterned(name, kind, path, !needed, pattern);
+        let time = found.columns.times_of_day.iter().find(|(day, _)| day == path);
+        let zone = found.time_zone.as_ref().filter(|_| kind == Type::Timestamp);
+        let line = match zone {
+            Some(zone) => line.replace(" },", &format!(", zone = {} }},", quoted(zone))),
+            None => line,
+        };
+        let words: Vec<String> =
+            found.null_words.iter().filter(|(of, _)| of == path).map(|(_, word)| quoted(word)).collect();
+        let line = match words.is_empty() {
+            true => line,
+            false => line.replace(" },", &format!(", nulls = [{}] }},", words.join(", "))),
+        };
+        lines.push(match time {
+            Some((_, time)) => line.replace(" },", &format!(", time_at = {} }},", quoted(&pointer(time)))),
+            None => line,
+        });
     }
     lines.extend([extra(), asked("duration"), asked("timezone"), "]".into()]);
     lines
+}
+
+/// The name of a column of mentions: a field that is not a timestamp must not become their time.
+fn column_name(name: &str, kind: Type) -> String {
+    if name == "published_at" && kind != Type::Timestamp { "published_text".to_owned() } else { apart(name) }
 }
 
 fn below(found: &Findings) -> String {
@@ -327,7 +414,8 @@ fn overview(found: &Findings) -> Vec<String> {
 }
 
 fn volume(found: &Findings) -> Vec<String> {
-    let Some((at, line)) = &found.timeline else {
+    // Days of an unknown zone must not be taken for those of another one.
+    let Some((at, line)) = found.timeline.as_ref().filter(|_| !found.zone_is_unknown) else {
         return vec![
             format!("sections = [{{ at = {}, optional = true }}]", quoted(&format!("{}/volume", below(found)))),
             "columns = [".into(),
@@ -359,6 +447,14 @@ fn layout(series: &Series, own: [&str; 2]) -> (String, [Path; 2]) {
     let place = |name: &str| vec![name.to_owned()];
     match series.layout {
         Layout::Objects | Layout::Pairs => (String::new(), [place(&series.name), place(&series.count)]),
+        // The members of an entry's object are fields of the row.
+        Layout::Nested => {
+            let name = own.map(place)[0].clone();
+            (
+                format!(", shape = \"entries\", key = {}, value = \"\"", quoted(&pointer(&name))),
+                [name, place(&series.count)],
+            )
+        }
         Layout::Map => {
             let [name, count] = own.map(place);
             let (key, value) = (quoted(&pointer(&name)), quoted(&pointer(&count)));
@@ -370,10 +466,19 @@ fn layout(series: &Series, own: [&str; 2]) -> (String, [Path; 2]) {
 fn breakdowns(found: &Findings) -> Vec<String> {
     // All sections of a table share the member names of their entries; lists with other names are omitted.
     let is_map = |breakdown: &&Breakdown| breakdown.series.layout == Layout::Map;
-    let series = found.breakdowns.iter().find(|breakdown| !is_map(breakdown)).map(|breakdown| &breakdown.series);
-    let own = series.map_or(["name", "count"], |series| [series.name.as_str(), series.count.as_str()]);
+    let is_open = |breakdown: &&Breakdown| matches!(breakdown.series.layout, Layout::Map | Layout::Nested);
+    let series = found.breakdowns.iter().find(|breakdown| !is_open(breakdown));
+    let nested = || found.breakdowns.iter().find(|breakdown| !is_map(breakdown));
+    let series = series.or_else(nested).map(|breakdown| &breakdown.series);
+    let own = series.map_or(["name", "count"], |series| {
+        [if series.name.is_empty() { "entry name" } else { series.name.as_str() }, series.count.as_str()]
+    });
+    let fits = |breakdown: &&Breakdown| {
+        let nested = breakdown.series.layout == Layout::Nested && breakdown.series.count == own[1];
+        nested || is_map(breakdown) || Some(&breakdown.series) == series
+    };
     let mut lines = vec!["sections = [".to_owned()];
-    for breakdown in found.breakdowns.iter().filter(|b| is_map(b) || Some(&b.series) == series) {
+    for breakdown in found.breakdowns.iter().filter(fits) {
         let (at, label) = (quoted(&pointer(&breakdown.at)), quoted(&breakdown.label));
         let (entries, _) = layout(&breakdown.series, own);
         lines.push(format!("    {{ at = {at}, label = {label}{entries}, optional = true }},"));

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::asker::Reply;
 use super::candidates::{NONSENSE, span};
-use super::observations::Findings;
+use super::observations::{Findings, Seen};
 use super::scheduler::{Dimension, Outcome, Try};
-use super::shape::{Path, at, instant, leaves, number};
+use super::shape::{Path, at, instant, leaves, number, said};
 use super::vocabulary::{self, plain};
 
 /// UTC offset of Kolkata in microseconds: its days begin this long before midnight UTC.
@@ -28,6 +28,16 @@ impl Findings {
     pub(super) fn rows<'r>(&self, reply: &'r Reply) -> Vec<&'r Value> {
         let found = self.mentions.as_ref().and_then(|path| at(reply.body.as_ref()?, path)?.as_array());
         found.map(|rows| rows.iter().filter(|row| row.is_object()).collect()).unwrap_or_default()
+    }
+
+    /// Name that tells a mention from others: its id, else all that it says apart from times.
+    pub(super) fn name_of(&self, record: &Value) -> String {
+        let of = |path: &Path| at(record, path).and_then(said);
+        let two = || self.id_of_two.as_ref().and_then(|two| Some(format!("{}:{}", of(&two[0])?, of(&two[1])?)));
+        self.columns.path("id").and_then(of).or_else(two).unwrap_or_else(|| {
+            let values = leaves(record).into_iter().filter(|(_, value)| instant(value).is_none());
+            values.map(|(path, value)| format!("{}={value};", path.concat())).collect()
+        })
     }
 
     pub(super) fn has_rows(&self, reply: &Reply) -> bool {
@@ -102,10 +112,19 @@ impl Findings {
         let now = reply.date().or(newest);
         let ends_now = now.is_none_or(|now| if exact { (to - now).abs() <= HOUR || to >= now } else { to > now });
         let begins_with = exact && from % HOUR == 0 && to % HOUR != 0;
-        if !tried.is_absolute() && (!ends_now || begins_with) {
+        let expected = vocabulary::hours(&tried.label);
+        // A number of days of the calendar, today included, has no constant length, but a least one.
+        let calendar = expected.filter(|_| begins_with && from % (HOUR / 4) == 0).is_some_and(|expected| {
+            let whole = expected % 24 == 0 && tried.label.contains(|c: char| c.is_ascii_digit());
+            whole && (expected - 24..expected).contains(&hours(to - from))
+        });
+        if !tried.is_absolute() && (!ends_now || (begins_with && !calendar)) {
             return false;
         }
-        if let Some(expected) = vocabulary::hours(&tried.label) {
+        if calendar {
+            return true;
+        }
+        if let Some(expected) = expected {
             // The same extent as for the nonsense value is no effect, unless another window was seen to have one.
             let as_usual = usual.is_some_and(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) <= 1);
             let other = || {
@@ -153,11 +172,116 @@ impl Findings {
         self.rows(reply).iter().filter_map(|row| self.time_of(row)).collect()
     }
 
-    /// Length of the window that a response covers, in hours.
-    pub(super) fn hours(&self, reply: &Reply, known: Option<i64>) -> Option<i64> {
+    /// Hours of the days that a name has, if the response covers about as many.
+    pub(super) fn days_in(&self, name: &str, reply: &Reply, newest: Option<i64>) -> Option<i64> {
         let (from, to, exact) = self.extent(reply)?;
-        let hours = (to - from) / 3_600_000_000;
-        if exact { Some(hours) } else { known.filter(|known| near(hours, *known, false)) }
+        let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+        let known = digits.parse::<i64>().ok().filter(|days| (1..=400).contains(days)).map(|days| days * 24);
+        let (hours, since) = ((to - from) / HOUR, (reply.date().or(newest)? - from) / HOUR);
+        // Without a number, the whole days but the first one are a safe length.
+        let safe = (since / 24 - 1) * 24;
+        known.filter(|known| near(hours, *known, exact)).or((safe > 0 && !exact).then_some(safe))
+    }
+
+    /// Length in hours that the window of a response has at least, at any time of the day. `known`: the length that its name
+    /// says.
+    pub(super) fn lasting(&self, reply: &Reply, known: Option<i64>, newest: Option<i64>) -> Option<i64> {
+        let (from, to, exact) = self.extent(reply)?;
+        let hours = (to - from) / HOUR;
+        if exact {
+            // One that begins with a day of the calendar is a day shorter at the beginning of a day.
+            let calendar = from % HOUR == 0 && to % HOUR != 0;
+            let days = hours / 24 * 24;
+            return if calendar { Some(days).filter(|days| *days > 0) } else { Some(hours) };
+        }
+        let known = known.filter(|known| near(hours, *known, false))?;
+        // Its first day would begin before its own beginning, unless it begins with a day.
+        let now = reply.date().or(newest)?;
+        let since = (now - from) / HOUR;
+        let least = if since < known { since / 24 * 24 } else { known };
+        Some(least).filter(|least| *least > 0)
+    }
+
+    /// Distances from UTC in minutes at which all times that came lie in the windows that were requested, by the service's
+    /// clock; for times without a zone. `None` if there are no such times, or none in a window of known length.
+    pub(super) fn zones_of_times(&self, seen: &[Seen]) -> Option<Vec<i64>> {
+        /// Difference of clocks, and time that a response takes.
+        const SLACK: i64 = 120_000_000;
+        let path = self.columns.path("published_at")?;
+        let local = |record: &Value| {
+            let value = at(record, path).and_then(Value::as_str)?;
+            Some(!value.ends_with('Z') && chrono::DateTime::parse_from_rfc3339(value).is_err())
+        };
+        let mut known: Option<Vec<i64>> = None;
+        for Seen { reply, .. } in seen {
+            let asked = reply.asked.iter().find(|(name, _)| name == "duration").map(|(_, value)| value);
+            // Days of the calendar begin before their length.
+            let hours = asked
+                .filter(|value| !value.to_ascii_uppercase().contains("LAST"))
+                .and_then(|value| vocabulary::hours(value));
+            let (Some(hours), Some(now)) = (hours, reply.date()) else { continue };
+            let rows = self.rows(reply);
+            let times = self.times(reply);
+            if times.is_empty() || !rows.iter().all(|row| local(row) == Some(true)) {
+                continue;
+            }
+            let fits = |minutes: &i64| {
+                let within =
+                    |at: &i64| (now - hours * HOUR - SLACK..=now + SLACK).contains(&(at - minutes * 60_000_000));
+                times.iter().all(within)
+            };
+            let fitting = (-48..=56).map(|quarter| quarter * 15).filter(fits);
+            known = Some(match known {
+                Some(known) => known.into_iter().filter(fits).collect(),
+                None => fitting.collect(),
+            });
+        }
+        known
+    }
+
+    /// Distances from UTC in minutes at which the days of the timeline have as many mentions as came: of pages that are sorted
+    /// by time and have all mentions of two days or more. `None` if there are none.
+    pub(super) fn day_shifts(&self, seen: &[Seen]) -> Option<Vec<i64>> {
+        const PLAIN: [&str; 6] = ["aid", "duration", "timezone", "dataFrom", "dataSize", "sortBy"];
+        let flag = match &self.asked {
+            Some(super::observations::Asked::Flag(name, _)) => name.as_str(),
+            _ => "",
+        };
+        let plain = |name: &String| {
+            PLAIN.contains(&name.as_str()) || name == flag || self.with.iter().any(|(known, _)| known == name)
+        };
+        let zone = |value: &String| ["UTC", "+00:00", "UTC+00:00", "0"].contains(&value.as_str());
+        let pages = seen.iter().filter(|seen| {
+            let asked = &seen.reply.asked;
+            seen.size.is_some() && asked.iter().all(|(name, value)| plain(name) && (name != "timezone" || zone(value)))
+        });
+        let mut known: Option<Vec<i64>> = None;
+        for Seen { reply, .. } in pages {
+            let (times, days) = (self.times(reply), self.timeline(reply));
+            if times.len() < 10 || !times.is_sorted_by(|a, b| a >= b) || days.len() < 3 {
+                continue;
+            }
+            let (oldest, newest) = (times[times.len() - 1], times[0]);
+            let days: Vec<(i64, u64)> = days.iter().filter_map(|(day, count)| Some((instant(day)?, *count))).collect();
+            let fits = |minutes: &i64| {
+                let start = |day: i64| day - minutes * 60_000_000;
+                let whole = days.iter().filter(|(day, _)| start(*day) > oldest && start(*day) + DAY <= newest);
+                let whole: Vec<&(i64, u64)> = whole.collect();
+                let counted =
+                    |day: i64| times.iter().filter(|at| (start(day)..start(day) + DAY).contains(at)).count() as u64;
+                (whole.len() >= 2).then(|| whole.iter().all(|(day, count)| counted(*day) == *count))
+            };
+            let candidates: Vec<i64> = (-24..=28).map(|half| half * 30).collect();
+            if fits(&0).is_none() {
+                continue;
+            }
+            let fitting: Vec<i64> = candidates.into_iter().filter(|minutes| fits(minutes) == Some(true)).collect();
+            known = Some(match known {
+                Some(known) => known.into_iter().filter(|minutes| fitting.contains(minutes)).collect(),
+                None => fitting,
+            });
+        }
+        known
     }
 
     /// Time by which the timeline's days begin before midnight UTC, in microseconds; `None` if the timeline does not

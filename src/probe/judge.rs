@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use super::asker::{Pair, Reply};
 use super::candidates::{
-    DURATION, NONSENSE, SIZE, SORT, Spoken, TIMEZONE, more_orders, more_periods, pair, parameters_of,
+    DURATION, LONG, NONSENSE, SIZE, SORT, Spoken, TIMEZONE, more_orders, more_periods, more_zones, pair, parameters_of,
+    span, template_of, unit_at, written as written_ends,
 };
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
 use super::observations::{Absolute, Findings, Form, Sort, WindowFinding, Zone};
-use super::scheduler::{self, Dimension, Outcome, Try, number_in};
+use super::scheduler::{self, Dimension, Kind, Outcome, Try, number_in};
 use super::shape::{Path, Type, at, each_once, instant, leaves, pointer, said};
 use super::vocabulary;
 use crate::error::{Result, one_line};
@@ -21,12 +22,57 @@ impl Dialogue {
     /// Tries windows, zones, sort orders and filters, several in one request.
     pub(super) async fn rounds(&mut self) -> Result<()> {
         let newest = self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max();
-        let mut periods = Dimension::new("period", [NONSENSE, "60d"].map(|value| Try::new(value, DURATION, value)));
+        let days = Try::relative(DURATION, 'd', "{n}d", 60);
+        let mut periods = Dimension::new("period", [Try::new(NONSENSE, DURATION, NONSENSE), days]);
         let zones = ["Asia/Kolkata", "+05:30"].map(|zone| Try::new(zone, TIMEZONE, zone));
         let mut zones = Dimension::new("zone", zones);
         let mut orders =
             Dimension::new("order", [NONSENSE, vocabulary::SORTS[0]].map(|value| Try::new(value, SORT, value)));
         let mut filters = Dimension::new("filter", self.filters());
+        let facts = self.known.facts.clone();
+        for value in facts.values(DURATION).into_iter().rev() {
+            if facts.ends().is_some() && vocabulary::hours(&value).is_none() {
+                continue;
+            }
+            let tried = match (super::candidates::notation(&value), newest.zip(template_of(&value, ""))) {
+                (Some((unit, template)), _) => Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]),
+                (None, Some((newest, (separator, how)))) => {
+                    let (from, to) = written_ends(span(newest), how);
+                    let label = format!("{{from}}{separator}{{to}} {how}");
+                    Try::absolute(label, vec![pair(DURATION, format!("{from}{separator}{to}"))])
+                }
+                (None, None) => Try::new(value.clone(), DURATION, value),
+            };
+            // The control comes first.
+            periods.queue.retain(|other| other.pairs != tried.pairs);
+            periods.queue.insert(1, tried);
+        }
+        if let (Some((since, until, how)), Some(newest)) = (facts.ends(), newest) {
+            let (from, to) = written_ends(span(newest), how);
+            let ends = vec![pair(&since, from), pair(&until, to)];
+            // With a period beside them if there is one: `duration=custom`.
+            for value in facts.values(DURATION) {
+                let ends = [ends.clone(), vec![pair(DURATION, value)]].concat();
+                periods.queue.insert(1, Try::absolute(format!("ends {how}"), ends));
+            }
+            periods.queue.insert(1, Try::absolute(format!("ends {how}"), ends));
+        }
+        for value in facts.values(TIMEZONE) {
+            let other = match kind_of_zone(&value).0 {
+                "offset" => "+05:30",
+                "utc_offset" => "UTC+05:30",
+                "minutes" => "330",
+                _ => continue,
+            };
+            zones.add_first(Try::new(other, TIMEZONE, other));
+        }
+        let given = facts.values(SORT);
+        if !given.is_empty() {
+            orders.queue.truncate(1);
+            for value in given.iter().flat_map(|value| [value.clone(), super::candidates::reverse(value)]) {
+                orders.add(Try::new(value.clone(), SORT, value));
+            }
+        }
         if self.found.mentions.is_none() {
             orders.queue.clear();
             filters.queue.clear();
@@ -35,13 +81,13 @@ impl Dialogue {
             // Without a timeline no effect would show, but the acceptance of a form does.
             zones = Dimension::new("zone", ["UTC", "+00:00"].map(|zone| Try::new(zone, TIMEZONE, zone)));
         }
-        let (aid, asking) = (self.aid(), self.asking(LOOK));
+        let (aid, asking) = (self.aid(), self.asking(self.accepted(LOOK)));
         if self.found.timeline.is_none() && self.found.mentions.is_some() {
             // Only the oldest mention shows how far back a window reaches.
             let mut some = [orders, zones];
             self.try_all(&asking, &mut some, newest).await?;
             [orders, zones] = some;
-            orders.taken().for_each(|(_, reply)| self.keep(Some(LOOK), reply));
+            orders.taken().for_each(|(_, reply)| self.keep(Some(self.accepted(LOOK)), reply));
             self.look_at_mentions();
             let oldest = orders.taken().find(|(_, reply)| {
                 self.orders_of(&self.rows(reply), "").first().is_some_and(|(by, last)| by == "published_at" && !last)
@@ -51,7 +97,7 @@ impl Dialogue {
             let mut others = [periods, filters];
             self.try_all(&fixed, &mut others, newest).await?;
             [periods, filters] = others;
-        } else if self.found.with_overview || self.found.mentions.is_none() {
+        } else if self.found.with_overview || self.found.mentions.is_none() || self.found.overview.is_none() {
             let mut all = [periods, zones, orders, filters];
             let fixed = if self.found.mentions.is_some() { asking } else { vec![aid] };
             self.try_all(&fixed, &mut all, newest).await?;
@@ -68,7 +114,7 @@ impl Dialogue {
             [orders, filters] = others;
         }
         let taken = orders.taken().chain(filters.taken()).chain(periods.taken());
-        taken.for_each(|(_, reply)| self.keep(Some(LOOK), reply));
+        taken.for_each(|(_, reply)| self.keep(Some(self.accepted(LOOK)), reply));
         self.look_at_mentions();
         if self.found.window.widest.is_none() {
             self.judge_periods(&periods, newest);
@@ -104,6 +150,7 @@ impl Dialogue {
                 match dimension.name {
                     "period" => more_periods(found, dimension, newest, &takes, &spoken.periods),
                     "order" => more_orders(dimension, &spoken.orders),
+                    "zone" if dimension.taken().next().is_none() => more_zones(dimension),
                     "zone" if dimension.taken().any(|(_, reply)| found.days_begin(reply) == Some(KOLKATA)) => {
                         dimension.queue.clear();
                     }
@@ -120,13 +167,20 @@ impl Dialogue {
         const VALUES: usize = 12;
         /// Candidates that are worth a request each.
         const MOST: usize = 6;
+        // A parameter of the example whose value some mentions have.
+        let mut tries = Vec::new();
+        for (parameter, value) in self.known.facts.others() {
+            let has =
+                |path: &Path| self.samples.iter().any(|row| at(row, path).and_then(said).as_ref() == Some(&value));
+            let column = self.found.columns.columns.iter().find(|(_, path, kind)| *kind == Type::Utf8 && has(path));
+            tries.extend(column.map(|(column, ..)| Try::new(column.clone(), &parameter, value.clone())));
+        }
         let known = vocabulary::FILTERED.iter().map(|column| (*column).to_owned());
         let few = |column: &&(String, Path, Type)| {
             let values: BTreeSet<String> = self.samples.iter().filter_map(|row| said(at(row, &column.1)?)).collect();
             column.2 == Type::Utf8 && (2..=VALUES).contains(&values.len()) && self.samples.len() >= 2 * values.len()
         };
         let others = self.found.columns.columns.iter().filter(few).map(|(column, ..)| column.clone());
-        let mut tries = Vec::new();
         for column in each_once(known.chain(others)) {
             let Some(path) = self.found.columns.path(&column) else { continue };
             let Some((value, share)) = self.usual(&column) else { continue };
@@ -160,28 +214,40 @@ impl Dialogue {
         let mut notes = Vec::new();
         let mut window = WindowFinding::default();
         for (tried, reply) in &effective {
-            match tried.label.as_str() {
-                label if vocabulary::UNITS.iter().any(|(known, _)| *known == label) => {
-                    window.units.extend(label.chars().last().filter(|unit| !window.units.contains(unit)));
+            let label = tried.label.as_str();
+            match &tried.kind {
+                Kind::Relative(unit, template) => {
+                    if window.units.iter().all(|(known, _)| known != unit) {
+                        window.units.push((*unit, template.clone()));
+                    }
                     notes.push(format!("duration={label} works"));
+                    continue;
                 }
-                label if label.starts_with('{') => {
+                Kind::Absolute | Kind::Value => {}
+            }
+            match label {
+                label if tried.is_absolute() && label.starts_with('{') => {
                     let (template, instants) = label.split_once(' ').unwrap_or((label, "rfc3339"));
                     let instants = written(instants);
                     let form = Form::Template(template.to_owned());
                     window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
                     notes.push(format!("duration={} works", tried.pairs[0].1));
                 }
-                label if label.starts_with("ends ") => {
+                label if tried.is_absolute() && label.starts_with("ends ") => {
                     let instants = written(label);
-                    if let [(since, _), (until, _)] = tried.pairs.as_slice() {
+                    if let [(since, _), (until, _), with @ ..] = tried.pairs.as_slice()
+                        && with.iter().all(|(name, _)| name == DURATION)
+                        && window.absolute.is_none()
+                    {
+                        window.with = with.to_vec();
                         let form = Form::Separate(since.clone(), until.clone());
                         window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
                         notes.push(format!("{since} and {until} work, with {instants} values"));
                     }
                 }
                 name => {
-                    if let Some(hours) = self.found.hours(reply, vocabulary::hours(name)) {
+                    let known = vocabulary::hours(name).or_else(|| self.found.days_in(name, reply, newest));
+                    if let Some(hours) = self.found.lasting(reply, known, newest) {
                         window.names.push((name.to_owned(), hours));
                         notes.push(format!("duration={name} covers {hours} h"));
                     }
@@ -196,17 +262,43 @@ impl Dialogue {
                 notes.extend(window.longest.map(|days| format!("an error names {days} days as the longest window")));
             }
         }
-        let reach = |label: &str| match label {
-            label if vocabulary::UNITS.iter().any(|(known, _)| *known == label) => vocabulary::hours(label),
+        let reach = |tried: &Try| match tried.label.as_str() {
+            label if matches!(tried.kind, Kind::Relative(..)) => vocabulary::hours(label),
             name => window.names.iter().find(|(known, _)| known == name).map(|(_, hours)| *hours),
         };
-        let widest = effective.iter().filter_map(|(tried, reply)| Some((reach(&tried.label)?, tried, reply)));
+        let widest = effective.iter().filter_map(|(tried, reply)| Some((reach(tried)?, tried, reply)));
         let widest = widest.max_by_key(|(hours, ..)| *hours);
         window.widest = widest.map(|(_, tried, _)| (tried.label.clone(), tried.pairs.clone()));
         // The request had no filters, so this is the count of all mentions.
         let count = widest.filter(|_| !self.found.with_overview).and_then(|(.., reply)| self.found.count(reply));
         self.found.widest_count = count;
         let told = window.widest.is_some();
+        let left: Vec<String> = periods
+            .done
+            .iter()
+            .filter_map(|(_, outcome)| match outcome {
+                Outcome::Refused(text) => Some(super::refusal::values(text)),
+                Outcome::Taken(_) => None,
+            })
+            .max_by_key(Vec::len)
+            .unwrap_or_default();
+        let known = |name: &String| window.names.iter().any(|(known, _)| known == name) || name.contains(['<', '{']);
+        let left: Vec<String> = left.into_iter().filter(|name| !known(name) && window.units.is_empty()).collect();
+        if !left.is_empty() {
+            let entries = left.iter().map(|name| {
+                let hours = vocabulary::hours(name)
+                    .or_else(|| days_named(name))
+                    .map_or("…".to_owned(), |hours| format!("{hours}h"));
+                format!("{} = \"{hours}\"", toml::Value::String(name.clone()))
+            });
+            let entries: Vec<String> = entries.collect();
+            let text = format!(
+                "the service also lists {}, whose lengths were not seen; if they end now, add to [window]: names = {{ {} }}",
+                left.join(", "),
+                entries.join(", ")
+            );
+            self.found.could_not_tell("window.names", text);
+        }
         self.found.window = window;
         match told {
             true => self.found.saw("window", notes.join("; ")),
@@ -227,10 +319,11 @@ impl Dialogue {
             .taken()
             .find(|(_, reply)| view.days_begin(reply) == Some(KOLKATA))
             .map(|(tried, _)| tried.label.clone());
-        let stays = zones.taken().find_map(|(_, reply)| view.days_begin(reply));
+        let begins: BTreeSet<i64> = zones.taken().filter_map(|(_, reply)| view.days_begin(reply)).collect();
+        let stays = begins.first().copied().filter(|_| begins.len() == 1);
         match (moved, stays) {
             (Some(label), _) => {
-                let (kind, default) = if label.starts_with('+') { ("offset", "+00:00") } else { ("iana", "UTC") };
+                let (kind, default) = kind_of_zone(&label);
                 self.found.saw("timezone", format!("the timeline's days follow timezone={label}"));
                 self.found.zone = Some(Zone { kind, default: default.to_owned() });
             }
@@ -238,18 +331,86 @@ impl Dialogue {
                 self.found.saw("timezone", "the timeline's days are UTC days; the timezone parameter has no effect");
                 self.found.zone = Some(Zone { kind: "ignored", default: "UTC".to_owned() });
             }
+            (None, Some(begin)) => {
+                let zone = offset_text(begin / 60_000_000);
+                self.found.saw("timezone", format!("the timeline's days are those of {zone}, whatever is sent"));
+                self.found.zone = Some(Zone { kind: "ignored", default: zone });
+            }
             _ => {
                 // A service may reject either zone names or UTC offsets.
                 let refused = |label: &str| matches!(zones.outcome(label), Some(Outcome::Refused(_)));
                 let taken = |label: &str| matches!(zones.outcome(label), Some(Outcome::Taken(_)));
                 self.found.distances =
                     (refused("Asia/Kolkata") && taken("+05:30")) || (refused("UTC") && taken("+00:00"));
-                self.found.could_not_tell(
-                    "timezone",
-                    "the timeline shows no effect of the timezone parameter; compare the days of two zones yourself",
-                );
+                self.found.zone_taken = zones.taken().next().map(|(tried, _)| tried.label.clone());
+                self.found.zone_form = self.found.zone_taken.as_deref().map(kind_of_zone);
             }
         }
+    }
+
+    /// Asks for the same window in two zones: days that are named by dates do not show where they begin, their counts do.
+    pub(super) async fn compare_zones(&mut self) -> Result<()> {
+        if self.found.zone.is_some() || (self.found.notes.iter().any(|note| note.section == "timezone")) {
+            return Ok(());
+        }
+        let text = "the timeline shows no effect of the timezone parameter; compare the days of two zones yourself";
+        let label = self.found.zone_taken.clone().filter(|_| self.found.timeline.is_some() && self.asker.left() > 4);
+        let Some(label) = label else {
+            self.found.could_not_tell("timezone", text);
+            return Ok(());
+        };
+        let (kind, utc) = kind_of_zone(&label);
+        let other = match kind {
+            "iana" => "Asia/Kolkata",
+            "offset" => "+05:30",
+            "utc_offset" => "UTC+05:30",
+            _ => "330",
+        };
+        let mut days = Vec::new();
+        for zone in [utc, other] {
+            let asked = [vec![self.aid()], self.found.with.clone(), self.widest(), vec![pair(TIMEZONE, zone)]].concat();
+            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
+            let mut entries = self.found.timeline(&reply);
+            // The first and the last day may be cut.
+            entries.pop();
+            days.push(
+                entries.into_iter().skip(1).map(|(day, count)| (day.to_string(), count)).collect::<BTreeMap<_, _>>(),
+            );
+        }
+        let [here, there] = days.as_slice() else {
+            self.found.could_not_tell("timezone", text);
+            return Ok(());
+        };
+        let common: Vec<&String> = here.keys().filter(|day| there.contains_key(*day)).collect();
+        let moved = common.iter().any(|day| here[*day] != there[*day]);
+        let shifts = self.found.day_shifts(&self.seen);
+        match (common.len() >= 2, moved, shifts.as_deref()) {
+            (true, true, _) => {
+                self.found.saw("timezone", format!("the timeline's days have other counts with timezone={other}"));
+                self.found.zone = Some(Zone { kind, default: utc.to_owned() });
+            }
+            (true, false, Some(shifts)) if shifts.contains(&0) => {
+                self.found.saw("timezone", "the timeline's days are UTC days; the timezone parameter has no effect");
+                self.found.zone = Some(Zone { kind: "ignored", default: "UTC".to_owned() });
+            }
+            (true, false, Some([minutes])) => {
+                let zone = offset_text(*minutes);
+                self.found.saw(
+                    "timezone",
+                    format!("the timeline's days are those of {zone}, whatever is sent: mentions show it"),
+                );
+                self.found.zone = Some(Zone { kind: "ignored", default: zone });
+            }
+            (true, false, shifts) => {
+                let days = if shifts.is_some() { "days of an unknown zone" } else { "UTC days, as an assumption" };
+                let text =
+                    format!("the timezone parameter has no effect; the timeline has {days}. Set [timezone] default");
+                self.found.zone_is_unknown = shifts.is_some();
+                self.found.could_not_tell("timezone", text);
+            }
+            (false, ..) => self.found.could_not_tell("timezone", text),
+        }
+        Ok(())
     }
 
     /// Returns the columns by which rows are sorted, each with true if descending; a column named in `value` comes
@@ -410,23 +571,44 @@ impl Dialogue {
 
 /// Appends the service's first refusal to a note.
 fn with_refusal(text: &str, dimension: &Dimension) -> String {
-    /// Characters of a refusal that are quoted.
-    const SHOWN: usize = 300;
     let refused = dimension.done.iter().find_map(|(tried, outcome)| match outcome {
         Outcome::Refused(text) => Some((tried, text)),
         Outcome::Taken(_) => None,
     });
     match refused {
         Some((tried, words)) => {
-            let words: String = one_line(words).chars().take(SHOWN).collect();
+            let words = one_line(words);
             format!("{text}. The service refused `{}`: {words}", tried.label)
         }
         None => text.to_owned(),
     }
 }
 
+/// A distance from UTC in minutes, as services write it.
+fn offset_text(minutes: i64) -> String {
+    let sign = if minutes < 0 { '-' } else { '+' };
+    format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
+}
+
+/// Hours of the days in a name, such as `ultimos7dias`.
+fn days_named(name: &str) -> Option<i64> {
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    let days: i64 = digits.parse().ok().filter(|days| (1..=400).contains(days))?;
+    Some(days * 24)
+}
+
+/// The profile's kind of zones like this one, and UTC as such a zone.
+fn kind_of_zone(label: &str) -> (&'static str, &'static str) {
+    match label {
+        _ if label.starts_with('+') => ("offset", "+00:00"),
+        _ if label.starts_with("UTC+") => ("utc_offset", "UTC+00:00"),
+        _ if label.starts_with(|c: char| c.is_ascii_digit()) => ("minutes", "0"),
+        _ => ("iana", "UTC"),
+    }
+}
+
 /// Returns the profile's name for the instant format of a candidate, by its label.
 fn written(label: &str) -> &'static str {
-    let ways = ["date", "epoch_ms", "epoch_s"];
+    let ways = ["date", "epoch_ms", "epoch_s", "local"];
     ways.into_iter().find(|way| label.ends_with(way)).unwrap_or("rfc3339")
 }

@@ -17,8 +17,10 @@ mod candidates;
 mod dialogue;
 mod document;
 mod effects;
+mod facts;
 mod judge;
 mod known;
+mod list_pages;
 mod numbers;
 mod observations;
 mod paging;
@@ -35,13 +37,15 @@ use url::Url;
 
 pub use self::abilities::Ability;
 pub use self::asker::Call;
+pub use self::facts::Facts;
 pub use self::observations::Note;
 
 use self::asker::Asker;
 use self::dialogue::Dialogue;
 use self::known::Known;
+use self::observations::Findings;
 use crate::client::{AnswerSource, Secret};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::profile::Profile;
 
 /// The result of a probe.
@@ -58,14 +62,14 @@ pub struct Probed {
     /// Capabilities of the service when used with the profile.
     pub abilities: Vec<Ability>,
     /// Required profile sections that could not be determined.
-    pub holes: Vec<&'static str>,
+    pub holes: Vec<String>,
 }
 
 /// Probes a service with at most `calls` requests and writes a profile for it.
 ///
 /// # Errors
-/// Fails if no form of the key returns a list of saved searches, if no saved search returns an overview, and if the
-/// service cannot be reached or throttles every attempt.
+/// Fails if no form of the key returns a list of saved searches, and if the service cannot be reached or throttles every
+/// attempt. Anything else that it cannot find out is a note.
 pub async fn probe(source: Arc<dyn AnswerSource>, base_url: Url, key: Secret, calls: u64) -> Result<Probed> {
     find_out(Asker::new(source, base_url, key, calls), Known::default()).await
 }
@@ -86,20 +90,51 @@ pub async fn resume(
     find_out(Asker::new(source, base_url, key, calls), Known::of(&profile, document)).await
 }
 
+/// Probes with what a person knows: values of `facts` are tried first, and the notes state which of them the responses
+/// confirmed. `document`: a profile to resume from.
+///
+/// # Errors
+/// As [`resume`].
+pub async fn probe_knowing(
+    source: Arc<dyn AnswerSource>,
+    base_url: Url,
+    key: Secret,
+    calls: u64,
+    document: Option<&str>,
+    facts: Facts,
+) -> Result<Probed> {
+    let mut known = match document {
+        Some(document) => Known::of(&Profile::parse(document, "the profile to resume from")?, document),
+        None => Known::default(),
+    };
+    known.facts = facts;
+    find_out(Asker::new(source, base_url, key, calls), known).await
+}
+
 async fn find_out(asker: Asker, known: Known) -> Result<Probed> {
     let mut dialogue = Dialogue::new(asker, known);
     dialogue.run().await?;
-    let Dialogue { asker, found, known, .. } = dialogue;
+    let Dialogue { asker, mut found, known, .. } = dialogue;
+    for (holds, text) in known.facts.verdicts(&found) {
+        found.notes.push(Note { section: "your facts", told: holds, text });
+    }
     let document = known.keep(&document::write(&found, &asker.calls));
-    // The written document must be a valid profile; anything else is a bug.
-    Profile::parse(&document, "the probed profile").map_err(|error| {
-        Error::new(ErrorKind::Profile, format!("the probe wrote an invalid profile: {}", error.message()))
-            .advice("this is a bug, please report it with the service's responses; meanwhile write a profile by hand")
-    })?;
-    let holes = abilities::holes(&found).into_iter().filter(|section| known.names().all(|name| name != *section));
+    // What was found must not be lost for one section that contradicts another.
+    let check =
+        |text: &str| Profile::parse(text, "the probed profile").map(drop).map_err(|error| error.message().to_owned());
+    let (document, replaced) = known::mended(document, &document::write(&Findings::default(), &[]), check);
+    for section in &replaced {
+        let text = format!("what was found for [{section}] contradicts itself; the section has usual values");
+        found.notes.push(Note { section: "profile", told: false, text });
+    }
+    let holes = abilities::holes(&found).into_iter().map(str::to_owned).chain(replaced);
+    let holes = holes.filter(|section| known.names().all(|name| name != section));
     let (holes, abilities) = (holes.collect(), abilities::abilities(&found));
     Ok(Probed { document, notes: found.notes, calls: asker.calls, aid: found.aid, abilities, holes })
 }
+
+/// Characters of a note in the report; the profile has all.
+const SHOWN: usize = 500;
 
 impl fmt::Display for Probed {
     /// The report: observations, open points and capabilities.
@@ -111,7 +146,9 @@ impl fmt::Display for Probed {
                 writeln!(f, "\n{title}:")?;
             }
             for Note { section, text, .. } in notes {
-                writeln!(f, "  {section:<24} {text}")?;
+                let shown: String = text.chars().take(SHOWN).collect();
+                let rest = if shown.len() < text.len() { "…" } else { "" };
+                writeln!(f, "  {section:<24} {shown}{rest}")?;
             }
         }
         writeln!(f, "\nCapabilities:")?;

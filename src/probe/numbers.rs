@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
+use super::candidates::{OFFSET, SIZE};
 use super::observations::{Findings, Seen};
-use super::shape::{Layout, Path, Series, at, instant, leaves, number, walk};
+use super::shape::{Layout, Path, Series, at, instant, leaves, number, walk, whole};
 use super::vocabulary;
 
 /// Measures how many mentions a response covers: the largest sum of a series, then the sum of all integers that are not
@@ -33,6 +34,8 @@ fn all(answer: &Value) -> u64 {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Evidence {
     confirmed: usize,
+    /// Those of other numbers than the sum of the timeline.
+    doubted: usize,
     contradicted: usize,
 }
 
@@ -60,25 +63,47 @@ fn best(
     last: impl Fn(&Path) -> bool,
 ) -> Option<Path> {
     let body = seen.first()?.reply.body.as_ref()?;
-    let whole = |(path, value): (Path, &Value)| (value.is_u64() && instant(value).is_none()).then_some(path);
+    let whole = |(path, value): (Path, &Value)| (whole(value).is_some() && instant(value).is_none()).then_some(path);
     let within = |path: &Path| {
         let lists = timeline.iter().map(|(at, _)| at).chain(found.breakdowns.iter().map(|list| &list.at));
         lists.chain(&found.mentions).any(|list| !list.is_empty() && path.starts_with(list))
     };
-    let candidates = leaves(body).into_iter().filter_map(whole).filter(|path| !within(path));
+    let candidates = leaves(body).into_iter().filter_map(whole).filter(|path| !within(path) && !is_echo(&seen, path));
     let ranked = candidates.filter_map(|path| {
-        let Evidence { confirmed, contradicted } = evidence(found, &seen, timeline, &path);
+        let Evidence { confirmed, doubted, contradicted } = evidence(found, &seen, timeline, &path);
         let named = vocabulary::is_total(&path);
         // An unconfirmed number is accepted only if it is named like a total.
         let fits = contradicted == 0 && (confirmed > 0 || named);
-        fits.then(|| (last(&path), usize::MAX - confirmed.min(1), !named, usize::MAX - confirmed, path.len(), path))
+        let rank = (usize::MAX - confirmed.min(1), doubted > 0, !named, usize::MAX - confirmed, path.len());
+        fits.then(|| (last(&path), rank, path))
     });
     ranked.min().map(|(.., path)| path)
 }
 
+/// True if a number repeats a parameter wherever that was sent.
+fn is_echo(seen: &[&Seen], path: &Path) -> bool {
+    let named = path.last().map(|name| vocabulary::plain(name)).unwrap_or_default();
+    let pairs = |parameter: &str| {
+        let of = |seen: &&Seen| {
+            let (_, sent) = seen.reply.asked.iter().find(|(name, _)| name == parameter)?;
+            Some((sent.parse::<u64>().ok()?, number(seen.reply.body.as_ref()?, path)?))
+        };
+        seen.iter().filter_map(of).collect::<Vec<(u64, u64)>>()
+    };
+    [SIZE, OFFSET].iter().any(|parameter| {
+        let pairs = pairs(parameter);
+        let (several, same) =
+            (pairs.iter().any(|pair| pair.0 != pairs[0].0), pairs.iter().all(|(sent, said)| sent == said));
+        !pairs.is_empty()
+            && same
+            && (several || ["size", "limit", "pagesize", "perpage"].iter().any(|word| named.ends_with(word)))
+    })
+}
+
 fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>, path: &Path) -> Evidence {
     let mut evidence = Evidence::default();
-    let mut say = |holds: bool| if holds { evidence.confirmed += 1 } else { evidence.contradicted += 1 };
+    let (mut doubted, mut say) =
+        (0, |holds: bool| if holds { evidence.confirmed += 1 } else { evidence.contradicted += 1 });
     for seen in seen {
         let Some(body) = &seen.reply.body else { continue };
         let Some(count) = number(body, path) else { continue };
@@ -91,6 +116,8 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
                 say(true);
             } else if sum.abs_diff(count) > sum.max(count) / 2 {
                 say(false);
+            } else {
+                doubted += 1;
             }
         }
         let rows = found.rows(&seen.reply).len() as u64;
@@ -106,7 +133,17 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
             }
         }
     }
-    evidence
+    Evidence { doubted, ..evidence }
+}
+
+/// True if the counts of a timeline are running sums: they only grow, and the last one is a total of the response.
+pub(super) fn is_running(entries: &[(Value, u64)], answer: &Value) -> bool {
+    let counts: Vec<u64> = entries.iter().map(|(_, count)| *count).collect();
+    let grows = counts.windows(2).filter(|pair| pair[0] < pair[1]).count();
+    let Some(last) = counts.last().filter(|_| counts.is_sorted() && grows >= 3) else { return false };
+    let sum = counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    let numbers: Vec<u64> = leaves(answer).into_iter().filter_map(|(_, value)| whole(value)).collect();
+    numbers.contains(last) && !numbers.contains(&sum)
 }
 
 /// Pairs of numbers that should be equal.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::asker::Reply;
-use super::shape::{Columns, Path, Series};
+use super::shape::{Columns, ListLayout, Path, Series};
 
 /// All findings so far. Undetermined ones are absent, and the profile then has a usual value.
 #[derive(Debug, Default)]
@@ -11,12 +11,27 @@ pub(super) struct Findings {
     pub(super) auth: Option<(String, String)>,
     pub(super) lists: Vec<SavedSearches>,
     pub(super) saved_searches: Columns,
+    /// The profile's entry for the pages of the list.
+    pub(super) list_pages: Option<String>,
     pub(super) aid: Option<String>,
     pub(super) asked: Option<Asked>,
     /// Set if responses with mentions have the overview as well.
     pub(super) with_overview: bool,
     pub(super) mentions: Option<Path>,
     pub(super) columns: Columns,
+    /// The zone of times that are written without one, if they show it.
+    pub(super) time_zone: Option<String>,
+    /// Words for NULL, with the fields that have them.
+    pub(super) null_words: Vec<(Path, String)>,
+    /// Two fields that identify a mention together, if none does alone.
+    pub(super) id_of_two: Option<[Path; 2]>,
+    /// Parameters that each search needs.
+    pub(super) with: Vec<(String, String)>,
+    /// Page sizes that the service accepts, if it named them, and the least one.
+    pub(super) sizes: Vec<u64>,
+    pub(super) least: Option<u64>,
+    /// Path of a timeline of running sums, which counts no days.
+    pub(super) running: Option<Path>,
     pub(super) offset: Option<Offset>,
     pub(super) page: Option<PageFinding>,
     pub(super) depth: Option<Depth>,
@@ -25,6 +40,12 @@ pub(super) struct Findings {
     pub(super) zone: Option<Zone>,
     /// Set if UTC offsets are accepted as zones, though no effect was seen.
     pub(super) distances: bool,
+    /// A zone that was accepted without a visible effect.
+    pub(super) zone_taken: Option<String>,
+    /// The kind of zones that were accepted, and UTC as one of them.
+    pub(super) zone_form: Option<(&'static str, &'static str)>,
+    /// Set if the timeline's days are not those of UTC, and of no zone that was recognized.
+    pub(super) zone_is_unknown: bool,
     pub(super) sorts: Vec<Sort>,
     pub(super) filters: Vec<(String, String)>,
     pub(super) several: Option<Several>,
@@ -71,6 +92,7 @@ pub(super) struct SavedSearches {
     pub(super) fan_out: bool,
     /// Path of the aid in an entry.
     pub(super) aid: Path,
+    pub(super) layout: ListLayout,
 }
 
 /// Parameter that requests mentions.
@@ -102,11 +124,13 @@ pub(super) struct Depth {
 /// Accepted time windows.
 #[derive(Debug, Default)]
 pub(super) struct WindowFinding {
-    /// Units of relative windows.
-    pub(super) units: Vec<char>,
+    /// Units of relative windows, each with its notation.
+    pub(super) units: Vec<(char, String)>,
     /// Names of windows, with their hours.
     pub(super) names: Vec<(String, i64)>,
     pub(super) absolute: Option<Absolute>,
+    /// Parameters that are sent with the ends of an absolute window.
+    pub(super) with: Vec<(String, String)>,
     /// Length of the longest window, in days.
     pub(super) longest: Option<u64>,
     /// The widest window seen to work: label and parameters.

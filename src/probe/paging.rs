@@ -7,7 +7,7 @@ use chrono::SecondsFormat;
 use serde_json::Value;
 
 use super::asker::{Pair, Reply};
-use super::candidates::{DURATION, OFFSET, SORT, pair};
+use super::candidates::{DURATION, OFFSET, SIZE, SORT, pair};
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::DAY;
 use super::observations::{Absolute, Depth, Form, Offset, PageFinding, Several};
@@ -41,18 +41,22 @@ impl Dialogue {
         let from = if by_day { to } else { first.unwrap_or(to - DAY) };
         let write = |at: i64| match absolute.instants {
             "date" => utc(at).date_naive().to_string(),
+            "local" => utc(at).format("%Y-%m-%dT%H:%M:%S").to_string(),
             "epoch_ms" => (at / 1_000).to_string(),
             "epoch_s" => (at / 1_000_000).to_string(),
             _ => utc(at).to_rfc3339_opts(SecondsFormat::Secs, true),
         };
-        let size = self.found.page.map_or(LOOK, |page| page.max.clamp(1, 100));
+        let size = self.accepted(self.found.page.map_or(LOOK, |page| page.max.clamp(1, 100)));
         let mut asked = self.asking(size);
         match &absolute.form {
             Form::Template(template) => {
                 let words = template.replace("{from}", &write(from)).replace("{to}", &write(to));
                 asked.push(pair(DURATION, words));
             }
-            Form::Separate(since, until) => asked.extend([pair(since, write(from)), pair(until, write(to))]),
+            Form::Separate(since, until) => {
+                asked.extend([pair(since, write(from)), pair(until, write(to))]);
+                asked.extend(self.found.window.with.clone());
+            }
         }
         asked.extend(self.newest_first());
         let Some(reply) = self.asker.ask("search", &asked).await? else { return self.no_end(absolute) };
@@ -138,7 +142,7 @@ impl Dialogue {
                 self.found.could_not_tell("filters", text);
                 return Ok(());
             }
-            let mut asked = self.asking(LOOK);
+            let mut asked = self.asking(self.accepted(LOOK));
             asked.extend(self.widest().into_iter().chain(pairs));
             let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
             let rows = self.rows(&reply);
@@ -166,22 +170,21 @@ impl Dialogue {
         asked.extend(self.newest_first());
         asked.push(pair(OFFSET, offset));
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(None) };
-        let Some(path) = self.found.columns.path("id").cloned() else { return Ok(None) };
         let from_the_first = self.found.offset.is_some_and(|known| known.first == offset);
         self.keep(from_the_first.then_some(size), &Arc::new(reply.clone()));
         self.found.widest_count = self.widest_count(&reply).or(self.found.widest_count);
-        let ids = self.rows(&reply).iter().filter_map(|row| said(at(row, &path)?)).collect();
+        let ids = self.rows(&reply).iter().map(|row| self.found.name_of(row)).collect();
         Ok(Some((ids, reply)))
     }
 
     /// Determines the unit of an offset and its first value.
     pub(super) async fn offset(&mut self) -> Result<()> {
-        const SMALL: u64 = 5;
         if self.found.mentions.is_none() {
             return Ok(());
         }
-        let Some((one, _)) = self.ids(1, SMALL).await? else { return self.no_offset() };
-        let Some((zero, reply)) = self.ids(0, SMALL).await? else { return self.no_offset() };
+        let small = self.accepted(5);
+        let Some((one, _)) = self.ids(1, small).await? else { return self.no_offset() };
+        let Some((zero, reply)) = self.ids(0, small).await? else { return self.no_offset() };
         if !self.found.has_rows(&reply) {
             self.refusals.push(reply);
         }
@@ -192,7 +195,7 @@ impl Dialogue {
             () => None,
         };
         let offset = if zero.is_empty() || zero == one {
-            let Some((two, _)) = self.ids(2, SMALL).await? else { return self.no_offset() };
+            let Some((two, _)) = self.ids(2, small).await? else { return self.no_offset() };
             follows(&one, &two).map(|pages| Offset { pages, first: 1 })
         } else {
             follows(&zero, &one).map(|pages| Offset { pages, first: 0 })
@@ -222,6 +225,18 @@ impl Dialogue {
             return Ok(());
         }
         let first = self.found.offset.map_or(0, |offset| offset.first);
+        if let Some(max) = self.found.sizes.last().copied() {
+            let sizes: Vec<String> = self.found.sizes.iter().map(u64::to_string).collect();
+            let Some((ids, reply)) = self.ids(first, max).await? else { return Ok(()) };
+            let all = self.widest_count(&reply).is_some_and(|count| count <= max);
+            let text = format!("dataSize must be one of {}; {max} returned {} mentions", sizes.join(", "), ids.len());
+            match ids.len() as u64 == max || (all && !ids.is_empty()) {
+                true => self.found.saw("page", text),
+                false => self.found.could_not_tell("page", text),
+            }
+            self.found.page = Some(PageFinding { max, clamped: false });
+            return Ok(());
+        }
         let Some((ids, reply)) = self.ids(first, HUGE).await? else { return Ok(()) };
         if !ids.is_empty() {
             let rows = ids.len() as u64;
@@ -242,6 +257,7 @@ impl Dialogue {
         }
         let hint = number_in(&reply.message());
         self.refusals.push(reply);
+        let hint = self.known.facts.most(SIZE).or(hint);
         let bounds: Vec<u64> = hint.into_iter().chain(vocabulary::PAGE_BOUNDS.iter().copied()).collect();
         for max in bounds {
             // The remaining requests are reserved for the depth, so the service's own figure is used.
@@ -295,9 +311,10 @@ impl Dialogue {
         let Some(total) = self.found.widest_count else { return self.no_depth(0) };
         let offset = self.found.offset.unwrap_or(Offset { pages: false, first: 0 });
         // The last record alone, or the last page.
+        let total = total.max(1);
         let question = |row: u64| match offset.pages {
             true => (offset.first + row / page.max, page.max, (total - row / page.max * page.max).min(page.max)),
-            false => (offset.first + row, 2, (total - row).min(2)),
+            false => (offset.first + row, self.accepted(2), (total - row).min(self.accepted(2))),
         };
         if total <= page.max {
             return self.no_depth(total);
@@ -335,7 +352,7 @@ impl Dialogue {
             }
             let (from, size) = match offset.pages {
                 true => (offset.first + rows.div_ceil(page.max) - 1, page.max),
-                false => (offset.first + rows - 1, 1),
+                false => (offset.first + rows - self.accepted(1).min(rows), self.accepted(1)),
             };
             let Some((ids, _)) = self.ids(from, size).await? else { break };
             let reached = !ids.is_empty() && (beyond != "last_page" || ids.len() as u64 == size);

@@ -44,7 +44,7 @@ pub(super) fn key_forms(headers: &HeaderMap, text: &str) -> Vec<(String, String)
 }
 
 /// Replaces the placeholder in a header value by `{key}`.
-fn key_format(value: &str) -> String {
+pub(super) fn key_format(value: &str) -> String {
     let line = value.lines().next().unwrap_or_default();
     let line = line.split(['"', '`', '\'', ',', ';']).next().unwrap_or_default();
     // Placeholders are in brackets, in capitals, or dots.
@@ -71,22 +71,14 @@ pub(super) fn parameters(message: &str) -> Vec<String> {
 }
 
 /// Returns the values that a refusal lists: in brackets, in quotes, after a colon or a word such as `expected`, or
-/// separated by bars. Empty for a sentence.
+/// separated by bars. Empty for a sentence. Examples are in [`examples`].
 pub(super) fn values(message: &str) -> Vec<String> {
-    let listed = |text: &str| -> Vec<String> {
-        let separators: &[char] = if text.contains('|') { &['|'] } else { &[',', ';'] };
-        let parts = text.split(separators).flat_map(|part| part.split(" or ")).map(clean);
-        let found = each_once(parts.filter(|part| !part.is_empty()));
-        let short = |word: &String| word.len() <= LONGEST && word.split_whitespace().count() <= 2;
-        if found.iter().all(short) { found } else { found.into_iter().filter(|word| !word.contains(' ')).collect() }
-    };
     if let Some((_, rest)) = message.split_once('[')
         && let Some((inside, _)) = rest.split_once(']')
     {
         return listed(inside);
     }
     // Values begin after the last word that announces them, or after the last colon.
-    let lower = message.to_ascii_lowercase();
     let words = [
         "one of",
         "expected",
@@ -95,11 +87,13 @@ pub(super) fn values(message: &str) -> Vec<String> {
         "permitted",
         "valid values",
         "accepted",
+        "accepts",
         "parameters",
         "use",
         "try",
+        "choose from",
     ];
-    let announced = words.iter().filter_map(|word| Some(lower.rfind(word)? + word.len())).max();
+    let announced = words.iter().filter_map(|word| word_at(message, word)).max();
     let colon = message.rfind(": ").map(|at| at + 2);
     let start = match (announced, colon) {
         (Some(word), Some(colon)) if colon > word => Some(colon),
@@ -108,6 +102,7 @@ pub(super) fn values(message: &str) -> Vec<String> {
     };
     let Some(tail) = start.and_then(|start| message.get(start..)) else { return Vec::new() };
     let tail = tail.trim_start_matches([':', ' ']);
+    let tail = example_words(tail).map_or(tail, |(before, _)| before.trim_end_matches([' ', ',', '(']));
     for quote in ['\'', '"', '`'] {
         let quoted: Vec<String> = tail.split(quote).skip(1).step_by(2).map(str::to_owned).collect();
         if quoted.len() >= 2 {
@@ -116,12 +111,85 @@ pub(super) fn values(message: &str) -> Vec<String> {
     }
     let found = listed(tail);
     // A sentence is not a list.
-    let list = tail.contains([',', '|', ';']) || tail.contains(" or ") || found.len() == 1;
+    let list = match found.as_slice() {
+        [one] => !one.contains(' ') || one.contains(['<', '{']),
+        _ => tail.contains([',', '|', ';']) || tail.contains(" or "),
+    };
     if list && found.len() <= 40 { found } else { Vec::new() }
+}
+
+/// The parts of a list.
+fn listed(text: &str) -> Vec<String> {
+    let separators: &[char] = if text.contains('|') { &['|'] } else { &[',', ';'] };
+    let parts = text.split(separators).flat_map(|part| part.split(" or ")).map(clean);
+    let found = each_once(parts.filter(|part| !part.is_empty()));
+    let short = |word: &String| word.len() <= LONGEST && word.split_whitespace().count() <= 3;
+    if found.iter().all(short) { found } else { found.into_iter().filter(|word| !word.contains(' ')).collect() }
+}
+
+/// Position behind the last place where a word stands as a word of its own, in any case.
+fn word_at(text: &str, word: &str) -> Option<usize> {
+    // Only ASCII letters change, so that positions stay.
+    let lower = text.to_ascii_lowercase();
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let alone = |at: &usize| {
+        let (before, after) = (lower[..*at].chars().next_back(), lower[at + word.len()..].chars().next());
+        !before.is_some_and(part) && !after.is_some_and(part)
+    };
+    lower.match_indices(word).map(|(at, _)| at).filter(alone).last().map(|at| at + word.len())
+}
+
+/// Divides a text at the words that announce an example.
+fn example_words(text: &str) -> Option<(&str, &str)> {
+    const WORDS: [&str; 4] = ["such as", "for example", "for instance", "e.g."];
+    let lower = text.to_ascii_lowercase();
+    let first = WORDS.iter().filter_map(|word| {
+        let at = lower.find(word)?;
+        let alone = !lower[..at].ends_with(|c: char| c.is_alphanumeric());
+        let after = lower[at + word.len()..].starts_with([' ', ':', ',']);
+        (alone && after).then_some((at, at + word.len()))
+    });
+    let (before, after) = first.min()?;
+    Some((&text[..before], &text[after..]))
+}
+
+/// Returns the examples that a refusal has: `such as P7D or PT24H`, `e.g. 60`.
+pub(super) fn examples(message: &str) -> Vec<String> {
+    let Some((_, tail)) = example_words(message) else { return Vec::new() };
+    let tail = tail.trim_start_matches([':', ',', ' ']);
+    // Up to the end of the sentence, or of the parenthesis.
+    let end = tail.char_indices().find(|(at, c)| match c {
+        ';' | ')' | '\n' => true,
+        '.' => tail[at + 1..].chars().next().is_none_or(char::is_whitespace),
+        _ => false,
+    });
+    let tail = end.map_or(tail, |(end, _)| &tail[..end]);
+    let parts =
+        tail.split([',', '|']).flat_map(|part| part.split(" or ")).flat_map(|part| part.split(" and ")).map(clean);
+    let parts = parts.filter(|part| !part.is_empty() && part.len() <= LONGEST && part.split_whitespace().count() <= 3);
+    each_once(parts)
+}
+
+/// Returns the numbers that a refusal lists as the only ones, in ascending order: `must be one of 10, 25, 50, 100`.
+pub(super) fn sizes(message: &str) -> Vec<u64> {
+    let mut sizes: Vec<u64> = values(message).iter().filter_map(|value| value.parse().ok()).collect();
+    let all = sizes.len() == values(message).len();
+    sizes.sort_unstable();
+    if all && sizes.len() > 1 && sizes[0] > 0 { sizes } else { Vec::new() }
+}
+
+/// Returns the least number that a refusal names: `at least 10`, `between 10 and 100`, `minimum is 10`.
+pub(super) fn least(message: &str) -> Option<u64> {
+    let words = ["at least", "minimum", "min", "no less than", "not less than", "between", "smaller than"];
+    let behind = words.iter().find_map(|word| word_at(message, word))?;
+    let number = message[behind..].split(|c: char| !c.is_ascii_digit()).find(|word| !word.is_empty())?;
+    number.parse().ok().filter(|least| *least > 0)
 }
 
 fn clean(word: &str) -> String {
     let word = word.trim().trim_start_matches("and ").trim_start_matches("or ");
+    // An explanation in parentheses, as in `1 (newest)`.
+    let word = word.split_once(" (").map_or(word, |(word, _)| word);
     word.trim_matches(['\'', '"', '`', '.', ' ', '(', ')', ':']).to_owned()
 }
 
@@ -200,6 +268,46 @@ mod tests {
         }
         let unknown = "Unknown parameter 'zzq'. Parameters: aid, duration, withData, from, to";
         assert_eq!(parameters(unknown), ["aid", "duration", "withData", "from", "to"]);
+        // `country` contains "try", `user` contains "use".
+        let unknown = "Unknown parameter 'zzq'. Parameters: aid, withData, country, user, site";
+        assert_eq!(parameters(unknown), ["aid", "withData", "country", "user", "site"]);
+    }
+
+    #[test]
+    fn refusals_tell_names_with_blanks_explanations_and_examples() {
+        for (refusal, listed, shown) in [
+            (
+                "period: use one of 7 days, 1 month, 3 months",
+                ["7 days", "1 month", "3 months"].as_slice(),
+                [].as_slice(),
+            ),
+            ("sortBy: 1 (newest), 2 (oldest)", &["1", "2"], &[]),
+            ("timezone: expected minutes from UTC, such as 60", &[], &["60"]),
+            ("duration: expected an ISO 8601 duration such as P7D or PT24H", &[], &["P7D", "PT24H"]),
+            ("duration: expected <n>h, <n>d or <n>w, such as 30d", &["<n>h", "<n>d", "<n>w"], &["30d"]),
+            ("timezone: 'x' is not an IANA time zone (e.g. Europe/Paris).", &[], &["Europe/Paris"]),
+            ("duration: two epoch seconds such as A-B", &[], &["A-B"]),
+            ("you may like what we have", &[], &[]),
+        ] {
+            assert_eq!(
+                (values(refusal).as_slice(), examples(refusal).as_slice()),
+                (strings(listed).as_slice(), strings(shown).as_slice()),
+                "{refusal}"
+            );
+        }
+    }
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn refusals_tell_which_sizes_are_taken() {
+        assert_eq!(sizes("dataSize must be one of 10, 25, 50, 100"), [10, 25, 50, 100]);
+        assert_eq!(sizes("dataSize: allowed values are [100, 25]"), [25, 100]);
+        assert!(sizes("dataSize must be between 1 and 100").is_empty() && sizes("at most 100").is_empty());
+        assert_eq!((least("dataSize: at least 20"), least("must be between 5 and 100")), (Some(20), Some(5)));
+        assert_eq!((least("dataSize: at most 200"), least("administrator")), (None, None));
     }
 
     #[test]

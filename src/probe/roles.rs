@@ -1,11 +1,12 @@
 //! Roles of mention fields, inferred from their values; names only rank the candidates. Pure.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use chrono::NaiveTime;
 use serde_json::Value;
 
 use super::effects::DAY;
-use super::shape::{Path, at, instant, leaves, pattern_of, said};
+use super::shape::{Path, at, instant, leaves, pattern_of, said, time_of_day};
 use super::vocabulary;
 use crate::profile::{Instant, instant_by};
 
@@ -15,23 +16,88 @@ fn named(column: &str, path: &Path) -> Option<usize> {
     vocabulary::column(vocabulary::MENTION, path).filter(|(name, _)| *name == column).map(|(_, rank)| rank)
 }
 
-/// Records that differ from each other.
-fn distinct<'r>(records: &[&'r Value]) -> Vec<&'r Value> {
-    let mut seen = HashSet::new();
-    records.iter().copied().filter(|record| seen.insert(record.to_string())).collect()
+/// True if two records may be one mention: most of their values agree. Times may be written in another zone.
+fn agree(one: &Value, other: &Value) -> bool {
+    let fields = leaves(one);
+    let same = |path: &Path, value: &Value| match at(other, path) {
+        Some(other) => value == other || instant(value).is_some_and(|at| instant(other) == Some(at)),
+        None => value.is_null(),
+    };
+    let equal = fields.iter().filter(|(path, value)| same(path, value)).count();
+    equal * 5 >= fields.len() * 3
+}
+
+/// True if the values at a path are a different one in each record of a page, and records of several pages that have the same
+/// one agree.
+fn identifies(pages: &[Vec<&Value>], value_of: impl Fn(&Value) -> Option<String>) -> bool {
+    let mut known: HashMap<String, &Value> = HashMap::new();
+    pages.iter().all(|page| {
+        let mut seen = HashSet::new();
+        page.iter().all(|record| {
+            let Some(value) = value_of(record) else { return false };
+            let first = *known.entry(value.clone()).or_insert(record);
+            seen.insert(value) && agree(first, record)
+        })
+    })
+}
+
+/// Finds two fields that identify a mention together, for services whose mentions have no single one: a text or a number that
+/// is unique among those with the same value of a short text.
+pub(super) fn identity_of_two(pages: &[Vec<&Value>]) -> Option<[Path; 2]> {
+    let record = pages.iter().flatten().next()?;
+    let named = |path: &Path| {
+        let name = path.last().map(|name| vocabulary::plain(name)).unwrap_or_default();
+        ["id", "no", "number", "key", "nr", "ref", "num", "seq"].iter().any(|end| name.ends_with(end))
+    };
+    let fields: Vec<Path> = leaves(record).into_iter().map(|(path, _)| path).collect();
+    let numbers = fields.iter().filter(|path| named(path));
+    let mut pairs = numbers
+        .flat_map(|number| fields.iter().filter(move |other| *other != number).map(move |other| [other, number]));
+    pairs
+        .find(|[other, number]| {
+            let text = |record: &Value| {
+                let other = at(record, other)?.as_str()?;
+                let number = at(record, number).and_then(said)?;
+                let short = !other.is_empty()
+                    && other.len() <= 64
+                    && !other.contains("://")
+                    && instant(&Value::from(other)).is_none();
+                short.then(|| format!("{other}:{number}"))
+            };
+            // The text is of one of a few sources, not a text of its own.
+            let records: Vec<&Value> = pages.iter().flatten().copied().collect();
+            let sources: HashSet<&str> = records.iter().filter_map(|record| at(record, other)?.as_str()).collect();
+            sources.len() * 2 <= records.len() && identifies(pages, text)
+        })
+        .map(|[other, number]| [other.clone(), number.clone()])
+}
+
+/// True if the name of a field ends like that of an id.
+fn ends_like_id(path: &Path) -> bool {
+    let name = path.last().map(|name| vocabulary::plain(name)).unwrap_or_default();
+    ["id", "guid", "key"].iter().any(|end| name.ends_with(end))
 }
 
 /// Finds the id field: a different value in each mention, and the same one whenever a mention is returned again.
-pub(super) fn identity(records: &[&Value]) -> Option<Path> {
-    let records = distinct(records);
+pub(super) fn identity(pages: &[Vec<&Value>]) -> Option<Path> {
+    let records: Vec<&Value> = pages.iter().flatten().copied().collect();
     let candidates = leaves(records.first()?).into_iter().filter_map(|(path, _)| {
         let values: Vec<&Value> = records.iter().filter_map(|record| at(record, &path)).collect();
         let texts: HashSet<String> = values.iter().copied().filter_map(said).collect();
         let names = |text: &String| !text.is_empty() && text.len() <= 128 && !text.contains([' ', '\n']);
-        if texts.len() < records.len() || !texts.iter().all(names) || values.iter().any(|value| value.is_f64()) {
+        let unique = identifies(pages, |record| at(record, &path).and_then(said));
+        if !unique || !texts.iter().all(names) || values.iter().any(|value| value.is_f64()) {
             return None;
         }
         let whole = values.iter().all(|value| value.is_u64() || value.is_i64());
+        // A count, or a time of day, may differ from record to record by chance.
+        let other = vocabulary::column(vocabulary::MENTION, &path).map(|(column, _)| column);
+        let counts = other.is_some_and(|column| vocabulary::COUNTS.contains(&column) || column.ends_with("_at"));
+        let short = texts.iter().all(|text| text.len() < 7 && text.bytes().all(|byte| byte.is_ascii_digit()));
+        let clock = texts.iter().all(|text| text.contains(':') && text.len() <= 8 && text.parse::<NaiveTime>().is_ok());
+        if counts || clock || (short && !ends_like_id(&path)) {
+            return None;
+        }
         let shape = match () {
             () if values.iter().all(|value| instant(value).is_some()) => 300,
             () if texts.iter().any(|text| text.contains("://")) => 250,
@@ -39,7 +105,8 @@ pub(super) fn identity(records: &[&Value]) -> Option<Path> {
             () if whole && texts.iter().any(|text| text.len() < 7) => 200,
             () => 100,
         };
-        Some((named("id", &path).map_or(shape * 10, |rank| rank + shape), path.len(), path))
+        let rank = named("id", &path).or(ends_like_id(&path).then_some(200));
+        Some((rank.map_or(shape * 10, |rank| rank + shape), path.len(), path))
     });
     candidates.min().map(|(.., path)| path)
 }
@@ -52,17 +119,22 @@ pub(super) fn moment(pages: &[Vec<&Value>], now: Option<i64>) -> Option<Path> {
         let values: Vec<&Value> = records.iter().filter_map(|record| at(record, &path)).collect();
         let texts = values.iter().filter_map(|value| value.as_str());
         let pattern = if texts.clone().count() == values.len() { pattern_of(texts) } else { None };
-        let read = |value: &Value| match (value.as_str(), pattern) {
-            (Some(text), Some(pattern)) => instant_by(pattern, text).map(Instant::as_utc),
-            _ => instant(value),
+        // A day without a time is the time together with another field.
+        let daily = time_of_day(&records, &path);
+        let read_at = |record: &Value| {
+            let value = at(record, &path)?;
+            let Some(time) = &daily else { return read_one(value, pattern) };
+            let time = at(record, time)?.as_str()?;
+            let seconds = if time.len() == 5 { ":00" } else { "" };
+            instant(&Value::String(format!("{}T{time}{seconds}", value.as_str()?)))
         };
-        let times: Vec<i64> = values.iter().filter_map(|value| read(value)).collect();
+        let times: Vec<i64> = values.iter().filter_map(|value| read_one(value, pattern)).collect();
         let plausible = |at: &i64| now.is_none_or(|now| (now - 1_500 * DAY..=now + DAY).contains(at));
         if times.len() < records.len() || !times.iter().all(plausible) {
             return None;
         }
         let in_order = pages.iter().all(|page| {
-            let times: Vec<i64> = page.iter().filter_map(|record| read(at(record, &path)?)).collect();
+            let times: Vec<i64> = page.iter().filter_map(|record| read_at(record)).collect();
             times.is_sorted() || times.is_sorted_by(|a, b| a >= b)
         });
         let other = vocabulary::column(vocabulary::MENTION, &path).is_some();
@@ -72,6 +144,13 @@ pub(super) fn moment(pages: &[Vec<&Value>], now: Option<i64>) -> Option<Path> {
         Some((rank + if in_order { 0 } else { 450 }, sum, path))
     });
     candidates.min().map(|(.., path)| path)
+}
+
+fn read_one(value: &Value, pattern: Option<&str>) -> Option<i64> {
+    match (value.as_str(), pattern) {
+        (Some(text), Some(pattern)) => instant_by(pattern, text).map(Instant::as_utc),
+        _ => instant(value),
+    }
 }
 
 /// Codes of frequent languages.
@@ -87,7 +166,8 @@ pub(super) fn by_looks(records: &[&Value], taken: &[&Path]) -> Vec<(&'static str
         if taken.contains(&&path) || vocabulary::column(vocabulary::MENTION, &path).is_some() {
             continue;
         }
-        let values: Vec<&str> = records.iter().filter_map(|record| at(record, &path)?.as_str()).collect();
+        let values = records.iter().filter_map(|record| at(record, &path)?.as_str());
+        let values: Vec<&str> = values.filter(|value| !vocabulary::NULLS.contains(value)).collect();
         if values.len() * 2 < records.len() {
             continue;
         }
@@ -123,6 +203,29 @@ mod tests {
         (0..20).map(record).collect()
     }
 
+    #[test]
+    fn a_mention_that_comes_again_in_another_zone_is_the_same_one() {
+        let record = |n: i64, zone: i64| {
+            let at = chrono::DateTime::from_timestamp(1_780_000_000 + n * 60 + zone * 3_600, 0).expect("a time");
+            let written = at.format("%Y-%m-%dT%H:%M:%S").to_string();
+            json!({"uid": format!("x:{}", 7_919 * n), "rank": n % 5, "published": format!("{written}+0{zone}:00"), "label": "same"})
+        };
+        let (here, there): (Vec<Value>, Vec<Value>) =
+            ((0..5).map(|n| record(n, 0)).collect(), (3..8).map(|n| record(n, 5)).collect());
+        let pages = [here.iter().collect::<Vec<_>>(), there.iter().collect()];
+        assert_eq!(identity(&pages), Some(path("uid")));
+    }
+
+    #[test]
+    fn two_fields_may_identify_a_mention() {
+        let source = |n: i64| if n % 2 == 0 { "x.com" } else { "blog" };
+        let record = |n: i64| json!({"source": source(n), "no": n / 2, "text": "a b", "mood": "POS"});
+        let records: Vec<Value> = (0..10).map(record).collect();
+        let pages = [records[..6].iter().collect::<Vec<_>>(), records[4..].iter().collect()];
+        assert_eq!(identity(&pages), None);
+        assert_eq!(identity_of_two(&pages), Some([path("source"), path("no")]));
+    }
+
     fn path(text: &str) -> Path {
         text.split('/').map(str::to_owned).collect()
     }
@@ -131,8 +234,8 @@ mod tests {
     fn roles_follow_from_values_whatever_fields_are_called() {
         let records = records();
         let all: Vec<&Value> = records.iter().collect();
-        assert_eq!(identity(&all), Some(path("doc/bula")));
         let pages = [all[..10].to_vec(), all[5..].to_vec()];
+        assert_eq!(identity(&pages), Some(path("doc/bula")));
         assert_eq!(moment(&pages, Some(1_780_100_000_000_000)), Some(path("doc/zoku")), "the earlier of two");
         assert_eq!(moment(&pages, Some(1_000_000_000_000_000)), None, "instants that are to come");
         let looks = by_looks(&all, &[]);

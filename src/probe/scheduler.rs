@@ -15,16 +15,38 @@ pub(super) struct Try {
     /// Name of the candidate: its value, column or form.
     pub(super) label: String,
     pub(super) pairs: Vec<Pair>,
+    pub(super) kind: Kind,
+}
+
+/// Kind of a candidate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A value.
+    Value,
+    /// A relative window of this unit, in this notation with `{n}`: any number may be accepted.
+    Relative(char, String),
+    /// An absolute window.
+    Absolute,
 }
 
 impl Try {
     pub(super) fn new(label: impl Into<String>, parameter: &str, value: impl Into<String>) -> Self {
-        Self { label: label.into(), pairs: vec![(parameter.to_owned(), value.into())] }
+        Self { label: label.into(), pairs: vec![(parameter.to_owned(), value.into())], kind: Kind::Value }
     }
 
-    /// True for an absolute window, whose label contains a space.
+    /// An absolute window in these parameters.
+    pub(super) fn absolute(label: impl Into<String>, pairs: Vec<Pair>) -> Self {
+        Self { label: label.into(), pairs, kind: Kind::Absolute }
+    }
+
+    /// A relative window of `n` units in a notation with `{n}`.
+    pub(super) fn relative(parameter: &str, unit: char, template: &str, n: u32) -> Self {
+        let value = template.replace("{n}", &n.to_string());
+        Self { kind: Kind::Relative(unit, template.to_owned()), ..Self::new(value.clone(), parameter, value) }
+    }
+
     pub(super) fn is_absolute(&self) -> bool {
-        self.label.contains(' ')
+        self.kind == Kind::Absolute
     }
 }
 
@@ -70,8 +92,17 @@ impl Dimension {
         self.done.iter().find(|(tried, _)| tried.label == label).map(|(_, outcome)| outcome)
     }
 
+    /// Adds a candidate before all others.
+    pub(super) fn add_first(&mut self, tried: Try) {
+        if self.done.iter().all(|(done, _)| done.pairs != tried.pairs) {
+            self.queue.retain(|other| other.pairs != tried.pairs);
+            self.queue.push_front(tried);
+        }
+    }
+
     pub(super) fn add(&mut self, tried: Try) {
-        if !self.queue.contains(&tried) && self.done.iter().all(|(done, _)| *done != tried) {
+        let same = |other: &Try| other.pairs == tried.pairs;
+        if !self.queue.iter().any(same) && !self.done.iter().any(|(done, _)| same(done)) {
             self.queue.push_back(tried);
         }
     }

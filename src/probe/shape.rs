@@ -21,14 +21,44 @@ pub(super) fn place(path: &[String]) -> String {
     if path.is_empty() { "the top level".to_owned() } else { format!("`{}`", pointer(path)) }
 }
 
-/// The value at a path.
-pub(super) fn at<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
-    path.iter().try_fold(value, |value, step| value.get(step))
+/// Replaces JSON in strings around the data by its value, as the decoder does.
+pub(super) fn opened(value: Value) -> Value {
+    let inner = |text: &str| {
+        let begins = text.trim_start().starts_with(['{', '[']);
+        begins.then(|| serde_json::from_str::<Value>(text).ok()).flatten()
+    };
+    match value {
+        Value::String(text) => match inner(&text) {
+            Some(value) => opened(value),
+            None => Value::String(text),
+        },
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, member)| (name, opened(member))).collect())
+        }
+        Value::Array(items) if items.len() == 1 => Value::Array(items.into_iter().map(opened).collect()),
+        value => value,
+    }
 }
 
-/// All values reachable through objects, with their paths, outermost first; arrays are not entered.
+/// The value at a path.
+pub(super) fn at<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
+    path.iter().try_fold(value, |value, step| match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        value => value.get(step),
+    })
+}
+
+/// All values reachable through objects, with their paths, outermost first; arrays are not entered, except one around the
+/// whole response.
 pub(super) fn walk(value: &Value) -> Vec<(Path, &Value)> {
     let mut found = vec![(Path::new(), value)];
+    if let Some([body]) = value.as_array().map(Vec::as_slice)
+        && body
+            .as_object()
+            .is_some_and(|members| members.values().any(|member| member.is_object() || member.is_array()))
+    {
+        found.push((vec!["0".to_owned()], body));
+    }
     let mut next = 0;
     while let Some((path, value)) = found.get(next).cloned() {
         if let Value::Object(members) = value {
@@ -56,7 +86,9 @@ pub(super) fn objects(value: &Value) -> Option<Vec<&Value>> {
 
 /// All arrays of records, with their paths.
 pub(super) fn arrays(answer: &Value) -> Vec<(Path, Vec<&Value>)> {
-    walk(answer).into_iter().filter_map(|(path, value)| Some((path, objects(value)?))).collect()
+    let found = walk(answer).into_iter().filter_map(|(path, value)| Some((path, objects(value)?)));
+    // An array around the whole response has no records.
+    found.filter(|(path, records)| !path.is_empty() || records.len() > 1).collect()
 }
 
 /// True if records could be mentions: several values, one of them a string, and more than a name with a number.
@@ -65,14 +97,94 @@ pub(super) fn is_rich(records: &[&Value]) -> bool {
     leaves.len() >= 3 && leaves.iter().any(|(_, value)| value.is_string()) && Series::by_name_of(records).is_none()
 }
 
-/// Lists of saved searches: every array of records with an aid, and the path of the aid in a record.
-pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<(Path, Vec<&'v Value>, Path)> {
-    let with_aid = arrays(answer).into_iter().filter_map(|(path, records)| {
-        let (below, _) =
-            leaves(records[0]).into_iter().find(|(below, _)| below.last().is_some_and(|name| name == aid))?;
-        records.iter().all(|record| at(record, &below).is_some()).then_some((path, records, below))
+/// A list of saved searches in a response.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FoundList<'v> {
+    pub(super) at: Path,
+    pub(super) entries: Vec<&'v Value>,
+    /// Ids of the entries.
+    pub(super) aids: Vec<String>,
+    /// Path of the aid in an entry.
+    pub(super) aid: Path,
+    pub(super) layout: ListLayout,
+}
+
+/// Layout of a list of saved searches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum ListLayout {
+    /// An array of entries.
+    #[default]
+    Records,
+    /// An object whose members are the entries, each named by its aid.
+    Map,
+    /// An array of folders: the path of the entries in a folder, and of the folders in it.
+    Folders(Path, Option<Path>),
+}
+
+/// Lists of saved searches: every array of records with an aid, else every object of such records, else every array of folders
+/// with such records.
+pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<FoundList<'v>> {
+    let place = |records: &[&Value]| {
+        let named = |(below, _): &(Path, &Value)| below.last().is_some_and(|name| name == aid);
+        let (below, _) = leaves(records.first()?).into_iter().find(named)?;
+        records.iter().all(|record| at(record, &below).is_some()).then_some(below)
+    };
+    let aids = |entries: &[&Value], aid: &Path| entries.iter().filter_map(|entry| said(at(entry, aid)?)).collect();
+    let arrays_with = arrays(answer).into_iter().filter_map(|(path, entries)| {
+        let aid = place(&entries)?;
+        Some(FoundList { at: path, aids: aids(&entries, &aid), entries, aid, layout: ListLayout::Records })
     });
-    with_aid.collect()
+    let found: Vec<FoundList<'v>> = arrays_with.collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let maps = walk(answer).into_iter().filter_map(|(path, value)| {
+        let members = value.as_object().filter(|members| members.len() > 1)?;
+        let names = |entry: &Value| entry.as_object().map(|entry| entry.keys().cloned().collect::<Vec<String>>());
+        let first = names(members.values().next()?).filter(|names| !names.is_empty())?;
+        let same = members.values().all(|entry| names(entry).as_ref() == Some(&first));
+        let worded = members.values().all(|entry| leaves(entry).iter().any(|(_, leaf)| leaf.is_string()));
+        let entries: Vec<&Value> = members.values().collect();
+        let keys = members.keys().cloned().collect();
+        (same && worded).then(|| match place(&entries) {
+            Some(aid) => FoundList { at: path, aids: aids(&entries, &aid), entries, aid, layout: ListLayout::Map },
+            None => FoundList { at: path, aids: keys, entries, aid: vec![aid.to_owned()], layout: ListLayout::Map },
+        })
+    });
+    let maps: Vec<FoundList<'v>> = maps.collect();
+    if !maps.is_empty() {
+        return maps;
+    }
+    let folders = arrays(answer).into_iter().filter_map(|(path, folders)| {
+        let inside = inside_of(&folders, &place, 4)?;
+        let is_folder = |value: &Value| {
+            objects(value).is_some_and(|inner| inner.iter().any(|record| at(record, &inside).is_some()))
+        };
+        let deeper =
+            folders.iter().flat_map(|folder| leaves(folder)).find(|(_, value)| is_folder(value)).map(|(path, _)| path);
+        let mut entries = Vec::new();
+        let mut open = folders;
+        while let Some(folder) = open.pop() {
+            entries.extend(at(folder, &inside).and_then(Value::as_array).into_iter().flatten());
+            let inner = deeper.as_ref().and_then(|deeper| at(folder, deeper)?.as_array());
+            open.extend(inner.into_iter().flatten());
+        }
+        let aid = place(&entries)?;
+        let layout = ListLayout::Folders(inside, deeper);
+        Some(FoundList { at: path, aids: aids(&entries, &aid), entries, aid, layout })
+    });
+    folders.collect()
+}
+
+/// Path in a folder of the array of records with an aid, in folders of this depth at most.
+fn inside_of(folders: &[&Value], place: &impl Fn(&[&Value]) -> Option<Path>, depth: usize) -> Option<Path> {
+    let inner =
+        || folders.iter().flat_map(|folder| leaves(folder)).filter_map(|(path, value)| Some((path, objects(value)?)));
+    let here = inner().find(|(_, records)| place(records).is_some()).map(|(path, _)| path);
+    here.or_else(|| {
+        let deeper = depth.checked_sub(1)?;
+        inner().find_map(|(_, records)| inside_of(&records, place, deeper))
+    })
 }
 
 /// Path of the overview: the object outside the mentions that has the most numbers and lists of its own.
@@ -123,6 +235,8 @@ pub(super) enum Layout {
     Pairs,
     /// An object of numbers.
     Map,
+    /// An object of objects, each with a number.
+    Nested,
 }
 
 /// Counts over time or by name.
@@ -154,9 +268,10 @@ impl Series {
             let moment = |name: &&String| instant(&first[name.as_str()]).unwrap_or_default();
             let start = times.iter().find(|name| starts(name)).copied().or(times.iter().copied().min_by_key(moment))?;
             let end = times.iter().find(|name| **name != start && moment(name) > moment(&start));
-            let mut numbers = first.keys().filter(|name| !times.contains(name) && all(name, &Value::is_u64));
-            let counts =
-                |name: &str| ["count", "n", "mentions", "results", "total", "value"].contains(&plain(name).as_str());
+            let is_number = |name: &&String| {
+                all(name, &Value::is_u64) || (counts(name) && all(name, &|value| whole(value).is_some()))
+            };
+            let mut numbers = first.keys().filter(|name| !times.contains(name) && is_number(name));
             let count = numbers.clone().find(|name| counts(name)).or_else(|| numbers.next())?;
             let end = end.map(|end| (*end).clone());
             return Some(Self { layout: Layout::Objects, name: start.clone(), count: count.clone(), end });
@@ -166,7 +281,22 @@ impl Series {
         }
         let members = value.as_object().filter(|members| members.len() >= 2)?;
         let moment = |name: &String| instant(&Value::String(name.clone())).is_some();
-        members.iter().all(|(name, value)| moment(name) && value.is_u64()).then(|| Self::without_names(Layout::Map))
+        if !members.keys().all(moment) {
+            return None;
+        }
+        match members.values().all(|value| whole(value).is_some()) {
+            true => Some(Self::without_names(Layout::Map)),
+            false => Self::nested(members),
+        }
+    }
+
+    /// Recognizes an object whose members are objects that have a count each.
+    fn nested(members: &serde_json::Map<String, Value>) -> Option<Self> {
+        let first = members.values().next()?.as_object().filter(|first| first.len() <= 6)?;
+        let all = |name: &str| members.values().all(|value| value.get(name).and_then(whole).is_some());
+        let mut numbers = first.keys().filter(|name| all(name));
+        let count = numbers.clone().find(|name| counts(name)).or_else(|| numbers.next())?;
+        Some(Self { layout: Layout::Nested, name: String::new(), count: count.clone(), end: None })
     }
 
     /// Recognizes counts by name.
@@ -177,9 +307,15 @@ impl Series {
         if pairs(value).is_some_and(|pairs| pairs.iter().all(|(name, _)| name.is_string() && instant(name).is_none())) {
             return Some(Self::without_names(Layout::Pairs));
         }
-        let members = value.as_object().filter(|members| members.len() >= 2 && members.values().all(Value::is_u64))?;
+        let members = value.as_object().filter(|members| members.len() >= 2)?;
         let moment = |name: &String| instant(&Value::String(name.clone())).is_some();
-        (!members.keys().any(moment)).then(|| Self::without_names(Layout::Map))
+        if members.keys().any(moment) {
+            return None;
+        }
+        match members.values().all(|value| whole(value).is_some()) {
+            true => Some(Self::without_names(Layout::Map)),
+            false => Self::nested(members).filter(|series| counts(&series.count)),
+        }
     }
 
     fn by_name_of(records: &[&Value]) -> Option<Self> {
@@ -187,14 +323,20 @@ impl Series {
         let all = |name: &str, is: &dyn Fn(&Value) -> bool| records.iter().all(|record| is(&record[name]));
         let text = |value: &Value| value.is_string() && instant(value).is_none();
         let name = first.keys().find(|name| all(name, &text))?;
-        let count = first.keys().find(|name| all(name, &Value::is_u64))?;
+        let texts = |name: &&String| counts(name) && all(name, &|value| whole(value).is_some());
+        let mut numbers = first.keys().filter(|other| *other != name);
+        let count = numbers.clone().find(|name| all(name, &Value::is_u64)).or_else(|| numbers.find(texts))?;
         Some(Self { layout: Layout::Objects, name: name.clone(), count: count.clone(), end: None })
     }
 
     /// Entries of a value in this layout: time or name, and count.
     pub(super) fn entries(&self, value: &Value) -> Vec<(Value, u64)> {
-        let number = |value: &Value| value.as_u64().unwrap_or_default();
+        let number = |value: &Value| whole(value).unwrap_or_default();
         match self.layout {
+            Layout::Nested => {
+                let members = value.as_object().into_iter().flatten();
+                members.map(|(name, value)| (Value::String(name.clone()), number(&value[&self.count]))).collect()
+            }
             Layout::Objects => {
                 let records = value.as_array().into_iter().flatten();
                 records.map(|record| (record[&self.name].clone(), number(&record[&self.count]))).collect()
@@ -213,9 +355,33 @@ impl Series {
 
 /// The first two items of each inner array of an array, if every second item is an unsigned integer.
 fn pairs(value: &Value) -> Option<Vec<(&Value, &Value)>> {
-    let pair = |item: &'_ Value| item.as_array().is_some_and(|item| item.len() >= 2 && item[1].is_u64());
+    let pair = |item: &'_ Value| item.as_array().is_some_and(|item| item.len() >= 2 && whole(&item[1]).is_some());
     let items = value.as_array().filter(|items| !items.is_empty() && items.iter().all(pair))?;
     Some(items.iter().map(|item| (&item[0], &item[1])).collect())
+}
+
+/// True if a member is named like a count.
+fn counts(name: &str) -> bool {
+    ["count", "n", "mentions", "results", "total", "value", "docs", "hits", "documents", "doccount", "number"]
+        .contains(&plain(name).as_str())
+}
+
+/// An unsigned integer, also as text, and also with separators of thousands.
+pub(super) fn whole(value: &Value) -> Option<u64> {
+    let text = match value {
+        Value::Number(number) => return number.as_u64(),
+        Value::String(text) => text,
+        _ => return None,
+    };
+    let separator = text.chars().find(|c| !c.is_ascii_digit());
+    let Some(separator) = separator else { return text.parse().ok() };
+    let groups: Vec<&str> = text.split(separator).collect();
+    let digits = |group: &str, lengths: std::ops::RangeInclusive<usize>| {
+        lengths.contains(&group.len()) && group.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let grouped = digits(groups[0], 1..=3) && groups[1..].iter().all(|group| digits(group, 3..=3));
+    (grouped && [',', ' ', '_', '\'', '\u{a0}', '\u{202f}', '\u{2019}'].contains(&separator))
+        .then(|| groups.concat().parse().ok())?
 }
 
 fn starts(name: &str) -> bool {
@@ -257,6 +423,13 @@ pub(super) fn instant(value: &Value) -> Option<i64> {
             if let Ok(at) = DateTime::parse_from_rfc3339(&text) {
                 return Some(at.timestamp_micros());
             }
+            if let Some(at) = compact(&text) {
+                return Some(at);
+            }
+            // A count as text, of seconds or milliseconds.
+            if matches!(text.len(), 10 | 13) && text.bytes().all(|byte| byte.is_ascii_digit()) {
+                return instant(&Value::from(text.parse::<i64>().ok()?));
+            }
             let local = text.parse::<NaiveDateTime>().ok();
             let local = local.or_else(|| Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN)));
             local.map(|local| local.and_utc().timestamp_micros())
@@ -265,9 +438,24 @@ pub(super) fn instant(value: &Value) -> Option<i64> {
             number @ 1_000_000_000..2_200_000_000 => number.checked_mul(1_000_000),
             number @ 1_000_000_000_000..2_200_000_000_000 => number.checked_mul(1_000),
             number @ 1_000_000_000_000_000..2_200_000_000_000_000 => Some(number),
-            _ => None,
+            number => compact(&number.to_string()),
         },
         _ => None,
+    }
+}
+
+/// Reads a time of the calendar without separators: `20261124T101213Z`, `20261124101213`.
+fn compact(text: &str) -> Option<i64> {
+    let plain = text.replacen('T', "", 1);
+    let (digits, zone) = plain.split_at(plain.find(|c: char| !c.is_ascii_digit()).unwrap_or(plain.len()));
+    if digits.len() != 14 || !(digits.starts_with("19") || digits.starts_with("20")) {
+        return None;
+    }
+    let local = NaiveDateTime::parse_from_str(digits, "%Y%m%d%H%M%S").ok()?;
+    let zoned = || DateTime::parse_from_str(&format!("{digits}{zone}"), "%Y%m%d%H%M%S%z").ok();
+    match zone {
+        "" | "Z" => Some(local.and_utc().timestamp_micros()),
+        _ => Some(zoned()?.timestamp_micros()),
     }
 }
 
@@ -331,6 +519,8 @@ pub(super) struct Columns {
     pub(super) untyped: Vec<Path>,
     /// Timestamps that need a pattern.
     pub(super) patterns: Vec<(Path, &'static str)>,
+    /// Days whose time of day is in another field.
+    pub(super) times_of_day: Vec<(Path, Path)>,
 }
 
 impl Columns {
@@ -358,6 +548,15 @@ impl Columns {
             }
         }
         order.retain(|path| !untyped.contains(path));
+        // Counts may be written as text.
+        for (path, kind) in types.iter_mut().filter(|(_, kind)| **kind == Some(Type::Utf8)) {
+            let is_count =
+                vocabulary::column(names, path).is_some_and(|(column, _)| vocabulary::COUNTS.contains(&column));
+            let mut values = records.iter().filter_map(|record| at(record, path)).filter(|value| !value.is_null());
+            if is_count && values.all(|value| whole(value).is_some()) {
+                *kind = Some(Type::Int64);
+            }
+        }
         let mut patterns = Vec::new();
         for (path, kind) in types.iter_mut().filter(|(_, kind)| **kind == Some(Type::Utf8)) {
             let texts = records.iter().filter_map(|record| at(record, path)?.as_str());
@@ -387,12 +586,20 @@ impl Columns {
             let name = standard.into_iter().chain([own.clone()]).chain(numbered).find(unused);
             columns.push((name.unwrap_or(own), path.clone(), kind));
         }
-        Self { columns, untyped, patterns }
+        let times_of_day = columns.iter().filter(|(_, _, kind)| *kind == Type::Timestamp);
+        let times_of_day =
+            times_of_day.filter_map(|(_, path, _)| Some((path.clone(), time_of_day(records, path)?))).collect();
+        Self { columns, untyped, patterns, times_of_day }
     }
 
     /// Reads the instant in a field.
     pub(super) fn instant(&self, path: &Path, record: &Value) -> Option<i64> {
         let value = at(record, path)?;
+        if let Some((_, time)) = self.times_of_day.iter().find(|(day, _)| day == path) {
+            let time = at(record, time)?.as_str()?;
+            let seconds = if time.len() == 5 { ":00" } else { "" };
+            return instant(&Value::String(format!("{}T{time}{seconds}", value.as_str()?)));
+        }
         match self.patterns.iter().find(|(known, _)| known == path) {
             Some((_, pattern)) => instant_by(pattern, value.as_str()?).map(Instant::as_utc),
             None => instant(value),
@@ -406,6 +613,27 @@ impl Columns {
     pub(super) fn kind(&self, column: &str) -> Option<Type> {
         self.columns.iter().find(|(name, ..)| name == column).map(|(.., kind)| *kind)
     }
+}
+
+/// The field beside a day that has its time of day.
+pub(super) fn time_of_day(records: &[&Value], day: &Path) -> Option<Path> {
+    let days = |record: &&Value| {
+        at(record, day).is_some_and(|day| day.as_str().is_none_or(|day| day.parse::<NaiveDate>().is_ok()))
+    };
+    let record = records.first().filter(|_| records.iter().all(days))?;
+    let clock = |value: &Value| {
+        value.as_str().is_none_or(|text| {
+            let time = text.get(..8).unwrap_or(text);
+            let form = if time.len() == 5 { "%H:%M" } else { "%H:%M:%S" };
+            NaiveTime::parse_from_str(time, form).is_ok()
+        })
+    };
+    let beside = |path: &Path| path.len() == day.len() && path[..path.len() - 1] == day[..day.len() - 1];
+    let mut others = leaves(record).into_iter().map(|(path, _)| path).filter(|path| path != day && beside(path));
+    others.find(|path| {
+        let values: Vec<&Value> = records.iter().filter_map(|record| at(record, path)).collect();
+        values.iter().any(|value| value.is_string()) && values.iter().all(|value| clock(value))
+    })
 }
 
 /// Turns a path into a column name.
@@ -427,7 +655,7 @@ pub(super) fn snake(path: &[String]) -> String {
 
 /// The unsigned integer at a path.
 pub(super) fn number(answer: &Value, path: &[String]) -> Option<u64> {
-    at(answer, path)?.as_u64()
+    whole(at(answer, path)?)
 }
 
 /// Strings in their order, without duplicates.
@@ -477,6 +705,57 @@ mod tests {
         assert_eq!(find("tags"), Some(("/tags", "utf8_list")));
         assert_eq!(find("likes_count"), Some(("/likesCount", "int64")));
         assert_eq!(columns.untyped, [vec!["odd".to_owned()]]);
+    }
+
+    #[test]
+    fn a_list_is_found_in_whatever_layout() {
+        let found = |answer: Value| {
+            let found = saved_searches(&answer, "aid");
+            found.into_iter().map(|list| (pointer(&list.at), list.aids, list.layout)).collect::<Vec<_>>()
+        };
+        let entry = |aid: &str| json!({"aid": aid, "name": "n"});
+        let aids = |aids: &[&str]| aids.iter().map(|aid| (*aid).to_owned()).collect::<Vec<String>>();
+        let array = json!({"data": {"items": [entry("1"), entry("2")], "tags": ["x"]}});
+        assert_eq!(found(array), [("/data/items".to_owned(), aids(&["1", "2"]), ListLayout::Records)]);
+        let map = json!({"searches": {"1": {"name": "n"}, "2": {"name": "m"}}});
+        assert_eq!(found(map), [("/searches".to_owned(), aids(&["1", "2"]), ListLayout::Map)]);
+        let folders =
+            json!({"tree": [{"title": "a", "sub": [{"title": "b", "sub": [], "held": [entry("2")]}], "held": []}]});
+        let layout = ListLayout::Folders(vec!["held".to_owned()], Some(vec!["sub".to_owned()]));
+        assert_eq!(found(folders), [("/tree".to_owned(), aids(&["2"]), layout)]);
+        assert_eq!(found(json!({"error": {"code": "x", "message": "no"}, "meta": {"version": "1"}})), []);
+    }
+
+    #[test]
+    fn numbers_as_text_and_json_in_strings_are_read() {
+        for (value, number) in [
+            (json!("1,234"), Some(1_234)),
+            (json!("12 345 678"), Some(12_345_678)),
+            (json!(7), Some(7)),
+            (json!("1.234"), None),
+            (json!("1,23"), None),
+            (json!("2026-11-01"), None),
+            (json!(""), None),
+        ] {
+            assert_eq!(whole(&value), number, "{value}");
+        }
+        let body = json!({"payload": "{\"total\": 3}"});
+        assert_eq!(opened(body), json!({"payload": {"total": 3}}));
+        assert_eq!(opened(json!(["[1]"])), json!([[1]]));
+        let compact = json!("20261124T101213Z");
+        assert_eq!(instant(&compact), instant(&json!("2026-11-24T10:12:13Z")));
+    }
+
+    #[test]
+    fn a_day_and_a_time_in_another_field_are_one_instant() {
+        let records = [
+            json!({"id": "a", "date": "2026-11-24", "clock": "10:12:13"}),
+            json!({"id": "b", "date": "2026-11-23", "clock": "23:00:00"}),
+        ];
+        let records: Vec<&Value> = records.iter().collect();
+        let columns = Columns::of(vocabulary::MENTION, &records, &[]);
+        let at = columns.instant(columns.path("published_at").expect("a time"), records[0]);
+        assert_eq!(at, instant(&json!("2026-11-24T10:12:13Z")));
     }
 
     #[test]

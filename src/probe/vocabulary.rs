@@ -81,6 +81,25 @@ pub(super) const OVERVIEW: Names = &[
     ("unknown", &["sentimentunknown", "bysentimentnone", "sentimentnone", "unknown"]),
 ];
 
+/// Columns that are counts.
+pub(super) const COUNTS: &[&str] = &[
+    "author_followers",
+    "reach",
+    "likes",
+    "comments",
+    "shares",
+    "views",
+    "engagement",
+    "total_mentions",
+    "unique_authors",
+    "total_reach",
+    "total_engagement",
+    "positive",
+    "neutral",
+    "negative",
+    "unknown",
+];
+
 /// Labels of top lists, with words that their names contain.
 pub(super) const BREAKDOWNS: &[(&str, &[&str])] = &[
     ("source", &["source", "site", "domain"]),
@@ -106,6 +125,9 @@ pub(super) const FILTERS: &[(&str, &[&str])] = &[
 
 /// Names of list entries that count mentions without a value.
 pub(super) const MISSING: &[&str] = &["unknown", "none", "null", "missing", "unset", "undefined", "notset"];
+
+/// Values of a field that mean NULL to everyone.
+pub(super) const NULLS: &[&str] = &["", "-", "--", "n/a", "N/A", "null", "NULL", "None", "nil", "undefined"];
 
 /// Names of totals.
 const TOTALS: &[&str] =
@@ -219,7 +241,7 @@ pub(super) const PERIODS: &[(&str, i64)] = &[
 
 /// Window names to try if a refusal lists none: the first of each family, and the others of a family that works.
 pub(super) const FAMILIES: &[&[&str]] = &[
-    &["P60D", "P7D", "P30D", "P90D"],
+    &["P60D"],
     &["LAST_90_DAYS", "LAST_7_DAYS", "LAST_30_DAYS"],
     &["last_year", "last_week", "last_month", "last_quarter", "last_day"],
     &["last_90_days", "last_7_days", "last_30_days"],

@@ -89,8 +89,14 @@ pub struct SectionSpec {
     pub shape: Shape,
     /// With shape `entries`: the pointer by which columns refer to the name of an entry.
     pub key: Option<Pointer>,
-    /// With shape `entries`: the pointer by which columns refer to the value of an entry.
+    /// With shape `entries`: the pointer by which columns refer to the value of an entry; "" if the members of that value are
+    /// the fields of the row.
     pub value: Option<Pointer>,
+    /// Pointer in each record of the section to the array of the rows, such as the saved searches of a folder. Absent: the
+    /// records are the rows.
+    pub inside: Option<Pointer>,
+    /// Pointer in each record to further records of the same kind, such as the folders in a folder. With `inside` only.
+    pub deeper: Option<Pointer>,
     /// True if a response may lack the section. Otherwise its absence is an error; an empty section, or null, never is.
     #[serde(default)]
     pub optional: bool,
@@ -131,6 +137,10 @@ pub struct ColumnSpec {
     pub zone: Option<Zone>,
     /// Pointer to the time of day, if `at` is the day alone.
     pub time_at: Option<Pointer>,
+    /// Pointers to further fields of a text, which are appended with `:`. Without one of them the value is NULL.
+    pub joined_with: Vec<Pointer>,
+    /// Words that mean NULL.
+    pub nulls: Arc<[String]>,
 }
 
 /// Origin of a column's value.
@@ -207,6 +217,12 @@ struct RawColumn {
     zone: Option<String>,
     /// Pointer to the time of day, if `at` is the day alone. A pattern then reads both, with a blank between them.
     time_at: Option<Pointer>,
+    /// Pointers to further fields of a text, which are appended with `:`. Without one of them the value is NULL.
+    #[serde(default)]
+    joined_with: Vec<Pointer>,
+    /// Words that mean NULL, such as "" or "n/a".
+    #[serde(default)]
+    nulls: Vec<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -228,7 +244,7 @@ impl TryFrom<RawColumn> for ColumnSpec {
     type Error = String;
 
     fn try_from(raw: RawColumn) -> Result<Self, String> {
-        let RawColumn { name, kind, null: nullable, at, from, scope, pattern, zone, time_at } = raw;
+        let RawColumn { name, kind, null: nullable, at, from, scope, pattern, zone, time_at, joined_with, nulls } = raw;
         if name.is_empty() {
             return Err("expected a column name, found an empty one".into());
         }
@@ -271,8 +287,15 @@ impl TryFrom<RawColumn> for ColumnSpec {
                 "column `{name}`: expected `zone` and `time_at` only on a timestamp column of the record"
             ));
         }
+        if !joined_with.is_empty() && (kind != ColumnType::Utf8 || !in_record) {
+            return Err(format!("column `{name}`: expected `joined_with` only on a utf8 column of the record"));
+        }
+        if !nulls.is_empty() && (!in_record || time_at.is_some()) {
+            return Err(format!("column `{name}`: expected `nulls` only on a column of the record, without `time_at`"));
+        }
         let zone = zone.map(|zone| zone.parse()).transpose().map_err(|error| format!("column `{name}`: {error}"))?;
-        Ok(Self { name, kind, nullable, origin, pattern: pattern.map(Arc::from), zone, time_at })
+        let (pattern, nulls) = (pattern.map(Arc::from), nulls.into());
+        Ok(Self { name, kind, nullable, origin, pattern, zone, time_at, joined_with, nulls })
     }
 }
 

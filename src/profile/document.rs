@@ -207,6 +207,12 @@ impl Profile {
         let place = |table: &TableSpec, section: &SectionSpec| match (section.shape, &table.column("mentions")?.origin)
         {
             (Shape::Records, Origin::Field(at, Scope::Record)) => Some((section.at.clone(), Some(at.clone()))),
+            // The members of an entry's value are the fields of the row.
+            (Shape::Entries, Origin::Field(at, Scope::Record))
+                if section.value.as_ref().is_some_and(|value| value.steps().is_empty()) =>
+            {
+                Some((section.at.clone(), Some(at.clone())))
+            }
             (Shape::Entries, _) => Some((section.at.clone(), None)),
             _ => None,
         };

@@ -26,6 +26,10 @@ pub struct WindowSpec {
     pub default: String,
     /// Units of relative periods `<n><unit>`. Empty: the service takes no relative periods.
     pub relative: Vec<Unit>,
+    /// Notation of relative periods by unit, with `{n}` for the number, such as `P{n}D` or `{n} days`. Absent for a unit:
+    /// `{n}` and the unit.
+    #[serde(default)]
+    pub written: BTreeMap<Unit, String>,
     /// Template of an absolute period in `parameter`, with `{from}` and `{to}`. Absent: the service takes no such
     /// periods.
     pub absolute: Option<String>,
@@ -52,6 +56,9 @@ pub struct Separate {
     pub from: String,
     /// Parameter for the end.
     pub to: String,
+    /// Further parameters that are sent with the bounds, such as `duration = "custom"`.
+    #[serde(default)]
+    pub with: BTreeMap<String, String>,
 }
 
 /// Notation of instants.
@@ -81,7 +88,7 @@ pub enum End {
 }
 
 /// A unit of relative periods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 pub enum Unit {
     /// Hours.
     #[serde(rename = "h")]
@@ -165,6 +172,12 @@ impl WindowSpec {
                 && template.find("{from}") < template.find("{to}")
                 && template.find("{from}{to}").is_none()
         };
+        let counted = |template: &String| template.matches("{n}").count() == 1;
+        checks.expect(
+            self.written.values().all(counted) && self.written.keys().all(|unit| self.relative.contains(unit)),
+            "window.written",
+            "expected strings with {n}, for units in `relative`",
+        );
         checks.expect(
             self.absolute.as_ref().is_none_or(template),
             "window.absolute",
@@ -191,15 +204,33 @@ impl WindowSpec {
         if let Some(period) = self.names.get(words) {
             return fits(period.length());
         }
-        if let Ok(period) = Period::try_from(words.to_owned())
-            && self.relative.contains(&period.unit)
-        {
+        if let Some(period) = self.period_of(words) {
             return fits(period.length());
         }
         match self.span_of(words, Zone::UTC) {
             Some((from, to)) if from < to => fits(to - from),
             Some(_) => Err(format!("invalid period `{words}`: expected an end after the start")),
             None => Err(format!("invalid period `{words}`: the service takes {}", self.forms())),
+        }
+    }
+
+    /// Parses a relative period in the service's notation.
+    fn period_of(&self, words: &str) -> Option<Period> {
+        self.relative.iter().find_map(|unit| {
+            let (head, tail) = match self.written.get(unit) {
+                Some(template) => template.split_once("{n}")?,
+                None => return Period::try_from(words.to_owned()).ok().filter(|period| period.unit == *unit),
+            };
+            let digits = words.strip_prefix(head)?.strip_suffix(tail)?;
+            Period::try_from(format!("{digits}{}", unit.letter())).ok()
+        })
+    }
+
+    /// Formats a relative period in the service's notation.
+    fn relative_words(&self, period: Period) -> String {
+        match self.written.get(&period.unit) {
+            Some(template) => template.replace("{n}", &period.n.to_string()),
+            None => period.to_string(),
         }
     }
 
@@ -246,8 +277,7 @@ impl WindowSpec {
 
     /// Length of a relative or named period that ends now; `None` for any other period.
     pub fn length_of(&self, words: &str) -> Option<TimeDelta> {
-        let relative = || Period::try_from(words.to_owned()).ok().filter(|period| self.relative.contains(&period.unit));
-        self.names.get(words).copied().or_else(relative).map(Period::length)
+        self.names.get(words).copied().or_else(|| self.period_of(words)).map(Period::length)
     }
 
     /// True if the words mean the same period in every zone.
@@ -268,8 +298,9 @@ impl WindowSpec {
     /// Request parameters for this period.
     pub fn parameters(&self, words: &str) -> Vec<(String, String)> {
         match (&self.separate, self.ends_of(words)) {
-            (Some(Separate { from, to }), Some((start, end))) => {
-                vec![(from.clone(), start.to_owned()), (to.clone(), end.to_owned())]
+            (Some(Separate { from, to, with }), Some((start, end))) => {
+                let ends = [(from.clone(), start.to_owned()), (to.clone(), end.to_owned())];
+                ends.into_iter().chain(with.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
             }
             _ => vec![(self.parameter.clone(), words.to_owned())],
         }
@@ -283,7 +314,7 @@ impl WindowSpec {
             let n = (length.num_seconds().max(1) + hours * 3600 - 1) / (hours * 3600);
             Some(Period { n: u32::try_from(n).ok()?, unit: *unit })
         });
-        let periods = relative.map(|period| (period.length(), period.to_string()));
+        let periods = relative.map(|period| (period.length(), self.relative_words(period)));
         let names = self.names.iter().map(|(name, period)| (period.length(), name.clone()));
         periods.chain(names).filter(|(reach, _)| *reach >= length).min().map(|(_, words)| words)
     }
@@ -291,13 +322,21 @@ impl WindowSpec {
     /// Common periods, in words that the grammar accepts.
     pub fn usual(&self) -> Vec<String> {
         let known = |words: &&str| self.check_words(words).is_ok();
-        let usual = ["1h", "24h", "1d", "7d", "30d", "90d", "1w", "4w"].into_iter().filter(known).map(str::to_owned);
+        let usual =
+            [(1, Unit::Hour), (24, Unit::Hour), (1, Unit::Day), (7, Unit::Day), (30, Unit::Day), (90, Unit::Day)];
+        let usual = usual.into_iter().chain([(1, Unit::Week), (4, Unit::Week)]);
+        let usual =
+            usual.map(|(n, unit)| self.relative_words(Period { n, unit })).filter(|words| known(&words.as_str()));
         usual.chain(self.names.keys().cloned()).collect()
     }
 
     /// Accepted forms, for error messages.
     pub fn forms(&self) -> String {
-        let mut forms: Vec<String> = self.relative.iter().map(|unit| format!("<n>{}", unit.letter())).collect();
+        let form = |unit: &Unit| match self.written.get(unit) {
+            Some(template) => template.replace("{n}", "<n>"),
+            None => format!("<n>{}", unit.letter()),
+        };
+        let mut forms: Vec<String> = self.relative.iter().map(form).collect();
         forms.extend(self.names.keys().cloned());
         if self.takes_instants() {
             let (from, to) = self.instants.example();

@@ -90,6 +90,11 @@ impl Zone {
         }
     }
 
+    /// The distance of this many minutes ahead of UTC; `None` beyond fourteen hours.
+    pub(super) fn east(minutes: i32) -> Option<FixedOffset> {
+        FixedOffset::east_opt(minutes.checked_mul(60).filter(|seconds| seconds.abs() <= 14 * 3_600)?)
+    }
+
     /// Local time of an instant.
     pub fn local(self, at: DateTime<Utc>) -> NaiveDateTime {
         match self {

@@ -138,6 +138,8 @@ fn sent(spec: &TableSpec, column: &ColumnSpec, profile: &Profile) -> String {
         Origin::Timezone => told.push(match profile.timezone.kind {
             TimezoneKind::Iana => "=: IANA name, such as Europe/Berlin".to_owned(),
             TimezoneKind::Offset => "=: UTC offset, such as +01:00".to_owned(),
+            TimezoneKind::UtcOffset => "=: UTC offset, such as UTC+01:00".to_owned(),
+            TimezoneKind::Minutes => "=: minutes ahead of UTC, such as 60".to_owned(),
             TimezoneKind::Ignored => format!("=: {} only", profile.timezone.default),
         }),
         Origin::Section => {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use datafusion_saved_search::Profile;
+use datafusion_saved_search::profile::Evidence;
 use datafusion_saved_search::simulator::{KEY, OTHER_KEY, Preset};
 
 use crate::binary::{Simulate, err, out, savedsearch};
@@ -48,7 +49,7 @@ fn every_dialect_is_probed_checked_recorded_and_replayed() {
         assert!(Profile::read(&folder.join("mine.toml")).is_ok());
         assert!(well(&run(folder, &["profile", "check", "mine.toml"])).contains("not checked against a service"));
         let checked = well(&with(&["profile", "check", "mine.toml"]));
-        assert_eq!(checked.matches(": ok, ").count(), 4, "{preset}: {checked}");
+        assert!((4..=6).contains(&checked.matches(": ok, ").count()), "{preset}: {checked}");
         assert!(checked.contains("mentions in two days by overview and by reading"), "{preset}: {checked}");
 
         let sql = "SELECT s.name, count(*) AS mentions, max(m.published_at) AS newest FROM saved_searches s \
@@ -219,6 +220,36 @@ fn a_probe_keeps_what_is_there_and_goes_on_from_what_a_person_corrected() {
         "{}",
         err(&few)
     );
+}
+
+#[test]
+fn an_example_and_facts_are_tried_first_and_its_key_stays_secret() {
+    let service = Simulate::start(&["--mentions", "2000", "--searches", "2"]);
+    let folder = tempfile::tempdir().unwrap();
+    let (key, base_url) = (KEY, &service.base_url);
+    let example = format!(
+        "curl -sS -H 'Authorization: Bearer {key}' '{base_url}/search?duration=30d&dataSize=20&sortBy=date_desc&zub=1'"
+    );
+    // The address is that of the example.
+    let facts = ["--example", &example, "--fact", "page.max = 50", "--fact", "dataSize at most 100"];
+    let probed = run(folder.path(), &[["probe", "-o", "mine.toml"].as_slice(), facts.as_slice()].concat());
+    let (said, text) = (err(&probed), fs::read_to_string(folder.path().join("mine.toml")).unwrap());
+    assert!(probed.status.success(), "{said}");
+    for fact in [
+        "Authorization: Bearer {key}: confirmed",
+        "duration=30d: confirmed",
+        "sortBy=date_desc: confirmed",
+        "zub=1: not confirmed, it makes no difference",
+        "page.max = 50: taken as given",
+        "one mention",
+    ] {
+        assert!(said.contains(fact), "{fact}: {said}");
+    }
+    assert!(!said.contains(key) && !text.contains(key), "{said}{text}");
+    let page = Profile::parse(&text, "mine.toml").unwrap().page;
+    assert_eq!((page.max, page.evidence), (50, Evidence::Documented));
+    let refused = run(folder.path(), &["probe", "--example", "wget https://x.test"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
 }
 
 #[test]

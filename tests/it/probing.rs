@@ -265,7 +265,8 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
         (Quirk::Others, &["dimension = \"language\""]),
         (Quirk::OtherNames, &["dimension = \"language\""]),
         (Quirk::Weeks, &["days = true"]),
-        (Quirk::NamedDays, &["days = true"]),
+        // Mentions show that they are days of UTC.
+        (Quirk::NamedDays, &[]),
         (Quirk::Capped, &["trust = \"exact\"\nat = \"/mentions/total\"", "days = true", "dimension = \"language\""]),
         (Quirk::Blank, &[]),
         (Quirk::Busy, &[]),

@@ -140,6 +140,15 @@ pub(crate) fn profile(arguments: &Arguments, environment: &Environment) -> Resul
 
 /// Returns the single service that arguments, environment or configuration file name, or the demo data.
 pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
+    target_or(arguments, None, None).await
+}
+
+/// As [`target`], with an address and a key for the case that nothing else names them.
+pub(crate) async fn target_or(
+    arguments: &Arguments,
+    base_url: Option<String>,
+    key: Option<Secret>,
+) -> Result<Target, Exit> {
     let environment = Environment::read()?;
     if let Some(config) = config_file(arguments, &environment) {
         check_alone(arguments)?;
@@ -170,9 +179,9 @@ pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
     }
     let key = match &arguments.api_key_file {
         Some(path) => Some(Secret::read(path)?),
-        None => environment.api_key,
+        None => environment.api_key.or(key),
     };
-    let (base_url, demo) = address(arguments.base_url.clone().or(environment.base_url), arguments).await?;
+    let (base_url, demo) = address(arguments.base_url.clone().or(environment.base_url).or(base_url), arguments).await?;
     let key = match demo {
         Some(_) => Secret::new(simulator::KEY)?,
         None => key.ok_or_else(|| Exit::usage("no API key; set SAVEDSEARCH_API_KEY or use --api-key-file"))?,

@@ -129,6 +129,7 @@ Exit status: 0 the profile is usable, 1 the service failed, 2 wrong command line
 
 Examples:
   SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 probe -o mine.toml
+  savedsearch probe -o mine.toml --example 'curl -H \"X-Auth: $SAVEDSEARCH_API_KEY\" https://api.example.com/v4/search?aid=7'
   savedsearch --base-url https://api.example.com/v4 probe --resume mine.toml -o better.toml
   savedsearch --base-url https://api.example.com/v4 profile check mine.toml
   savedsearch --base-url https://api.example.com/v4 --profile mine.toml sql"
@@ -143,6 +144,14 @@ struct ProbeArguments {
     /// Start from this profile: entries with `evidence = "documented"` are kept and tried first
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    /// A search that works: a `curl` command, a URL, or a file that contains one or is a HAR file; `-` is stdin. Its header,
+    /// parameters and values are tried first. Its key is never printed or written
+    #[arg(long, value_name = "REQUEST")]
+    example: Vec<String>,
+    /// Something that you know: `dataSize one of 10,25,50`, `dataSize at most 50`, `withData=true`, or an entry of the
+    /// profile in TOML such as `page.max = 50`
+    #[arg(long, value_name = "FACT")]
+    fact: Vec<String>,
     /// Maximum number of requests
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
     max_calls: u64,

@@ -7,23 +7,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{Direct, HttpFailure, HttpRequest, HttpResponse, HttpService, parse_base_url};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::error::{describe, one_line};
-use datafusion_saved_search::probe::{self, Probed};
+use datafusion_saved_search::probe::{self, Facts, Probed};
 use datafusion_saved_search::shell::Progress;
-use datafusion_saved_search::{Connection, ErrorKind, Profile, session};
+use datafusion_saved_search::{Connection, ErrorKind, Profile, Secret, session};
 
-use crate::connect::{Target, target};
+use crate::connect::{Target, target, target_or};
 use crate::help::print;
 use crate::{Arguments, Exit, FAILED, INCOMPLETE, ProbeArguments, ProfileCommand};
 
 /// `savedsearch probe`.
 pub(crate) async fn probe(
     arguments: &Arguments,
-    ProbeArguments { output, force, resume, max_calls }: &ProbeArguments,
+    ProbeArguments { output, force, resume, example, fact, max_calls }: &ProbeArguments,
 ) -> Result<(), Exit> {
     // Before requests are spent on a profile that cannot be saved.
     if let Some(path) = output.as_ref().filter(|path| path.exists() && !force && resume.as_ref() != Some(path)) {
@@ -42,7 +43,9 @@ pub(crate) async fn probe(
         }
         None => None,
     };
-    let Target { base_url, key, service, exchanges, clock, demo: _demo } = target(arguments).await?;
+    let (facts, other_key) = facts(arguments, example, fact)?;
+    let at = facts.base_url().map(str::to_owned);
+    let Target { base_url, key, service, exchanges, clock, demo: _demo } = target_or(arguments, at, other_key).await?;
     let sent = Arc::new(AtomicU64::new(0));
     let service: Arc<dyn HttpService> = Arc::new(Counted { service, sent: Arc::clone(&sent) });
     let progress = Progress::of(arguments.quiet, {
@@ -50,19 +53,20 @@ pub(crate) async fn probe(
         move || format!("probing: {} of at most {max_calls} requests", sent.load(Ordering::Relaxed))
     });
     let (at, asked) = (parse_base_url(&base_url)?, exchanges.over(Arc::new(Direct::new(Arc::clone(&service)))));
-    let probed = match &known {
-        Some(document) => probe::resume(asked, at, key.clone(), *max_calls, document).await?,
-        None => probe::probe(asked, at, key.clone(), *max_calls).await?,
-    };
+    let probed = probe::probe_knowing(asked, at, key.clone(), *max_calls, known.as_deref(), facts).await?;
     drop(progress);
     eprint!("{probed}");
     let left = max_calls.saturating_sub(probed.calls.len() as u64);
-    let profile = Profile::parse(&probed.document, "the probed profile")?;
-    let connection = Connection::builder(base_url, key).profile(profile).exchanges(exchanges).clock(clock);
-    let connection = connection.service(Arc::new(Limited { service, left: AtomicU64::new(left) })).build()?;
-    let progress = Progress::of(arguments.quiet, || "test queries".to_owned());
-    let trials = tried(&connection, &probed, left).await?;
-    drop(progress);
+    let trials = match Profile::parse(&probed.document, "the probed profile") {
+        Ok(profile) => {
+            let connection = Connection::builder(base_url, key).profile(profile).exchanges(exchanges).clock(clock);
+            let connection = connection.service(Arc::new(Limited { service, left: AtomicU64::new(left) })).build()?;
+            let _progress = Progress::of(arguments.quiet, || "test queries".to_owned());
+            tried(&connection, &probed, left).await?
+        }
+        // The document is written all the same: everything that was found is in it.
+        Err(error) => vec![("profile", Err(error.to_string()))],
+    };
     let failed = trials.iter().filter(|(_, result)| result.is_err()).count();
     eprintln!("\nTest queries with the remaining requests:");
     if trials.is_empty() {
@@ -109,6 +113,28 @@ pub(crate) async fn probe(
             Err(Exit(INCOMPLETE, Some(what)))
         }
     }
+}
+
+/// Facts about a service from the options, and the key of an example if it has one of its own.
+fn facts(arguments: &Arguments, examples: &[String], texts: &[String]) -> Result<(Facts, Option<Secret>), Exit> {
+    let key = match &arguments.api_key_file {
+        Some(path) => Some(Secret::read(path)?),
+        None => Environment::read()?.api_key,
+    };
+    let (mut facts, mut other) = (Facts::default(), None);
+    for example in examples {
+        let text = match example.as_str() {
+            "-" => std::io::read_to_string(std::io::stdin()),
+            path if Path::new(path).is_file() => std::fs::read_to_string(path),
+            text => Ok(text.to_owned()),
+        };
+        let text = text.map_err(|error| Exit::usage(format!("cannot read the example: {error}")))?;
+        other = facts.example(&text, key.as_ref())?.or(other);
+    }
+    for text in texts {
+        facts.fact(text)?;
+    }
+    Ok((facts, other))
 }
 
 /// A service whose requests are counted, for the progress.
@@ -260,7 +286,89 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
             say(format!("counts: {}", connection.client().redact(&describe(&error))))?;
         }
     }
+    let time = connection.profile().tables.mentions.time.clone();
+    for (what, result) in [
+        ("days", days_agree(&context, of, time.as_deref()).await),
+        ("windows", parts_agree(&context, of, time.as_deref()).await),
+    ] {
+        match result {
+            Ok(None) => {}
+            Ok(Some(Ok(text))) => say(format!("{what}: ok, {text}"))?,
+            Ok(Some(Err(text))) => {
+                failed += 1;
+                say(format!("{what}: {text}"))?;
+            }
+            Err(error) => {
+                failed += 1;
+                say(format!("{what}: {}", connection.client().redact(&describe(&error))))?;
+            }
+        }
+    }
     if failed > 0 { Err(Exit(FAILED, Some(format!("the service does not match {}", file.display())))) } else { Ok(()) }
+}
+
+/// A comparison of two counts: what agrees, or what does not. `None`: there was nothing to compare.
+type Compared = DataFusionResult<Option<Result<String, String>>>;
+
+/// Compares the days of the timeline with the mentions of these days, which are read. The session must not count by the
+/// overview.
+async fn days_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
+    let Some(time) = time else { return Ok(None) };
+    let days = "date_trunc('day', now()) - INTERVAL '3 days'";
+    let until = "date_trunc('day', now())";
+    let volume = format!(
+        "SELECT sum(mentions) FROM volume WHERE aid = {aid} AND bucket_start >= {days} AND bucket_start < {until}"
+    );
+    let read =
+        format!("SELECT count(*) FROM mentions WHERE aid = {aid} AND \"{time}\" >= {days} AND \"{time}\" < {until}");
+    let volume = match number(context, &volume).await {
+        Ok(volume) => volume,
+        // A service whose days are those of another zone, or that has none, has nothing to compare.
+        Err(_) => return Ok(None),
+    };
+    let read = number(context, &read).await?;
+    Ok(Some(match volume == read {
+        true => Ok(format!("{read} mentions of three days by timeline and by reading")),
+        false => Err(format!(
+            "the timeline reports {volume} mentions of three days, but {read} were read; check [tables.volume], [timezone] and [window]"
+        )),
+    }))
+}
+
+/// Compares the mentions of a window with those of its two parts, divided at the time of a mention: no mention may be in both
+/// or in none.
+async fn parts_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
+    let Some(time) = time else { return Ok(None) };
+    let since = "date_trunc('hour', now()) - INTERVAL '2 days'";
+    let until = "date_trunc('hour', now())";
+    let within = |from: &str, to: &str| {
+        format!("FROM mentions WHERE aid = {aid} AND \"{time}\" >= {from} AND \"{time}\" < {to}")
+    };
+    let middle = format!(
+        "SELECT CAST(\"{time}\" AS VARCHAR) AS middle {} ORDER BY \"{time}\" LIMIT 1 OFFSET 1",
+        within(since, until)
+    );
+    let batches = context.sql(&middle).await?.collect().await?;
+    let Some(middle) = batches.iter().find(|batch| batch.num_rows() > 0).map(text_of) else { return Ok(None) };
+    let middle = format!("TIMESTAMP '{middle}'");
+    let mut counts = [0; 3];
+    for (count, (from, to)) in
+        counts.iter_mut().zip([(since, until), (since, middle.as_str()), (middle.as_str(), until)])
+    {
+        *count = number(context, &format!("SELECT count(*) {}", within(from, to))).await?;
+    }
+    let [all, before, after] = counts;
+    Ok(Some(match all == before + after {
+        true => Ok(format!("{all} mentions in a window and in its two parts")),
+        false => Err(format!(
+            "a window has {all} mentions, but its two parts have {before} and {after}; check `end` and `instants` in [window]"
+        )),
+    }))
+}
+
+/// The first value of a batch, as text.
+fn text_of(batch: &RecordBatch) -> String {
+    array_value_to_string(batch.column(0), 0).unwrap_or_default()
 }
 
 /// Prints a finding.

@@ -189,3 +189,32 @@ fn a_further_table_is_a_section_of_the_profile() {
         assert!(error.contains("key `tables.further`: expected a unique table name of lowercase letters"), "{error}");
     }
 }
+
+#[test]
+fn periods_and_zones_have_notations_of_their_own() {
+    let mine = "extends = \"v4\"\nname = \"mine\"\n[search]\nwith = { version = \"2\" }\n[window]\ndefault = \"7 days\"\nrelative = [\"d\", \"h\"]\n\
+                written = { d = \"{n} days\" }\nseparate = { from = \"since\", to = \"until\", with = { duration = \"custom\" } }\n\
+                [timezone]\nkind = \"minutes\"\ndefault = \"0\"\n";
+    let profile = Profile::parse(mine, "mine.toml").expect("a profile");
+    let days = |n: i64| Some(chrono::TimeDelta::days(n));
+    let window = &profile.window;
+    assert_eq!(
+        (window.length_of("30 days"), window.length_of("48h"), window.length_of("30d")),
+        (days(30), days(2), None)
+    );
+    assert_eq!(window.reaching(chrono::TimeDelta::hours(100)).as_deref(), Some("100h"));
+    assert_eq!(window.parameters("7 days"), [("duration".to_owned(), "7 days".to_owned())]);
+    let ends = window.parameters("2026-01-01T00:00:00Z..2026-01-02T00:00:00Z");
+    assert_eq!(ends.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["since", "until", "duration"]);
+    assert!(window.check_words("9w").expect_err("no weeks").contains("<n> days, <n>h"));
+    let berlin = profile.timezone.zone_of("60").expect("a zone");
+    assert_eq!((berlin.to_string().as_str(), profile.timezone.words_of(berlin).as_deref()), ("+01:00", Some("60")));
+    assert_eq!(profile.timezone.words_of(Zone::UTC).as_deref(), Some("0"));
+    let prefixed = mine.replace("minutes", "utc_offset").replace("default = \"0\"", "default = \"UTC+00:00\"");
+    let zones = Profile::parse(&prefixed, "mine.toml").expect("a profile").timezone;
+    let kolkata = zones.zone_of("UTC+05:30").expect("a zone");
+    assert_eq!((kolkata.to_string().as_str(), zones.words_of(kolkata).as_deref()), ("+05:30", Some("UTC+05:30")));
+    assert!(zones.zone_of("+05:30").is_err() && profile.timezone.zone_of("UTC").is_err());
+    let error = Profile::parse(&mine.replace("{n} days", "days"), "mine.toml").expect_err("no number").to_string();
+    assert!(error.contains("key `window.written`: expected strings with {n}"), "{error}");
+}

@@ -1,5 +1,6 @@
 //! `[auth]`, `[list]` and `[search]`: authentication, and the paths of the endpoints.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -37,6 +38,9 @@ pub struct ListEndpoint {
     pub evidence: Evidence,
     /// Path below the base URL.
     pub path: String,
+    /// Parameters that are sent with each request.
+    #[serde(default)]
+    pub with: BTreeMap<String, String>,
     /// Pages of the list. Absent: one response contains all entries, and one that says that there are more is an error.
     pub pages: Option<ListPages>,
 }
@@ -121,4 +125,7 @@ pub struct SearchEndpoint {
     pub path: String,
     /// Parameter that names the saved search.
     pub aid: String,
+    /// Further parameters that are sent with each request, such as the version of the response.
+    #[serde(default)]
+    pub with: BTreeMap<String, String>,
 }

@@ -31,6 +31,10 @@ pub enum TimezoneKind {
     Iana,
     /// `+01:00`.
     Offset,
+    /// `UTC+01:00`.
+    UtcOffset,
+    /// Minutes by which local times are ahead of UTC: `60`.
+    Minutes,
     /// The parameter has no effect: days are those of `default`, whatever is sent.
     Ignored,
 }
@@ -38,7 +42,19 @@ pub enum TimezoneKind {
 impl Timezone {
     /// Parses a zone in the service's notation. The error describes the expected value.
     pub fn zone_of(&self, name: &str) -> Result<Zone, String> {
-        match (self.kind, name.parse()) {
+        let parsed = match self.kind {
+            TimezoneKind::UtcOffset => name.strip_prefix("UTC").ok_or_else(String::new).and_then(str::parse),
+            TimezoneKind::Minutes => name.parse().ok().and_then(Zone::east).map(Zone::Offset).ok_or_else(String::new),
+            _ => name.parse(),
+        };
+        match (self.kind, parsed) {
+            (TimezoneKind::UtcOffset | TimezoneKind::Minutes, Ok(zone @ Zone::Offset(_))) => Ok(zone),
+            (TimezoneKind::UtcOffset, _) => {
+                Err(format!("invalid time zone `{name}`: the service takes UTC offsets such as UTC+01:00"))
+            }
+            (TimezoneKind::Minutes, _) => {
+                Err(format!("invalid time zone `{name}`: the service takes minutes ahead of UTC, such as 60"))
+            }
             (TimezoneKind::Iana, Ok(zone @ Zone::Named(_))) | (TimezoneKind::Offset, Ok(zone @ Zone::Offset(_))) => {
                 Ok(zone)
             }
@@ -62,6 +78,13 @@ impl Timezone {
         match self.kind {
             TimezoneKind::Iana => Some(zone.to_string()),
             TimezoneKind::Offset if utc => Some("+00:00".to_owned()),
+            TimezoneKind::UtcOffset if utc => Some("UTC+00:00".to_owned()),
+            TimezoneKind::Minutes if utc => Some("0".to_owned()),
+            TimezoneKind::UtcOffset => Some(format!("UTC{zone}")).filter(|_| matches!(zone, Zone::Offset(_))),
+            TimezoneKind::Minutes => match zone {
+                Zone::Offset(offset) => Some((offset.local_minus_utc() / 60).to_string()),
+                Zone::Named(_) => None,
+            },
             TimezoneKind::Offset => Some(zone.to_string()).filter(|_| matches!(zone, Zone::Offset(_))),
             TimezoneKind::Ignored => Some(self.default.clone()).filter(|default| default.parse() == Ok(zone)),
         }

@@ -171,7 +171,17 @@ fn history_of(list: &TableSpec) -> Option<TableSpec> {
 
 /// Returns a column that no profile declares.
 fn derived(name: &str, kind: ColumnType, origin: Origin) -> ColumnSpec {
-    ColumnSpec { name: name.to_owned(), kind, nullable: false, origin, pattern: None, zone: None, time_at: None }
+    ColumnSpec {
+        name: name.to_owned(),
+        kind,
+        nullable: false,
+        origin,
+        pattern: None,
+        zone: None,
+        time_at: None,
+        joined_with: Vec::new(),
+        nulls: Arc::default(),
+    }
 }
 
 /// Key of a table in the document.
@@ -188,6 +198,12 @@ fn check_table(table: &TableSpec, checks: &mut Checks) {
     check_columns(table, &key("columns"), checks);
     checks.expect(!table.sections.is_empty(), &key("sections"), "expected at least one section");
     for section in &table.sections {
+        let records = section.shape == Shape::Records && table.kind == TableKind::List;
+        checks.expect(
+            (section.inside.is_none() || records) && (section.deeper.is_none() || section.inside.is_some()),
+            &key("sections"),
+            "expected `inside` only in tables.saved_searches with shape = \"records\", and `deeper` only with `inside`",
+        );
         checks.expect(
             (section.shape == Shape::Entries) == (section.key.is_some() && section.value.is_some()),
             &key("sections"),

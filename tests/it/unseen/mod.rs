@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use datafusion_saved_search::client::Direct;
-use datafusion_saved_search::probe::{Probed, probe};
+use datafusion_saved_search::client::{Direct, HttpService};
+use datafusion_saved_search::probe::{Facts, Probed, probe, probe_knowing};
 use datafusion_saved_search::profile::{Origin, Scope};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
 
-use self::service::{AID, Entries, KEY, Mention, Trouble, Unseen};
+use self::service::{AID, Entries, Hard, KEY, Mention, Trouble, Unseen};
 use crate::support::{knob, now, rows};
 
 /// Requests that a probe may send.
@@ -84,6 +84,7 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
             "SELECT name, mentions FROM breakdowns WHERE aid = '{AID}' AND dimension = '{label}' AND mentions > 0 ORDER BY name"
         ))
     };
+    let timed = service.timeline.0 != Entries::None && !service.has(Hard::Running);
     let volume = format!("SELECT sum(mentions) FROM volume WHERE aid = '{AID}'");
     vec![
         ("list", Some("SELECT count(DISTINCT aid) FROM saved_searches".to_owned()), count(3)),
@@ -129,7 +130,7 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
         ("text", is(&text, "LIKE 'Battery%'"), count(within.iter().filter(|m| m.text.starts_with("Battery")).count())),
         ("second five", select("id", "ORDER BY published_at DESC, id LIMIT 5 OFFSET 5"), ids(newest[5..10].to_vec())),
         ("usual period", Some(format!("SELECT count(*) FROM mentions WHERE aid = '{AID}'")), count(usual.len())),
-        ("timeline", Some(volume).filter(|_| service.timeline.0 != Entries::None), count(usual.len())),
+        ("timeline", Some(volume).filter(|_| timed), count(usual.len())),
         ("top sources", top(1), counted(&|mention| Some(mention.source.to_owned()), &usual)),
     ]
 }
@@ -187,6 +188,83 @@ async fn asked(service: &Arc<Unseen>, found: &Probed) -> Share {
 fn seeds() -> std::ops::Range<u64> {
     let first = knob("UNSEEN_SEED", 1);
     first..first + knob("UNSEEN_CASES", 24)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_example_makes_up_for_what_refusals_do_not_say() {
+    let (mut wrong, mut good) = (Vec::new(), 0);
+    let seeds = 1..=knob("UNSEEN_CASES", 12);
+    for seed in seeds.clone() {
+        let service = Arc::new(Unseen::silent(seed, now()));
+        let mut facts = Facts::default();
+        let key = Secret::new(KEY).unwrap();
+        facts.example(&service.example(), Some(&key)).unwrap();
+        let source = Arc::new(Direct::new(Arc::clone(&service) as Arc<dyn HttpService>));
+        let address = "http://unseen.test/v4".parse().unwrap();
+        let found = probe_knowing(source, address, key, CALLS, None, facts).await.unwrap();
+        assert!(found.calls.len() as u64 <= CALLS, "seed {seed}: {} calls", found.calls.len());
+        let share = asked(&service, &found).await;
+        println!("seed {seed}: {} right, {} refused, {} wrong", share.right, share.typed.len(), share.wrong.len());
+        share.typed.iter().for_each(|text| println!("   refused {text}"));
+        if knob("UNSEEN_SHOWN", 0) > 0 {
+            println!("{}\n{}\n{found}", service.example(), found.document);
+            found.calls.iter().for_each(|call| println!("{:?} {}", call.status, call.question));
+        }
+        good += u64::from(share.right >= 16);
+        wrong.extend(share.wrong.into_iter().map(|text| format!("seed {seed}: {text}")));
+    }
+    let all = seeds.count() as u64;
+    println!("{good} of {all} services with 16 of 18 right; {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(good * 10 >= all * 9, "{good} of {all} services");
+}
+
+/// Difficulties by number: each alone, then three at a time.
+fn difficulties(case: u64) -> Vec<Hard> {
+    let of = |n: u64| Hard::ALL[usize::try_from(n % Hard::ALL.len() as u64).unwrap()];
+    let (alone, n) = (case < Hard::ALL.len() as u64, case * 7 + case / 5);
+    if alone { vec![of(case)] } else { vec![of(n), of(n + 5), of(n + 11)] }
+}
+
+#[tokio::test(start_paused = true)]
+async fn difficulties_of_services_cost_answers_and_never_rows() {
+    let shown = knob("UNSEEN_SHOWN", 0) > 0;
+    let (first, cases) = (knob("UNSEEN_SEED", 0), knob("UNSEEN_CASES", 24));
+    let (mut wrong, mut good) = (Vec::new(), 0);
+    for case in first..first + cases {
+        let hard = difficulties(case);
+        let service = Arc::new(Unseen::hard(case + 500, now(), &hard));
+        let found = match probed(&service, CALLS).await {
+            Ok(found) => found,
+            Err(error) => {
+                println!("case {case} {hard:?}: no profile: {error}");
+                continue;
+            }
+        };
+        assert!(found.calls.len() as u64 <= CALLS, "case {case}: {} calls", found.calls.len());
+        if shown {
+            println!("{service:#?}\n{}\n{found}", found.document);
+            found.calls.iter().for_each(|call| println!("{:?} {}", call.status, call.question));
+        }
+        let Ok(_) = Profile::parse(&found.document, "probed") else {
+            println!("case {case} {hard:?}: invalid profile");
+            continue;
+        };
+        let share = asked(&service, &found).await;
+        println!(
+            "case {case} {hard:?}: {} right, {} refused, {} wrong",
+            share.right,
+            share.typed.len(),
+            share.wrong.len()
+        );
+        share.typed.iter().for_each(|text| println!("   refused {text}"));
+        share.wrong.iter().for_each(|text| println!("   WRONG {text}"));
+        good += u64::from(share.right >= 16);
+        wrong.extend(share.wrong.into_iter().map(|text| format!("case {case} {hard:?}: {text}")));
+    }
+    println!("{good} of {cases} services with 16 of 18 right; {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(good * 100 >= cases * knob("UNSEEN_SHARE", 80), "{good} of {cases} services");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! An unseen service: a seed determines all its properties, from the form of its key to the wording of its refusals. It
 //! is independent of the client and of the simulator's dialects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
@@ -66,6 +66,90 @@ pub(super) enum Instants {
     Micros,
     Zoneless,
     DayFirst,
+    /// Without separators.
+    Compact,
+}
+
+/// A difficulty that a service has besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hard {
+    /// A page has one of a few sizes.
+    Sizes,
+    /// A page has a least size.
+    Least,
+    /// Counts are texts with separators.
+    Texts,
+    /// The timeline has running sums.
+    Running,
+    /// Names of windows have blanks.
+    Blanks,
+    /// Windows are days of the calendar, today included.
+    Calendar,
+    /// Windows are a number of days, in words.
+    Days,
+    /// Two fields identify a mention.
+    TwoFields,
+    /// Date and time are in fields of their own.
+    Apart,
+    /// Times have no separators.
+    Compact,
+    /// The response is in an array.
+    Wrapped,
+    /// The response is JSON in a string.
+    InString,
+    /// Entries of lists are objects by name.
+    Nested,
+    /// The ends of a window need a word in place of the period.
+    Custom,
+    /// Zones are `UTC+05:30`.
+    Prefixed,
+    /// Zones are minutes.
+    Minutes,
+    /// Values of the sort order are numbers, explained in words.
+    Explained,
+    /// Other parameters contain the words that announce a list.
+    Words,
+    /// Times are in the requested zone, and ids have a name of their own.
+    InZone,
+    /// Days are those of a zone of the service's own.
+    LocalDays,
+    /// A value that is missing is a word.
+    NullWords,
+    /// The list is an object by aid.
+    ListMap,
+    /// The list has folders.
+    Folders,
+    /// The size of the page is repeated under a name like that of a total.
+    Repeats,
+}
+
+impl Hard {
+    pub(super) const ALL: [Self; 24] = [
+        Self::Sizes,
+        Self::Least,
+        Self::Texts,
+        Self::Running,
+        Self::Blanks,
+        Self::Calendar,
+        Self::Days,
+        Self::TwoFields,
+        Self::Apart,
+        Self::Compact,
+        Self::Wrapped,
+        Self::InString,
+        Self::Nested,
+        Self::Custom,
+        Self::Prefixed,
+        Self::Minutes,
+        Self::Explained,
+        Self::Words,
+        Self::InZone,
+        Self::LocalDays,
+        Self::NullWords,
+        Self::ListMap,
+        Self::Folders,
+        Self::Repeats,
+    ];
 }
 
 /// Layout of the entries of a list.
@@ -74,6 +158,7 @@ pub(super) enum Entries {
     Objects,
     Pairs,
     Map,
+    Nested,
     None,
 }
 
@@ -120,6 +205,8 @@ enum Periods {
     Units(&'static str),
     Iso,
     Names(Vec<(String, i64)>),
+    /// A number and the word `days`.
+    Days,
 }
 
 /// Form of an absolute window.
@@ -191,6 +278,7 @@ pub(super) struct Unseen {
     refusals: Refusals,
     hints: Hints,
     echoes: bool,
+    hard: BTreeSet<Hard>,
 }
 
 /// A mention, independent of the format in which the service writes it.
@@ -366,8 +454,98 @@ impl Unseen {
                 d.one(&[Hints::Brackets, Hints::Quotes, Hints::Bars, Hints::Commas, Hints::Nothing])
             },
             echoes: d.chance(50),
+            hard: BTreeSet::new(),
         }
         .whole(seed)
+    }
+
+    /// A service with these difficulties.
+    pub(super) fn hard(seed: u64, now: DateTime<Utc>, hard: &[Hard]) -> Self {
+        let mut service = Self::new(seed, now);
+        service.hard = hard.iter().copied().collect();
+        let names = |names: [&str; 3]| Periods::Names(names.into_iter().map(str::to_owned).zip([7, 30, 90]).collect());
+        let days = ["LAST_7_DAYS", "LAST_30_DAYS", "LAST_90_DAYS"];
+        for hard in hard {
+            match hard {
+                Hard::Sizes | Hard::Least => service.page = (100, false),
+                Hard::Blanks => {
+                    (service.periods, service.ends) = (names(["7 days", "30 days", "3 months"]), Ends::None)
+                }
+                Hard::Calendar => service.periods = names(days),
+                Hard::Days => service.periods = Periods::Days,
+                Hard::TwoFields => service.fields.id = "docNo".to_owned(),
+                Hard::Compact => service.instants = Instants::Compact,
+                Hard::Apart => service.instants = Instants::Rfc3339,
+                Hard::Nested => service.lists.0 = Entries::Nested,
+                Hard::Custom => {
+                    service.periods = names(days);
+                    service.ends = Ends::Apart("from".to_owned(), "to".to_owned(), Instants::Rfc3339);
+                }
+                Hard::Prefixed => service.zone = 4,
+                Hard::Minutes => service.zone = 5,
+                Hard::Explained => service.sorts = [("1".to_owned(), true), ("2".to_owned(), false)],
+                Hard::Words => service.strict = true,
+                Hard::InZone => {
+                    (service.instants, service.zone) = (Instants::Rfc3339, 1);
+                    service.fields.id = "uid".to_owned();
+                }
+                Hard::LocalDays => {
+                    service.zone = 2;
+                    service.timeline.0 = Entries::Objects;
+                }
+                _ => {}
+            }
+        }
+        // A refusal that lists nothing tells nothing about these.
+        if service.hints == Hints::Nothing {
+            service.hints = Hints::Commas;
+        }
+        service
+    }
+
+    /// A service whose refusals list nothing.
+    pub(super) fn silent(seed: u64, now: DateTime<Utc>) -> Self {
+        Self { hints: Hints::Nothing, strict: false, ..Self::new(seed, now) }
+    }
+
+    /// A search that works, as a person would copy it from a manual.
+    pub(super) fn example(&self) -> String {
+        let period = match &self.periods {
+            Periods::Units(units) if units.contains('d') => "30d".to_owned(),
+            Periods::Units(_) => "48h".to_owned(),
+            Periods::Iso => "P30D".to_owned(),
+            Periods::Names(names) => names[2].0.clone(),
+            Periods::Days => "30 days".to_owned(),
+        };
+        let zone = ["UTC", "+05:30", "UTC", "+00:00", "UTC+00:00", "0"][usize::try_from(self.zone).unwrap()];
+        let mut url = url::Url::parse("https://unseen.test/v4/search").unwrap();
+        url.query_pairs_mut()
+            .append_pair("aid", AID)
+            .append_pair("duration", &period)
+            .append_pair("timezone", zone)
+            .append_pair("dataSize", "20")
+            .append_pair("sortBy", &self.sorts[0].0);
+        if self.asks == Asks::Flag {
+            url.query_pairs_mut().append_pair(&self.flag.0, &self.flag.1);
+        }
+        format!("curl -sS -H '{}: {}' '{url}'", self.key.0, self.key.1.replace("{key}", "$KEY"))
+    }
+
+    pub(super) fn has(&self, hard: Hard) -> bool {
+        self.hard.contains(&hard)
+    }
+
+    /// A count as it is written.
+    fn counted(&self, count: usize) -> Value {
+        if !self.has(Hard::Texts) {
+            return json!(count);
+        }
+        let digits = count.to_string();
+        let text = digits.char_indices().map(|(at, digit)| {
+            let comma = at > 0 && (digits.len() - at) % 3 == 0;
+            format!("{}{digit}", if comma { "," } else { "" })
+        });
+        json!(text.collect::<String>())
     }
 
     /// Makes dependent properties consistent.
@@ -395,6 +573,10 @@ impl Unseen {
         let id = if self.numeric_ids { id.to_string() } else { format!("m{id:x}") };
         let language = dice.one(&[Some("en"), Some("en"), Some("en"), Some("de"), Some("fr"), Some("es"), None]);
         let source = dice.one(&["x.com", "x.com", "reddit.com", "news.example", "blog.example", "forum.example"]);
+        // Two in a row have one number, so their sources differ.
+        let other = self.has(Hard::TwoFields) && row % 2 == 1 && self.mention(row - 1).source == source;
+        let source = if other { "odd.example" } else { source };
+        let id = if self.has(Hard::TwoFields) { format!("{source}:{}", row / 2) } else { id };
         let subject = dice.one(&["Battery", "Service", "Price", "Design"]);
         let text = format!("{subject} of the new phone, said number {row}: not what was promised");
         Mention { id, at, text, language, source, reach: dice.below(50_000).cast_signed() }
@@ -413,18 +595,39 @@ impl Unseen {
             Instants::Micros => json!(at.timestamp_micros()),
             Instants::Zoneless => json!(at.format("%Y-%m-%dT%H:%M:%S").to_string()),
             Instants::DayFirst => json!(at.format("%d/%m/%Y %H:%M:%S").to_string()),
+            Instants::Compact => json!(at.format("%Y%m%dT%H%M%SZ").to_string()),
         }
     }
 
-    fn record(&self, mention: &Mention) -> Value {
+    fn record(&self, mention: &Mention, shift: i64) -> Value {
         let mut record = json!({});
-        let id = if self.numeric_ids { json!(mention.id.parse::<i64>().unwrap()) } else { json!(mention.id) };
-        let seen = self.written(mention.at + TimeDelta::minutes(90), self.instants);
+        let id = match mention.id.split_once(':') {
+            Some((_, number)) => json!(number.parse::<i64>().unwrap()),
+            None if self.numeric_ids => json!(mention.id.parse::<i64>().unwrap()),
+            None => json!(mention.id),
+        };
+        let zone = chrono::FixedOffset::east_opt(i32::try_from(shift * 60).unwrap()).unwrap();
+        let written = |at: DateTime<Utc>| match self.has(Hard::InZone) {
+            true => json!(at.with_timezone(&zone).to_rfc3339()),
+            false if self.has(Hard::Apart) => json!(at.date_naive().to_string()),
+            false => self.written(at, self.instants),
+        };
+        if self.has(Hard::Apart) {
+            record["clock"] = json!(mention.at.format("%H:%M:%S").to_string());
+        }
+        let language = match mention.language {
+            None if self.has(Hard::NullWords) => json!("n/a"),
+            language => json!(language),
+        };
+        let seen = match self.has(Hard::Apart) {
+            true => json!(null),
+            false => written(mention.at + TimeDelta::minutes(90)),
+        };
         for (path, value) in [
             (&self.fields.id, id),
-            (&self.fields.time, self.written(mention.at, self.instants)),
+            (&self.fields.time, written(mention.at)),
             (&self.fields.text, json!(mention.text)),
-            (&self.fields.language, json!(mention.language)),
+            (&self.fields.language, language),
             (&self.fields.source, json!(mention.source)),
             (&self.fields.reach, json!(mention.reach)),
             (&self.fields.seen, seen),
@@ -467,6 +670,14 @@ impl Unseen {
             _ => {}
         }
         match &self.periods {
+            Periods::Days => {
+                let days: i64 = value.strip_suffix(" days")?.parse().ok().filter(|days| (1..4_000).contains(days))?;
+                back(days * 24)
+            }
+            Periods::Names(names) if self.has(Hard::Calendar) => {
+                let days = names.iter().find(|(name, _)| name == value)?.1;
+                Some((midnight - TimeDelta::days(days - 1), self.now))
+            }
             Periods::Units(units) => of(value, units).and_then(back),
             Periods::Iso => {
                 let value = value.strip_prefix('P')?;
@@ -519,14 +730,21 @@ impl Unseen {
 
     fn entries(&self, how: Entries, names: &[String; 2], entries: Vec<(Value, usize)>) -> Value {
         match how {
-            Entries::Objects => {
-                entries.into_iter().map(|(name, count)| json!({&names[0]: name, &names[1]: count})).collect()
+            Entries::Objects => entries
+                .into_iter()
+                .map(|(name, count)| json!({&names[0]: name, &names[1]: self.counted(count)}))
+                .collect(),
+            Entries::Pairs => entries.into_iter().map(|(name, count)| json!([name, self.counted(count)])).collect(),
+            Entries::Nested => {
+                let entry = |(name, count): (Value, usize)| {
+                    (name.as_str().unwrap_or_default().to_owned(), json!({"share": 0.5, "count": self.counted(count)}))
+                };
+                Value::Object(entries.into_iter().map(entry).collect::<Map<_, _>>())
             }
-            Entries::Pairs => entries.into_iter().map(|(name, count)| json!([name, count])).collect(),
             Entries::Map | Entries::None => {
                 let text = |name: Value| name.as_str().map_or_else(|| name.to_string(), str::to_owned);
                 Value::Object(
-                    entries.into_iter().map(|(name, count)| (text(name), json!(count))).collect::<Map<_, _>>(),
+                    entries.into_iter().map(|(name, count)| (text(name), self.counted(count))).collect::<Map<_, _>>(),
                 )
             }
         }
@@ -543,12 +761,35 @@ impl Unseen {
                 let entry = json!({"aid": aid, "name": name, "created": "2025-01-01T00:00:00Z"});
                 self.list.1.as_ref().map_or(entry.clone(), |wrap| json!({ wrap: entry }))
             };
-            let entries = [("s-1000", "nothing yet"), ("s-1001", "three"), (AID, "phones")].map(entry);
+            let searches = [("s-1000", "nothing yet"), ("s-1001", "three"), (AID, "phones")];
             let mut body = json!({});
-            put(&mut body, &self.list.0, json!(entries));
-            return (200, body);
+            let list = match () {
+                () if self.has(Hard::ListMap) => {
+                    let entry = |(aid, name): (&str, &str)| {
+                        (aid.to_owned(), json!({"name": name, "created": "2025-01-01T00:00:00Z"}))
+                    };
+                    Value::Object(searches.map(entry).into_iter().collect::<Map<_, _>>())
+                }
+                () if self.has(Hard::Folders) => {
+                    let [one, two, three] = searches.map(entry);
+                    json!([
+                        {"title": "all", "content": [one], "folders": [{"title": "inner", "content": [two], "folders": []}]},
+                        {"title": "more", "content": [three], "folders": []},
+                    ])
+                }
+                () => json!(searches.map(entry)),
+            };
+            put(&mut body, &self.list.0, list);
+            return (200, self.enclosed(body));
         }
-        self.search(asked)
+        let (status, body) = self.search(asked);
+        let refused = status != 200 || body.get("success").is_some();
+        (status, if refused { body } else { self.enclosed(body) })
+    }
+
+    fn enclosed(&self, body: Value) -> Value {
+        let body = if self.has(Hard::InString) { json!({"payload": body.to_string()}) } else { body };
+        if self.has(Hard::Wrapped) { json!([body]) } else { body }
     }
 
     fn search(&self, asked: &[(String, String)]) -> (u16, Value) {
@@ -562,6 +803,9 @@ impl Unseen {
             known.extend([from.clone(), to.clone()]);
         }
         known.extend(self.filters.clone());
+        if self.has(Hard::Words) {
+            known.extend(["country", "user"].map(str::to_owned));
+        }
         if let Some((unknown, _)) = asked.iter().find(|(name, _)| !known.contains(name)).filter(|_| self.strict) {
             return self.error(
                 400,
@@ -575,8 +819,14 @@ impl Unseen {
             Some("s-1000") => 0,
             other => return self.error(404, "aid", &format!("No saved search {}", other.unwrap_or_default())),
         };
-        let Some((mut from, mut to)) = self.period(get("duration")) else {
+        let custom = self.has(Hard::Custom) && get("duration") == Some("custom");
+        let period = if custom { self.period(None) } else { self.period(get("duration")) };
+        let Some((mut from, mut to)) = period else {
             let allowed = match &self.periods {
+                Periods::Days => vec!["<n> days".to_owned()],
+                Periods::Names(names) if self.has(Hard::Custom) => {
+                    names.iter().map(|(name, _)| name.clone()).chain(["custom".to_owned()]).collect()
+                }
                 Periods::Units(units) => units.chars().map(|unit| format!("<n>{unit}")).collect(),
                 Periods::Iso => vec!["P7D".to_owned(), "P30D".to_owned()],
                 Periods::Names(names) => names.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(),
@@ -588,7 +838,11 @@ impl Unseen {
             _ => text.parse().ok(),
         };
         let day = |text: &str| Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN).and_utc());
+        if custom && (get("from").is_none() || get("to").is_none()) {
+            return self.error(400, "duration", "Invalid value for 'duration': custom needs from and to");
+        }
         match &self.ends {
+            Ends::Apart(..) if self.has(Hard::Custom) && !custom => {}
             Ends::Apart(since, until, how) => {
                 for (name, end) in [(since, &mut from), (until, &mut to)] {
                     let Some(text) = get(name) else { continue };
@@ -616,8 +870,26 @@ impl Unseen {
             _ => {}
         }
         // Zones: names, UTC offsets, or anything.
-        let zone = get("timezone").unwrap_or(if self.zone == 3 { "+00:00" } else { "UTC" });
+        let usual = ["UTC", "UTC", "UTC", "+00:00", "UTC+00:00", "0"];
+        let zone = get("timezone").unwrap_or(usual[usize::try_from(self.zone).unwrap()]);
         let shift = match (self.zone, zone) {
+            (2, _) if self.has(Hard::LocalDays) => 120,
+            (4, "UTC+00:00") | (5, "0") => 0,
+            (4, "UTC+05:30") | (5, "330") => 330,
+            (4, _) => {
+                return self.error(
+                    400,
+                    "timezone",
+                    "Invalid value for 'timezone': expected an offset such as UTC+02:00",
+                );
+            }
+            (5, _) => {
+                return self.error(
+                    400,
+                    "timezone",
+                    "Invalid value for 'timezone': expected minutes from UTC, such as 60",
+                );
+            }
             // UTC offsets, and no names at all.
             (3, "+00:00") => 0,
             (0 | 1, "UTC" | "Z" | "+00:00" | "Etc/UTC") | (2, _) => 0,
@@ -639,7 +911,12 @@ impl Unseen {
             None => true,
             Some(value) => match self.sorts.iter().find(|(known, _)| known == value) {
                 Some((_, descending)) => *descending,
-                None => return self.refuse("sortBy", value, &self.sorts.clone().map(|(name, _)| name)),
+                None => {
+                    let explained =
+                        [" (newest)", " (oldest)"].map(|words| if self.has(Hard::Explained) { words } else { "" });
+                    let names = [0, 1].map(|at| format!("{}{}", self.sorts[at].0, explained[at]));
+                    return self.refuse("sortBy", value, &names);
+                }
             },
         };
         let wanted = |name: &str| -> Option<Vec<String>> {
@@ -676,6 +953,12 @@ impl Unseen {
                     10
                 }
             }
+            Some(Ok(size)) if self.has(Hard::Sizes) && size > 0 && ![10, 25, 50, 100].contains(&size) => {
+                return self.error(400, "dataSize", "Invalid value for 'dataSize': must be one of 10, 25, 50, 100");
+            }
+            Some(Ok(size)) if self.has(Hard::Least) && (1..15).contains(&size) => {
+                return self.error(400, "dataSize", "Invalid value for 'dataSize': must be at least 15");
+            }
             Some(Ok(size)) if size <= self.page.0 => size,
             Some(Ok(_)) if self.page.1 => self.page.0,
             _ => {
@@ -711,7 +994,7 @@ impl Unseen {
             .take(usize::try_from(reached).unwrap_or(usize::MAX))
             .skip(usize::try_from(skip).unwrap())
             .take(usize::try_from(size).unwrap())
-            .map(|mention| self.record(mention))
+            .map(|mention| self.record(mention, shift))
             .collect();
         let mut body = json!({});
         if self.with_overview || !flagged {
@@ -721,11 +1004,15 @@ impl Unseen {
             put(&mut body, &self.records.0, json!(page));
         }
         if self.with_overview || !flagged || !self.total.0.starts_with(&self.overview) {
-            put(&mut body, &self.total.0, json!(found.len()));
+            put(&mut body, &self.total.0, self.counted(found.len()));
             if self.total.0.last().is_some_and(|name| name == "value") {
                 let beside = [&self.total.0[..self.total.0.len() - 1], &["relation".to_owned()]].concat();
                 put(&mut body, &beside, json!("eq"));
             }
+        }
+        if self.has(Hard::Repeats) {
+            body["paging"] =
+                json!({"count": size, "totalPages": found.len().div_ceil(usize::try_from(size.max(1)).unwrap())});
         }
         if self.echoes {
             let period = get("duration").unwrap_or("default");
@@ -769,7 +1056,18 @@ impl Unseen {
                 };
                 (start, count)
             });
-            let days = days.collect();
+            let mut days: Vec<(Value, usize)> = days.collect();
+            if self.has(Hard::LocalDays) {
+                let labels = first.iter_days().map(|day| json!(day.to_string()));
+                days = labels.zip(days).map(|(label, (_, count))| (label, count)).collect();
+            }
+            if self.has(Hard::Running) {
+                let mut sum = 0;
+                days.iter_mut().for_each(|(_, count)| {
+                    sum += *count;
+                    *count = sum;
+                });
+            }
             put(body, &at(&self.timeline.1), self.entries(self.timeline.0, &self.timeline.2, days));
         }
     }

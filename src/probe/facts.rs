@@ -1,0 +1,490 @@
+//! Facts that a person knows about a service before the first request: a request that works, and single facts.
+//!
+//! ```text
+//! --example 'curl …' | URL | HAR   ─▶ form of the key, parameters with values that the service takes
+//! --fact 'dataSize one of 10, 25'  ─▶ values of a parameter, or an entry of the profile
+//! ```
+//!
+//! They are tried before anything else, and the report states which of them the responses confirmed. A key in an example is
+//! handed back as a [`Secret`]; it is in no other value. Pure.
+
+use serde_json::Value;
+use url::Url;
+
+use super::asker::Pair;
+use super::candidates::{AID, DURATION, OFFSET, SIZE, SORT, TIMEZONE, shape_of_instant};
+use super::observations::{Asked, Findings, Form};
+use super::refusal::key_format;
+use super::vocabulary::plain;
+use crate::client::Secret;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Facts that a person knows about a service.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The form of the key: header and value.
+    pub(super) auth: Option<(String, String)>,
+    /// A saved search that exists.
+    pub(super) aid: Option<String>,
+    /// Address of the service.
+    base_url: Option<String>,
+    /// Values that the service takes, by parameter, in the order in which they were given.
+    given: Vec<Pair>,
+    /// Parameters for which these values are all.
+    complete: Vec<(String, Vec<String>)>,
+    /// Largest and smallest values, by parameter.
+    most: Vec<(String, u64)>,
+    least: Vec<(String, u64)>,
+    /// Entries of the profile: section, key and value as TOML.
+    entries: Vec<[String; 3]>,
+}
+
+impl Facts {
+    /// Adds a request that works: a `curl` command, a URL, or the text of a HAR file. Returns the key if the request has one
+    /// other than `key`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if it is none of these, or if the key is a parameter of the URL.
+    pub fn example(&mut self, text: &str, key: Option<&Secret>) -> Result<Option<Secret>> {
+        let request = Request::read(text.trim())?;
+        let mut base = request.url.clone();
+        base.set_query(None);
+        base.set_fragment(None);
+        if let Ok(mut segments) = base.path_segments_mut() {
+            segments.pop_if_empty().pop();
+        }
+        self.base_url = Some(base.as_str().trim_end_matches('/').to_owned());
+        let mut other = None;
+        for (name, value) in &request.headers {
+            let Some((format, found)) = form_of(name, value, key) else { continue };
+            self.auth = Some((name.clone(), format));
+            other = found.map(|found| Secret::new(&found)).transpose()?;
+        }
+        for (name, value) in request.url.query_pairs() {
+            let has_key = key.is_some_and(|key| key.redact(&value) != value);
+            let named = ["key", "apikey", "token", "accesstoken", "authtoken", "secret", "password"];
+            if has_key || named.contains(&plain(&name).as_str()) {
+                let message = format!("the example sends its key in the parameter `{name}`");
+                return Err(Error::new(ErrorKind::Config, message)
+                    .advice("a key must be in a header: it would show in the logs of every server on the way"));
+            }
+            match name.as_ref() {
+                AID => self.aid = Some(value.into_owned()),
+                _ => self.given.push((name.into_owned(), value.into_owned())),
+            }
+        }
+        Ok(other)
+    }
+
+    /// Adds a fact: `NAME one of A, B, C`, `NAME at most N`, `NAME at least N`, `NAME = VALUE` for a parameter that requests
+    /// have, or `SECTION.KEY = VALUE` for an entry of the profile as TOML.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if it is none of these.
+    pub fn fact(&mut self, text: &str) -> Result<()> {
+        let text = text.trim();
+        let name = |name: &str| name.trim().trim_matches('`').to_owned();
+        let number = |text: &str| text.trim().parse::<u64>().ok();
+        let bad = |what: &str| {
+            Error::new(ErrorKind::Config, format!("invalid fact `{text}`: {what}")).advice(
+                "write `NAME one of A, B`, `NAME at most N`, `NAME at least N`, `NAME = VALUE`, or `SECTION.KEY = VALUE` in TOML",
+            )
+        };
+        if let Some((of, values)) = text.split_once(" one of ") {
+            let values = values.trim().trim_start_matches('[').trim_end_matches(']').split(',');
+            let values: Vec<String> = values.map(|value| value.trim().trim_matches(['"', '\'']).to_owned()).collect();
+            self.complete.push((name(of), values));
+            return Ok(());
+        }
+        for (word, of) in [(" at most ", &mut self.most), (" at least ", &mut self.least)] {
+            if let Some((parameter, value)) = text.split_once(word) {
+                let value = number(value).ok_or_else(|| bad("expected a number"))?;
+                of.push((name(parameter), value));
+                return Ok(());
+            }
+        }
+        let (left, value) = text.split_once('=').ok_or_else(|| bad("unknown form"))?;
+        let (left, value) = (left.trim(), value.trim());
+        match left.rsplit_once('.') {
+            Some((section, key)) => {
+                let entry = format!("{key} = {value}").parse::<toml::Table>();
+                entry.map_err(|error| bad(&crate::error::one_line(error.message())))?;
+                self.entries.push([section.to_owned(), key.to_owned(), value.to_owned()]);
+            }
+            None => self.given.push((name(left), value.trim_matches(['"', '\'']).to_owned())),
+        }
+        Ok(())
+    }
+
+    /// The address of the service in an example, without the endpoint.
+    pub fn base_url(&self) -> Option<&str> {
+        self.base_url.as_deref()
+    }
+
+    /// Known values of a parameter.
+    pub(super) fn values(&self, parameter: &str) -> Vec<String> {
+        let given = self.given.iter().filter(|(name, _)| name == parameter).map(|(_, value)| value.clone());
+        given.chain(self.all(parameter)).collect()
+    }
+
+    /// The values of a parameter, if these are all; otherwise none.
+    pub(super) fn all(&self, parameter: &str) -> Vec<String> {
+        let all = self.complete.iter().find(|(name, _)| name == parameter);
+        all.map(|(_, values)| values.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn most(&self, parameter: &str) -> Option<u64> {
+        self.most.iter().find(|(name, _)| name == parameter).map(|(_, most)| *most)
+    }
+
+    pub(super) fn least(&self, parameter: &str) -> Option<u64> {
+        self.least.iter().find(|(name, _)| name == parameter).map(|(_, least)| *least)
+    }
+
+    /// Known page sizes, if these are all, in ascending order.
+    pub(super) fn sizes(&self) -> Vec<u64> {
+        let mut sizes: Vec<u64> = self.all(SIZE).iter().filter_map(|size| size.parse().ok()).collect();
+        sizes.sort_unstable();
+        sizes
+    }
+
+    /// Parameters without a fixed name, except the ends of a window.
+    pub(super) fn others(&self) -> Vec<Pair> {
+        let ends = self.ends();
+        let is_end = |name: &String| ends.as_ref().is_some_and(|(since, until, _)| name == since || name == until);
+        let fixed = [AID, DURATION, TIMEZONE, OFFSET, SIZE, SORT];
+        let other = |(name, _): &&Pair| !fixed.contains(&name.as_str()) && !is_end(name);
+        let first = self.complete.iter().filter_map(|(name, values)| Some((name.clone(), values.first()?.clone())));
+        let given: Vec<Pair> = self.given.iter().filter(other).cloned().collect();
+        let known: Vec<String> = given.iter().map(|(name, _)| name.clone()).collect();
+        let first = first.filter(|pair| other(&pair) && !known.contains(&pair.0));
+        given.into_iter().chain(first).collect()
+    }
+
+    /// Parameters with the ends of a window, and the format of their instants.
+    pub(super) fn ends(&self) -> Option<(String, String, &'static str)> {
+        let instants: Vec<(&String, &String, &'static str)> = self
+            .given
+            .iter()
+            .filter(|(name, _)| ![AID, DURATION, TIMEZONE, OFFSET, SIZE, SORT].contains(&name.as_str()))
+            .filter_map(|(name, value)| Some((name, value, shape_of_instant(value)?)))
+            .collect();
+        let [(one, first, how), (other, second, same)] = instants.as_slice() else { return None };
+        // Of one format, the earlier one is the smaller text.
+        let (since, until) = if first <= second { (one, other) } else { (other, one) };
+        (how == same).then(|| ((*since).clone(), (*until).clone(), *how))
+    }
+
+    /// Entries of the profile, as section, key and value.
+    pub(super) fn entries(&self) -> &[[String; 3]] {
+        &self.entries
+    }
+
+    /// For each fact, whether the responses confirmed it, in words.
+    pub(super) fn verdicts(&self, found: &Findings) -> Vec<(bool, String)> {
+        let mut verdicts = Vec::new();
+        let mut say = |holds: bool, what: String, how: &str| verdicts.push((holds, format!("{what}: {how}")));
+        if let Some((header, format)) = &self.auth {
+            let holds = found.auth.as_ref() == Some(&(header.clone(), format.clone()));
+            let how =
+                if holds { "confirmed, the list was returned" } else { "contradicted, the list was not returned" };
+            say(holds, format!("{header}: {format}"), how);
+        }
+        if let Some(aid) = &self.aid {
+            let holds = found.aid.as_ref() == Some(aid);
+            say(
+                holds,
+                format!("aid={aid}"),
+                if holds { "confirmed, it was probed" } else { "not confirmed, another one was probed" },
+            );
+        }
+        for (name, value) in &self.given {
+            let (holds, how) = standing(name, value, found, self);
+            say(holds, format!("{name}={value}"), &how);
+        }
+        for (name, values) in &self.complete {
+            let sizes = || values.iter().map(|value| value.parse().ok()).collect::<Option<Vec<u64>>>();
+            let (holds, how) = match name.as_str() {
+                SIZE if found.page.is_some_and(|page| sizes().is_some_and(|sizes| sizes.contains(&page.max))) => {
+                    (true, "confirmed, the largest was returned".to_owned())
+                }
+                SIZE => (false, "not confirmed".to_owned()),
+                name => {
+                    let held: Vec<&str> = values
+                        .iter()
+                        .filter(|value| standing(name, value, found, self).0)
+                        .map(String::as_str)
+                        .collect();
+                    (!held.is_empty(), format!("{} of {} had an effect", held.len(), values.len()))
+                }
+            };
+            say(holds, format!("{name} one of {}", values.join(", ")), &how);
+        }
+        for (name, most) in &self.most {
+            let holds = name == SIZE && found.page.is_some_and(|page| page.max == *most);
+            say(holds, format!("{name} at most {most}"), if holds { "confirmed" } else { "not confirmed" });
+        }
+        for (name, least) in &self.least {
+            say(true, format!("{name} at least {least}"), "taken as given");
+        }
+        for [section, key, value] in &self.entries {
+            say(true, format!("{section}.{key} = {value}"), "taken as given, marked as documented");
+        }
+        verdicts
+    }
+}
+
+/// Outcome of a value of a parameter.
+fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, String) {
+    let yes = |how: &str| (true, format!("confirmed, {how}"));
+    let no = |how: &str| (false, format!("not confirmed, {how}"));
+    let window = &found.window;
+    let of_unit = |template: &String| {
+        let (head, tail) = template.split_once("{n}").unwrap_or((template, ""));
+        let number = value.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    match name {
+        DURATION if window.names.iter().any(|(known, _)| known == value) => yes("its window was returned"),
+        DURATION if window.units.iter().any(|(_, template)| of_unit(template)) => {
+            yes("windows of this form were returned")
+        }
+        DURATION if window.with.iter().any(|(known, _)| known == name) => yes("it is sent with the ends of a window"),
+        DURATION => no("no effect was seen"),
+        SORT if found.sorts.iter().any(|sort| sort.value == value) => yes("mentions came in its order"),
+        SORT => no("no effect was seen"),
+        SIZE => match (found.page, value.parse::<u64>()) {
+            (Some(page), Ok(size)) if size <= page.max => yes("pages of this size were returned"),
+            _ => no("no page of this size was seen"),
+        },
+        OFFSET | TIMEZONE => (true, "taken".to_owned()),
+        _ => {
+            let ends = facts.ends().is_some_and(|(since, until, _)| name == since || name == until);
+            match (&found.asked, &window.absolute) {
+                (Some(Asked::Flag(flag, _)), _) if flag == name => yes("mentions are returned with it only"),
+                (_, Some(absolute))
+                    if ends
+                        && matches!(&absolute.form, Form::Separate(since, until) if name == since || name == until) =>
+                {
+                    yes("it is an end of the window")
+                }
+                _ if found.filters.iter().any(|(parameter, _)| parameter == name) => yes("it filters mentions"),
+                _ if found.with.iter().any(|(known, _)| known == name) => yes("it is sent with each search"),
+                _ => no("it makes no difference that was seen, and is not sent"),
+            }
+        }
+    }
+}
+
+/// A request as people write it.
+struct Request {
+    url: Url,
+    headers: Vec<Pair>,
+}
+
+impl Request {
+    fn read(text: &str) -> Result<Self> {
+        let bad = |what: String| {
+            Error::new(ErrorKind::Config, what)
+                .advice("give a curl command, a URL, or a HAR file with a search that works")
+        };
+        let url = |text: &str| Url::parse(text).map_err(|error| bad(format!("invalid URL in the example: {error}")));
+        if text.starts_with('{') {
+            return Self::of_har(text).ok_or_else(|| bad("the HAR file has no request to /search".to_owned()));
+        }
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return Ok(Self { url: url(text)?, headers: Vec::new() });
+        }
+        let words = shell_words::split(text).map_err(|error| bad(format!("the example is not a command: {error}")))?;
+        let mut words = words.into_iter();
+        if words.next().is_none_or(|first| !first.ends_with("curl")) {
+            return Err(bad("the example is neither a curl command nor a URL".to_owned()));
+        }
+        let (mut address, mut headers, mut data, mut get) = (None, Vec::new(), Vec::new(), false);
+        while let Some(word) = words.next() {
+            // `-Hx` and `--header=x` are short for two words.
+            let (option, joined) = match word.split_once('=') {
+                Some((option, value)) if option.starts_with("--") => (option.to_owned(), Some(value.to_owned())),
+                _ if word.starts_with('-')
+                    && !word.starts_with("--")
+                    && word.len() > 2
+                    && "HudXoAem".contains(&word[1..2]) =>
+                {
+                    (word[..2].to_owned(), Some(word[2..].to_owned()))
+                }
+                _ => (word, None),
+            };
+            let mut value = || joined.clone().or_else(|| words.next()).unwrap_or_default();
+            match option.as_str() {
+                "-H" | "--header" => {
+                    let header = value();
+                    headers.extend(
+                        header.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())),
+                    );
+                }
+                "-u" | "--user" => {
+                    let user = value();
+                    let key = user.strip_suffix(':').unwrap_or(&user).to_owned();
+                    headers.push(("Authorization".to_owned(), format!("{USER} {key}")));
+                }
+                "-d" | "--data" | "--data-raw" | "--data-urlencode" | "--data-ascii" | "--data-binary" => {
+                    data.push((option.clone(), value()))
+                }
+                "-G" | "--get" => get = true,
+                "--url" => address = Some(value()),
+                "-X" | "--request" | "-o" | "--output" | "-A" | "--user-agent" | "-e" | "--referer" | "-m"
+                | "--max-time" | "--connect-timeout" | "-b" | "--cookie" | "-w" | "--write-out" | "--retry" => {
+                    drop(value())
+                }
+                option if option.starts_with('-') => {}
+                _ => address = Some(option),
+            }
+        }
+        let mut address = url(&address.ok_or_else(|| bad("the curl command has no URL".to_owned()))?)?;
+        if get {
+            let mut pairs = address.query_pairs_mut();
+            for (option, text) in data {
+                match (option.as_str(), text.split_once('=')) {
+                    ("--data-urlencode", Some((name, value))) => {
+                        pairs.append_pair(name, value);
+                    }
+                    _ => {
+                        pairs.extend_pairs(url::form_urlencoded::parse(text.as_bytes()));
+                    }
+                }
+            }
+        }
+        Ok(Self { url: address, headers })
+    }
+
+    /// The last search of a HAR file.
+    fn of_har(text: &str) -> Option<Self> {
+        let har: Value = serde_json::from_str(text).ok()?;
+        let entries = har.pointer("/log/entries")?.as_array()?;
+        let requests = entries.iter().filter_map(|entry| {
+            let request = entry.get("request")?;
+            let url = Url::parse(request.get("url")?.as_str()?).ok()?;
+            let headers = request.get("headers").and_then(Value::as_array).into_iter().flatten();
+            let pair = |header: &Value| {
+                let text = |name: &str| header.get(name).and_then(Value::as_str).map(str::to_owned);
+                Some((text("name")?, text("value")?))
+            };
+            Some(Self { headers: headers.filter_map(pair).collect(), url })
+        });
+        requests.filter(|request| request.url.path().ends_with("/search")).last()
+    }
+}
+
+/// Stands for the scheme of `curl -u`.
+const USER: &str = "curl-user";
+
+/// The form of the key in a header, with `{key}` or `{base64}`, and the key itself if it is not the known one. `None` for a
+/// header that has no key.
+fn form_of(name: &str, value: &str, key: Option<&Secret>) -> Option<(String, Option<String>)> {
+    let known = |text: &str| key.is_some_and(|key| key.redact(text) != text);
+    let placeholder = |text: &str| {
+        let text = text.trim_matches(['"', '\'']);
+        let capitals = text.contains("KEY") || text.contains("TOKEN") || text.contains("SECRET");
+        text.starts_with(['$', '<', '{', '[', '…']) || text.contains("...") || (capitals && text.to_uppercase() == text)
+    };
+    let other = |text: &str| (!known(text) && !placeholder(text)).then(|| text.trim_matches(['"', '\'']).to_owned());
+    if let Some(user) = value.strip_prefix(USER) {
+        return Some(("Basic {base64}".to_owned(), other(user.trim())));
+    }
+    let words = plain(name);
+    let named = words == "authorization"
+        || ["apikey", "token", "auth", "accesskey", "key"].iter().any(|end| words.ends_with(end));
+    if !(named || known(value)) {
+        return None;
+    }
+    // The key is the last word, or what follows an equals sign in it.
+    let last = value.rfind(' ').map_or(0, |at| at + 1);
+    let last = value[last..].find('=').filter(|at| value[last..].len() > at + 3).map_or(last, |at| last + at + 1);
+    let (scheme, secret) = value.split_at(last);
+    let quote = secret.starts_with('"') && secret.ends_with('"') && secret.len() > 1;
+    let format = match () {
+        () if scheme.trim_end() == "Basic" => "Basic {base64}".to_owned(),
+        () if placeholder(secret) && !secret.starts_with('"') => format!("{scheme}{}", key_format(secret)),
+        () if quote => format!("{scheme}\"{{key}}\""),
+        () => format!("{scheme}{{key}}"),
+    };
+    if scheme.trim_end() == "Basic" {
+        // What the encoded text holds is not needed: the key itself is.
+        return Some((format, None));
+    }
+    Some((format, other(secret)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(example: &str, key: Option<&str>) -> (Facts, Option<String>) {
+        let mut facts = Facts::default();
+        let key = key.map(|key| Secret::new(key).expect("a key"));
+        let other = facts.example(example, key.as_ref()).expect("an example");
+        let shown = other.map(|other| other.redact("hk_other").replace("hk_other", "not the key"));
+        (facts, shown)
+    }
+
+    #[test]
+    fn an_example_shows_the_form_of_the_key_and_never_the_key() {
+        for (header, form) in [
+            ("Authorization: Token token=hk_1234567", "Authorization: Token token={key}"),
+            ("Authorization: Token token=\\\"hk_1234567\\\"", "Authorization: Token token=\"{key}\""),
+            ("Authorization: Bearer $SAVEDSEARCH_API_KEY", "Authorization: Bearer {key}"),
+            ("X-Auth-Token: <your key>", "X-Auth-Token: {key}"),
+            ("Authorization: hk_1234567", "Authorization: {key}"),
+        ] {
+            let text = format!(
+                "curl -sS -H \"{header}\" -H 'Accept: application/json' 'https://x.test/v4/search?aid=7&duration=30d'"
+            );
+            for key in [Some("hk_1234567"), None] {
+                let (facts, _) = facts(&text, key);
+                assert_eq!(
+                    facts.auth.as_ref().map(|(name, format)| format!("{name}: {format}")).as_deref(),
+                    Some(form),
+                    "{text}"
+                );
+                assert!(!format!("{facts:?}").contains("hk_1234567"), "{facts:?}");
+            }
+        }
+        let (_, other) = facts("curl -H 'X-Api-Key: hk_other' https://x.test/v4/list", None);
+        assert_eq!(other.as_deref(), Some("<redacted>"));
+    }
+
+    #[test]
+    fn an_example_shows_parameters_and_their_values() {
+        let (facts, _) = facts(
+            "curl -G https://x.test/v4/search -d aid=7 -d duration=custom --data-urlencode 'since=2026-11-01' \\\n -d until=2026-11-08 -d withData=true -d dataSize=25",
+            None,
+        );
+        assert_eq!((facts.aid.as_deref(), facts.values(DURATION)), (Some("7"), vec!["custom".to_owned()]));
+        assert_eq!(facts.ends(), Some(("since".to_owned(), "until".to_owned(), "date")));
+        assert_eq!(facts.others(), [("withData".to_owned(), "true".to_owned())]);
+        let har = r#"{"log": {"entries": [{"request": {"url": "https://x.test/v4/search?aid=9&sortBy=new", "headers": [{"name": "X-Api-Key", "value": "k-123456"}]}}]}}"#;
+        let mut facts = Facts::default();
+        facts.example(har, None).expect("an example");
+        assert_eq!((facts.aid.as_deref(), facts.values(SORT)), (Some("9"), vec!["new".to_owned()]));
+        for bad in ["wget https://x.test", "curl -H 'a: b'", "{}", "curl 'https://x.test/v4/search?api_key=secret'"] {
+            let error = Facts::default().example(bad, None).expect_err(bad);
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_fact_says_one_thing() {
+        let mut facts = Facts::default();
+        for fact in
+            ["dataSize one of 100, 10, 25", "dataFrom at most 1000", "withData = true", "total.trust = \"absent\""]
+        {
+            facts.fact(fact).expect(fact);
+        }
+        assert_eq!((facts.sizes(), facts.most(OFFSET)), (vec![10, 25, 100], Some(1_000)));
+        assert_eq!(facts.others(), [("withData".to_owned(), "true".to_owned())]);
+        assert_eq!(facts.entries(), [["total".to_owned(), "trust".to_owned(), "\"absent\"".to_owned()]]);
+        for bad in ["dataSize", "page.max = fifty", "dataSize at most many"] {
+            assert!(Facts::default().fact(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Determines how a list that comes in pages is continued: by a link or a value that it contains, or by the number of a page
+//! or an entry.
+
+use serde_json::Value;
+
+use super::asker::{Pair, Reply};
+use super::candidates::{AID, pair};
+use super::dialogue::Dialogue;
+use super::shape::{Path, leaves, pointer, said, saved_searches, whole};
+use super::vocabulary::plain;
+use crate::error::Result;
+
+/// Requests spent on the pages of the list.
+const TRIES: usize = 3;
+
+impl Dialogue {
+    /// Looks for further pages, if the first one says that there are some.
+    pub(super) async fn list_pages(&mut self, first: &Reply) -> Result<()> {
+        let Some(body) = &first.body else { return Ok(()) };
+        let count = aids(body).len();
+        let mut tried = false;
+        for (asked, entry) in continuations(body, count).into_iter().take(TRIES) {
+            tried = true;
+            let Some(reply) = self.asker.ask("list", &asked).await? else { break };
+            let known = aids(body);
+            let more = reply.body.as_ref().map(aids).unwrap_or_default();
+            if !more.is_empty() && more.iter().all(|aid| !known.contains(aid)) {
+                let said: Vec<String> = asked.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                self.found.saw("list", format!("{} returned {} other entries of the list", said.join("&"), more.len()));
+                self.found.list_pages = Some(entry);
+                return Ok(());
+            }
+        }
+        if tried {
+            let text = "the list says that it has more entries, and no usual parameter returned them; set `pages`";
+            self.found.could_not_tell("list.pages", text);
+        }
+        Ok(())
+    }
+}
+
+fn aids(body: &Value) -> Vec<String> {
+    saved_searches(body, AID).into_iter().flat_map(|list| list.aids).collect()
+}
+
+/// Requests for the second page of a list, the likeliest first, each with the entry of the profile that describes it. Empty if
+/// nothing in the list says that there are more entries.
+fn continuations(body: &Value, count: usize) -> Vec<(Vec<Pair>, String)> {
+    let mut found = Vec::new();
+    let text = |name: &str| toml::Value::String(name.to_owned()).to_string();
+    let cursor = |name: &str, next: &Path| {
+        format!("{{ parameter = {}, unit = \"cursor\", next = {} }}", text(name), text(&pointer(next)))
+    };
+    let named = |path: &Path, word: &str| path.iter().any(|step| plain(step).contains(word));
+    for (path, value) in leaves(body) {
+        let Some(next) = said(value).filter(|next| !next.is_empty() && next != "false") else { continue };
+        if !named(&path, "next") && !(named(&path, "cursor") && !named(&path, "prev")) || value.is_boolean() {
+            continue;
+        }
+        if let Some((_, query)) = next.split_once('?') {
+            let pairs: Vec<Pair> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+            let entry = pairs.last().map(|(name, _)| cursor(name, &path));
+            found.extend(entry.map(|entry| (pairs.clone(), entry)));
+            continue;
+        }
+        let own = path.last().map(|name| name.trim_start_matches("next").trim_start_matches('_')).unwrap_or_default();
+        let mut letters = own.chars();
+        let own = letters.next().map(|first| first.to_ascii_lowercase().to_string() + letters.as_str());
+        let usual = ["cursor", "page", "pageToken", "after"].map(str::to_owned);
+        let names = own.into_iter().filter(|own| !own.is_empty()).chain(usual);
+        found.extend(names.map(|name| (vec![pair(&name, &next)], cursor(&name, &path))));
+    }
+    let more = leaves(body).into_iter().any(|(path, value)| {
+        let total = named(&path, "total") || named(&path, "count");
+        let flag = named(&path, "more") && value == &Value::Bool(true);
+        flag || (total && !named(&path, "page") && whole(value).is_some_and(|total| total > count as u64))
+    });
+    if found.is_empty() && more {
+        let numbered = |name: &str, unit: &str, first: u64, value: u64| {
+            let entry = format!("{{ parameter = {}, unit = \"{unit}\", first = {first} }}", text(name));
+            (vec![pair(name, value)], entry)
+        };
+        found.push(numbered("page", "page", 1, 2));
+        found.push(numbered("offset", "row", 0, count as u64));
+        found.push(numbered("from", "row", 0, count as u64));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn first(body: &Value) -> Option<(String, String)> {
+        let found = continuations(body, aids(body).len()).into_iter().next()?;
+        let pairs: Vec<String> = found.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        Some((pairs.join("&"), found.1))
+    }
+
+    #[test]
+    fn a_list_says_how_it_goes_on() {
+        let items = json!([{"aid": "1"}, {"aid": "2"}]);
+        for (body, asked, entry) in [
+            (
+                json!({"items": items, "links": {"next": "/v4/list?cursor=abc"}}),
+                "cursor=abc",
+                "{ parameter = \"cursor\", unit = \"cursor\", next = \"/links/next\" }",
+            ),
+            (
+                json!({"items": items, "nextPageToken": "t9"}),
+                "pageToken=t9",
+                "{ parameter = \"pageToken\", unit = \"cursor\", next = \"/nextPageToken\" }",
+            ),
+            (json!({"items": items, "total": 9}), "page=2", "{ parameter = \"page\", unit = \"page\", first = 1 }"),
+        ] {
+            assert_eq!(first(&body), Some((asked.to_owned(), entry.to_owned())), "{body}");
+        }
+        for whole in [json!({"items": items, "total": 2, "next": null}), json!({"items": items, "hasMore": false})] {
+            assert_eq!(first(&whole), None, "{whole}");
+        }
+    }
+}
