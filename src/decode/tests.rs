@@ -1,5 +1,5 @@
 use arrow::compute::concat_batches;
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 use proptest::prelude::*;
 
 use super::*;
@@ -245,7 +245,7 @@ fn an_id_may_have_several_fields_and_words_may_mean_null() {
     let decoded = with_profile(ODD, |profile| &profile.tables.mentions, &columns, body).expect("decoded");
     assert_eq!(column(&decoded, "id"), ["x.com:7", "blog:8", "blog:9"].map(|id| Some(id.to_owned())));
     assert_eq!(column(&decoded, "language"), [None, Some("de".to_owned()), None]);
-    let likes = decoded.batch.column(2).as_primitive::<arrow::datatypes::Int64Type>();
+    let likes = decoded.batch.column(2).as_primitive::<Int64Type>();
     assert_eq!(likes.iter().collect::<Vec<_>>(), [Some(1_234), None, None]);
     assert_eq!((decoded.conflicts, column(&decoded, "extra")[0].as_deref()), (0, Some("{}")));
     let error = with_profile(ODD, |profile| &profile.tables.mentions, &["id"], r#"{"items": [{"source": "x"}]}"#);

@@ -74,10 +74,10 @@ fn all_of(aid: &str) -> HashSet<String> {
 /// Reports the window like a service that counts time in microseconds, about half a second wider at both ends.
 fn in_microseconds(body: &mut Value) {
     for (end, shift) in [("from", -400_003), ("to", 400_007)] {
-        let at = body["window"][end].as_str().and_then(|at| at.parse::<chrono::DateTime<chrono::Utc>>().ok());
+        let at = body["window"][end].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
         if let Some(at) = at {
-            let at = at + chrono::TimeDelta::microseconds(shift);
-            body["window"][end] = json!(at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
+            let at = at + TimeDelta::microseconds(shift);
+            body["window"][end] = json!(at.to_rfc3339_opts(SecondsFormat::Micros, true));
         }
     }
 }
@@ -499,7 +499,7 @@ async fn a_timeline_of_other_buckets_than_days_counts_no_days() {
     let shifted: fn(&mut Value) = |body| {
         for day in body["overview"]["volume"].as_array_mut().into_iter().flatten() {
             for end in ["start", "end"] {
-                let at = day[end].as_str().and_then(|at| at.parse::<chrono::DateTime<chrono::Utc>>().ok());
+                let at = day[end].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
                 day[end] = json!(at.map(|at| (at + chrono::TimeDelta::hours(2)).to_rfc3339()));
             }
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::profile::Zone;
 
 const V4: &str = include_str!("../builtin/v4.toml");
 
