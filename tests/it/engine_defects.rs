@@ -162,7 +162,6 @@ const SIBLINGS: &[(&str, &str)] = &[
     // Divisions that other conditions guard.
     ("SELECT n FROM events WHERE n > 10 AND 100 / (n - 10) > 4 ORDER BY n", "20; 30"),
     ("SELECT n FROM events WHERE 100 % (n - 10) = 0 AND n <> 10 ORDER BY n", "20; 30"),
-    ("SELECT count(*) FROM mentions WHERE duration = '7d' AND language = 'none' AND reach <> 0 AND 9 / reach > 1", "0"),
     // Rows of correlated items of FROM, and of subqueries in any place.
     (
         "SELECT o.k, q.v FROM owners o LEFT JOIN LATERAL (SELECT v FROM facts f WHERE f.k = o.k AND v IS NOT NULL ORDER BY v DESC LIMIT 1) q \
