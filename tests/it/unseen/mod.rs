@@ -222,7 +222,7 @@ async fn one_example_makes_up_for_what_refusals_do_not_say() {
 /// Difficulties by number: each alone, then three at a time.
 fn difficulties(case: u64) -> Vec<Hard> {
     let of = |n: u64| Hard::ALL[usize::try_from(n % Hard::ALL.len() as u64).unwrap()];
-    let (alone, n) = (case < Hard::ALL.len() as u64, case * 7 + case / 5);
+    let (alone, n) = (case < Hard::ALL.len() as u64, case * 7 + case / 24);
     if alone { vec![of(case)] } else { vec![of(n), of(n + 5), of(n + 11)] }
 }
 
