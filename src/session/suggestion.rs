@@ -42,15 +42,18 @@ pub(crate) fn place_of_name(message: &str, text: &str) -> Option<(usize, usize)>
     let kinds = ["unknown column `", "unknown table `", "unknown function `"];
     let name = kinds.into_iter().find_map(|kind| between(message, kind, "`"))?;
     let name = name.rsplit('.').next()?.trim_matches('"');
-    let Ok(tokens) = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location() else {
-        // A dialect may read as a name what this one cannot read at all, such as a typographic quote.
-        let before = &text[..text.find(name)?];
-        let (line, start) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |end| end + 1));
-        return Some((line, before[start..].chars().count() + 1));
-    };
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
     let named = |token: &Token| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(name));
-    let start = tokens.iter().find(|token| named(&token.token))?.span.start;
-    Some((usize::try_from(start.line).ok()?, usize::try_from(start.column).ok()?))
+    if let Some(start) = tokens.iter().find(|token| named(&token.token)).map(|token| token.span.start) {
+        return Some((usize::try_from(start.line).ok()?, usize::try_from(start.column).ok()?));
+    }
+    if name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return None;
+    }
+    // A dialect may read as a name what this one does not, such as a typographic quote.
+    let before = &text[..text.find(name)?];
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    Some((before.matches('\n').count() + 1, before[start..].chars().count() + 1))
 }
 
 /// Advice on the first character outside quotes that text editors put in the place of one of SQL.
