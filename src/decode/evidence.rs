@@ -76,8 +76,8 @@ impl Evidence {
         for (name, raw) in members {
             let words = words(name);
             let stated = within.is_empty() && self.errors.iter().any(|error| error == name);
-            let examined = !(stated && raw.first() == b'{') && !is_of_text(&words);
-            if self.incomplete.is_none() && examined && reports_failure(&words, within, *raw, members) {
+            let other = (stated && raw.first() == b'{') || is_of_text(&words);
+            if self.incomplete.is_none() && !other && reports_failure(&words, within, *raw, members) {
                 self.incomplete = Some((path(within, name), shown(*raw)));
             }
             if self.list

@@ -79,7 +79,7 @@ impl Handler {
                     }
                 }
             };
-            until_ended(&memory, called).await.map_err(|error| error.to_string()).flatten()
+            Box::pin(until_ended(&memory, called)).await.map_err(|error| error.to_string()).flatten()
         }));
         tokio::select! {
             done = task => done.unwrap_or_else(|_| Err("internal error; see the server log for details".to_owned())),

@@ -193,7 +193,7 @@ mod tests {
             builder.with_physical_optimizer_rules(rules)
         };
         for name in ["PushdownSort", FilterNames::INNER] {
-            let error = with_rules(without(name)).err().expect("an error");
+            let error = with_rules(without(name)).map(drop).expect_err("a rule is missing");
             assert!(error.to_string().contains(name), "{error}");
         }
     }

@@ -361,7 +361,7 @@ impl Request {
     fn of_har(text: &str) -> Option<Self> {
         let har: Value = serde_json::from_str(text).ok()?;
         let entries = har.pointer("/log/entries")?.as_array()?;
-        let requests = entries.iter().filter_map(|entry| {
+        let mut requests = entries.iter().filter_map(|entry| {
             let request = entry.get("request")?;
             let url = Url::parse(request.get("url")?.as_str()?).ok()?;
             let headers = request.get("headers").and_then(Value::as_array).into_iter().flatten();
@@ -371,7 +371,7 @@ impl Request {
             };
             Some(Self { headers: headers.filter_map(pair).collect(), url })
         });
-        requests.filter(|request| request.url.path().ends_with("/search")).last()
+        requests.rfind(|request| request.url.path().ends_with("/search"))
     }
 }
 
@@ -398,7 +398,8 @@ fn form_of(name: &str, value: &str, key: Option<&Secret>) -> Option<(String, Opt
         return None;
     }
     // The key is the last word, or what follows an equals sign in it.
-    let last = value.rfind(' ').map_or(0, |at| at + 1);
+    let open = value.ends_with('>').then(|| value.rfind('<')).flatten();
+    let last = open.or_else(|| value.rfind(' ').map(|at| at + 1)).unwrap_or_default();
     let last = value[last..].find('=').filter(|at| value[last..].len() > at + 3).map_or(last, |at| last + at + 1);
     let (scheme, secret) = value.split_at(last);
     let quote = secret.starts_with('"') && secret.ends_with('"') && secret.len() > 1;

@@ -54,7 +54,8 @@ fn continuations(body: &Value, count: usize) -> Vec<(Vec<Pair>, String)> {
     let named = |path: &Path, word: &str| path.iter().any(|step| plain(step).contains(word));
     for (path, value) in leaves(body) {
         let Some(next) = said(value).filter(|next| !next.is_empty() && next != "false") else { continue };
-        if !named(&path, "next") && !(named(&path, "cursor") && !named(&path, "prev")) || value.is_boolean() {
+        let forward = named(&path, "next") || (named(&path, "cursor") && !named(&path, "prev"));
+        if !forward || value.is_boolean() {
             continue;
         }
         if let Some((_, query)) = next.split_once('?') {

@@ -19,7 +19,17 @@ pub(super) fn extended(text: &str) -> Result<String, String> {
         let near = nearest(name, known()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         format!("expected one of {}, found `{name}`{near}", known().join(", "))
     })?;
-    toml::to_string(&merged(base, document)).map_err(|error| error.to_string())
+    toml::to_string(&merged(without_total(base, &document), document)).map_err(|error| error.to_string())
+}
+
+/// The base without the place of its total, if the document says that there is none.
+fn without_total(mut base: Table, document: &Table) -> Table {
+    let trust = document.get("total").and_then(|total| total.get("trust")).and_then(Value::as_str);
+    if let (Some("absent"), Some(Value::Table(total))) = (trust, base.get_mut("total")) {
+        total.remove("at");
+        total.remove("relation");
+    }
+    base
 }
 
 /// Merges `over` into `base`, recursively for tables; other values are replaced.

@@ -176,7 +176,7 @@ impl Editor for Standard {
             }
             Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::InSubquery { .. } => match quantified_value(expr) {
                 Elsewhere::Own => {}
-                Elsewhere::As(value) => *expr = value,
+                Elsewhere::As(value) => *expr = *value,
                 Elsewhere::Refused => self.refuse(
                     "comparing a row with the rows of a subquery, or with ANY or ALL of them, is supported in WHERE and HAVING only",
                     "put the comparison there, or use IN, (SELECT min(…)) or (SELECT max(…))",

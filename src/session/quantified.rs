@@ -61,7 +61,7 @@ pub(super) enum Elsewhere {
     /// The engine's own.
     Own,
     /// Another expression: the operands are the same for all rows.
-    As(Expr),
+    As(Box<Expr>),
     /// None in the engine.
     Refused,
 }
@@ -75,7 +75,7 @@ pub(super) fn quantified_value(expr: &Expr) -> Elsewhere {
             constant &= !matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_));
         });
     }
-    if constant { Elsewhere::As(found.value()) } else { Elsewhere::Refused }
+    if constant { Elsewhere::As(Box::new(found.value())) } else { Elsewhere::Refused }
 }
 
 /// True for a row such as `(a, b)`.

@@ -529,7 +529,7 @@ fn numbers_of_one_response_that_differ_are_named() {
 
 #[test]
 fn totals_that_take_turns_are_those_of_copies_that_differ() {
-    let times: Vec<i64> = (0..100).collect();
+    let times: Vec<i64> = (0..100).map(|second| second * 1_000_000).collect();
     for (totals, verdict) in [
         ([9, 6, 9, 6], Verdict::Again),
         // Something arrived, and something was deleted.
@@ -542,11 +542,10 @@ fn totals_that_take_turns_are_those_of_copies_that_differ() {
         reading.announce(Some(totals[0]));
         for (page, total) in pages.iter().zip(&totals[1..]) {
             let span = Span { row: page[0], size: 3 };
-            let rows = timed(page, &times[page[0] as usize..]);
-            let rows = Rows { keys: Some(&times[page[0] as usize..page[0] as usize + page.len()]), ..rows };
-            assert!(reading.links(span, Rows { ids: rows.ids, keys: rows.keys, versions: None }));
+            let keys = &times[usize::try_from(page[0]).expect("a row")..][..page.len()];
+            assert!(reading.links(span, timed(page, keys)));
             reading.announce(Some(*total));
-            reading.take(span, page.len() as u64, Some(rows)).expect("rows are accepted");
+            reading.take(span, page.len() as u64, Some(timed(page, keys))).expect("rows are accepted");
         }
         assert_eq!(reading.end_of_pass(), verdict, "{totals:?}");
     }

@@ -204,7 +204,7 @@ impl NumberTemplate {
                     }
                     decimal += 1;
                 }
-                Part::Point if self.scale > 0 => {
+                Part::Point if self.scale > 0 || beyond => {
                     begin(&mut text, &mut started);
                     text.push('.');
                 }

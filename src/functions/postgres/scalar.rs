@@ -102,7 +102,7 @@ static LISTED: [Listed; 13] = [
         name: "postgres_interval_multiply",
         takes: &[INTERVAL, DataType::Float64],
         returns: INTERVAL,
-        compute: |of| multiplied(of, |factor| Ok(factor)),
+        compute: |of| multiplied(of, Ok),
     },
     Listed {
         name: "postgres_interval_divide",
