@@ -150,8 +150,7 @@ fn read_beside(table: &TableSpec, entries: &[u64], within: &[String]) -> u64 {
 
 /// True for a name that says something about a text: `textTruncated`, `partialTitle`.
 fn is_of_text(words: &[String]) -> bool {
-    const TEXTS: [&str; 9] =
-        ["text", "title", "content", "snippet", "summary", "body", "description", "message", "name"];
+    const TEXTS: [&str; 7] = ["text", "title", "content", "snippet", "summary", "body", "description"];
     words.len() > 1 && words.iter().any(|word| TEXTS.contains(&word.as_str()))
 }
 

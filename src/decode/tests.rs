@@ -273,7 +273,7 @@ fn bodies_in_arrays_and_in_strings_are_read() {
 
 #[test]
 fn entries_are_objects_and_saved_searches_are_in_maps_and_folders() {
-    let lists = "[tables.breakdowns]\nsections = [{ at = \"/top\", label = \"source\", shape = \"entries\", key = \"/name\", value = \"\" }]\n\
+    let lists = "[echo]\naid = \"/aid\"\n[total]\ntrust = \"absent\"\n[tables.breakdowns]\nsections = [{ at = \"/top\", label = \"source\", shape = \"entries\", key = \"/name\", value = \"\" }]\n\
         columns = [\n{ name = \"name\", type = \"utf8\", at = \"/name\" },\n{ name = \"share\", type = \"utf8\", at = \"/share\" },\n]\n[counts]\ntrust = \"absent\"\nlists = []\n";
     let body = r#"{"top": {"x.com": {"count": 3, "share": "a"}, "blog": {"share": "b"}}}"#;
     let decoded = with_profile(lists, |profile| &profile.tables.breakdowns, &["name", "share"], body).expect("decoded");
@@ -281,7 +281,7 @@ fn entries_are_objects_and_saved_searches_are_in_maps_and_folders() {
     assert_eq!(column(&decoded, "share"), ["a", "b"].map(|share| Some(share.to_owned())));
     let list = |section: &str| {
         format!(
-            "[tables.saved_searches]\nsections = [{{ label = \"saved\", {section} }}]\nignore = []\ncolumns = [\n\
+            "[echo]\naid = \"/aid\"\n[total]\ntrust = \"absent\"\n[tables.saved_searches]\nsections = [{{ label = \"saved\", {section} }}]\nignore = []\ncolumns = [\n\
              {{ name = \"aid\", type = \"utf8\", null = false, at = \"/aid\" }},\n{{ name = \"kind\", type = \"utf8\", from = \"section\" }},\n\
              {{ name = \"name\", type = \"utf8\", at = \"/name\" }},\n]\n"
         )

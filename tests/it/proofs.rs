@@ -269,7 +269,7 @@ async fn a_number_of_the_overview_confirms_an_end_where_pages_tell_none() {
     };
     for (days, faults) in [(5, &[] as &[&str]), (40, &[])] {
         let world = service(faults, absent);
-        let since = (now() - chrono::TimeDelta::days(days)).to_rfc3339();
+        let since = (now() - TimeDelta::days(days)).to_rfc3339();
         let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '{since}'");
         let got = ids_of(world.rows(&sql).await);
         let (got, requests) = (got.len() as u64, world.simulator.requests());
@@ -500,7 +500,7 @@ async fn a_timeline_of_other_buckets_than_days_counts_no_days() {
         for day in body["overview"]["volume"].as_array_mut().into_iter().flatten() {
             for end in ["start", "end"] {
                 let at = day[end].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
-                day[end] = json!(at.map(|at| (at + chrono::TimeDelta::hours(2)).to_rfc3339()));
+                day[end] = json!(at.map(|at| (at + TimeDelta::hours(2)).to_rfc3339()));
             }
         }
     };

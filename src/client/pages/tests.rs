@@ -531,17 +531,17 @@ fn numbers_of_one_response_that_differ_are_named() {
 fn totals_that_take_turns_are_those_of_copies_that_differ() {
     let times: Vec<i64> = (0..100).map(|second| second * 1_000_000).collect();
     for (totals, verdict) in [
-        ([9, 6, 9, 6], Verdict::Again),
+        ([15, 12, 15, 12], Verdict::Again),
         // Something arrived, and something was deleted.
-        ([9, 8, 7, 6], Verdict::Complete),
-        ([6, 6, 6, 6], Verdict::Complete),
+        ([15, 14, 13, 12], Verdict::Complete),
+        ([12, 12, 12, 12], Verdict::Complete),
     ] {
-        let mut reading = reading(3, None, false, |_| {});
+        let mut reading = reading(6, None, false, |_| {});
         reading.be_careful();
-        let pages: [&[u64]; 3] = [&[0, 1, 2], &[2, 3, 4], &[4, 5]];
+        let pages: [&[u64]; 3] = [&[0, 1, 2, 3, 4, 5], &[5, 6, 7, 8, 9, 10], &[10, 11]];
         reading.announce(Some(totals[0]));
         for (page, total) in pages.iter().zip(&totals[1..]) {
-            let span = Span { row: page[0], size: 3 };
+            let span = Span { row: page[0], size: 6 };
             let keys = &times[usize::try_from(page[0]).expect("a row")..][..page.len()];
             assert!(reading.links(span, timed(page, keys)));
             reading.announce(Some(*total));

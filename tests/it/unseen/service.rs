@@ -542,7 +542,7 @@ impl Unseen {
         }
         let digits = count.to_string();
         let text = digits.char_indices().map(|(at, digit)| {
-            let comma = at > 0 && (digits.len() - at) % 3 == 0;
+            let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
             format!("{}{digit}", if comma { "," } else { "" })
         });
         json!(text.collect::<String>())
