@@ -91,6 +91,13 @@ fn below<'t>(value: Raw<'t>, at: &Pointer) -> Result<Option<Json<'t>>> {
     Ok(Some(json))
 }
 
+/// The array at a place in a value, which begins where the JSON is; `None` if there is none.
+fn array_below<'t>(value: Raw<'t>, at: &Pointer) -> Result<Option<Json<'t>>> {
+    let Some(mut json) = below(value, at)? else { return Ok(None) };
+    // This skips the white space before it.
+    Ok((json.peek()? == b'[').then_some(json))
+}
+
 /// Walks down to the wanted values.
 struct Walk<'a, 'r, 't> {
     decoder: &'a Decoder,
@@ -223,9 +230,7 @@ impl<'t> Walk<'_, '_, 't> {
         let mut first = true;
         while json.item(&mut first)? {
             let group = json.value()?;
-            if let Some(mut rows) =
-                below(group, inside)?.filter(|rows| rows.clone().peek().is_ok_and(|begin| begin == b'['))
-            {
+            if let Some(mut rows) = array_below(group, inside)? {
                 rows.enter();
                 let (mut first, mut position) = (true, 0);
                 while rows.item(&mut first)? {
@@ -234,9 +239,7 @@ impl<'t> Walk<'_, '_, 't> {
                 }
             }
             let Some(deeper) = &spec.deeper else { continue };
-            if let Some(mut groups) =
-                below(group, deeper)?.filter(|rows| rows.clone().peek().is_ok_and(|begin| begin == b'['))
-            {
+            if let Some(mut groups) = array_below(group, deeper)? {
                 if depth == 0 {
                     return Err(json.mismatch("fewer groups inside of groups"));
                 }

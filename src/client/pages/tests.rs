@@ -538,7 +538,7 @@ fn totals_that_take_turns_are_those_of_copies_that_differ() {
     ] {
         let mut reading = reading(6, None, false, |_| {});
         reading.be_careful();
-        let pages: [&[u64]; 3] = [&[0, 1, 2, 3, 4, 5], &[5, 6, 7, 8, 9, 10], &[10, 11]];
+        let pages: [&[u64]; 3] = [&[0, 1, 2, 3, 4, 5], &[4, 5, 6, 7, 8, 9], &[8, 9, 10, 11]];
         reading.announce(Some(totals[0]));
         for (page, total) in pages.iter().zip(&totals[1..]) {
             let span = Span { row: page[0], size: 6 };
