@@ -142,8 +142,7 @@ impl Failure {
         let message = suggestion::without_place(&self.message);
         let advice = match suggestion::foreign(text) {
             Some(foreign) => Some(foreign),
-            // What a function was probably meant to be is said already.
-            None if self.origin == Origin::UnknownFunction => None,
+            None if message.contains("did you mean") => None,
             None => suggestion::suggestion(message, context, None).await,
         };
         let message = match advice {
