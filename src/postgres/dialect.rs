@@ -274,6 +274,7 @@ impl Editor for Translator<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) {
+        from_items::keep_value(select);
         let mut names: Vec<(usize, &str)> = Vec::new();
         for (at, item) in select.projection.iter_mut().enumerate() {
             match item {

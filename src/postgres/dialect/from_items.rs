@@ -9,8 +9,8 @@
 //! | `string_to_table(…)` | `unnest(string_to_array(…))` |
 
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr as SqlExpr, FunctionArg, FunctionArgExpr, Ident, ObjectName, SelectItem, TableAlias,
-    TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, WildcardAdditionalOptions,
+    DataType as SqlType, Expr as SqlExpr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Select, SelectItem,
+    TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, WildcardAdditionalOptions,
 };
 
 use super::{cast_to, literal_of, number, spans};
@@ -59,6 +59,40 @@ pub(super) fn translated(factor: &mut TableFactor) {
         with_offset_alias: None,
         with_ordinality: false,
     };
+}
+
+/// Names the column of a series `value`, as the engine does, where the statement uses that name.
+pub(super) fn keep_value(select: &mut Select) {
+    let is_value = |ident: &Ident| ident.value.eq_ignore_ascii_case("value");
+    let mut uses = false;
+    syntax::expressions(select, &mut |expr| {
+        uses |= match expr {
+            SqlExpr::Identifier(name) => is_value(name),
+            SqlExpr::CompoundIdentifier(names) => names.last().is_some_and(is_value),
+            _ => false,
+        };
+    });
+    if !uses {
+        return;
+    }
+    let tables = select.from.iter_mut().flat_map(|item| {
+        std::iter::once(&mut item.relation).chain(item.joins.iter_mut().map(|join| &mut join.relation))
+    });
+    for table in tables {
+        if let TableFactor::Table { name, args: Some(_), alias, with_ordinality: false, .. } = table
+            && known(name) == Some("generate_series")
+        {
+            let alias = alias.get_or_insert_with(|| TableAlias {
+                explicit: true,
+                name: Ident::new("generate_series"),
+                columns: Vec::new(),
+                at: None,
+            });
+            if alias.columns.is_empty() {
+                alias.columns.push(TableAliasColumnDef { name: Ident::new("value"), data_type: None });
+            }
+        }
+    }
 }
 
 /// Functions that are translated.
