@@ -48,7 +48,7 @@ const LARGE: &[&str] = &[
     "SELECT range(4294967296)",
     "SELECT generate_series(0, 4294967296)",
     "SELECT generate_series(DATE '2000-01-01', DATE '2000-01-02', INTERVAL '1 month -31 days')",
-    "SELECT generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2001-01-01', INTERVAL '1 nanosecond')",
+    "SELECT generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2001-01-01', INTERVAL '1 microsecond')",
     "SELECT range(0, 1000000) FROM generate_series(1, 1024)",
     "SELECT approx_percentile_cont(value, 0.5, 4294967295) FROM generate_series(1, 10)",
     "SELECT approx_percentile_cont(value, 0.5, 4294967295 - 1 + 2) FROM generate_series(1, 10)",

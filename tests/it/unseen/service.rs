@@ -619,6 +619,9 @@ impl Unseen {
             None if self.has(Hard::NullWords) => json!("n/a"),
             language => json!(language),
         };
+        // An address of its own would identify a mention as well as the two fields do.
+        let page = if self.has(Hard::TwoFields) { "" } else { mention.id.as_str() };
+        let url = format!("https://{}/{page}", mention.source);
         let seen = match self.has(Hard::Apart) {
             true => json!(null),
             false => written(mention.at + TimeDelta::minutes(90)),
@@ -631,7 +634,7 @@ impl Unseen {
             (&self.fields.source, json!(mention.source)),
             (&self.fields.reach, json!(mention.reach)),
             (&self.fields.seen, seen),
-            (&self.fields.url, json!(format!("https://{}/{}", mention.source, mention.id))),
+            (&self.fields.url, json!(url)),
         ] {
             put(&mut record, &path.split('/').map(str::to_owned).collect::<Vec<_>>(), value);
         }
