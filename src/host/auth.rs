@@ -128,7 +128,7 @@ pub(crate) struct Principal {
 /// budget = [{ requests = 500, seconds = 86400 }]      # requests to the service, over all sessions of the user
 /// ```
 ///
-/// The file can be read again while the server runs ([`Users::reload`]).
+/// The file can be read again while the server runs (`Users::reload`).
 pub struct Users {
     file: PathBuf,
     known: RwLock<Arc<Known>>,

@@ -120,7 +120,12 @@ async fn sizes_that_statements_choose_end_nothing() {
         let status = refused.expect_err(&shown);
         assert_eq!(status.code(), Code::ResourceExhausted, "{shown}: {status}");
         let refused = tokio::time::timeout(Duration::from_secs(60), postgres.simple_query(&sql)).await;
-        let refused = refused.unwrap_or_else(|_| panic!("{shown}: no answer")).expect_err(&shown);
+        let refused = match refused.unwrap_or_else(|_| panic!("{shown}: no answer")) {
+            Err(refused) => refused,
+            // Lists in lists are one list there, whose rows are within the limits.
+            Ok(_) if sql.contains("unnest(unnest(") => continue,
+            Ok(rows) => panic!("{shown}: {rows:?}"),
+        };
         let code = refused.code().map_or("none", |code| code.code());
         assert!(["53200", "53400", "54000"].contains(&code), "{shown}: {code}: {refused:?}");
     }
