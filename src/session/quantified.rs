@@ -48,31 +48,12 @@ pub(super) fn quantified_conditions(select: &mut Select) {
         }
     }
     for condition in select.selection.iter_mut().chain(&mut select.having) {
-        // Left for a refusal: the engine loses the NULL of a compared row there.
-        let mut asks = false;
-        syntax::expressions(&*condition, &mut |expr| asks |= asks_for_null(expr));
-        if asks {
-            continue;
-        }
         syntax::edit_expressions(condition, &mut |expr| {
             if let Some(value) = read(expr).map(|found| found.value()) {
                 *expr = value;
             }
         });
     }
-}
-
-/// True for `(a, b) IN (q) IS NULL` and its siblings.
-fn asks_for_null(expr: &Expr) -> bool {
-    let (Expr::IsNull(inner) | Expr::IsNotNull(inner) | Expr::IsUnknown(inner) | Expr::IsNotUnknown(inner)) = expr
-    else {
-        return false;
-    };
-    let mut inner = inner.as_ref();
-    while let Expr::Nested(nested) = inner {
-        inner = nested;
-    }
-    read(inner).is_some_and(|found| found.members.len() > 1)
 }
 
 /// The form of a comparison elsewhere.
