@@ -120,6 +120,12 @@ def similar(pattern):
 NULLS = {"int": "BIGINT", "text": "VARCHAR", "bool": "BOOLEAN", "float": "DOUBLE PRECISION", "ts": "TIMESTAMPTZ", "date": "DATE",
          "list": "VARCHAR[]"}
 
+# IN of a row, member by member with three values.
+ANY_ROW = (
+    "SELECT CASE WHEN bool_or(same) THEN true WHEN count(*) > count(same) THEN NULL ELSE false END "
+    "FROM (SELECT ({0} = __rows.first) AND ({1} = __rows.second) AS same FROM ({2}) AS __rows(first, second))"
+)
+
 # (languages, operator): what is written instead of the template, and the reason.
 DUCKDB = ("duckdb", "duckdb-pg")
 DIFFERENCES = {
@@ -141,6 +147,11 @@ DIFFERENCES = {
         "(({0} = {2}) AND ({1} = {3}))",
         "rows of DuckDB are structures, in which NULL equals NULL; in SQL the comparison is NULL",
     ),
+    (DUCKDB, "row in subquery"): (
+        f"({ANY_ROW})",
+        "a row with NULL in it is IN nothing but NULL in DuckDB; in SQL it is false if another member differs from that of every row",
+    ),
+    (DUCKDB, "row not in subquery"): (f"(NOT ({ANY_ROW}))", "as IN of a row"),
     (DUCKDB, "regex"): ("regexp_matches({0}, {1})", "`~` of DuckDB matches the whole text"),
     (("duckdb-pg",), "rounded"): (
         "CAST(round_even({0}, 0) AS BIGINT)",
