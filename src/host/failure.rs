@@ -127,13 +127,8 @@ impl Failure {
 
     /// Converts an error. `redact` removes API keys from the message.
     pub(crate) fn of(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Self {
-        let origin = origin(error);
-        let mut message = describe(error);
-        if origin == Origin::UnknownFunction {
-            message.extend(meant_function(error));
-        }
-        let message = redact(&message).chars().take(SHOWN).collect();
-        Self { code: code(error, owner), origin, message, place: None }
+        let message = redact(&describe(error)).chars().take(SHOWN).collect();
+        Self { code: code(error, owner), origin: origin(error), message, place: None }
     }
 
     /// Adds to the failure of a statement what was probably meant, and its place in the text.
@@ -142,7 +137,6 @@ impl Failure {
         let message = suggestion::without_place(&self.message);
         let advice = match suggestion::foreign(text) {
             Some(foreign) => Some(foreign),
-            None if message.contains("did you mean") => None,
             None => suggestion::suggestion(message, context, None).await,
         };
         let message = match advice {
@@ -151,15 +145,6 @@ impl Failure {
         };
         Self { message, place: place.and_then(|place| Place::of(text, place)), ..self }
     }
-}
-
-/// The function that an unknown name is probably meant to be. The engine has one for each name, however far it is.
-fn meant_function(error: &DataFusionError) -> Option<String> {
-    let text = error.find_root().to_string();
-    let between = |before: &str| Some(text.split_once(before)?.1.split_once('\'')?.0.to_owned());
-    let (name, meant) = (between("Invalid function '")?, between("Did you mean '")?);
-    let distance = datafusion::common::utils::datafusion_strsim::levenshtein(&name.to_lowercase(), &meant);
-    (distance <= name.len() / 4).then(|| format!("; did you mean {meant}?"))
 }
 
 fn origin(error: &DataFusionError) -> Origin {
