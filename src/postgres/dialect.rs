@@ -70,8 +70,8 @@ use super::report::Report;
 use crate::error::{Error, ErrorKind};
 use crate::functions::{NotAnArray, items};
 use crate::host::planner::parse;
-use crate::session::call;
 use crate::session::syntax::{self, Editor};
+use crate::session::{call, members};
 
 /// The zone of instants.
 const UTC: &str = "UTC";
@@ -722,23 +722,6 @@ fn joined(mut conditions: Vec<SqlExpr>, op: &BinaryOperator) -> Option<SqlExpr> 
     let rest = conditions.split_off(conditions.len() / 2);
     let (left, right) = (joined(conditions, op)?, joined(rest, op)?);
     Some(pair(left, op.clone(), right))
-}
-
-/// The members of a row such as `(a, b)` or `ROW(a, b)`.
-fn members(expr: &SqlExpr) -> Option<Vec<SqlExpr>> {
-    match expr {
-        SqlExpr::Tuple(members) => Some(members.clone()),
-        SqlExpr::Nested(inner) => members(inner),
-        SqlExpr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
-            let FunctionArguments::List(list) = &function.args else { return None };
-            let each = list.args.iter().map(|arg| match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-                _ => None,
-            });
-            each.collect()
-        }
-        _ => None,
-    }
 }
 
 fn all_members(expr: &SqlExpr, is: fn(Box<SqlExpr>) -> SqlExpr) -> Option<SqlExpr> {

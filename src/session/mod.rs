@@ -41,6 +41,8 @@ pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 pub(crate) use self::bounded::{bounded_session, check_sizes};
 #[cfg(feature = "postgres")]
 pub(crate) use self::nodes::{call, query_of};
+#[cfg(feature = "postgres")]
+pub(crate) use self::nodes::{members, table_of};
 use self::now::Now;
 use self::operators::Operators;
 #[cfg(any(feature = "flight", feature = "shell"))]

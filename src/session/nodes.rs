@@ -1,4 +1,4 @@
-//! Nodes of syntax trees that rewrites create.
+//! Nodes of syntax trees that rewrites create, and look into.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
@@ -19,8 +19,25 @@ pub(super) fn quoted(name: &str) -> Ident {
     Ident::with_quote('"', name)
 }
 
+/// The members of a row such as `(a, b)` or `ROW(a, b)`.
+pub(crate) fn members(expr: &Expr) -> Option<Vec<Expr>> {
+    match expr {
+        Expr::Tuple(members) => Some(members.clone()),
+        Expr::Nested(inner) => members(inner),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
+            let FunctionArguments::List(list) = &function.args else { return None };
+            let each = list.args.iter().map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+                _ => None,
+            });
+            each.collect()
+        }
+        _ => None,
+    }
+}
+
 /// `name` as an item of FROM.
-pub(super) fn table_of(name: ObjectName, alias: Option<TableAlias>) -> TableFactor {
+pub(crate) fn table_of(name: ObjectName, alias: Option<TableAlias>) -> TableFactor {
     TableFactor::Table {
         name,
         alias,

@@ -12,11 +12,11 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
-use super::nodes::{query_of, quoted};
+use super::nodes::{members, query_of, quoted};
 use super::syntax;
 
 /// A comparison of a row with the rows of a subquery.
@@ -206,21 +206,5 @@ fn unnested(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => unnested(inner),
         other => other,
-    }
-}
-
-/// The members of a row such as `(a, b)` or `ROW(a, b)`.
-fn members(expr: &Expr) -> Option<Vec<Expr>> {
-    match unnested(expr) {
-        Expr::Tuple(members) => Some(members.clone()),
-        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
-            let FunctionArguments::List(list) = &function.args else { return None };
-            let each = list.args.iter().map(|arg| match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-                _ => None,
-            });
-            each.collect()
-        }
-        _ => None,
     }
 }

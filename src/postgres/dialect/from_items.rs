@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{cast_to, literal_of, number, spans};
-use crate::session::{call, query_of, syntax};
+use crate::session::{call, query_of, syntax, table_of};
 
 /// Translates an item of FROM.
 pub(super) fn translated(factor: &mut TableFactor) {
@@ -82,12 +82,7 @@ pub(super) fn keep_value(select: &mut Select) {
         if let TableFactor::Table { name, args: Some(_), alias, with_ordinality: false, .. } = table
             && known(name) == Some("generate_series")
         {
-            let alias = alias.get_or_insert_with(|| TableAlias {
-                explicit: true,
-                name: Ident::new("generate_series"),
-                columns: Vec::new(),
-                at: None,
-            });
+            let alias = alias.get_or_insert_with(|| alias_of("generate_series"));
             if alias.columns.is_empty() {
                 alias.columns.push(TableAliasColumnDef { name: Ident::new("value"), data_type: None });
             }
@@ -132,17 +127,12 @@ fn is_constant(expr: &SqlExpr) -> bool {
 /// The engine's table function.
 fn series(arguments: Vec<SqlExpr>, ordinality: bool, alias: Option<TableAlias>) -> TableFactor {
     let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
-    let function = |alias| TableFactor::Table {
-        name: ObjectName::from(vec![Ident::new("generate_series")]),
-        alias,
-        args: Some(TableFunctionArgs { args, settings: None }),
-        with_hints: Vec::new(),
-        version: None,
-        with_ordinality: false,
-        partitions: Vec::new(),
-        json_path: None,
-        sample: None,
-        index_hints: Vec::new(),
+    let function = |alias| {
+        let mut table = table_of(ObjectName::from(vec![Ident::new("generate_series")]), alias);
+        if let TableFactor::Table { args: of_table, .. } = &mut table {
+            *of_table = Some(TableFunctionArgs { args, settings: None });
+        }
+        table
     };
     let whole = aliased(alias, "generate_series", 1, ordinality);
     if !ordinality {
@@ -164,14 +154,13 @@ fn series(arguments: Vec<SqlExpr>, ordinality: bool, alias: Option<TableAlias>) 
     TableFactor::Derived { lateral: false, subquery: query_of(items, from), alias: Some(whole), sample: None }
 }
 
+fn alias_of(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None }
+}
+
 /// The alias of a function with names for all its columns.
 fn aliased(alias: Option<TableAlias>, function: &str, columns: usize, ordinality: bool) -> TableAlias {
-    let mut alias = alias.unwrap_or_else(|| TableAlias {
-        explicit: true,
-        name: Ident::new(function),
-        columns: Vec::new(),
-        at: None,
-    });
+    let mut alias = alias.unwrap_or_else(|| alias_of(function));
     let named = |name: Ident| TableAliasColumnDef { name, data_type: None };
     // Of several columns, only those that the statement names have one.
     if columns == 1 && alias.columns.is_empty() {

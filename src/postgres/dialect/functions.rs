@@ -185,10 +185,6 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
             }
             Some(call("named_struct", arguments))
         }
-        ("substring", [value, pattern]) if literal_of(pattern).is_some() => {
-            // The first group, or the whole match.
-            Some(call("array_element", vec![call("regexp_match", vec![value.clone(), pattern.clone()]), number("1")]))
-        }
         ("regexp_substr", [value, pattern]) => {
             let whole = call("concat", vec![text("("), pattern.clone(), text(")")]);
             Some(call("array_element", vec![call("regexp_match", vec![value.clone(), whole]), number("1")]))
