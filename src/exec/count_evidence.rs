@@ -8,16 +8,22 @@ use super::part::FirstResponse;
 use super::stand_ins::sum;
 use super::stream::Driver;
 use crate::client::{Asked, Beside};
+use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Result, own_or_query};
 use crate::profile::{Counts, Trust};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
 /// Judgment on an overview's count of mentions.
 pub(super) enum Judged {
-    /// The names of the evidence that confirms it.
-    Proven(Vec<&'static str>),
+    /// The names of the evidence that confirms it, and the instants of the mentions in the response.
+    Proven(Vec<&'static str>, Option<Vec<i64>>),
     /// The reason to doubt it.
     Doubted(String),
+}
+
+/// The counts beside the total of a page.
+pub(super) fn beside_of(page: &Decoded) -> Beside {
+    Beside { overview: page.counted, timeline: page.timeline, listed: page.listed, lists: page.lists }
 }
 
 impl Driver {
@@ -48,7 +54,7 @@ impl Driver {
         let size = request.size.max(self.config.connection.client().beside_overview());
         let pages = self.config.plan.template.pages.filter(|_| size > 0);
         let beside = pages.map(|pages| Pages { size, ..pages });
-        let (mut all, mut by) = (false, Vec::new());
+        let (mut all, mut by, mut times) = (false, Vec::new(), None);
         if let Some(pages) = beside {
             let plan = Arc::new(RequestPlan { pages: Some(pages), ..request.plan.as_ref().clone() });
             let asked = PageRequest { plan, size: pages.size, ..request.clone() };
@@ -72,8 +78,7 @@ impl Driver {
                     "the overview counts {counted} mentions, but the total of the response is {total}"
                 )));
             }
-            let beside =
-                Beside { timeline: page.timeline, listed: page.listed, lists: page.lists, ..Beside::default() };
+            let beside = Beside { overview: None, ..beside_of(&page) };
             let above = u64::try_from(counted).ok().and_then(|counted| beside.above(counted));
             if let Some(sum) = page.timeline.filter(|sum| differs(*sum)).or(above.map(|(sum, _)| sum)) {
                 return Ok(Judged::Doubted(format!(
@@ -106,6 +111,7 @@ impl Driver {
             all = rows == counted && self.config.plan.exact;
             let shown = [(total.is_some(), "total"), (page.timeline.is_some(), "timeline"), (all, "all mentions")];
             by.extend(shown.into_iter().filter_map(|(shown, name)| shown.then_some(name)));
+            times = page.times;
         }
         let lists = self.lists_prove_filters(counts, request, body, counted)?;
         if !all && counted != 0 && !lists {
@@ -115,7 +121,7 @@ impl Driver {
         if lists && !request.plan.filters.is_empty() {
             by.push("lists");
         }
-        Ok(Judged::Proven(if by.is_empty() { vec!["overview"] } else { by }))
+        Ok(Judged::Proven(if by.is_empty() { vec!["overview"] } else { by }, times))
     }
 
     /// True if the lists of filtered columns count as many mentions with the requested values as match all filters.

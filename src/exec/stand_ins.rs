@@ -26,7 +26,7 @@ use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
 use super::buckets::{Bucket, are_days, outside, uncounted};
-use super::count_evidence::Judged;
+use super::count_evidence::{Judged, beside_of};
 use super::part::{FirstResponse, Keeping};
 use super::reader::Reader;
 use super::requests::counts_with_page;
@@ -175,16 +175,20 @@ impl Driver {
             self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
             Ok(None)
         };
-        let by = match summary.approximate {
-            true => vec!["approximate"],
+        let (by, times) = match summary.approximate {
+            true => (vec!["approximate"], None),
             false => match self.judge(counts, request, body, total)? {
-                Judged::Proven(by) => by,
+                Judged::Proven(by, times) => (by, times.filter(|_| request.plan.pages.is_some())),
                 Judged::Doubted(reason) => return doubted(reason, ""),
             },
         };
-        if !summary.approximate
-            && counts.days
-            && let Some(reason) = self.timeline_differs(plan, request, body, head.window)?
+        let proves = counts.days && !summary.approximate;
+        let volume = match proves || matches!(summary.rows, SummaryRows::Days(_)) {
+            true => self.volume(request, body)?,
+            false => None,
+        };
+        if let Some(volume) = volume.as_ref().filter(|_| proves)
+            && let Some(reason) = self.timeline_differs(plan, volume, times.as_deref(), head.window)
         {
             return doubted(reason, "");
         }
@@ -224,7 +228,7 @@ impl Driver {
                 (Arc::new(StringArray::from(names)), numbers)
             }
             SummaryRows::Days(zone) => {
-                let Some(days) = self.volume(request, body)? else {
+                let Some(days) = volume else {
                     return doubted("the response has no timeline as the profile declares it".to_owned(), "");
                 };
                 let numbers = weights(days.column(1));
@@ -296,30 +300,26 @@ impl Driver {
         asked.or(told)
     }
 
-    /// Says how the days of a timeline differ from the requested period, or from the mentions in the same response.
+    /// Says how the days of a timeline differ from the requested period, or from the mentions of these instants in the same
+    /// response.
     fn timeline_differs(
         &self,
         plan: &RequestPlan,
-        request: &PageRequest,
-        body: &[u8],
+        volume: &RecordBatch,
+        times: Option<&[i64]>,
         told: Option<(DateTime<Utc>, DateTime<Utc>)>,
-    ) -> Result<Option<String>> {
-        let Some(volume) = self.volume(request, body)? else { return Ok(None) };
-        let days = self.are_days(plan.zone(self.config.connection.profile()), &volume, plan, told);
-        let Some(buckets) = buckets_of(&volume) else { return Ok(None) };
+    ) -> Option<String> {
+        let days = self.are_days(plan.zone(self.config.connection.profile()), volume, plan, told);
+        let buckets = buckets_of(volume)?;
         if let Some((from, to)) = self.window_of(plan, told)
             && let Some((day, count)) = outside(buckets.clone(), (from, to), days)
         {
-            return Ok(Some(format!(
+            return Some(format!(
                 "the overview's timeline counts {count} mentions from {day} on, in a period from {from} to {to}"
-            )));
+            ));
         }
-        if !days || request.plan.pages.is_none() {
-            return Ok(None);
-        }
-        let times = self.reader.decoder.decode(request, body)?.times;
-        let uncounted = times.and_then(|times| uncounted(buckets, &times));
-        Ok(uncounted.map(|at| format!("the overview's timeline does not count a mention of {at} in the same response")))
+        let at = times.filter(|_| days).and_then(|times| uncounted(buckets, times))?;
+        Some(format!("the overview's timeline does not count a mention of {at} in the same response"))
     }
 
     /// The buckets of a response's timeline: their starts, counts, and ends if the profile has a column of them; `None` if it has
@@ -476,8 +476,7 @@ impl Driver {
                     self.counters.page(&self.scan, &page);
                     begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &page);
                     if received == 0 {
-                        let Decoded { counted: overview, timeline, listed, lists, .. } = page;
-                        beside = Beside { overview, timeline, listed, lists };
+                        beside = beside_of(&page);
                     }
                     received += page.batch.num_rows();
                     total = page.total;
