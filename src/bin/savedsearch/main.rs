@@ -129,7 +129,8 @@ Exit status: 0 the profile is usable, 1 the service failed, 2 wrong command line
 
 Examples:
   SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 probe -o mine.toml
-  savedsearch probe -o mine.toml --example 'curl -H \"X-Auth: $SAVEDSEARCH_API_KEY\" https://api.example.com/v4/search?aid=7'
+  savedsearch probe -o mine.toml \\
+    --example 'curl -H \"X-Auth: $SAVEDSEARCH_API_KEY\" https://api.example.com/v4/search?aid=7'
   savedsearch --base-url https://api.example.com/v4 probe --resume mine.toml -o better.toml
   savedsearch --base-url https://api.example.com/v4 profile check mine.toml
   savedsearch --base-url https://api.example.com/v4 --profile mine.toml sql"
