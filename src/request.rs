@@ -125,6 +125,28 @@ impl RequestPlan {
     }
 }
 
+/// Counts of the mentions of a window in one response, beside its total. They confirm an end, but prove none on their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Count of the overview, if the profile calls it exact.
+    pub overview: Option<u64>,
+    /// Sum of the timeline of a first page, likewise.
+    pub timeline: Option<u64>,
+    /// Largest sum of a list of a first page: there are at least as many.
+    pub listed: Option<u64>,
+    /// Largest sum that two lists share: each mention has one value in each of them.
+    pub lists: Option<u64>,
+}
+
+/// Ends of the buckets of a timeline that count mentions, as they are labelled, in microseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountedDays {
+    /// End of the first one, if another bucket follows.
+    pub first_end: Option<i64>,
+    /// Start of the last one.
+    pub last_start: i64,
+}
+
 /// Traits of a mention that distinguish it from others apart from its id: its time, and hashes of its url and source. In eight
 /// bytes, since a scan remembers them for each mention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,14 @@
 //! Fills a store ahead of queries, and keeps it up to date.
 //!
 //! ```text
-//! saved searches ─▶ days that the store lacks, in months ─ one saved search after another ─▶ queries that write the store
+//! saved searches ─▶ days that the store lacks, in months ─ one saved search beside another ─▶ queries that write the store
 //!                                                                          └─▶ one request each confirms the other days
 //! ```
 //!
 //! Every piece is an ordinary query, within the budget and the limits of all queries. What a piece has read is in the
-//! store when it ends, so a sync that is stopped continues there.
+//! store when it ends, so a sync that is stopped continues there. As many saved searches are read at once as the key may have
+//! requests in flight, each of them a piece at a time. With a limit of requests they are read one after another, since each
+//! query may spend all that is left.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -18,8 +20,9 @@ use chrono::{DateTime, NaiveDate, Utc};
 use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, ident};
+use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionContext, lit};
-use futures::StreamExt;
+use futures::stream::{FuturesUnordered, StreamExt};
 
 use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};
@@ -141,40 +144,76 @@ pub async fn sync(
     };
     let today = day_of(connection.now().timestamp_micros());
     let days = options.since.to_epoch_days()..today + 1;
-    let mut queues: VecDeque<(String, VecDeque<Piece>)> = VecDeque::new();
-    for aid in &aids {
-        queues.push_back((aid.clone(), pieces(connection, aid, &days, options)?));
-    }
+    let queues = aids.iter().map(|aid| pieces(connection, aid, &days, options)).collect::<Result<Vec<_>>>()?;
+    let mut steps = Steps { idle: (0..aids.len()).collect(), queues };
     let mut synced = Synced { searches: aids.len() as u64, ..Synced::default() };
-    // One piece of each saved search in turn.
-    while let Some((aid, mut queue)) = queues.pop_front() {
-        let Some(piece) = queue.pop_front() else { continue };
-        let left = queue.len() + queues.iter().map(|(_, queue)| queue.len()).sum::<usize>();
-        match run(connection, &context, &aid, &piece, begun, &mut spent).await {
-            Ok((mentions, requests)) => {
-                check(connection, &aid, &piece)?;
+    let at_once = if options.max_requests.is_some() { 1 } else { connection.profile().budget.concurrency };
+    let mut running = FuturesUnordered::new();
+    let mut failed = None;
+    loop {
+        // What is in flight when a step fails or the requests are used up is read to its end.
+        while failed.is_none() && synced.left == 0 && running.len() < at_once {
+            let Some((search, piece)) = steps.next() else { break };
+            let (aid, context, left) = (&aids[search], context.clone(), spent.left);
+            running.push(async move {
+                let done = run(connection, &context, aid, &piece, begun, left).await;
+                (search, piece, done)
+            });
+        }
+        let Some((search, piece, (requests, done))) = running.next().await else { break };
+        spent.take(requests);
+        steps.idle.push_back(search);
+        let (aid, left) = (&aids[search], steps.left() + running.len());
+        match done.and_then(|mentions| check(connection, aid, &piece).map(|()| mentions)) {
+            Ok(mentions) => {
                 let (from, to) = (date_of(piece.days.start), date_of(piece.days.end - 1));
                 report(&SyncStep { aid: aid.clone(), from, to, mentions, requests, left });
             }
             // What is left of the requests may be enough for a part of the days.
             Err(error) if error.kind() == ErrorKind::Budget && spent.left > Some(0) && piece.days.len() > 1 => {
-                let [first, second] = piece.halves(options.oldest_first);
-                queue.push_front(second);
-                queue.push_front(first);
+                steps.put_back(search, piece.halves(options.oldest_first));
             }
-            Err(error) if error.kind() == ErrorKind::Budget && options.max_requests.is_some() => {
-                synced.left = left + 1;
-                break;
-            }
-            Err(error) => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Budget && options.max_requests.is_some() => synced.left = left + 1,
+            Err(error) => failed = failed.or(Some(error)),
         }
-        if !queue.is_empty() {
-            queues.push_back((aid, queue));
-        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
     }
     store.compact(connection.now(), connection.profile().store.settle.length())?;
     synced.requests = spent.requests;
     Ok(synced)
+}
+
+/// Pieces that no query has begun to read.
+struct Steps {
+    /// Those of each saved search, the first one first.
+    queues: Vec<VecDeque<Piece>>,
+    /// Saved searches of which no piece is being read.
+    idle: VecDeque<usize>,
+}
+
+impl Steps {
+    /// The next piece, and its saved search: one of each in turn.
+    fn next(&mut self) -> Option<(usize, Piece)> {
+        while let Some(search) = self.idle.pop_front() {
+            if let Some(piece) = self.queues[search].pop_front() {
+                return Some((search, piece));
+            }
+        }
+        None
+    }
+
+    /// Number of pieces.
+    fn left(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
+    }
+
+    /// Replaces a piece by two smaller ones, which are next.
+    fn put_back(&mut self, search: usize, [first, second]: [Piece; 2]) {
+        self.queues[search].push_front(second);
+        self.queues[search].push_front(first);
+    }
 }
 
 /// Verifies that the days of a piece are stored: a query succeeds even if its rows could not be.
@@ -257,50 +296,43 @@ fn pieces(connection: &Connection, aid: &str, days: &Range<Day>, options: &SyncO
     Ok(pieces.into())
 }
 
-/// Runs the query of a piece. Returns the number of mentions, and of requests.
+/// Runs the query of a piece, which may spend the requests that are left. Returns the number of requests, and of mentions.
 async fn run(
     connection: &Arc<Connection>,
     context: &SessionContext,
     aid: &str,
     piece: &Piece,
     begun: DateTime<Utc>,
-    spent: &mut Spent,
-) -> Result<(u64, u64)> {
+    left: Option<u64>,
+) -> (u64, Result<u64>) {
     let since = (connection.clock().now() - begun).num_seconds().max(0) + 1;
     let freshness = if piece.confirms { u64::try_from(since).unwrap_or(u64::MAX) } else { 0 };
     let usage = if piece.rescan { StoreUse::Write } else { StoreUse::ReadWrite };
-    set(context, spent, |settings| {
+    // Beside others, a query has settings of its own.
+    let context = &SessionContext::new_with_state(context.state());
+    set(context, left, |settings| {
         settings.store = usage;
         settings.freshness = Duration::from_secs(freshness);
         settings.keep_deleted = piece.keep_deleted;
     });
-    let mentions = &connection.profile().tables.mentions;
-    let filter = filter_of(mentions, aid, &piece.days)?;
-    let time = mentions.time.as_deref().unwrap_or_default();
     let query = async {
+        let mentions = &connection.profile().tables.mentions;
+        let filter = filter_of(mentions, aid, &piece.days)?;
+        let time = mentions.time.as_deref().unwrap_or_default();
         let table = context.table("mentions").await?.filter(filter)?.select(vec![ident(time)])?;
         let plan = table.create_physical_plan().await?;
-        let mut rows = datafusion::physical_plan::execute_stream(Arc::clone(&plan), context.task_ctx())?;
-        let mut count = 0;
-        let mut failed = None;
-        while let Some(batch) = rows.next().await {
-            match batch {
-                Ok(batch) => count += batch.num_rows() as u64,
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            }
-        }
-        drop(rows);
-        Ok::<_, DataFusionError>((count, crate::exec::spent(&plan).requests, failed))
+        Ok::<_, DataFusionError>((execute_stream(Arc::clone(&plan), context.task_ctx())?, plan))
     };
-    let (count, requests, failed) = query.await.map_err(|error| own_or_query(&error))?;
-    spent.take(requests);
-    match failed {
-        Some(error) => Err(own_or_query(&error)),
-        None => Ok((count, requests)),
+    let (mut rows, plan) = match query.await {
+        Ok(begun) => begun,
+        Err(error) => return (0, Err(own_or_query(&error))),
+    };
+    let mut count = Ok(0);
+    while let (Ok(before), Some(batch)) = (&count, rows.next().await) {
+        count = batch.map(|batch| before + batch.num_rows() as u64);
     }
+    drop(rows);
+    (crate::exec::spent(&plan).requests, count.map_err(|error| own_or_query(&error)))
 }
 
 impl Spent {
@@ -311,11 +343,11 @@ impl Spent {
 }
 
 /// Changes settings of the session of a sync. It may send what is left; without a limit, the key's own limits hold.
-fn set(context: &SessionContext, spent: &Spent, change: impl FnOnce(&mut SessionSettings)) {
+fn set(context: &SessionContext, left: Option<u64>, change: impl FnOnce(&mut SessionSettings)) {
     let state = context.state_ref();
     let mut state = state.write();
     if let Some(settings) = state.config_mut().options_mut().extensions.get_mut::<SessionSettings>() {
-        settings.max_requests = spent.left.unwrap_or(u64::MAX);
+        settings.max_requests = left.unwrap_or(u64::MAX);
         settings.query_deadline = Duration::from_secs(QueryBudget::LONGEST_DEADLINE);
         change(settings);
     }
@@ -323,7 +355,7 @@ fn set(context: &SessionContext, spent: &Spent, change: impl FnOnce(&mut Session
 
 /// Returns the aids of the list.
 async fn listed(connection: &Connection, context: &SessionContext, spent: &mut Spent) -> Result<Vec<String>> {
-    set(context, spent, |settings| settings.store = StoreUse::Off);
+    set(context, spent.left, |settings| settings.store = StoreUse::Off);
     let before = connection.client().log().requests.load(std::sync::atomic::Ordering::Relaxed);
     let list = async { context.table("saved_searches").await?.collect().await };
     list.await.map_err(|error| own_or_query(&error))?;

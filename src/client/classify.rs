@@ -107,6 +107,12 @@ impl Client {
                 Some(error) => Err(error),
                 None => Ok((value, rows)),
             });
+            if accepted.is_ok()
+                && let Some(sign) = partial_by_headers(headers)
+            {
+                let error = Error::new(ErrorKind::Unavailable, format!("the response is a part of the result: {sign}"));
+                return Outcome::Again(Cause::Temporary, error.advice("try again later"));
+            }
             // The data beside an error may be a part of the result.
             if accepted.is_ok()
                 && let Some((cause, error)) = self.error_beside_data(*status, body)
@@ -191,6 +197,19 @@ impl Client {
         }
         Error::new(kind, one_line(&message))
     }
+}
+
+/// The header that says that a response is a part of the result, if there is one: `X-Partial-Results: true`.
+fn partial_by_headers(headers: &HeaderMap) -> Option<String> {
+    let texts = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    let mut own = texts.filter(|(name, _)| name.starts_with("x-"));
+    own.find_map(|(name, value)| {
+        let mut words = name.split('-');
+        let partial = words.any(|word| matches!(word, "partial" | "incomplete" | "timedout"));
+        let value = value.trim();
+        let affirmed = ["true", "1", "yes"].iter().any(|yes| value.eq_ignore_ascii_case(yes));
+        (partial && affirmed).then(|| format!("the header `{name}` says {value}"))
+    })
 }
 
 /// The reason why a list of this many entries continues, if its headers name one: a link to the next page (RFC 8288), or a

@@ -5,10 +5,11 @@
 //! | *these are all*: the rows end at the total | overview or timeline of the same response | one of them counts more | the rest is requested as a window of its own; if that is not possible, both numbers are named |
 //! | *there are more*: the total exceeds what came | rows behind the last one | overview or timeline end with the last row | refused after one pass, with both numbers |
 //! | *there are more*, and nothing else counts | rows behind the last one | nothing new arrives | the window is cut; three passes at most ([`allowance`]), then both numbers |
-//! | *these are all*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known |
+//! | *these are all*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known; without that order, the overview has to count as many |
 //! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, both numbers are named |
 //! | *this is the window that was requested* | the echo covers it ([`Asked::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
 //! | *these are the first rows* of a sort order | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
+//! | *these are the first rows* by time | the first one is of the day with which the timeline ends, or begins | it is of another day | refused |
 //! | *this many match*: a count of the overview | total of the mention in the same response | they differ | the mentions are read |
 //! | *this many match* in this window | the days of the timeline lie in it | one with mentions does not | the mentions are read |
 //! | *this many match* a filter | a list whose requested values add up to the count, or all rows | the list has others, or shows too little | refused if it has others, else the mentions are read |
@@ -21,26 +22,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{WindowSpec, Zone};
+use crate::request::Beside;
 
-/// Passes over the mentions of a scan, in requests of an honest service.
-const PASSES: u64 = 3;
+/// Passes over the mentions of a scan before it is incomplete.
+pub(super) const PASSES: u32 = 3;
 /// Requests beyond them, for pages that came short once, and for those that show an end.
 const SLACK: u64 = 8;
 /// A window that ends so recently may be reported as ending now.
 const CURRENT: TimeDelta = TimeDelta::hours(1);
-
-/// Counts of the mentions of a window in one response, beside its total.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Beside {
-    /// Count of the overview, if the profile calls it exact.
-    pub(crate) overview: Option<u64>,
-    /// Sum of the timeline, likewise.
-    pub(crate) timeline: Option<u64>,
-    /// Largest sum of a list: there are at least as many.
-    pub(crate) listed: Option<u64>,
-    /// Largest sum that two lists share: each mention has one value in each of them.
-    pub(crate) lists: Option<u64>,
-}
 
 impl Beside {
     fn counts(self) -> impl Iterator<Item = (u64, &'static str)> {
@@ -92,7 +81,7 @@ impl Beside {
 pub(crate) fn allowance(mentions: u64, page: u64) -> u64 {
     // Pages share a row.
     let advance = if page > 4 { page - 1 } else { page.max(1) };
-    mentions.div_ceil(advance).max(1).saturating_mul(PASSES).saturating_add(SLACK)
+    mentions.div_ceil(advance).max(1).saturating_mul(u64::from(PASSES)).saturating_add(SLACK)
 }
 
 /// True for a number of rows at which services stop to page.

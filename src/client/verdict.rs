@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use super::evidence::Beside;
+use crate::request::Beside;
 
 /// Verdicts that are shown one by one; of more, the kinds are counted.
 const SHOWN: usize = 3;

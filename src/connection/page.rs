@@ -48,15 +48,13 @@ impl Page for Decoded {
     fn last_row(&self) -> Self {
         let rows = self.batch.num_rows();
         let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
-        let Self { total, hint, counted, timeline, listed, lists, window, .. } = *self;
+        let Self { total, hint, beside, counted_days, window, .. } = *self;
         Self {
             batch,
             total,
             hint,
-            counted,
-            timeline,
-            listed,
-            lists,
+            beside,
+            counted_days,
             window,
             ids: None,
             times: None,
@@ -79,9 +77,9 @@ impl PageDecoder for Decoder {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let decoded = Self::decode(self, request, body)?;
-        let Decoded { total, hint, counted, timeline, listed, lists, window, .. } = decoded;
-        let facts =
-            PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, counted, timeline, listed, lists, window };
+        let Decoded { total, hint, beside, counted_days, window, .. } = decoded;
+        let rows = decoded.batch.num_rows() as u64;
+        let facts = PageFacts { rows, total, hint, beside, counted_days, window };
         Ok((decoded, facts))
     }
 }

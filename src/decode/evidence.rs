@@ -32,12 +32,12 @@ pub(super) struct Evidence {
     /// Place and value of the first member that says that the response is incomplete.
     incomplete: Option<(String, String)>,
     /// Members beside the sections of a list that say how long it is.
-    beside: Vec<Beside>,
+    lengths: Vec<ListLength>,
 }
 
 /// A member beside the sections of a list that says how long it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Beside {
+struct ListLength {
     /// Names of the objects around it.
     within: Vec<String>,
     name: String,
@@ -84,7 +84,7 @@ impl Evidence {
                 && let Some(says) = length(&words, within, *raw, members)
             {
                 let (within, name) = (within.clone(), name.clone().into_owned());
-                self.beside.push(Beside { within, name, value: shown(*raw), says });
+                self.lengths.push(ListLength { within, name, value: shown(*raw), says });
             }
             if raw.first() == b'{' && within.len() < DEPTH && raw.text.len() <= LONGEST && !stated {
                 let inner = members_of(*raw)?;
@@ -108,7 +108,7 @@ impl Evidence {
     /// Judges the rest of a list of which these numbers of entries were read, by section.
     pub(super) fn rest(&self, table: &TableSpec, entries: &[u64]) -> Rest {
         let mut rest = Rest::Unknown;
-        for Beside { within, name, value, says } in &self.beside {
+        for ListLength { within, name, value, says } in &self.lengths {
             let at = path(within, name);
             match says {
                 Says::More => return Rest::More(format!("`{at}` is {value}")),

@@ -51,7 +51,7 @@ use crate::profile::{
     ColumnType, CompleteField, Direction, Nulls, Origin, Pointer, Profile, Scope, SectionSpec, Shape, TableKind,
     TableSpec, Trust, Zone,
 };
-use crate::request::{PageRequest, Traits};
+use crate::request::{Beside, CountedDays, PageRequest, Traits};
 
 /// A decoded answer.
 #[derive(Debug, Clone)]
@@ -84,14 +84,10 @@ pub struct Decoded {
     pub present: Vec<(usize, u64)>,
     /// The fields in `extra` as JSON pointers, if that column is wanted, each with the number of records that have it.
     pub unknown: Vec<(String, u64)>,
-    /// Total of matching mentions, if the overview in the same answer states it and the profile declares it exact.
-    pub counted: Option<u64>,
-    /// Sum of the timeline in the same answer, if the answer is a first page and the profile declares its counts exact.
-    pub timeline: Option<u64>,
-    /// Largest sum of a list in the same answer, likewise: there are at least as many mentions.
-    pub listed: Option<u64>,
-    /// Largest sum that two of its lists share.
-    pub lists: Option<u64>,
+    /// Counts of matching mentions in the same answer.
+    pub beside: Beside,
+    /// Instants between which its timeline counts mentions, if its buckets have instants.
+    pub counted_days: Option<CountedDays>,
     /// The window that the service resolved the request to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// First and last instant of the time column that have no zone and are taken for UTC.
@@ -175,6 +171,8 @@ pub struct Decoder {
     same_zone: OnceLock<String>,
     /// Captured counts beside mentions, with the place of the count in each entry: of the timeline, and of lists.
     timeline: Option<(usize, Option<Pointer>)>,
+    /// Start of a bucket in its entry.
+    start: Option<(Pointer, InstantForm)>,
     lists: Vec<(usize, Option<Pointer>)>,
 }
 
@@ -238,7 +236,7 @@ impl Decoder {
         let (mut captures, mut joined, mut texts) = (FIRST_COLUMN, Vec::new(), Vec::<Vec<usize>>::new());
         for (index, column) in table.columns.iter().enumerate() {
             let wanted = columns.contains(&index);
-            let form = InstantForm { pattern: column.pattern.clone(), zone: column.zone };
+            let form = InstantForm::of(column);
             // Numbers in identifiers are compared with those in other notations.
             let identifies =
                 Some(&column.name) == table.id.as_ref() || column.name == "aid" || column.name.ends_with("_id");
@@ -322,6 +320,10 @@ impl Decoder {
             captures += 1;
             (captures - 1, count)
         };
+        let start = summed.as_ref().and_then(|summed| summed.start.as_ref()).and_then(|start| match &start.origin {
+            Origin::Field(at, Scope::Record) if start.time_at.is_none() => Some((at.clone(), InstantForm::of(start))),
+            _ => None,
+        });
         let (timeline, lists) = match summed {
             Some(summed) => (summed.timeline.map(&mut capture), summed.lists.into_iter().map(&mut capture).collect()),
             None => (None, Vec::new()),
@@ -384,6 +386,7 @@ impl Decoder {
             texts,
             same_zone: OnceLock::new(),
             timeline,
+            start,
             lists,
         }
     }
@@ -494,7 +497,9 @@ impl Decoder {
         let paged = request.plan.pages.is_some() && total.is_some();
         let nothing =
             !answer.sections.contains(&true) && !paged && total.and_then(count_of) != Some(0) && counted != Some(0);
-        if self.needs_section && nothing {
+        // An overview that stands beside no mentions has none of their sections.
+        let apart = self.table.kind == TableKind::Mentions && request.plan.pages.is_none();
+        if self.needs_section && nothing && !apart {
             let places: Vec<String> =
                 self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3).collect();
             let message = format!("the response has no section of this table, such as {}", places.join(", "));
@@ -589,8 +594,11 @@ impl Decoder {
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("cannot build the record batch: {error}")))?;
         let unknown = self.unknown(&batch);
         let window = window(&answer).filter(|(from, to)| from < to);
-        let timeline = self.timeline.as_ref().and_then(|counts| sum_of(request, &answer, counts));
-        let mut sums: Vec<u64> = self.lists.iter().filter_map(|counts| sum_of(request, &answer, counts)).collect();
+        let timeline = self.timeline.as_ref().and_then(|counts| counts_of(request, &answer, counts));
+        let counted_days = timeline.as_ref().and_then(|buckets| self.counted_days(buckets));
+        let timeline = timeline.as_deref().and_then(sum_of);
+        let mut sums: Vec<u64> =
+            self.lists.iter().filter_map(|counts| sum_of(&counts_of(request, &answer, counts)?)).collect();
         sums.sort_unstable();
         let listed = sums.last().copied();
         let lists = sums.windows(2).rev().find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
@@ -610,10 +618,8 @@ impl Decoder {
             records: count as u64,
             present,
             unknown,
-            counted,
-            timeline,
-            listed,
-            lists,
+            beside: Beside { overview: counted, timeline, listed, lists },
+            counted_days,
             window,
             assumed,
             traits,
@@ -747,6 +753,26 @@ impl Decoder {
         (0..times.len()).map(of).collect()
     }
 
+    /// The ends of the buckets that count mentions.
+    fn counted_days(&self, buckets: &[(serde_json::Value, u64)]) -> Option<CountedDays> {
+        let (at, form) = self.start.as_ref()?;
+        let mut instants = Instants::of(form.clone());
+        let mut starts = buckets.iter().map(|(bucket, count)| {
+            let start = match field_of(bucket, at)? {
+                serde_json::Value::String(text) => instants.read(text),
+                serde_json::Value::Number(number) => instants.read(&number.to_string()),
+                _ => None,
+            };
+            Some((start?, *count))
+        });
+        let mut starts: Vec<(i64, u64)> = starts.by_ref().collect::<Option<_>>()?;
+        starts.sort_unstable();
+        let counting = |(_, count): &(i64, u64)| *count > 0;
+        let first = starts.iter().position(counting)?;
+        let last = starts.iter().rposition(counting)?;
+        Some(CountedDays { first_end: starts.get(first + 1).map(|(start, _)| *start), last_start: starts[last].0 })
+    }
+
     /// Numbers in the order in which the service sorts the rows, if that is by another column than the time.
     fn sort_keys(&self, request: &PageRequest, columns: &[ArrayRef]) -> Option<Vec<i64>> {
         let sort = self.profile.sort.values.iter().find(|sort| Some(&sort.value) == request.plan.sort.as_ref())?;
@@ -875,20 +901,33 @@ fn joined_instants(instants: &mut Instants, days: &ArrayRef, times: &ArrayRef) -
     (Arc::new(builder.finish()), unfit)
 }
 
-/// Sum of captured counts beside the first page; `None` if they have other values than counts.
-fn sum_of(request: &PageRequest, answer: &Envelope<'_>, (slot, count): &(usize, Option<Pointer>)) -> Option<u64> {
+/// Captured counts beside the first page, each with its entry; `None` if they have other values than counts.
+fn counts_of(
+    request: &PageRequest,
+    answer: &Envelope<'_>,
+    (slot, count): &(usize, Option<Pointer>),
+) -> Option<Vec<(serde_json::Value, u64)>> {
     // One response is enough, and further pages are decoded faster without.
     let entries = answer.raw(*slot).filter(|_| request.row == 0)?;
-    let number = |entry: &serde_json::Value| {
-        let mut steps = count.iter().flat_map(|count| count.steps());
-        steps.try_fold(entry, |value, step| value.get(step.as_str()))?.as_u64()
+    let entries = match serde_json::from_str(entries.text).ok()? {
+        serde_json::Value::Array(entries) => entries,
+        serde_json::Value::Object(entries) => entries.into_iter().map(|(_, entry)| entry).collect(),
+        _ => return None,
     };
-    let add = |sum: u64, entry: &serde_json::Value| sum.checked_add(number(entry)?);
-    match serde_json::from_str(entries.text).ok()? {
-        serde_json::Value::Array(entries) => entries.iter().try_fold(0, add),
-        serde_json::Value::Object(entries) => entries.values().try_fold(0, add),
-        _ => None,
-    }
+    let counted = entries.into_iter().map(|entry| {
+        let number = count.as_ref().map_or(Some(&entry), |count| field_of(&entry, count))?.as_u64()?;
+        Some((entry, number))
+    });
+    counted.collect()
+}
+
+fn sum_of(counts: &[(serde_json::Value, u64)]) -> Option<u64> {
+    counts.iter().try_fold(0, |sum: u64, (_, count)| sum.checked_add(*count))
+}
+
+/// A field of an entry.
+fn field_of<'v>(entry: &'v serde_json::Value, at: &Pointer) -> Option<&'v serde_json::Value> {
+    at.steps().iter().try_fold(entry, |value, step| value.get(step.as_str()))
 }
 
 /// The window stated in an answer.

@@ -12,7 +12,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::json::{Json, Raw};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{ColumnType, Instant, Zone, instant_by};
+use crate::profile::{ColumnSpec, ColumnType, Instant, Zone, instant_by};
 
 /// A column of a page, before its values are known.
 #[derive(Debug)]
@@ -304,6 +304,12 @@ pub(super) struct InstantForm {
     pub(super) pattern: Option<Arc<str>>,
     /// Zone of instants that have none. Absent: UTC, as an assumption.
     pub(super) zone: Option<Zone>,
+}
+
+impl InstantForm {
+    pub(super) fn of(column: &ColumnSpec) -> Self {
+        Self { pattern: column.pattern.clone(), zone: column.zone }
+    }
 }
 
 /// Reader of the instants of a column.

@@ -7,11 +7,10 @@ use chrono::{DateTime, Utc};
 use super::part::FirstResponse;
 use super::stand_ins::sum;
 use super::stream::Driver;
-use crate::client::{Asked, Beside};
-use crate::decode::Decoded;
+use crate::client::Asked;
 use crate::error::{Error, ErrorKind, Result, own_or_query};
 use crate::profile::{Counts, Trust};
-use crate::request::{PageRequest, Pages, RequestPlan};
+use crate::request::{Beside, PageRequest, Pages, RequestPlan};
 
 /// Judgment on an overview's count of mentions.
 pub(super) enum Judged {
@@ -19,11 +18,6 @@ pub(super) enum Judged {
     Proven(Vec<&'static str>, Option<Vec<i64>>),
     /// The reason to doubt it.
     Doubted(String),
-}
-
-/// The counts beside the total of a page.
-pub(super) fn beside_of(page: &Decoded) -> Beside {
-    Beside { overview: page.counted, timeline: page.timeline, listed: page.listed, lists: page.lists }
 }
 
 impl Driver {
@@ -78,9 +72,9 @@ impl Driver {
                     "the overview counts {counted} mentions, but the total of the response is {total}"
                 )));
             }
-            let beside = Beside { overview: None, ..beside_of(&page) };
+            let beside = Beside { overview: None, ..page.beside };
             let above = u64::try_from(counted).ok().and_then(|counted| beside.above(counted));
-            if let Some(sum) = page.timeline.filter(|sum| differs(*sum)).or(above.map(|(sum, _)| sum)) {
+            if let Some(sum) = page.beside.timeline.filter(|sum| differs(*sum)).or(above.map(|(sum, _)| sum)) {
                 return Ok(Judged::Doubted(format!(
                     "the overview counts {counted} mentions, but its timeline or a list adds up to {sum}"
                 )));
@@ -109,7 +103,8 @@ impl Driver {
                 ));
             }
             all = rows == counted && self.config.plan.exact;
-            let shown = [(total.is_some(), "total"), (page.timeline.is_some(), "timeline"), (all, "all mentions")];
+            let shown =
+                [(total.is_some(), "total"), (page.beside.timeline.is_some(), "timeline"), (all, "all mentions")];
             by.extend(shown.into_iter().filter_map(|(shown, name)| shown.then_some(name)));
             times = page.times;
         }

@@ -26,18 +26,18 @@ use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
 use super::buckets::{Bucket, are_days, outside, uncounted};
-use super::count_evidence::{Judged, beside_of};
+use super::count_evidence::Judged;
 use super::part::{FirstResponse, Keeping};
 use super::reader::Reader;
 use super::requests::counts_with_page;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver, filters_ignored};
-use crate::client::{Beside, Pace, counted, doubted, read_pages};
+use crate::client::{Pace, counted, doubted, read_pages};
 use crate::decode::{Decoded, Decoder, in_zone_of};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Zone};
 use crate::pushdown::{Counting, Edge, ServiceOrder, Summary, SummaryRows};
-use crate::request::{PageRequest, Pages, RequestPlan};
+use crate::request::{Beside, PageRequest, Pages, RequestPlan};
 
 impl Driver {
     /// Returns the rows that represent the mentions of one plan.
@@ -476,7 +476,7 @@ impl Driver {
                     self.counters.page(&self.scan, &page);
                     begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &page);
                     if received == 0 {
-                        beside = beside_of(&page);
+                        beside = page.beside;
                     }
                     received += page.batch.num_rows();
                     total = page.total;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::de::DeTable;
 
-use super::column::{Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
+use super::column::{ColumnSpec, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
 use super::extends::extended;
 use super::keys::{Dimension, dimensions, key_at, span_of};
 use super::spec::{
@@ -23,6 +23,8 @@ use crate::error::{Error, ErrorKind, Result, one_line};
 pub struct SummedCounts {
     /// Buckets of the timeline, which count each mention once.
     pub timeline: Option<(Pointer, Option<Pointer>)>,
+    /// Column of the start of a bucket, which is a field of its entry.
+    pub start: Option<ColumnSpec>,
     /// Lists, which count each mention at most once.
     pub lists: Vec<(Pointer, Option<Pointer>)>,
 }
@@ -225,7 +227,8 @@ impl Profile {
             let mut sections = breakdowns.sections.iter();
             place(breakdowns, sections.find(|section| section.label == list.dimension)?)
         };
-        Some(SummedCounts { timeline, lists: counts.lists.iter().filter_map(of_list).collect() })
+        let start = volume.time.as_ref().and_then(|time| volume.column(time)).cloned();
+        Some(SummedCounts { timeline, start, lists: counts.lists.iter().filter_map(of_list).collect() })
     }
 
     /// Entries of `system.profile`: (name, value, evidence).

@@ -344,6 +344,14 @@ async fn a_response_that_says_that_it_is_incomplete_is_no_result() {
             assert_eq!(error.attempts(), 3, "{error}");
         }
     }
+    // Headers say it as well.
+    let told = |header, value| Lab::new(move |asked| ok(&search(asked, &mentions(30))).with(header, value));
+    for header in ["x-partial-results", "x-search-incomplete"] {
+        for sql in [ALL, "SELECT count(*) FROM mentions WHERE aid = '1'"] {
+            told(header, "true").fails(sql, ErrorKind::Unavailable, &[header, "a part of the result"]).await;
+        }
+        assert_eq!(told(header, "false").count(ALL).await, (30, 1));
+    }
     // The profile says which values mean a complete response.
     let whole = "[complete]\nfields = [{ at = \"/timed_out\", values = [\"false\"] }, { at = \"/partial\" }]\n";
     assert_eq!(lab(whole, json!({"timed_out": false, "partial": true})).count(ALL).await, (30, 1));
@@ -726,4 +734,47 @@ async fn a_list_of_null_is_not_empty() {
     let error = lab.context.sql("SELECT count(*) FROM saved_searches").await.unwrap().collect().await;
     let error = error.expect_err("no list");
     assert!(error.to_string().contains("are null") || error.to_string().contains("has no"), "{error}");
+}
+
+/// The response to a request, whose timeline has a bucket for each of the days on which mentions were published.
+fn by_day(asked: &Asked, mentions: &[Value], page: &[Value]) -> Answer {
+    let mut days: BTreeMap<String, u64> = BTreeMap::new();
+    for mention in mentions {
+        *days.entry(mention["publishedAt"].as_str().unwrap()[..10].to_owned()).or_default() += 1;
+    }
+    let volume: Vec<Value> =
+        days.into_iter().map(|(day, count)| json!({"start": format!("{day}T00:00:00Z"), "count": count})).collect();
+    let mut body = search(asked, mentions);
+    body["overview"]["volume"] = json!(volume);
+    if asked.number("dataSize") > 0 {
+        body["mentions"]["items"] = json!(page);
+    }
+    ok(&body)
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_mentions_by_time_begin_where_the_timeline_does() {
+    let all = || mentions(4_900).into_iter().step_by(70).collect::<Vec<_>>();
+    let first = |order: &str| format!("SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at {order} LIMIT 2");
+    // Each page is sorted, but it has the mentions with the least ids.
+    let sorted_alone = Lab::new(move |asked| {
+        let mut page: Vec<Value> = all().into_iter().skip(30).take(asked.number("dataSize")).collect();
+        if asked.text("sortBy") == "date_desc" {
+            page.reverse();
+        }
+        by_day(asked, &all(), &page)
+    });
+    for (order, side) in [("DESC", "counts mentions after 2026-07-01"), ("ASC", "counts mentions before 2026-06-29")] {
+        let says = ["the first mention is of 2026-06-", side, "[sort]"];
+        sorted_alone.fails(&first(order), ErrorKind::Contradiction, &says).await;
+    }
+    assert_eq!(sorted_alone.requests(), 2, "no repetition changes it");
+    let sorted = Lab::new(move |asked| {
+        let page: Vec<Value> = selected(asked, &all()).into_iter().take(asked.number("dataSize")).collect();
+        by_day(asked, &all(), &page)
+    });
+    for (order, ids) in [("DESC", ["m4830", "m4760"]), ("ASC", ["m0", "m70"])] {
+        assert_eq!(sorted.ask(&first(order)).await.unwrap().concat(), ids);
+    }
+    assert_eq!(sorted.requests(), 2);
 }

@@ -1,10 +1,10 @@
 //! The store: queries with it agree with queries without it, at the fewest requests, while the service changes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -335,6 +335,56 @@ async fn pages_that_the_store_lacks_are_requested_together() {
     service.armed.store(true, Ordering::Relaxed);
     let all = ask("2026-04-01", "2026-06-29").await;
     assert!(all > stored + 60, "{stored} of {all}");
+}
+
+/// A service that answers the first request for each saved search once those for all of them have arrived.
+#[derive(Debug)]
+struct Together {
+    service: InProcess,
+    aids: Mutex<HashSet<String>>,
+    all: tokio::sync::Barrier,
+}
+
+#[async_trait]
+impl HttpService for Together {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let mut parameters = request.url.query_pairs();
+        let aid = parameters.find(|(name, _)| name == "aid").map(|(_, aid)| aid.into_owned()).unwrap();
+        if self.aids.lock().unwrap().insert(aid) {
+            // Only a test that fails waits for this long.
+            let all = tokio::time::timeout(Duration::from_secs(30), self.all.wait()).await;
+            all.expect("saved searches are requested beside each other");
+        }
+        self.service.call(request).await
+    }
+}
+
+#[tokio::test]
+async fn a_sync_reads_saved_searches_beside_each_other() {
+    const AT_ONCE: usize = 3;
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(5));
+    let service = InProcess(visit.simulator.clone(), HttpLimits::default());
+    let all = tokio::sync::Barrier::new(AT_ONCE);
+    let service = Arc::new(Together { service, aids: Mutex::default(), all });
+    let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
+    let builder = builder.service(service).clock(Clock::fixed(now() + days(5))).profile(shop.profile.clone());
+    let connection = builder.store(shop.folder.path()).build().unwrap();
+    let mut options = SyncOptions::since((now() - days(90)).date_naive());
+    options.aids = shop.searches.iter().take(AT_ONCE).map(|search| search.aid.clone()).collect();
+    let mut steps = Vec::new();
+    let before = visit.simulator.requests();
+    let synced = sync(&connection, &options, |step| steps.push(step.clone())).await.unwrap();
+    assert_eq!(synced.requests, visit.simulator.requests() - before);
+    assert_eq!(synced.requests, steps.iter().map(|step| step.requests).sum::<u64>());
+    assert_eq!(steps.last().unwrap().left, 0);
+    assert!(connection.holdings().unwrap().iter().all(|holding| holding.days == 96));
+    assert_eq!(connection.verify_store().unwrap(), Vec::<String>::new());
+    // The same requests as one after another, which a limit makes of them.
+    let alone = Shop::new();
+    let visit = alone.at(now() + days(5));
+    options.max_requests = Some(1_000);
+    assert_eq!(sync(&visit.connection, &options, |_| {}).await.unwrap().requests, synced.requests);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ use self::reader::PageReader;
 pub(super) use self::totals::Totals;
 use super::{Client, Scan};
 use crate::error::Result;
-use crate::request::{PageRequest, RequestPlan, Traits};
+use crate::request::{Beside, CountedDays, PageRequest, RequestPlan, Traits};
 
 /// Rows of a page, as returned by the decoder.
 pub trait Page: Clone + Send + 'static {
@@ -81,14 +81,10 @@ pub struct PageFacts {
     pub total: Option<u64>,
     /// Approximate number of records, if the page reports no more or the profile trusts it no further.
     pub hint: Option<u64>,
-    /// Total number of records by another count in the response: it confirms an end, but proves none on its own.
-    pub counted: Option<u64>,
-    /// Total number of records by the sum of the timeline in the response, likewise.
-    pub timeline: Option<u64>,
-    /// Largest sum of a list in the response: there are at least as many records.
-    pub listed: Option<u64>,
-    /// Largest sum that two of its lists share.
-    pub lists: Option<u64>,
+    /// Counts of the records beside that total.
+    pub beside: Beside,
+    /// Instants between which the timeline in the response counts records.
+    pub counted_days: Option<CountedDays>,
     /// The window that the service resolved the period to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }

@@ -24,12 +24,11 @@
 use super::continuity::{Chain, Link, Rows, Taken};
 use super::ids::Ids;
 use super::page_policy::{PagePolicy, STALLS, Span};
-use crate::client::evidence::Beside;
+use crate::client::evidence::PASSES;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{DepthAnswer, Direction, Grid, Profile, Trust};
+use crate::request::Beside;
 
-/// Passes over a window before it is reported as incomplete.
-const PASSES: u32 = 3;
 /// Totals, each different from the one before, that show two of them taking turns.
 const TURNS: usize = 4;
 

@@ -20,13 +20,13 @@ use super::reading::{Reading, refused_behind};
 use super::window::Window;
 use super::{Pace, Page, PageDecoder, PageFacts};
 use crate::client::budget::Held;
-use crate::client::evidence::{self, Asked as Period, Beside};
+use crate::client::evidence::{self, Asked as Period};
 use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::memory::inherited;
 use crate::profile::{Direction, Zone};
-use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
+use crate::request::{Beside, PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
@@ -323,12 +323,13 @@ impl<D: PageDecoder> PageReader<D> {
             }
         }
         self.check_window(span, answer.facts.window)?;
+        self.check_first(span, &answer)?;
         let window = &self.client.profile().window;
         self.window.freeze(window, self.zone, answer.facts.window);
         let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.set_cuttable(order.is_some() && splits);
-        let beside = beside(answer.facts);
+        let beside = answer.facts.beside;
         reading.announce(answer.facts.total);
         reading.hint(answer.facts.hint, beside);
         reading.check_depth()?;
@@ -540,7 +541,7 @@ impl<D: PageDecoder> PageReader<D> {
         if facts.rows > 0 || facts.total.is_none_or(|total| total <= span.row) {
             reading.announce(facts.total);
         }
-        reading.hint(facts.hint, beside(facts));
+        reading.hint(facts.hint, facts.beside);
         reading.check_depth()
     }
 
@@ -634,6 +635,40 @@ impl<D: PageDecoder> PageReader<D> {
         let exceeds = exceeds.map_err(|error| error.at(self.place(span)))?;
         self.window.exceeded |= exceeds;
         Ok(())
+    }
+
+    /// Checks that the first of mentions sorted by time is of the day with which the timeline of its response begins or ends. A
+    /// service that sorts each page alone would return any mentions as the first ones.
+    fn check_first(&self, span: Span, answer: &PageAnswer<D::Page>) -> Result<()> {
+        /// Largest distance of a zone from UTC, in which labels of days may be, in microseconds.
+        const ZONES: i64 = 14 * 3_600 * 1_000_000;
+        let PageFacts { total, beside: Beside { overview, timeline, .. }, counted_days, .. } = answer.facts;
+        // Only numbers that agree count the same mentions.
+        let agrees = [total, overview].into_iter().flatten().all(|count| Some(count) == timeline);
+        let (Some(order), Some(days), true) = (self.order, counted_days, agrees && span.row == 0) else {
+            return Ok(());
+        };
+        let Some(first) = answer.page.times().and_then(<[i64]>::first).copied() else { return Ok(()) };
+        let (missed, day) = match order {
+            Direction::Desc => (first < days.last_start.saturating_sub(ZONES), Some(days.last_start)),
+            Direction::Asc => (days.first_end.is_some_and(|end| first >= end.saturating_add(ZONES)), days.first_end),
+        };
+        if !missed {
+            return Ok(());
+        }
+        let instant = |at: i64| DateTime::from_timestamp_micros(at).unwrap_or_default();
+        let side = if order == Direction::Desc { "after" } else { "before" };
+        let message = format!(
+            "the first mention is of {}, but the timeline counts mentions {side} {}",
+            instant(first),
+            instant(day.unwrap_or_default())
+        );
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice(
+                "the service does not sort all mentions by time, or its timeline has other buckets: check [sort] and \
+                     tables.volume in the profile",
+            )
+            .at(self.place(span)))
     }
 
     /// Checks that a response contains no mentions outside the requested period. A service that ignores the period would
@@ -860,7 +895,7 @@ impl<D: PageDecoder> PageReader<D> {
         }
         let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, Span { row: 0, size: 1 }).await;
         let facts = answer?.facts;
-        if facts.total.is_none_or(|total| beside(facts).most(total) != expected) {
+        if facts.total.is_none_or(|total| facts.beside.most(total) != expected) {
             return Ok(());
         }
         let reason = format!(
@@ -871,9 +906,10 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Confirms the end of a window at a round number of rows, where services stop to page: mentions in the opposite order have
-    /// to begin with rows that were received.
+    /// to begin with rows that were received, or else the overview has to count as many.
     async fn check_end(&mut self) -> Result<()> {
-        let profile = self.client.profile();
+        let client = Arc::clone(&self.client);
+        let profile = client.profile();
         let sort = profile.sort.values.iter().find(|value| Some(&value.value) == self.plan.sort.as_ref());
         let opposite = sort.and_then(|sort| {
             let mut others = profile.sort.values.iter();
@@ -891,17 +927,26 @@ impl<D: PageDecoder> PageReader<D> {
                 .reading
                 .as_ref()
                 .is_some_and(|reading| rows(&page).is_some_and(|rows| reading.is_reached_by(rows, direction)));
+        } else if profile.counted_total().is_some() {
+            let plan = PageRequest::overview(RequestPlan::clone(&self.plan)).plan;
+            let (_, answer) = self.ask_of(plan, self.window.words.clone(), Span { row: 0, size: 0 }).await;
+            let facts = answer?.facts;
+            if let Some(reading) = &mut self.reading {
+                reading.hint(facts.hint, facts.beside);
+                confirmed = facts.beside.overview.is_some_and(|count| reading.has_received(count));
+            }
         }
         if let Some(reading) = self.reading.as_mut().filter(|_| confirmed) {
             reading.confirm_end();
             return self.end_of_pass();
         }
-        self.reading = None;
-        let reason = format!(
-            "{} distinct mentions received, and paging ends at row {row}, where nothing shows that they are all: the \
-             service reports no total",
-            self.distinct
+        let counted = self.reading.take().and_then(|reading| reading.proof.beside().overview);
+        let reported = counted.map_or_else(
+            || "nothing shows that they are all: the service reports no total".to_owned(),
+            |counted| format!("the overview counts {counted}"),
         );
+        let reason =
+            format!("{} distinct mentions received, and paging ends at row {row}, where {reported}", self.distinct);
         self.incomplete_because(reason, evidence::NARROWER)
     }
 
@@ -958,11 +1003,6 @@ impl<D: PageDecoder> PageReader<D> {
 /// True if the service rejects the request itself, not the caller.
 fn is_refusal(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Rejected | ErrorKind::NotFound)
-}
-
-/// Counts beside the total of a page.
-fn beside(facts: PageFacts) -> Beside {
-    Beside { overview: facts.counted, timeline: facts.timeline, listed: facts.listed, lists: facts.lists }
 }
 
 fn rows<P: Page>(page: &P) -> Option<Rows<'_>> {

@@ -15,11 +15,11 @@ use super::continuity::{Rows, Taken};
 use super::ids::Ids;
 use super::page_policy::{PagePolicy, Seen, Span};
 use super::proof::{Proof, Verdict};
-use crate::client::evidence::{self, Beside};
+use crate::client::evidence;
 use crate::client::verdict::Claims;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Direction, Grid, Profile};
-use crate::request::Pages;
+use crate::request::{Beside, Pages};
 
 /// Rows after which a window is cut if possible, so that their ids can be forgotten.
 const FORGET: u64 = 100_000;
@@ -33,7 +33,7 @@ pub(super) struct Reading {
     one_by_one: bool,
     /// Set if the window may be cut, and is to be when that saves memory.
     cuttable: bool,
-    /// Set once the opposite order confirmed the end.
+    /// Set once the opposite order or the overview confirmed the end.
     end_confirmed: bool,
     /// Set if the reader may stop before the end.
     stops_early: bool,
@@ -314,7 +314,12 @@ impl Reading {
         !counted && !self.cuttable && !self.satisfied() && (evidence::is_round(row) || bound)
     }
 
-    /// Records that the opposite order begins where the rows end.
+    /// True if as many rows were received as another count of the window says.
+    pub(super) fn has_received(&self, count: u64) -> bool {
+        self.policy.pages.skip + self.proof.chain.all() == count
+    }
+
+    /// Records that something beside the pages confirms where the rows end.
     pub(super) fn confirm_end(&mut self) {
         self.end_confirmed = true;
     }
@@ -331,7 +336,11 @@ impl Reading {
 
     /// Numbers that the rows were compared with.
     pub(super) fn claims(&self) -> Claims {
-        Claims { total: self.proof.total(), beside: self.proof.beside(), opposite: self.end_confirmed }
+        Claims {
+            total: self.proof.total(),
+            beside: self.proof.beside(),
+            opposite: self.end_confirmed && self.proof.beside().overview.is_none(),
+        }
     }
 
     /// True if rows arrived that an earlier pass should have had, and the plan wants them in order.

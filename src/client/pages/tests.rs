@@ -11,9 +11,9 @@ use super::page_policy::Span;
 use super::proof::Verdict;
 use super::reading::Reading;
 use super::window::Window;
-use crate::client::evidence::Beside;
 use crate::error::ErrorKind;
 use crate::profile::{Direction, Grid, OffsetUnit, Oversize, Profile, Trust, Zone};
+use crate::request::Beside;
 use crate::request::Pages;
 
 fn reading(size: u64, fetch: Option<u64>, ordered: bool, change: impl Fn(&mut Profile)) -> Reading {

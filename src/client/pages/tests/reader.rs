@@ -17,7 +17,7 @@ use crate::client::{
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{End, Profile, Zone};
-use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
+use crate::request::{Beside, Endpoint, PageRequest, Pages, RequestPlan};
 
 const SECOND: i64 = 1_000_000;
 /// Requested period.
@@ -110,10 +110,8 @@ impl PageDecoder for Decoder {
             rows,
             total: Some(total),
             hint: None,
-            counted: None,
-            timeline: None,
-            listed: None,
-            lists: None,
+            beside: Beside::default(),
+            counted_days: None,
             window: None,
         };
         Ok((Seconds::at(times), facts))
