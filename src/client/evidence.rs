@@ -2,18 +2,18 @@
 //!
 //! | claim | confirmed by | contradicted by | what happens then |
 //! | --- | --- | --- | --- |
-//! | *these are all*: the rows end at the total | overview or timeline of the same response | one of them counts more | the rest is requested as a window of its own; if that is not possible, both numbers are named |
+//! | *all rows were returned*: they end at the total | overview or timeline of the same response | one of them counts more | the rest is requested as a window of its own; if that is not possible, the error names both numbers |
 //! | *there are more*: the total exceeds what came | rows behind the last one | overview or timeline end with the last row | refused after one pass, with both numbers |
-//! | *there are more*, and nothing else counts | rows behind the last one | nothing new arrives | the window is cut; three passes at most ([`allowance`]), then both numbers |
-//! | *these are all*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known |
-//! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, both numbers are named |
+//! | *there are more*, and there is no other count | rows behind the last one | nothing new arrives | the window is cut; three passes at most ([`allowance`]), then an error with both numbers |
+//! | *all rows were returned*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known |
+//! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, the error names both numbers |
 //! | *this is the window that was requested* | the echo covers it ([`Asked::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
-//! | *these are the first rows* of a sort order | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
+//! | *the first rows* of a sort order were returned | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
 //! | *this many match*: a count of the overview | total of the mention in the same response | they differ | the mentions are read |
 //! | *this many match* in this window | the days of the timeline lie in it | one with mentions does not | the mentions are read |
-//! | *this many match* a filter | a list whose requested values add up to the count, or all rows | the list has others, or shows too little | refused if it has others, else the mentions are read |
+//! | *this many match* a filter | a list whose requested values add up to the count, or all rows | the list has other values, or a smaller sum | refused if it has other values, else the mentions are read |
 //! | *this is the largest value*, and it is NULL | there are no other mentions; the opposite order begins with NULL as well | it begins with a value | refused; with NULL at both ends, all mentions are read |
-//! | *a page has at most this many rows* | no earlier page had more | one had | it is the depth of paging, not the size of a page |
+//! | *a page has at most this many rows* | no earlier page had more | one had | the number is the depth of paging, not the size of a page |
 //!
 //! Pure. Requests are sent by [`pages`](super::pages) and by the operator.
 

@@ -1,8 +1,8 @@
 //! Retry policy: decides whether and when to retry, given the cause and a random number. Pure; the caller sleeps.
 //!
-//! Throttling and temporary failures are bounded separately: a service that throttles is healthy, and each wait that it
-//! names is honoured; a request that fails is retried only a few times (API description, section 7: bounded retries for
-//! 429 and 5xx).
+//! Throttling and temporary failures are bounded separately: a service that throttles is healthy, and the client waits for
+//! as long as it asks. A request that fails is retried only a few times (API description, section 7: bounded retries for 429
+//! and 5xx).
 
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 //! query (info) ─▶ scan (debug) ─▶ request (debug), with its retries
 //! ```
 //!
-//! Parents are explicit, not those of the current thread: scans and requests run on tasks of their own, on the runtime
-//! that the engine or the server chooses. A span that nobody subscribes to costs a comparison.
+//! Parents are explicit, not those of the current thread: scans and requests run on tasks of their own, on the runtime that
+//! the engine or the server chooses. A span without a subscriber costs one comparison.
 //!
 //! Invariant: fields are numbers, statuses, and names that this crate or the profile gives. No SQL, saved search,
 //! address, parameter, key or error message is in a span.
