@@ -1,6 +1,7 @@
 //! Intervals as PostgreSQL reads and computes them: `1 day 04:05:06`, `1 year 2 mons`, `P1DT2H`, `1-2`, `@ 1 minute ago`.
 //!
-//! Months, days and microseconds are apart, as in the engine. A fraction of a month becomes days, one of a day microseconds.
+//! Months, days and microseconds are separate fields, as in the engine. A fraction of a month becomes days; a fraction of a
+//! day becomes microseconds.
 //!
 //! Source: PostgreSQL documentation, "Interval Input" and "Date/Time Functions and Operators".
 

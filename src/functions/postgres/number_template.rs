@@ -1,6 +1,6 @@
 //! Templates of numbers, such as `'FM999,999,990.00'`.
 //!
-//! A number has a column for its sign before its first digit, and a blank for each `9` that it has no digit for; `FM` drops both.
+//! A number has a position for its sign before its first digit, and a blank for each `9` without a digit. `FM` removes both.
 //! Source: PostgreSQL documentation, "Data Type Formatting Functions".
 
 use crate::error::{Error, ErrorKind};

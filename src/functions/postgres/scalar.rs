@@ -1,16 +1,16 @@
-//! Functions of PostgreSQL that the engine does not have, and operations whose result is another one there.
+//! Functions of PostgreSQL that the engine does not have, and operations that have another result in the engine.
 //!
 //! | function | |
 //! | --- | --- |
 //! | `age`, `justify_hours`, `justify_days`, `justify_interval` | intervals in months, days and time |
-//! | `make_interval`, `make_timestamp` | of their fields |
-//! | `width_bucket` | of equal widths |
+//! | `make_interval`, `make_timestamp` | values from their fields |
+//! | `width_bucket` | number of a bucket, with buckets of equal width |
 //! | `quote_literal`, `quote_nullable` | texts for SQL |
 //! | `postgres_interval_multiply` | an interval times a number, with fractions of months and days |
 //! | `postgres_divide`, `postgres_modulo` | of double precision, with an error for a division by zero |
 //! | `postgres_round` | of double precision, half to even |
 //!
-//! Invariant: a NULL among the arguments makes NULL, except for `quote_nullable`.
+//! Invariant: if an argument is NULL, the result is NULL, except for `quote_nullable`.
 
 use std::sync::{Arc, LazyLock};
 
