@@ -8,9 +8,10 @@
 //!                                       └ full: refused, in favor of addresses with fewer attempts
 //! ```
 //!
-//! Checking a password takes memory and CPU time, and anybody may request it. An attempt leaves the queue when its future is
-//! dropped, as it is when the client leaves. Failures are reported with a delay that grows with the number of failures of the
-//! address or the user. Successful logins are never delayed, so that guessing does not lock anybody out.
+//! Checking a password takes memory and CPU time, and any client may request it. An attempt leaves the queue when its future
+//! is dropped, which also happens when the client disconnects. Failures are reported with a delay, which grows with the
+//! number of failures of the address or the user. Successful logins are never delayed, so an attacker who guesses passwords
+//! cannot lock users out.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! Reading users, API keys and certificates again while a server runs.
 //!
-//! Everything is read before anything is replaced; what cannot be read stays as it is, and the server goes on. Running queries are
-//! not touched, unless their user is gone.
+//! Everything is read before anything is replaced. If something cannot be read, it stays as it is, and the server continues
+//! to run. Running queries continue, unless their user was removed.
 
 use std::sync::Arc;
 
