@@ -1,7 +1,7 @@
 //! The server of a worker: it runs stages of spread queries over the files of its stores.
 //!
-//! It runs only plans that read files of its stores or rows of other workers, and only for those who connect with a certificate of
-//! its authorities; without TLS, it listens on a loopback address.
+//! It runs only plans that read files of its stores or rows of other workers. Clients must have a certificate of its
+//! authorities; without TLS, it listens on a loopback address only.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
