@@ -1,7 +1,8 @@
 //! Errors of the SQL engine, in one line for people.
 //!
-//! The engine speaks to its own developers: it prefixes messages by the layer that raised them, asks users to file bugs and
-//! suggests functions by spelling alone. Known messages are replaced; an unknown one is passed on without its prefix.
+//! The engine's messages are written for its developers: they are prefixed by the layer that raised them, ask users to file
+//! bugs, and suggest functions by spelling alone. Known messages are replaced; an unknown message is passed on without its
+//! prefix.
 
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
