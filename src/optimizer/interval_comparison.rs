@@ -1,8 +1,8 @@
 //! Intervals compared by their length. See [`functions`](crate::functions), `comparable_interval`.
 //!
-//! It applies wherever intervals are compared: by operators, IN, BETWEEN, CASE, NULLIF, GREATEST and LEAST, by min, max and DISTINCT,
-//! as keys of joins, groups, partitions and sort orders, and with the rows of subqueries. The time between two instants is compared
-//! with an interval as an interval; two such times are compared by the engine.
+//! This applies wherever intervals are compared: by operators, IN, BETWEEN, CASE, NULLIF, GREATEST and LEAST, by min, max
+//! and DISTINCT, as keys of joins, groups, partitions and sort orders, and with the rows of subqueries. The time between two
+//! instants is compared with an interval as an interval; two such times are compared by the engine.
 
 use std::sync::Arc;
 

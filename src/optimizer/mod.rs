@@ -33,10 +33,10 @@
 //!            budget_check   the requests of all scans together, refused before the first one if they are too many
 //! ```
 //!
-//! `pass_through` contains the shared parts of nodes that pass rows on, here and in bounded sessions.
+//! `pass_through` contains the shared code of nodes that pass rows on, in rules and in bounded sessions.
 //!
-//! Results are the same with and without the rules; only the requests differ, and a session without the rules sends
-//! more. The planner refuses queries that would otherwise be answered silently from the default window.
+//! Results are the same with and without the rules; a session without the rules only sends more requests. The planner
+//! refuses queries that would otherwise silently read the default window.
 //!
 //! Invariant: a rule that cannot prove that the rows stay the same leaves the plan unchanged.
 

@@ -1,6 +1,6 @@
-//! Gives IN and EXISTS of subqueries the three values of SQL, wherever they are written.
+//! Gives IN and EXISTS of subqueries the three truth values of SQL, wherever they are written.
 //!
-//! The engine turns them into joins. Eight kinds come out wrong, and one is not supported:
+//! The engine turns them into joins. Eight kinds return wrong rows, and one is not supported:
 //!
 //! | expression | the engine | here |
 //! | --- | --- | --- |
@@ -14,7 +14,8 @@
 //! | EXISTS in the SELECT list | an error | a scalar subquery |
 //! | a scalar subquery of a column without NULLs, which may have no row | taken for never NULL | its column may be NULL |
 //!
-//! Invariant: what stays IN or EXISTS is at the top of WHERE or HAVING, where false and NULL are the same, or cannot be NULL.
+//! Invariant: if an expression stays IN or EXISTS, it cannot be NULL, or it is at the top of WHERE or HAVING, where false
+//! and NULL are the same.
 
 use std::sync::Arc;
 
