@@ -1,8 +1,9 @@
 //! Streamable HTTP of the Model Context Protocol: admission, credentials, TLS and shutdown.
 //!
-//! Stateless: the protocol's sessions are not used, each request is authenticated by itself, and an identifier of one user is
-//! useless to another. Requests with an `Origin` header are refused, since only browsers send it; on a loopback address the
-//! name in `Host` must be one of this machine, so that no page reaches the server by a name of its own (DNS rebinding).
+//! Stateless: the protocol's sessions are not used, each request is authenticated separately, and an identifier of one user
+//! is useless to another. Requests with an `Origin` header are refused, because only browsers send it. On a loopback
+//! address, the name in `Host` must be a name of this machine, so that a web page cannot reach the server under a name of
+//! its own (DNS rebinding).
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Resources, which need no query of the caller: the tables, the budget, the profile and pages of the documentation.
+//! Resources: the tables, the budget, the profile and pages of the documentation. They need no query.
 
 use std::fmt::Write;
 use std::sync::Arc;
