@@ -1,18 +1,19 @@
-//! Memory of statements, counted where it is allocated.
+//! Memory of statements, counted when it is allocated.
 //!
 //! ```text
 //! allocator of the program ─▶ bytes of the process ─▶ room: what would exceed the limit is refused before it is allocated
 //!                          └▶ bytes of a thread    ─▶ before and after each poll of a task ─▶ its StatementMemory
 //! ```
 //!
-//! The engine's memory pool counts what operators announce to it. Plans, values of functions, results on their way to a socket and
-//! the buffers of a protocol are not announced. An allocator sees them all; what it cannot see is who allocates. So each poll of
-//! a task is charged to its statement: what the thread has allocated since the poll began, less what it has freed. Tasks that the
-//! engine spawns, and requests to the service, count to the statement that spawned them. An allocator that stores the owner of each
-//! block was considered and rejected: it adds a header to each allocation and copies each block that grows.
+//! The engine's memory pool counts only what operators register. Plans, values of functions, results on their way to a
+//! socket and the buffers of a protocol are not registered. An allocator counts all of them, but does not know which
+//! statement allocates. So each poll of a task is charged to its statement: the bytes that the thread has allocated since
+//! the poll began, less those that it has freed. Tasks that the engine spawns, and requests to the service, count for the
+//! statement that spawned them. An allocator that stores the owner of each block was rejected: it adds a header to each
+//! allocation, and copies each block that grows.
 //!
-//! The library installs no allocator. A program that does passes its numbers to [`count_with`]; without them nothing is counted,
-//! and nothing refused.
+//! The library installs no allocator. A program that installs one passes its counts to [`count_with`]. Without counts,
+//! nothing is limited.
 //!
 //! Invariant: a thread charges one statement at a time.
 
