@@ -1,4 +1,4 @@
-//! From a statement to its plan: the one way for the shell, for servers and for users of the library.
+//! From a statement to its plan. The shell, the servers and users of the library all plan statements here.
 
 use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
