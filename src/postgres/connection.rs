@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A suspended portal keeps its running query, which requests no further pages until it is read. While a query runs, the
-//! connection is watched: when the client leaves, the query is dropped, and with it its requests. After an error in the
-//! extended protocol, messages are skipped until Sync (PostgreSQL documentation, "Message Flow").
+//! connection is watched. If the client disconnects, the query and its requests are dropped. After an error in the extended
+//! protocol, messages are skipped until Sync (PostgreSQL documentation, "Message Flow").
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

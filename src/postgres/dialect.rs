@@ -1,7 +1,7 @@
-//! PostgreSQL's meaning of SQL that the engine reads in another way.
+//! PostgreSQL's meaning of SQL that the engine understands differently.
 //!
-//! A statement is parsed as PostgreSQL parses it; what that parser does not know, such as the list `['a']`, is left to the engine's.
-//! The syntax tree is then translated:
+//! A statement is parsed as PostgreSQL parses it. If that parser fails, such as for the list `['a']`, the engine's parser is
+//! used. The syntax tree is then translated:
 //!
 //! | syntax | translation |
 //! | --- | --- |
@@ -15,7 +15,7 @@
 //! | `x::int`, `x::text`, `x::text[]`, `x::uuid`, `x::json` | a function (`functions/postgres/cast`) |
 //! | `'{a,b}'::text[]`, `x = ANY ('{a,b}')` | an array |
 //! | `a ^ b`, `\|/ a`, `\|\|/ a`, `@ a` | `power`, `sqrt`, `cbrt`, `abs` |
-//! | `extract(second FROM t)` | with its fraction; numbers that divide with one |
+//! | `extract(second FROM t)` | includes the fraction; the results divide with a fraction |
 //! | `a[0]`, `a[-1]` | NULL |
 //! | `(a, b) = (c, d)` | comparisons of the members, with their three truth values |
 //! | `x COLLATE "C"` | `x`: texts are compared by their bytes; other collations are refused |

@@ -1,7 +1,8 @@
 //! Values of parameters: from the bytes of a Bind message to scalars of the engine.
 //!
-//! The type is the one that the client declared, or else the one that the statement was described with. Binary formats are
-//! decoded by the crate `postgres-types`; texts are cast by the engine, whose casts accept what PostgreSQL prints.
+//! The type is the type that the client declared, or else the type in the description of the statement. Binary formats are
+//! decoded by the crate `postgres-types`. Texts are cast by the engine, because its casts accept the text formats of
+//! PostgreSQL.
 
 use std::error::Error;
 use std::sync::Arc;

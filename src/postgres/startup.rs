@@ -5,7 +5,7 @@
 //! StartupMessage ─▶ credentials (SCRAM, a password, none) ─▶ session ─▶ settings, key for cancel requests, ready
 //! ```
 //!
-//! With TLS, a client that starts in the clear is refused before it can send a password.
+//! If the server has TLS, a client that starts without encryption is refused before it can send a password.
 
 use std::sync::Arc;
 use std::time::Duration;

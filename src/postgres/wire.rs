@@ -1,8 +1,8 @@
 //! Messages on a connection: framing, limits and buffers.
 //!
-//! A message is read whole before it is decoded, within a limit that depends on whether the client is known. Messages to the
-//! client are encoded by the crate `pgwire`; those from the client are decoded here, so that a malformed one is an error and
-//! not a panic. Formats: PostgreSQL documentation, "Message Formats".
+//! A message is read completely before it is decoded. Its size is limited, with a lower limit before the login. Messages to
+//! the client are encoded by the crate `pgwire`. Messages from the client are decoded here, so that a malformed message is
+//! an error, not a panic. Formats: PostgreSQL documentation, "Message Formats".
 
 use std::io;
 use std::time::Duration;

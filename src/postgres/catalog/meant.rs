@@ -1,7 +1,7 @@
-//! Statements that are about catalogs, by what they read.
+//! Detection of statements about system catalogs, by what they read.
 //!
-//! A statement that reads a table of the catalogs is one, and so is a statement without any table that calls a function that only
-//! PostgreSQL has. Words in strings, names and aliases decide nothing.
+//! A statement is about system catalogs if it reads one of their tables, or if it reads no table and calls a function that
+//! only PostgreSQL has. Words in strings, names and aliases have no effect.
 
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
-//! Statements about catalogs, in SQL that the engine plans.
+//! Statements about catalogs, rewritten to SQL that the engine can plan.
 //!
-//! PostgreSQL's clients use what only PostgreSQL has: operators and functions with a schema, casts to names of relations and
-//! types, arrays from subqueries. Each is replaced by what the engine has, or by a function of this crate. A SELECT that joins a
-//! table without rows has none itself: it becomes one of its column names alone.
+//! Clients use SQL that only PostgreSQL has: operators and functions with a schema, casts to names of relations and types,
+//! arrays from subqueries. Each is replaced by SQL of the engine, or by a function of this crate. If a SELECT joins a table
+//! without rows, its result is empty, and it is replaced by a SELECT with only its column names.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Functions in FROM: their columns, and what the engine does not know of them.
+//! Functions in FROM: the names of their columns, and forms that the engine does not support.
 //!
 //! | item | translation |
 //! | --- | --- |
