@@ -7,9 +7,9 @@
 //!     └▶ asker ─▶ service  shape, vocabulary: structure of responses, usual names
 //! ```
 //!
-//! A probe is read-only, sends a bounded number of requests, and believes data, never a status. It reports whatever it
-//! could not determine, and the profile then makes a safe assumption: a smaller page, no filter, mentions counted one
-//! by one.
+//! A probe is read-only, sends a limited number of requests, and relies on data, never on a status. It reports everything
+//! that it could not determine, and the profile then makes a safe assumption: a smaller page, no filter, mentions counted
+//! one by one.
 
 mod abilities;
 mod asker;

@@ -1,4 +1,5 @@
-//! Reads from a refusal the form of the key, the accepted parameters and values, and the structure of its body. Pure.
+//! Reads the form of the key, the accepted parameters and values, and the structure of the body from an error response.
+//! Pure.
 
 use http::HeaderMap;
 use serde_json::Value;
