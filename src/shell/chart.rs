@@ -1,10 +1,12 @@
 //! A result as a chart: its data, and its drawing in a terminal.
 //!
-//! The first column is the horizontal axis: a time (lines), a category (bars), or numbers that cannot be categories (points).
-//! Numbers follow, each column a series. A string column between the two, as in `SELECT day, source, count(*)`, makes one series
-//! for each of its values. Columns of very unequal numbers have a panel each: one scale would show only the larger ones.
+//! The first column is the horizontal axis: a time (lines), a category (bars), or numbers that cannot be categories
+//! (points). The other columns are numbers, and each of them is a series. If a string column is between the two, as in
+//! `SELECT day, source, count(*)`, each of its values is a series. Columns of very different numbers have a panel each,
+//! because one scale would show only the larger numbers.
 //!
-//! A period that the query did not read completely, such as today, is marked: it is not a fall.
+//! If the query did not read a period completely, such as today, the period is marked, so that its low value is not taken
+//! for a drop.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Statements as people type them: what is written, which list is shown, and the headers of a result.
+//! Statements as users type them: if they write data, which list they show, and the headers of their result.
 
 use std::sync::Arc;
 
