@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The unit is a [region](region::Region): days of a saved search, read completely. A region enters the catalog in one
-//! transaction, after its files are durable, and replaces whole regions; so readers, writers and other programs see
-//! either the old days or the new ones, also after a crash.
+//! transaction, after its files are durable, and replaces whole regions; so readers, writers and other programs see either
+//! the old days or the new days, even after a crash.
 
 mod catalog;
 mod coverage;

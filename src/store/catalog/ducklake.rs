@@ -6,9 +6,9 @@
 //!
 //! Readers skip files by the bounds of `ducklake_file_column_stats`, and all of a table by those of
 //! `ducklake_table_column_stats`, so neither may be too narrow. A file without bounds is never skipped. The bounds of a
-//! table begin with its first file, only widen, as those that DuckDB writes do, and are given up for good with the
-//! first file that has none: they also serve readers of older versions. Its counts of rows and bytes only grow too,
-//! which tells DuckDB that the bounds may be wider than the rows.
+//! table begin with its first file and only widen, as in catalogs that DuckDB writes, because readers of older versions use
+//! them too. If a file has no bounds, the bounds of the table are removed permanently. The counts of rows and bytes also
+//! only grow, so DuckDB knows that the bounds may be wider than the rows.
 
 use std::collections::BTreeSet;
 
