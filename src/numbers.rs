@@ -1,4 +1,4 @@
-//! Numbers in texts for people.
+//! Numbers in messages and tables.
 
 /// A count with its noun, in the plural where needed: `1,204 rows`, `2 retries`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
