@@ -31,12 +31,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Numbers of an allocator.
+/// Counts of an allocator.
 #[derive(Debug, Clone, Copy)]
 pub struct Counters {
     /// Bytes that the process has allocated and not freed.
     pub allocated: fn() -> u64,
-    /// Bytes that the calling thread has allocated, less those that it has freed. Negative if it frees what others allocate.
+    /// Bytes that the calling thread has allocated, less those that it has freed. Negative if it frees memory that other
+    /// threads have allocated.
     pub of_thread: fn() -> i64,
 }
 
@@ -54,7 +55,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Charge>> = const { RefCell::new(None) };
 }
 
-/// Counts memory from now on with the numbers of the program's allocator. Further calls have no effect.
+/// Counts memory from now on, with the counts of the program's allocator. Further calls have no effect.
 pub fn count_with(counters: Counters) {
     if COUNTERS.set(counters).is_ok() {
         // Another tracer belongs to the program: tasks of the engine are not charged then.
@@ -95,7 +96,7 @@ impl StatementMemory {
         self.bytes.fetch_sub(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// Ends the statement: where it asks for more memory, and when it pauses.
+    /// Ends the statement when it next requests memory or pauses.
     pub(crate) fn end(&self) {
         let _ = self.at.set(self.bytes());
         self.ended.cancel();

@@ -59,8 +59,8 @@ impl Beside {
         exact.filter(|(count, _)| *count > number)
     }
 
-    /// The count that exceeds a total the most, and its name. A list counts some mentions twice where they have several values,
-    /// so it contradicts only a total that may be a limit.
+    /// The count that exceeds a total the most, and its name. A list counts a mention twice if it has several values, so it
+    /// contradicts only a total that may be a limit.
     pub(crate) fn above(self, total: u64) -> Option<(u64, &'static str)> {
         self.counts().filter(|(count, name)| *count > total && (*name != "list" || is_round(total))).max()
     }

@@ -46,7 +46,8 @@ pub(super) enum Cause {
     Unavailable(Duration),
 }
 
-/// Attempts at a request whose responses are not accepted. What does not pass by then is no accident.
+/// Attempts at a request whose responses are not accepted. If the last one is not accepted either, the cause is not
+/// accidental.
 const UNUSABLE: u32 = 3;
 
 /// Decision after a failed attempt.

@@ -48,7 +48,7 @@ impl Claims {
     }
 }
 
-/// Verdict on a count of the overview that these confirm.
+/// Verdict on a count of the overview, with the names of the numbers that confirm it.
 pub(crate) fn counted(count: i64, by: &[&'static str]) -> String {
     format!("counted: {count} ({})", by.join(", "))
 }

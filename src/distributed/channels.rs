@@ -29,7 +29,7 @@ use crate::serving::{TlsSpec, cause, install_crypto};
 const CONNECT: Duration = Duration::from_secs(2);
 /// Interval and timeout of HTTP/2 keep-alive pings: a worker that hangs is noticed after both.
 const PING: Duration = Duration::from_secs(2);
-/// Query parameter of a worker's URL with the name in its certificate, where the URL has an address instead.
+/// Query parameter of a worker's URL with the name in its certificate, if the URL has an address instead.
 const NAME: &str = "name";
 /// Prefix of errors that name a worker. Identifies them after another worker has relayed them as text.
 const WORKER: &str = "worker ";
@@ -168,7 +168,7 @@ impl WorkerChannel for Named {
     }
 }
 
-/// Returns the error of a worker, with its name where the worker is the cause; errors of the query stay as they are.
+/// Returns the error of a worker, with its name if the worker is the cause; errors of the query are not changed.
 pub(super) fn of_worker(worker: &str, error: DataFusionError) -> DataFusionError {
     if Error::find(&error).is_some() {
         return error;

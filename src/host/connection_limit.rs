@@ -22,9 +22,9 @@ use super::peer::Peer;
 const UNPROVEN: Duration = Duration::from_secs(30);
 /// Maximum number of unauthenticated connections.
 const STRANGERS: usize = 256;
-/// Time in which a client is told why its connection is closed.
+/// Time to send a client the reason why its connection is closed.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Maximum number of connections that are being told so.
+/// Maximum number of connections to which the reason is being sent.
 const FAREWELLS: usize = 256;
 /// Maximum number of concurrent calls on an unauthenticated connection.
 const CALLS: usize = 32;
@@ -41,7 +41,7 @@ pub(crate) struct Standing {
     idle: Duration,
     /// Connections closed before they were authenticated.
     strangers_closed: Counter,
-    /// Connections that are being told why they are closed.
+    /// Connections to which the reason for closing them is being sent.
     farewells: Semaphore,
 }
 

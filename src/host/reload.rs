@@ -28,11 +28,12 @@ impl Reload {
         self
     }
 
-    /// Reads the users file and the API keys again, and replaces the certificates by `tls`. Users who are gone, or log in otherwise
-    /// than before, are logged out: their tokens are revoked, and their connections closed.
+    /// Reads the users file and the API keys again, and replaces the certificates by `tls`. Users who were removed, or whose
+    /// credentials changed, are logged out: their tokens are revoked, and their connections closed.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an invalid file or certificate, or if TLS would begin or end, which takes a restart.
+    /// [`ErrorKind::Config`] for an invalid file or certificate, or if TLS would be switched on or off, which requires a
+    /// restart.
     pub async fn run(&self, tls: Option<&TlsSpec>) -> Result<()> {
         let mut ready = Vec::new();
         for listener in &self.listeners {

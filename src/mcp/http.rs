@@ -192,8 +192,8 @@ impl McpServer {
         self.operations
     }
 
-    /// Waits until the server has to be restarted, although it still answers: so many threads do not respond that no more are
-    /// started. Returns the reason.
+    /// Waits until the server has to be restarted, although it still answers, because too many threads do not respond to
+    /// start more. Returns the reason.
     pub async fn worn_out(&self) -> Error {
         self.host.worn_out().await
     }

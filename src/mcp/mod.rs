@@ -86,7 +86,7 @@ const MESSAGE: usize = 4 << 20;
 /// Time for which answers are awaited once the server ends.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// Serves a client on stdin and stdout until it closes stdin, or `ended` resolves.
+/// Serves a client on stdin and stdout until the client closes stdin, or `ended` resolves.
 ///
 /// # Errors
 /// [`ErrorKind::Config`] for unusable limits, [`ErrorKind::Connect`] for a client that does not begin as the protocol requires.

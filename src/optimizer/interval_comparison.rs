@@ -55,7 +55,7 @@ fn comparable(expr: Expr) -> Expr {
     comparable_interval().call(vec![expr])
 }
 
-/// True for the difference of two instants where its type shows without the columns.
+/// True for the difference of two instants, if its type is known without the columns.
 fn is_duration(expr: &Expr) -> bool {
     matches!(expr.get_type(&DFSchema::empty()), Ok(DataType::Duration(_)))
 }

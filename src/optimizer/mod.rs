@@ -110,7 +110,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// whatever connection these belong to.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] if a rule of the engine is missing whose place decides where ours go.
+/// [`ErrorKind::Unsupported`] if a rule of the engine is missing that determines the position of ours.
 pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
     let planner = builder.query_planner().take();
     let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;

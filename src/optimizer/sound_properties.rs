@@ -98,7 +98,7 @@ fn differs_between_partitions(plan: &dyn ExecutionPlan) -> bool {
     constants.iter().any(|constant| constant.across_partitions == AcrossPartitions::Heterogeneous)
 }
 
-/// Returns whether a join fills its left side and its right side with NULL where the other one has no match.
+/// Returns whether a join fills its left side and its right side with NULL if the other side has no match.
 fn filled_with_null(plan: &dyn ExecutionPlan) -> [bool; 2] {
     let hash = plan.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
     let loops = || plan.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type());

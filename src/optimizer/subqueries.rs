@@ -140,7 +140,7 @@ impl Site {
         if correlated && has_grand_total(&within.subquery.subquery) {
             return Err(unsupported_sets());
         }
-        // The engine's anti join respects NULLs where its only key is a column.
+        // The engine's anti join respects NULLs if its only key is a column.
         let joins = !within.negated || matches!(*within.expr, Expr::Column(_)) || !self.may_be_null(&within)?;
         match (correlated, joins) {
             (false, true) => return Ok(Expr::InSubquery(within)),

@@ -62,7 +62,7 @@ impl AnalyzerRule for UnknownLists {
     }
 }
 
-/// Hides operands in an expression, where lists of one operand could become a literal.
+/// Hides operands in an expression if lists of one operand could become a literal.
 fn hide(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut lists = Lists { schema, hidden: false };
     let expr = lists.logical(expr, false)?.0;

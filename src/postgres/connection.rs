@@ -109,7 +109,7 @@ struct Prepared {
     parameters: Vec<Type>,
     /// Result; without columns if there is none.
     schema: SchemaRef,
-    /// Set once the client was told its types.
+    /// Set once its types were sent to the client.
     described: bool,
     _held: Option<Kept>,
 }
@@ -995,7 +995,8 @@ impl Connection {
         self.set_in_engine(ZONE, zone.as_deref()).await
     }
 
-    /// Makes the first schema of a search path that exists the one of names without a schema. What has no effect is told.
+    /// Makes the first schema of a search path that exists the one of names without a schema. If a part has no effect, the
+    /// client gets a warning.
     async fn use_path(&mut self, path: Option<&str>) -> Result<(), Stop> {
         let first = self.settings.first_value("search_path");
         let path = path.or(first.as_deref()).unwrap_or(SCHEMA);

@@ -208,7 +208,7 @@ fn array(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, &'static str> {
     if rest.is_empty() { Ok(values) } else { Err("too long") }
 }
 
-/// The text of a numeric of groups of four digits; `None` if it is no number, or has more digits than a decimal.
+/// The text of a numeric of groups of four digits; `None` if it is not a number, or has more digits than a decimal.
 fn numeric(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight, sign, scale) = (words.next()?, words.next()?, words.next()?, words.next()?);

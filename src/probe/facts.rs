@@ -19,7 +19,7 @@ use super::vocabulary::plain;
 use crate::client::Secret;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Facts that a person knows about a service.
+/// Facts that the user knows about a service.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// The form of the key: header and value.

@@ -69,7 +69,7 @@ pub struct Probed {
 ///
 /// # Errors
 /// Fails if no form of the key returns a list of saved searches, and if the service cannot be reached or throttles every
-/// attempt. Anything else that it cannot find out is a note.
+/// attempt. Anything else that it cannot determine is a note.
 pub async fn probe(source: Arc<dyn AnswerSource>, base_url: Url, key: Secret, calls: u64) -> Result<Probed> {
     find_out(Asker::new(source, base_url, key, calls), Known::default()).await
 }
@@ -90,7 +90,7 @@ pub async fn resume(
     find_out(Asker::new(source, base_url, key, calls), Known::of(&profile, document)).await
 }
 
-/// Probes with what a person knows: values of `facts` are tried first, and the notes state which of them the responses
+/// Probes with facts that the user knows: their values are tried first, and the notes state which of them the responses
 /// confirmed. `document`: a profile to resume from.
 ///
 /// # Errors

@@ -43,7 +43,7 @@ pub(super) async fn merge_columns(state: &SessionState, statement: Statement) ->
     rewrite(state, statement, false).await
 }
 
-/// As [`merge_columns`], and writes out `*` where it is not alone in its SELECT.
+/// As [`merge_columns`], and writes out `*` if it is not alone in its SELECT.
 ///
 /// # Errors
 /// Those of [`merge_columns`].

@@ -27,7 +27,7 @@ struct Quantified {
     all: bool,
 }
 
-/// Rewrites the comparisons in WHERE and HAVING, where the engine has EXISTS in every place.
+/// Rewrites the comparisons in WHERE and HAVING, because the engine supports EXISTS everywhere in them.
 pub(super) fn quantified_conditions(select: &mut Select) {
     let mut conditions: Vec<&mut Expr> = select.selection.iter_mut().collect();
     while let Some(condition) = conditions.pop() {

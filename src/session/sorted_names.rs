@@ -91,7 +91,7 @@ impl Editor for SortedNames {
     }
 }
 
-/// Names of columns in keys that are no name alone.
+/// Names of columns in sort keys that are expressions.
 fn named_in_expressions(query: &Query) -> HashSet<String> {
     let mut names = HashSet::new();
     let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order| &order.kind) else { return names };

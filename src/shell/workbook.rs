@@ -107,7 +107,7 @@ enum Kind {
     /// Instants of a zone, or local times if there is none, with their format.
     Time(Option<Tz>, Format),
     Date(Format),
-    /// Texts, and whatever has no other form.
+    /// Texts, and all values without another form.
     Text,
 }
 
@@ -266,7 +266,7 @@ impl<'k> Cells<'k> {
         })
     }
 
-    /// Writes a value that is no text. Returns its width.
+    /// Writes a value that is not a text. Returns its width.
     fn write(&self, sheet: &mut Worksheet, at: (u32, u16), row: usize) -> Result<usize, XlsxError> {
         let (line, column) = at;
         match self {

@@ -193,7 +193,7 @@ impl Catalog {
         })
     }
 
-    /// Keeps a response, unless a later one is kept. The oldest are removed where there are very many.
+    /// Keeps a response, unless a later one is kept. If there are very many, the oldest are removed.
     pub(crate) fn keep_answer(&self, key: &str, body: &[u8], as_of: DateTime<Utc>) -> Result<()> {
         self.write(|transaction| {
             let sql = "INSERT INTO savedsearch_answer (key, body, as_of) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO \

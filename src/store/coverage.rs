@@ -235,8 +235,8 @@ impl Division {
         needed > 0 && self.mentions() < page.saturating_mul(needed)
     }
 
-    /// Moves stored days between two spans to read into these where they hold less than a page of mentions: one request reads
-    /// all of them.
+    /// Moves stored days between two spans to read into the spans, if the days hold less than a page of mentions: one
+    /// request reads all of them.
     #[must_use]
     pub(crate) fn with_fewer_gaps(self, page: u64) -> Self {
         let Self { stored, read } = self;

@@ -25,7 +25,7 @@ pub(crate) struct Span {
     pub(crate) micros: i64,
 }
 
-/// Reason why a text is no interval.
+/// Reason why a text is not an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotASpan {
     Syntax,

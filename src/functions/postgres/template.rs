@@ -161,7 +161,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// `at` is in UTC where there is a zone.
+    /// `at` is in UTC if there is a zone.
     fn new(at: NaiveDateTime, zone: Option<Zone>) -> Self {
         let Some(Zone { offsets, names }) = zone else { return Self { at, zone: None } };
         let there = offsets.from_utc_datetime(&at);

@@ -27,7 +27,7 @@ use crate::session::{call, parse_trees};
 /// values are NULL.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] for what is no query.
+/// [`ErrorKind::Unsupported`] if the statement is not a query.
 pub(in crate::postgres) fn rewritten(mut parsed: Parsed, names: &Names, values: &[ScalarValue]) -> Result<Parsed> {
     let query = match &parsed {
         Parsed::Explain(_) => true,

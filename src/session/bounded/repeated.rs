@@ -104,7 +104,7 @@ pub(crate) enum BoundedInput {
     Expressions(Vec<(usize, u32)>, u64),
 }
 
-/// The limits that an operator applies to its input; `None` for other operators, and where they depend on a window function.
+/// The limits that an operator applies to its input; `None` for other operators, and if they depend on a window function.
 #[cfg(feature = "distributed")]
 pub(crate) fn bounds_of(plan: &dyn ExecutionPlan) -> Option<BoundedInput> {
     match plan.downcast_ref::<PassThroughExec<Repetition>>()?.pass() {

@@ -249,7 +249,7 @@ pub(super) fn time_column<'f>(columns: &'f [FileColumn], name: &str) -> Option<&
     columns.iter().find(|column| column.name == name && column.kind == ColumnType::Timestamp)
 }
 
-/// Text of a bound; none where texts would not sort as the instants do.
+/// Text of a bound; none if texts would not sort as the instants do.
 fn bound(micros: i64) -> Option<String> {
     DateTime::from_timestamp_micros(micros).filter(|at| (1..=9999).contains(&at.year())).map(timestamp)
 }
