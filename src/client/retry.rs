@@ -121,7 +121,7 @@ fn wait_of(value: &str, declared: ResetFormat, headers: &HeaderMap, now: DateTim
     let Ok(number) = seconds.parse::<f64>() else { return Some(until(date(value)?, headers, now)) };
     #[expect(clippy::cast_precision_loss, reason = "compared with the length of years")]
     let current = server_date(headers).unwrap_or(now).timestamp_millis() as f64 / 1_000.0;
-    // Services write seconds or milliseconds, whatever they declare; microseconds are seen as well.
+    // Services write seconds or milliseconds, even if they declare otherwise; microseconds occur as well.
     let epoch = [1.0, 1e3, 1e6].map(|unit| number / unit - current).into_iter().find(|distance| distance.abs() < YEAR);
     match (declared, epoch) {
         (ResetFormat::Seconds, Some(distance)) if number > 30.0 * YEAR => Some(duration(distance)),

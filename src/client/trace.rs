@@ -54,7 +54,7 @@ impl QuerySpan {
     pub(crate) fn ended(&self, status: &'static str, rows: u64) {
         self.span.record("status", status);
         self.span.record("rows", rows);
-        // Clients that leave or cancel are no failures.
+        // If a client disconnects or cancels, that is not a failure.
         if !matches!(status, "ok" | "cancelled" | "gone") {
             self.span.record("otel.status_code", FAILED);
         }

@@ -33,7 +33,7 @@ const PING: Duration = Duration::from_secs(2);
 const NAME: &str = "name";
 /// Prefix of errors that name a worker. Identifies them after another worker has relayed them as text.
 const WORKER: &str = "worker ";
-/// Parts of these errors that tell their kind.
+/// Parts of such errors that identify their kind.
 const LITTLE_MEMORY: &str = "has too little memory";
 const UNREADABLE: &str = "cannot read the store";
 const OTHER_STORE: &str = "reads another store";
@@ -106,7 +106,7 @@ pub(super) fn at_address(url: &Url, address: std::net::SocketAddr) -> Url {
     at
 }
 
-/// Returns the URL of a worker for people: without the name in its certificate.
+/// Returns the URL of a worker for messages, without the name in its certificate.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);

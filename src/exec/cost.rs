@@ -229,7 +229,7 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<
         scans.push(Planned { scan, certain });
         return;
     }
-    // A sort starts all scans below it, whatever its limit; one that ends early has them read on demand.
+    // A sort starts all scans below it, even if it has a limit; if it ends early, they are read on demand.
     let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none() && !limits_as_its_scan(plan);
     let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
     let joins = plan.name().contains("Join");

@@ -56,7 +56,7 @@ impl<'p> Unsized<'p> {
         self.windows.len() as u64
     }
 
-    /// Counts the windows, within the limits of a query. A service without totals leaves them unknown.
+    /// Counts the windows, within the limits of a query. Without totals of the service, their sizes stay unknown.
     ///
     /// # Errors
     /// Those of the requests.

@@ -289,7 +289,7 @@ impl Driver {
         are_days(zone, buckets.into_iter().map(|(bucket, _)| bucket).collect(), window)
     }
 
-    /// The window of a plan: the requested instants, or those that the response tells for a relative period.
+    /// The window of a plan: the requested instants, or the instants that the response reports for a relative period.
     fn window_of(
         &self,
         plan: &RequestPlan,

@@ -215,7 +215,7 @@ impl Queue {
 /// Starts the checks for which there is room.
 fn next(queue: &Arc<Mutex<Queue>>) {
     loop {
-        // The guard must be gone: a check that nobody takes is dropped, which locks the queue.
+        // The guard must have been released: if no client takes a check, it is dropped, which locks the queue.
         let Some(taken) = lock(queue).take() else { return };
         let _ = taken.turn.send(Check(Arc::clone(queue)));
     }

@@ -11,7 +11,7 @@ use crate::session::{parse_trees, syntax};
 /// A cheaper form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Form {
-    /// The question that it answers instead, in words.
+    /// A description of the result that it returns instead.
     pub(super) answers: String,
     pub(super) sql: String,
 }

@@ -215,7 +215,7 @@ impl McpServer {
             _ = timeout(drain, connections.wait()) => {}
             () = host.quiet(QUIET) => {}
         }
-        // Clients are told before their connections close.
+        // Clients are notified before their connections close.
         host.cancelled.cancel();
         let _ = timeout(LAST_WORDS, connections.wait()).await;
         drop(ending);

@@ -257,7 +257,7 @@ fn again(estimate: &Estimate, most: &McpLimits) -> String {
     format!("This server allows at most {most} (--max-requests).\n")
 }
 
-/// The cheaper forms of a query, each with its requests, or what to change in words. Sends no request.
+/// The cheaper alternatives to a query, each with its requests, or advice on what to change. Sends no request.
 async fn suggestions(
     context: &SessionContext,
     session: &Session,

@@ -79,7 +79,7 @@ fn result_of_aggregate(plan: &LogicalPlan) -> Option<(usize, bool)> {
         LogicalPlan::Aggregate(Aggregate { group_expr, aggr_expr, schema, .. }) => {
             let keys = !group_expr.is_empty();
             let one_row = !keys || matches!(group_expr[..], [Expr::GroupingSet(_)]);
-            // Without functions, the last column tells the set of a row.
+            // Without functions, the last column identifies the grouping set of a row.
             one_row.then(|| (schema.fields().len() - aggr_expr.len().max(1), keys))
         }
         LogicalPlan::SubqueryAlias(alias) => result_of_aggregate(&alias.input),

@@ -159,7 +159,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = place_of("push_down_filter", logical.iter().map(|rule| rule.name()))?;
     logical.insert(before, Arc::new(FilteredAggregates));
-    // Last, when filters have reached the scans and unused columns are gone.
+    // Last, when filters have reached the scans and unused columns have been removed.
     let last: [Arc<dyn OptimizerRule + Send + Sync>; 3] =
         [Arc::new(SortKeys), Arc::new(PlanScans), Arc::new(AggregatePushdown)];
     logical.extend(last);

@@ -238,7 +238,7 @@ impl Site {
     }
 }
 
-/// EXISTS, unless the subquery has one row whatever its input is and the engine would lose that row.
+/// EXISTS, unless the subquery has one row for any input and the engine would lose that row.
 fn exists(these: Exists) -> Result<Expr> {
     let plan = &these.subquery.subquery;
     let total = has_grand_total(plan);
@@ -281,7 +281,7 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// True for a subquery that has exactly one row, whatever its input is.
+/// True for a subquery that has exactly one row for any input.
 fn has_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Filter(_) => false,

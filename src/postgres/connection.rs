@@ -119,7 +119,7 @@ struct Portal {
     work: Work,
     layout: Layout,
     schema: SchemaRef,
-    /// First word of the line that tells its end.
+    /// First word of the line that reports its end.
     tag: String,
     hold: Hold,
     /// Memory of its parameters.
@@ -236,7 +236,7 @@ impl Connection {
         }
     }
 
-    /// Serves the client until it leaves, or the server shuts down.
+    /// Serves the client until it disconnects, or the server shuts down.
     pub(super) async fn serve(mut self) {
         if let Err(lost) = self.converse().await {
             end(&mut self.wire, lost).await;
@@ -581,7 +581,7 @@ impl Connection {
         Ok(planned?)
     }
 
-    /// Waits for work of a statement, unless it is cancelled or the client leaves.
+    /// Waits for work of a statement, unless it is cancelled or the client disconnects.
     async fn unless_cancelled<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Stop> {
         tokio::select! {
             done = work => Ok(done?),
@@ -1205,7 +1205,7 @@ fn value_alone(statement: Statement, setting: &str) -> Result<Statement, Report>
     Ok(Statement { plan, schema: shown(setting), ..statement })
 }
 
-/// Tag that tells a client that a statement has ended, without the number of rows.
+/// Tag that reports the end of a statement to a client, without the number of rows.
 fn tag(sql: &str) -> String {
     let mut words = words(sql).into_iter().map(|word| word.to_uppercase());
     let first = words.next().unwrap_or_default();

@@ -322,7 +322,7 @@ impl Copier {
         if self.copy.format == CopyFormat::Csv {
             let null = self.copy.null.as_deref().unwrap_or_default();
             let special = |byte: &u8| matches!(byte, b'"' | b'\n' | b'\r') || is_delimiter(byte);
-            // What looks like a missing value is told apart by its quotes; `\.` alone would end the copy.
+            // Quotes distinguish a text that looks like a missing value; `\.` alone would end the copy.
             if value != null.as_bytes() && value != b"\\." && !value.iter().any(special) {
                 out.put_slice(value);
                 return;

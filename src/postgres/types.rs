@@ -53,7 +53,8 @@ impl CatalogType {
         }
     }
 
-    /// Type that values are cast to before they are encoded. Large lists stand for vectors, large numbers for functions.
+    /// Type that values are cast to before they are encoded. Large lists represent vectors, and large numbers represent
+    /// functions.
     fn arrow(self) -> DataType {
         let items = |item| DataType::LargeList(Arc::new(Field::new("item", item, true)));
         match self {
@@ -97,7 +98,7 @@ impl Column {
         Self { name: field.name().clone(), arrow, postgres }
     }
 
-    /// Bytes of a value, as RowDescription tells them; -1 if they vary.
+    /// Bytes of a value for RowDescription; -1 if they vary.
     pub(super) fn size(&self) -> i16 {
         match self.arrow {
             DataType::Boolean => 1,

@@ -276,7 +276,7 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
     }
 }
 
-/// A request as people write it.
+/// A request as users write it.
 struct Request {
     url: Url,
     headers: Vec<Pair>,

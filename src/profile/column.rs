@@ -156,8 +156,8 @@ pub enum Origin {
     Timezone,
     /// Label of the section.
     Section,
-    /// Kinds of all entries of the list that name an aid. Every table of saved searches has such a column, whatever the
-    /// profile declares.
+    /// Kinds of all entries of the list that name an aid. Every table of saved searches has such a column, even if the
+    /// profile does not declare it.
     Kinds,
     /// 1-based position in the section.
     Rank,

@@ -250,7 +250,7 @@ struct Rewrite<'a> {
     expands: bool,
 }
 
-/// Rewrites names and subqueries of one SELECT, and leaves those of its subqueries to them.
+/// Rewrites the names and subqueries of one SELECT, but not those inside its subqueries.
 struct Level<'a, 'k> {
     rewrite: &'a mut Rewrite<'k>,
     env: &'a Env,

@@ -17,7 +17,7 @@ use super::nodes::{call, normalized, quoted};
 use super::syntax::{self, Editor, Reader, edit_expressions};
 use crate::error::{Error, ErrorKind};
 
-/// Separates a name from the number that makes it unique. No identifier that people write has this control character.
+/// Separates a name from the number that makes it unique. No identifier that users write has this control character.
 const MARK: char = '\u{1f}';
 
 /// The name of a result, as it is shown.
@@ -122,8 +122,9 @@ impl Editor for DistinctNames {
     }
 }
 
-/// As [`DistinctNames`], for results that the engine gives one name although they are written in different ways: subqueries, and
-/// what differs by a cast alone. Every result that is no column gets a name, and casts are wrapped so that they are seen in names.
+/// As [`DistinctNames`], for results that the engine gives one name although they are written in different ways: subqueries,
+/// and what differs by a cast alone. Every result that is not a column gets a name, and casts are wrapped so that they are
+/// seen in names.
 #[derive(Default)]
 pub(super) struct EveryName {
     named: usize,

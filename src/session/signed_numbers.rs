@@ -16,7 +16,7 @@ use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
-/// Column of the engine that tells grouping sets apart. Other nodes expect its type.
+/// Column of the engine that distinguishes grouping sets. Other nodes expect its type.
 const GROUPING_ID: &str = "__grouping_id";
 /// Functions whose type the statement names.
 const NAMED: [&str; 4] = ["arrow_cast", "arrow_try_cast", "cast_to_type", "try_cast_to_type"];

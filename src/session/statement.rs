@@ -116,7 +116,7 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
         (Err(refused), None) => return Err(refused),
         (Err(refused), Some(statement)) => (refused, statement),
     };
-    // The engine refuses results of one name. They are told apart only then, so that other statements keep their names.
+    // The engine refuses results with the same name. Only then are they renamed, so that other statements keep their names.
     let statement = match expand_wildcards(state, statement).await {
         Ok(statement) => statement,
         Err(error) if Error::find(&error).is_some() => return Err(error),

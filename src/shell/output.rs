@@ -21,7 +21,7 @@ use crate::session::{shown_name, unique_names};
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A table for people. Printed once the result is complete, since column widths depend on all rows; on a terminal they
+    /// A text table. Printed once the result is complete, because column widths depend on all rows; on a terminal, they
     /// depend on the first screen of rows.
     Table,
     /// Comma-separated values, RFC 4180, with a header; NULL is empty, lists are JSON.
@@ -38,7 +38,7 @@ pub enum Format {
     Arrow,
     /// A Parquet file, compressed with zstd.
     Parquet,
-    /// A chart for people, of a time or category column and numbers. Printed once the result is complete.
+    /// A chart in the terminal, of a time or category column and numbers. Printed once the result is complete.
     Chart,
     /// The chart as an SVG picture.
     Svg,

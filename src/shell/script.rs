@@ -55,7 +55,7 @@ impl From<String> for Script {
     }
 }
 
-/// Runs scripts one after another, until a statement fails or `\q` leaves. All results go to `output`, which is completed at
+/// Runs scripts one after another, until a statement fails or `\q` quits. All results go to `output`, which is completed at
 /// the end. `format` is the format that the user chose, if any.
 ///
 /// # Errors

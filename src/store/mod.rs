@@ -175,7 +175,7 @@ impl Store {
                 .advice("rename that column of tables.mentions in the profile, or use no store"));
         }
         if let Err(error) = private_folder(folder) {
-            // A folder that exists on a read-only medium is no error.
+            // It is not an error if the folder exists on a read-only medium.
             if !folder.is_dir() {
                 return Err(files::failed("create", folder, &error));
             }

@@ -551,7 +551,7 @@ async fn run_simulate(arguments: SimulateArguments, now: Option<DateTime<Utc>>) 
 struct Ending {
     terminate: Signal,
     interrupt: Signal,
-    /// The terminal has gone, or an operator asks a server to reload.
+    /// The terminal was closed, or an operator asks a server to reload.
     hang_up: Signal,
     /// Set if a hang-up asks a server to reload.
     reloads: bool,
@@ -575,7 +575,7 @@ impl Ending {
         Ok(Self { terminate, interrupt, hang_up, reloads: false, at_terminal })
     }
 
-    /// As [`listen`](Self::listen), for a server, which a hang-up asks to reload, unless its terminal has gone.
+    /// As [`listen`](Self::listen), for a server. A hang-up asks it to reload, unless its terminal was closed.
     fn of_server() -> Result<Self, Exit> {
         Ok(Self { reloads: true, ..Self::listen()? })
     }

@@ -60,7 +60,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The unit that a word stands for.
+    /// The unit that a word means.
     pub(crate) fn named(word: &str) -> Option<Self> {
         Some(match word.to_lowercase().as_str() {
             "mil" | "mils" | "millennium" | "millennia" | "millenniums" => Self::Millennium,

@@ -126,8 +126,9 @@ static LISTED: [Listed; 13] = [
     },
 ];
 
-/// `postgres_round(value, numeric)`: double precision is rounded half to even, all other numbers half away from zero. The second
-/// argument tells that a number was written as numeric, which the engine has as double precision, unless a column is of it.
+/// `postgres_round(value, numeric)`: double precision is rounded half to even, all other numbers half away from zero. The
+/// second argument says that a number was written as numeric, which the engine has as double precision, unless a column is
+/// of it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Round {
     signature: Signature,

@@ -13,7 +13,7 @@ use super::tables::is_table;
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::session::syntax::{self, Reader};
 
-/// Words that stand for a value of the session.
+/// Words that are replaced by a value of the session.
 const WORDS: [&str; 6] = ["current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"];
 /// Functions of PostgreSQL, besides those whose names begin with `pg_`, `to_reg` or `has_`.
 const FUNCTIONS: [&str; 11] = [

@@ -49,7 +49,7 @@ struct Rewriter<'a> {
 impl Editor for Rewriter<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) {
         if empty_body(&mut query.body) {
-            // Positions and names in ORDER BY may refer to what is gone.
+            // Positions and names in ORDER BY may refer to columns that were removed.
             query.order_by = None;
         }
         query.locks.clear();
@@ -172,7 +172,7 @@ impl Editor for Rewriter<'_> {
 }
 
 impl Rewriter<'_> {
-    /// The value of a word that stands for a function without arguments.
+    /// The value of a word that is a function without arguments.
     fn literal(&self, word: &str) -> Option<Expr> {
         let text = self.names.of_word(word).filter(|_| !word.eq_ignore_ascii_case("current_database"))?;
         Some(Expr::value(Value::SingleQuotedString(text.to_owned())))
@@ -220,7 +220,7 @@ fn unnests(function: &Function) -> bool {
     }
 }
 
-/// Makes a subquery that stands for a value return at most one row, which the engine must know before it runs.
+/// Limits a scalar subquery to one row, which the engine must know before it runs.
 fn one_row(query: &mut Query) {
     query.order_by = None;
     if let SetExpr::Select(select) = query.body.as_mut()

@@ -116,7 +116,7 @@ mod tests {
         of.into_iter().collect()
     }
 
-    /// The engine's full list, and ours: a new or renamed function fails here, for somebody to find out what it keeps.
+    /// The engine's full list, and ours: a new or renamed function fails here, so that a developer determines what it keeps.
     #[test]
     fn every_aggregate_and_window_function_is_in_a_table() {
         let context = SessionContext::new();

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     /// The engine's full list. A function that is not in a table is evaluated in slices, which is safe but slower: a new one
-    /// fails here, for somebody to decide.
+    /// fails here, so that a developer decides.
     #[test]
     fn every_function_of_the_engine_is_bounded_or_evaluated_in_slices() {
         let context = SessionContext::new();

@@ -321,7 +321,7 @@ fn overlap(one: &Region, other: &Region) -> bool {
     one.days.start < other.days.end && other.days.start < one.days.end
 }
 
-/// Describes a replacement for people who list the snapshots.
+/// Describes a replacement for users who list the snapshots.
 fn message(subject: &Subject, regions: &[Region]) -> String {
     let mentions: u64 = regions.iter().flat_map(|region| &region.counts).sum();
     let days = regions.iter().map(|region| &region.days);

@@ -228,7 +228,7 @@ impl<'c> Snapshot<'c> {
         Ok(0)
     }
 
-    /// Writes the snapshot, with a message for people. Without changes nothing is written.
+    /// Writes the snapshot, with a message for users. Without changes, nothing is written.
     pub(super) fn finish(self, at: DateTime<Utc>, message: &str) -> rusqlite::Result<()> {
         if self.changes.is_empty() {
             return Ok(());
