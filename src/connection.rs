@@ -137,7 +137,7 @@ fn counts_of(id: &str, execution: &Arc<Execution>) -> Arc<QueryCounts> {
 /// A response without mentions.
 #[derive(Debug)]
 enum SharedAnswer {
-    /// Requested, and available as long as somebody waits for it.
+    /// Requested, and available as long as a caller waits for it.
     Asked(WeakShared<BoxFuture<'static, Result<Bytes>>>),
     /// Received, with its memory.
     Given { body: Bytes, _memory: Held },
@@ -416,7 +416,7 @@ impl Connection {
         self.store.as_ref().map(|store| store.counters().totals())
     }
 
-    /// Compares the store's catalog with its files. Returns the problems in words; none if there are none.
+    /// Compares the store's catalog with its files. Returns the problems in words; empty if there are no problems.
     ///
     /// # Errors
     /// As [`holdings`](Self::holdings).
@@ -425,8 +425,8 @@ impl Connection {
         self.some_store()?.verify()
     }
 
-    /// Merges stored days of past months, and removes files that are no longer used. Returns by how many the parts of the
-    /// store became fewer, and the number of files that were removed.
+    /// Merges stored days of past months, and removes files that are no longer used. Returns by how many the number of the
+    /// store's parts decreased, and the number of files that were removed.
     ///
     /// # Errors
     /// As [`holdings`](Self::holdings).

@@ -1,8 +1,9 @@
-//! Registry of the engine's defects: statements that a plain DataFusion session answers with wrong rows, and what ours do.
+//! Registry of the engine's defects: statements for which a plain DataFusion session returns wrong rows, and what our
+//! sessions do.
 //!
-//! `tests/it/engine_defects.rs` runs each statement in both sessions. It fails if ours returns other rows than the standard
-//! requires, and also once the plain session is right: the engine has then been fixed, and the workaround can go.
-//! `docs/guarantees.md` lists the entries.
+//! `tests/it/engine_defects.rs` runs each statement in both sessions. It fails if our session returns other rows than the
+//! standard requires. It also fails once the plain session is right: then the engine has been fixed, and the workaround can
+//! be removed. `docs/guarantees.md` lists the entries.
 //!
 //! Invariant: an entry is either worked around, with the rows that the standard requires, or refused with the form to write.
 

@@ -78,7 +78,7 @@ pub enum ErrorKind {
     Worker,
 }
 
-/// Place in the service where an error happened. Every part is optional; known parts are printed.
+/// Place in the service at which an error happened. Every part is optional; known parts are printed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
     /// SQL table.
@@ -194,7 +194,7 @@ impl Error {
             if let Some(found) = error.downcast_ref::<Self>() {
                 return Some(found);
             }
-            // `source()` of these wrappers skips the wrapped value itself, so they are unwrapped by hand.
+            // `source()` of both wrappers skips the wrapped value itself, so they are unwrapped here.
             next = match error.downcast_ref::<DataFusionError>() {
                 Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
                 Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
@@ -274,7 +274,7 @@ pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Opti
 /// Returns the name that was probably meant: the nearest one by spelling, otherwise one that has a similar word, such as
 /// `author_name` for `autor`, or a word that begins so, such as `language` for `lang`.
 pub fn nearest_name<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
-    /// Shorter words are no evidence.
+    /// Shorter words prove nothing.
     const WORD: usize = 3;
     if let Some(near) = nearest(name, known.iter().copied()) {
         return Some(near);

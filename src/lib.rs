@@ -5,7 +5,7 @@
 //!                 the profile declares what the service supports; all stages consult it
 //! ```
 //!
-//! A session needs the service's address and an API key. Here a simulator takes the place of the service:
+//! A session needs the service's address and an API key. In this example, a simulator replaces the service:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -29,9 +29,9 @@
 //! ```
 //!
 //! [`install`] adds the same tables, functions and optimizer rules to your own session. [`catalog`] and
-//! [`SavedSearchFactory`] (`CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`) alone return the same rows but need more
-//! requests. A query returns every mention in its time window exactly once, or an [`Error`]. [`plan_cost`] estimates
-//! the cost of a query before it runs; [`spent`] and the table `system.requests` report it afterwards.
+//! [`SavedSearchFactory`] (`CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`) alone return the same rows, but need more
+//! requests. A query returns every mention in its time window exactly once, or an [`Error`]. [`plan_cost`] estimates the
+//! cost of a query before it runs; [`spent`] and the table `system.requests` report it afterwards.
 //!
 //! The crate `datafusion` is re-exported so that versions match. Without default features the crate contains only the
 //! tables; `flight` adds the Flight SQL server, `mcp` the server for agents, `simulator` a service for tests, and `cli` everything that the

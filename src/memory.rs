@@ -1,18 +1,19 @@
-//! Memory of statements, counted where it is allocated.
+//! Memory of statements, counted when it is allocated.
 //!
 //! ```text
 //! allocator of the program ─▶ bytes of the process ─▶ room: what would exceed the limit is refused before it is allocated
 //!                          └▶ bytes of a thread    ─▶ before and after each poll of a task ─▶ its StatementMemory
 //! ```
 //!
-//! The engine's memory pool counts what operators announce to it. Plans, values of functions, results on their way to a socket and
-//! the buffers of a protocol are not announced. An allocator sees them all; what it cannot see is who allocates. So each poll of
-//! a task is charged to its statement: what the thread has allocated since the poll began, less what it has freed. Tasks that the
-//! engine spawns, and requests to the service, count to the statement that spawned them. An allocator that stores the owner of each
-//! block was considered and rejected: it adds a header to each allocation and copies each block that grows.
+//! The engine's memory pool counts only what operators register. Plans, values of functions, results on their way to a
+//! socket and the buffers of a protocol are not registered. An allocator counts all of them, but does not know which
+//! statement allocates. So each poll of a task is charged to its statement: the bytes that the thread has allocated since
+//! the poll began, less those that it has freed. Tasks that the engine spawns, and requests to the service, count for the
+//! statement that spawned them. An allocator that stores the owner of each block was rejected: it adds a header to each
+//! allocation, and copies each block that grows.
 //!
-//! The library installs no allocator. A program that does passes its numbers to [`count_with`]; without them nothing is counted,
-//! and nothing refused.
+//! The library installs no allocator. A program that installs one passes its counts to [`count_with`]. Without counts,
+//! nothing is limited.
 //!
 //! Invariant: a thread charges one statement at a time.
 
@@ -30,12 +31,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Numbers of an allocator.
+/// Counts of an allocator.
 #[derive(Debug, Clone, Copy)]
 pub struct Counters {
     /// Bytes that the process has allocated and not freed.
     pub allocated: fn() -> u64,
-    /// Bytes that the calling thread has allocated, less those that it has freed. Negative if it frees what others allocate.
+    /// Bytes that the calling thread has allocated, less those that it has freed. Negative if it frees memory that other
+    /// threads have allocated.
     pub of_thread: fn() -> i64,
 }
 
@@ -53,7 +55,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Charge>> = const { RefCell::new(None) };
 }
 
-/// Counts memory from now on with the numbers of the program's allocator. Further calls have no effect.
+/// Counts memory from now on, with the counts of the program's allocator. Further calls have no effect.
 pub fn count_with(counters: Counters) {
     if COUNTERS.set(counters).is_ok() {
         // Another tracer belongs to the program: tasks of the engine are not charged then.
@@ -94,7 +96,7 @@ impl StatementMemory {
         self.bytes.fetch_sub(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// Ends the statement: where it asks for more memory, and when it pauses.
+    /// Ends the statement when it next requests memory or pauses.
     pub(crate) fn end(&self) {
         let _ = self.at.set(self.bytes());
         self.ended.cancel();

@@ -1,6 +1,6 @@
-//! Numbers in texts for people.
+//! Numbers in messages and tables.
 
-/// A count with its noun, in the plural where needed: `1,204 rows`, `2 retries`.
+/// A count with its noun, in the plural if needed: `1,204 rows`, `2 retries`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     let plural = match noun.strip_suffix('y') {
         _ if number == 1 => noun.to_owned(),

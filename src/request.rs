@@ -225,7 +225,7 @@ impl PageRequest {
         Self { row: place, frozen: next, ..Self::list() }
     }
 
-    /// Returns the request for an overview. A mention comes along where that costs nothing, which confirms its counts.
+    /// Returns the request for an overview. If it costs nothing, a mention is requested with it, to confirm its counts.
     pub fn overview(plan: RequestPlan) -> Self {
         Self { plan: Arc::new(RequestPlan { pages: None, sort: None, ..plan }), row: 0, size: 0, frozen: None }
     }

@@ -16,8 +16,8 @@ use crate::profile::Auth;
 
 const REDACTED: &str = "<redacted>";
 
-/// An API key. `Debug` and `Display` print `<redacted>`; memory is wiped on drop. Clones are one key: if it is renewed, all of
-/// them are.
+/// An API key. `Debug` and `Display` print `<redacted>`; memory is wiped on drop. All clones are the same key: if one is
+/// renewed, all of them are.
 #[derive(Clone)]
 pub struct Secret(Arc<Keys>);
 
@@ -26,7 +26,7 @@ struct Keys {
     first: SecretString,
     /// Number of renewals, and the last keys that they returned, newest last.
     later: RwLock<(u64, Vec<SecretString>)>,
-    /// Reads the key again, from where it came.
+    /// Reads the key again from its source.
     source: Option<KeySource>,
     /// Held while the key is read again.
     renewing: Mutex<()>,
@@ -38,7 +38,7 @@ type KeySource = Box<dyn Fn() -> Result<Secret> + Send + Sync>;
 const REMEMBERED: usize = 8;
 
 impl Secret {
-    /// Creates a key. Surrounding white space is trimmed, since keys are read from files.
+    /// Creates a key. Surrounding white space is trimmed, because keys are read from files.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if the key is empty or contains characters that HTTP headers cannot carry.
@@ -61,7 +61,7 @@ impl Secret {
         Self(Arc::new(Keys { first, later: RwLock::default(), source, renewing: Mutex::default() }))
     }
 
-    /// Sets where the key is read again, once, when the service no longer accepts it.
+    /// Sets the source from which the key is read again, once, if the service no longer accepts it.
     #[must_use]
     pub fn renewed_by(self, source: impl Fn() -> Result<Self> + Send + Sync + 'static) -> Self {
         Self::of(self.current(), Some(Box::new(source)))

@@ -1,11 +1,10 @@
 //! Circuit breaker: temporarily stops requests that have failed repeatedly.
 //!
-//! There is one circuit for each API key and question: the endpoint, the saved search, the filters, and whether
-//! mentions are requested. It is closed until several calls in a row have failed, retries included. Then it is open for
-//! a while, during which such calls fail at once; after that, one call may try. A question that fails on its own
-//! account, such as an aid that no server accepts, does not block any other, and no user sees the errors of another.
-//! [`State`] is the policy, pure, with the time passed in; all clients of the process that use the same key share one
-//! [`Breaker`].
+//! There is one circuit for each API key and question: the endpoint, the saved search, the filters, and whether mentions are
+//! requested. It is closed until several calls in a row have failed, retries included. Then it is open for a while, during
+//! which such calls fail at once; after that, one call may try. If one question fails, such as an aid that no server
+//! accepts, all others can still be sent, and no user sees the errors of another. [`State`] is the policy, pure, with the
+//! time passed in; all clients of the process that use the same key share one [`Breaker`].
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -2,19 +2,19 @@
 //!
 //! | claim | confirmed by | contradicted by | what happens then |
 //! | --- | --- | --- | --- |
-//! | *these are all*: the rows end at the total | overview or timeline of the same response | one of them counts more | the rest is requested as a window of its own; if that is not possible, both numbers are named |
+//! | *all rows were returned*: they end at the total | overview or timeline of the same response | one of them counts more | the rest is requested as a window of its own; if that is not possible, the error names both numbers |
 //! | *there are more*: the total exceeds what came | rows behind the last one | overview or timeline end with the last row | refused after one pass, with both numbers |
-//! | *there are more*, and nothing else counts | rows behind the last one | nothing new arrives | the window is cut; three passes at most ([`allowance`]), then both numbers |
-//! | *these are all*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known; without that order, the overview has to count as many |
-//! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, both numbers are named |
+//! | *there are more*, and there is no other count | rows behind the last one | nothing new arrives | the window is cut; three passes at most ([`allowance`]), then an error with both numbers |
+//! | *all rows were returned*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known; without that order, the overview has to count as many |
+//! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, the error names both numbers |
 //! | *this is the window that was requested* | the echo covers it ([`Asked::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
-//! | *these are the first rows* of a sort order | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
-//! | *these are the first rows* by time | the first one is of the day with which the timeline ends, or begins | it is of another day | refused |
+//! | *the first rows* of a sort order were returned | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
+//! | *the first rows* by time were returned | the first one is of the day with which the timeline begins or ends | it is of another day | refused |
 //! | *this many match*: a count of the overview | total of the mention in the same response | they differ | the mentions are read |
 //! | *this many match* in this window | the days of the timeline lie in it | one with mentions does not | the mentions are read |
-//! | *this many match* a filter | a list whose requested values add up to the count, or all rows | the list has others, or shows too little | refused if it has others, else the mentions are read |
+//! | *this many match* a filter | a list whose requested values add up to the count, or all rows | the list has other values, or a smaller sum | refused if it has other values, else the mentions are read |
 //! | *this is the largest value*, and it is NULL | there are no other mentions; the opposite order begins with NULL as well | it begins with a value | refused; with NULL at both ends, all mentions are read |
-//! | *a page has at most this many rows* | no earlier page had more | one had | it is the depth of paging, not the size of a page |
+//! | *a page has at most this many rows* | no earlier page had more | one had | the number is the depth of paging, not the size of a page |
 //!
 //! Pure. Requests are sent by [`pages`](super::pages) and by the operator.
 
@@ -48,8 +48,8 @@ impl Beside {
         exact.filter(|(count, _)| *count > number)
     }
 
-    /// The count that exceeds a total the most, and its name. A list counts some mentions twice where they have several values,
-    /// so it contradicts only a total that may be a limit.
+    /// The count that exceeds a total the most, and its name. A list counts a mention twice if it has several values, so it
+    /// contradicts only a total that may be a limit.
     pub(crate) fn above(self, total: u64) -> Option<(u64, &'static str)> {
         self.counts().filter(|(count, name)| *count > total && (*name != "list" || is_round(total))).max()
     }

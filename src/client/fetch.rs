@@ -150,7 +150,8 @@ impl Client {
         name_of(self.key.digest(host))
     }
 
-    /// Reads the key again from where it came, such as its file. Returns true if it is another one, which is sent from now on.
+    /// Reads the key again from its source, such as its file. Returns true if the key has changed; the new key is sent from
+    /// now on.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if it cannot be read; the old one is kept.
@@ -229,7 +230,7 @@ impl Client {
         TimeDelta::seconds(self.skew.load(Ordering::Relaxed).max(0))
     }
 
-    /// Current time by the service's clock, according to its last successful response; by ours if it has told none.
+    /// Current time by the service's clock, according to its last successful response; by our clock if it has sent none.
     pub(crate) fn time_of_service(&self) -> DateTime<Utc> {
         let skew = TimeDelta::try_seconds(self.skew.load(Ordering::Relaxed)).unwrap_or_default();
         let now = self.clock.now();

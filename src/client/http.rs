@@ -84,7 +84,7 @@ pub struct HttpLimits {
     pub wire_bytes: u64,
     /// Largest size of a body after decompression, in bytes. Beyond it: [`ErrorKind::TooLarge`].
     pub body_bytes: u64,
-    /// Allows sending the key in clear text beyond this machine, where anybody on the way can read it.
+    /// Set to allow sending the key in clear text beyond this machine. Anyone on the network path can then read it.
     pub insecure: bool,
 }
 

@@ -1,9 +1,9 @@
 //! One limiter per key: bounds the requests in flight and decides when the next one may start.
 //!
 //! [`LimitState`] is the policy, pure, with the time passed in: additive increase and multiplicative decrease of the
-//! concurrency, a gate that stays closed for as long as the service asked to wait, declared windows, and turns among
-//! waiting requests. [`Limiter`] makes the callers wait; all queries of the process that use the same key at the same
-//! service share one.
+//! concurrency, a gate that stays closed for as long as the service asked to wait, declared windows, and turns among waiting
+//! requests. [`Limiter`] makes callers wait. All queries of the process that use the same key at the same service share one
+//! limiter.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};

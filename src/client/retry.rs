@@ -1,8 +1,8 @@
 //! Retry policy: decides whether and when to retry, given the cause and a random number. Pure; the caller sleeps.
 //!
-//! Throttling and temporary failures are bounded separately: a service that throttles is healthy, and each wait that it
-//! names is honoured; a request that fails is retried only a few times (API description, section 7: bounded retries for
-//! 429 and 5xx).
+//! Throttling and temporary failures are bounded separately: a service that throttles is healthy, and the client waits for
+//! as long as it asks. A request that fails is retried only a few times (API description, section 7: bounded retries for 429
+//! and 5xx).
 
 use std::time::Duration;
 
@@ -46,7 +46,8 @@ pub(super) enum Cause {
     Unavailable(Duration),
 }
 
-/// Attempts at a request whose responses are not accepted. What does not pass by then is no accident.
+/// Attempts at a request whose responses are not accepted. If the last one is not accepted either, the cause is not
+/// accidental.
 const UNUSABLE: u32 = 3;
 
 /// Decision after a failed attempt.
@@ -120,7 +121,7 @@ fn wait_of(value: &str, declared: ResetFormat, headers: &HeaderMap, now: DateTim
     let Ok(number) = seconds.parse::<f64>() else { return Some(until(date(value)?, headers, now)) };
     #[expect(clippy::cast_precision_loss, reason = "compared with the length of years")]
     let current = server_date(headers).unwrap_or(now).timestamp_millis() as f64 / 1_000.0;
-    // Services write seconds or milliseconds, whatever they declare; microseconds are seen as well.
+    // Services write seconds or milliseconds, even if they declare otherwise; microseconds occur as well.
     let epoch = [1.0, 1e3, 1e6].map(|unit| number / unit - current).into_iter().find(|distance| distance.abs() < YEAR);
     match (declared, epoch) {
         (ResetFormat::Seconds, Some(distance)) if number > 30.0 * YEAR => Some(duration(distance)),

@@ -1,7 +1,7 @@
 //! Single flight: identical requests in flight are sent once.
 //!
-//! The first caller sends the request; others that make the same one while it is in flight get the same response, which
-//! each of them checks and decodes for itself. The request is cancelled when nobody waits for it any more.
+//! The first caller sends the request; others that make the same one while it is in flight get the same response, which each
+//! of them checks and decodes for itself. If no caller waits for the request any more, it is cancelled.
 //!
 //! Invariant: a response is shared only with callers that asked before it arrived. Later callers send a new request.
 

@@ -5,9 +5,9 @@
 //!                        └─▶ Replay
 //! ```
 //!
-//! An [`AnswerSource`] answers a [`Question`] once, or reports why it was not sent. Sources stack: a source that keeps
-//! responses is above the one that spends requests, so that a kept response costs none. Questions are identical if
-//! their [`RequestKey`]s are.
+//! An [`AnswerSource`] answers a [`Question`] once, or reports why it was not sent. Sources are stacked: a source that keeps
+//! responses is above the source that sends requests, so that a kept response costs no request. Two questions are identical
+//! if their [`RequestKey`]s are equal.
 
 use std::fmt;
 use std::sync::Arc;

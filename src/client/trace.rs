@@ -4,8 +4,8 @@
 //! query (info) ─▶ scan (debug) ─▶ request (debug), with its retries
 //! ```
 //!
-//! Parents are explicit, not those of the current thread: scans and requests run on tasks of their own, on the runtime
-//! that the engine or the server chooses. A span that nobody subscribes to costs a comparison.
+//! Parents are explicit, not those of the current thread: scans and requests run on tasks of their own, on the runtime that
+//! the engine or the server chooses. A span without a subscriber costs one comparison.
 //!
 //! Invariant: fields are numbers, statuses, and names that this crate or the profile gives. No SQL, saved search,
 //! address, parameter, key or error message is in a span.
@@ -54,7 +54,7 @@ impl QuerySpan {
     pub(crate) fn ended(&self, status: &'static str, rows: u64) {
         self.span.record("status", status);
         self.span.record("rows", rows);
-        // Clients that leave or cancel are no failures.
+        // If a client disconnects or cancels, that is not a failure.
         if !matches!(status, "ok" | "cancelled" | "gone") {
             self.span.record("otel.status_code", FAILED);
         }

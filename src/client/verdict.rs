@@ -2,12 +2,12 @@
 //!
 //! | verdict | meaning |
 //! | --- | --- |
-//! | `complete: 450 of 450 (total, overview)` | all mentions were received, confirmed by these |
-//! | `limited: 90 of 450` | as many as the query wanted |
-//! | `repaired: 1 further pass; 450 of 450 (total)` | complete after these repairs |
-//! | `incomplete: …` | mentions are missing, for this reason |
-//! | `counted: 450 (total, timeline)` | the overview's count stands for the mentions, confirmed by these |
-//! | `doubted: …` | the overview's count is not used, for this reason |
+//! | `complete: 450 of 450 (total, overview)` | all mentions were received; the numbers in parentheses confirm it |
+//! | `limited: 90 of 450` | as many as the query asked for |
+//! | `repaired: 1 further pass; 450 of 450 (total)` | complete after the repairs that are named |
+//! | `incomplete: …` | mentions are missing, for the reason that follows |
+//! | `counted: 450 (total, timeline)` | the overview's count is used instead of the mentions; the numbers in parentheses confirm it |
+//! | `doubted: …` | the overview's count is not used, for the reason that follows |
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ impl Claims {
     }
 }
 
-/// Verdict on a count of the overview that these confirm.
+/// Verdict on a count of the overview, with the names of the numbers that confirm it.
 pub(crate) fn counted(count: i64, by: &[&'static str]) -> String {
     format!("counted: {count} ({})", by.join(", "))
 }

@@ -81,7 +81,7 @@ impl SavedSearches {
                 let chosen = aids.iter().zip(found.iter()).filter(|(_, label)| of_them(*label)).map(|(aid, _)| aid);
                 each_once(chosen)
             }
-            // Sections cannot be told apart by label.
+            // Sections cannot be distinguished by label.
             None => {
                 let sections = table.sections.iter().filter(|section| section.fan_out).cloned().collect();
                 let table = TableSpec { sections, ..table.clone() };

@@ -29,11 +29,11 @@ use crate::serving::{TlsSpec, cause, install_crypto};
 const CONNECT: Duration = Duration::from_secs(2);
 /// Interval and timeout of HTTP/2 keep-alive pings: a worker that hangs is noticed after both.
 const PING: Duration = Duration::from_secs(2);
-/// Query parameter of a worker's URL with the name in its certificate, where the URL has an address instead.
+/// Query parameter of a worker's URL with the name in its certificate, if the URL has an address instead.
 const NAME: &str = "name";
 /// Prefix of errors that name a worker. Identifies them after another worker has relayed them as text.
 const WORKER: &str = "worker ";
-/// Parts of these errors that tell their kind.
+/// Parts of such errors that identify their kind.
 const LITTLE_MEMORY: &str = "has too little memory";
 const UNREADABLE: &str = "cannot read the store";
 const OTHER_STORE: &str = "reads another store";
@@ -106,7 +106,7 @@ pub(super) fn at_address(url: &Url, address: std::net::SocketAddr) -> Url {
     at
 }
 
-/// Returns the URL of a worker for people: without the name in its certificate.
+/// Returns the URL of a worker for messages, without the name in its certificate.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
@@ -168,7 +168,7 @@ impl WorkerChannel for Named {
     }
 }
 
-/// Returns the error of a worker, with its name where the worker is the cause; errors of the query stay as they are.
+/// Returns the error of a worker, with its name if the worker is the cause; errors of the query are not changed.
 pub(super) fn of_worker(worker: &str, error: DataFusionError) -> DataFusionError {
     if Error::find(&error).is_some() {
         return error;

@@ -1,4 +1,5 @@
-//! Encoding of this crate's operators in the stages that workers receive. Scans of the service have none: they stay here.
+//! Encoding of this crate's operators in the stages that workers receive. Scans of the service cannot be encoded: they run
+//! on the server.
 
 use std::sync::Arc;
 

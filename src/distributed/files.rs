@@ -26,7 +26,7 @@ pub(super) fn is_of_store(url: &ObjectStoreUrl) -> bool {
     url.as_str().starts_with(SCHEME)
 }
 
-/// Returns the URL that stands for the data folder of a store.
+/// Returns the URL for the data folder of a store.
 ///
 /// # Errors
 /// None in practice: ids are hexadecimal.

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! - `planner` decides which plans are spread, `spread_exec` runs them; `codec` encodes this crate's operators.
-//! - `workers` knows the workers and their health, `channels` connects to them; both show in `system.workers`.
+//! - `workers` keeps the workers and their health, `channels` connects to them; `system.workers` shows both.
 //! - `worker` is the server on the other side; `files` gives both the same URL for a store's data folder.
 //!
-//! Workers receive operators over files and rows. They have no key, and no operator of theirs can reach the service. A plan that
-//! cannot be encoded, that sends requests while it runs, or that reads few bytes runs on the server alone.
+//! Workers receive operators over files and rows. They have no key, and none of their operators can reach the service. A
+//! plan runs on the server alone if it cannot be encoded, sends requests while it runs, or reads few bytes.
 //!
 //! Invariant: a spread plan has the rows and the requests of the same plan on one machine.
 

@@ -5,8 +5,8 @@
 //!                                                └─ not all of them in files ─▶ the local plan
 //! ```
 //!
-//! All requests come before the first stage runs, from this process, within the query's budget. A reader that is gone stops them,
-//! as it stops those of an ordinary scan.
+//! This process sends all requests before the first stage runs, within the query's budget. If the reader disconnects, the
+//! requests stop, as in an ordinary scan.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The server of a worker: it runs stages of spread queries over the files of its stores.
 //!
-//! It runs only plans that read files of its stores or rows of other workers, and only for those who connect with a certificate of
-//! its authorities; without TLS, it listens on a loopback address.
+//! It runs only plans that read files of its stores or rows of other workers. Clients must have a certificate of its
+//! authorities; without TLS, it listens on a loopback address only.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -72,7 +72,7 @@ pub struct WorkerSpec {
     pub listen: SocketAddr,
     /// Certificate of the worker, and the authorities of servers and other workers; `None` disables TLS.
     pub tls: Option<TlsSpec>,
-    /// Set to take plans from anybody on an address that is not a loopback address.
+    /// Set to accept plans from any client on an address that is not a loopback address.
     pub insecure: bool,
     /// Address of `/healthz` and `/metrics`; `None` disables them.
     pub operations: Option<SocketAddr>,
@@ -288,7 +288,8 @@ impl WorkerServer {
         failure(self.serving.failed().await)
     }
 
-    /// Shuts down: servers are told to send no further queries, and running ones may continue for [`WorkerSpec::drain`].
+    /// Shuts down: asks servers to send no further queries, and lets running queries continue for up to
+    /// [`WorkerSpec::drain`].
     ///
     /// # Errors
     /// [`ErrorKind::Worker`] if the worker had already failed.

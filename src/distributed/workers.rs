@@ -40,11 +40,12 @@ pub(super) const STORES: &str = "; stores=";
 pub struct WorkersSpec {
     /// URLs of workers, `http://HOST:PORT` or `https://HOST:PORT`. A host name with several addresses is a worker at each.
     pub urls: Vec<String>,
-    /// The server's own certificate for workers, and the authorities of theirs; needed for `https`.
+    /// The server's own certificate for workers, and the authorities of the workers' certificates; needed for `https`.
     pub tls: Option<TlsSpec>,
     /// Set to allow `http` beyond this machine.
     pub insecure: bool,
-    /// Size of stored files in bytes that one partition reads. A query that fits into the server's own partitions stays there.
+    /// Size of stored files in bytes that one partition reads. If a query fits into the server's own partitions, it runs on
+    /// the server.
     pub partition_bytes: usize,
 }
 
@@ -59,7 +60,7 @@ impl WorkersSpec {
 pub enum WorkerState {
     /// New queries use it.
     Healthy,
-    /// It shuts down: running queries end there, new ones do not use it.
+    /// It is shutting down: running queries may finish, new queries do not use it.
     Draining,
     /// It has another version than the server.
     OtherVersion,
@@ -111,7 +112,7 @@ pub struct Workers {
 struct Known(Mutex<BTreeMap<Url, WorkerStatus>>);
 
 impl Workers {
-    /// Checks all workers once, and then every second. Workers may be unreachable, also at first.
+    /// Checks all workers once, and then every second. Workers may be unreachable, even at the start.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for an unusable URL or certificate, and for `http` beyond this machine without permission.

@@ -1,7 +1,8 @@
 //! Errors of the SQL engine, in one line for people.
 //!
-//! The engine speaks to its own developers: it prefixes messages by the layer that raised them, asks users to file bugs and
-//! suggests functions by spelling alone. Known messages are replaced; an unknown one is passed on without its prefix.
+//! The engine's messages are written for its developers: they are prefixed by the layer that raised them, ask users to file
+//! bugs, and suggest functions by spelling alone. Known messages are replaced; an unknown message is passed on without its
+//! prefix.
 
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
@@ -13,7 +14,7 @@ pub(crate) fn own_or_query(error: &DataFusionError) -> Error {
     Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Query, describe(error)))
 }
 
-/// Returns one line for people: our own errors as they are, those of the engine in our words where they are known.
+/// Returns one line for people: our own errors unchanged, and known errors of the engine in our words.
 pub fn describe(error: &DataFusionError) -> String {
     if let Some(own) = Error::find(error) {
         return own.to_string();
@@ -145,7 +146,7 @@ fn without_plea(text: &str) -> &str {
     text[..end].trim_end().trim_end_matches('.')
 }
 
-/// The message for an unknown column. Suggests a similar one, or single quotes where the name was meant to be a value.
+/// The message for an unknown column. Suggests a similar column, or single quotes if the name was meant to be a value.
 fn unknown_column(field: &Column, valid: &[Column]) -> String {
     let mut known: Vec<&str> = valid.iter().map(Column::name).collect();
     known.dedup();

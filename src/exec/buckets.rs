@@ -1,5 +1,5 @@
-//! Proof that the buckets of a timeline are the days of a zone, and that they count mentions of the window. A service may return
-//! longer ones for a long window, the days of another zone than the requested one, or those of another window.
+//! Proof that the buckets of a timeline are the days of a zone, and that they count mentions of the window. For a long
+//! window, a service may return longer buckets. It may also return days of another zone or of another window than requested.
 
 use chrono::{DateTime, TimeDelta, Utc};
 

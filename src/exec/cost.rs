@@ -33,7 +33,7 @@ pub struct Cost {
     pub table: Arc<str>,
     /// The request, without an aid.
     pub sent: String,
-    /// Number of requests; a description where it depends on the service's data.
+    /// Number of requests; a description if it depends on the service's data.
     pub requests: String,
     /// Minimum number of requests, not counting the list.
     pub at_least: u64,
@@ -48,8 +48,8 @@ pub struct Cost {
     pub likely: Option<u64>,
 }
 
-/// Expected cost of a scan that reads all saved searches, according to the last list. The list may have changed since, so that
-/// no query is refused because of it.
+/// Expected cost of a scan that reads all saved searches, according to the last list. The list may have changed since, so no
+/// query is refused because of this cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByLastList {
@@ -229,7 +229,7 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<
         scans.push(Planned { scan, certain });
         return;
     }
-    // A sort starts all scans below it, whatever its limit; one that ends early has them read on demand.
+    // A sort starts all scans below it, even if it has a limit; if it ends early, they are read on demand.
     let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none() && !limits_as_its_scan(plan);
     let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
     let joins = plan.name().contains("Join");

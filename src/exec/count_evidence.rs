@@ -1,4 +1,4 @@
-//! Evidence in a response for the counts of its overview: its window, its lists, and the mentions that come along.
+//! Evidence in a response for the counts of its overview: its window, its lists, and the mentions in the same response.
 
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@
 //!   └─ memory source, one row per saved search to request; NULL: those that the list names at run time
 //! ```
 //!
-//! The request plans are data below the operator, so that engines which slice or ship a plan slice and ship them like
-//! any rows. [`FetchExec`] evaluates every filter itself, in addition to what is sent to the service.
+//! The request plans are rows below the operator. If an engine slices or ships a plan, it slices and ships them like any
+//! other rows. [`FetchExec`] evaluates every filter itself, in addition to what is sent to the service.
 //!
 //! Invariant: the operator returns every row that the service has under the plan's filters, each once, in the sort
 //! order that it declares, or an error. Dropping its stream cancels the requests.

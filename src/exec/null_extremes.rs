@@ -1,5 +1,5 @@
-//! Sort orders that begin with NULL. A profile declares that a service puts NULLs last, and then a first row of NULL says that
-//! no mention has a value; but a service that puts them first sends the same.
+//! Sort orders that begin with NULL. If the profile says that the service puts NULLs last, a NULL in the first row means
+//! that no mention has a value. But if the service puts NULLs first, the first row is the same.
 //!
 //! ```text
 //! first row NULL ─ all mentions received ─▶ right

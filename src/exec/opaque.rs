@@ -1,4 +1,4 @@
-//! Conditions that the engine's interval analysis misreads, hidden from it.
+//! Conditions that are hidden from the engine's interval analysis, because it misreads them.
 //!
 //! From `t::date = DATE '…'`, DataFusion 55.2 derives that `t` itself is constant, because the analysis casts the day back to one
 //! instant; integer division and multiplication have the same flaw. A sort by `t` above such a filter is then dropped.

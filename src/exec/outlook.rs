@@ -1,4 +1,5 @@
-//! Cost of the saved searches of a scan that were not begun, estimated once the first pages show how many mentions there are.
+//! Cost of the saved searches of a scan that have not been read yet, estimated once the first pages show how many mentions
+//! there are.
 //!
 //! ```text
 //! first page of a plan ─ others as remembered, or alike ─ within the budget ─▶ go on
@@ -6,7 +7,7 @@
 //!                                                        └ they are kept for their plans ─▶ go on
 //! ```
 //!
-//! With a store, only plans of which nothing is stored are estimated: how much is missing from others is not known.
+//! With a store, a plan is estimated only if nothing of it is stored; for other plans, it is not known how much is missing.
 //!
 //! Invariant: no request is sent that the scan does not need, unless it is refused.
 

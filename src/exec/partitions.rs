@@ -1,4 +1,4 @@
-//! Splitting by filter values, for plans whose mentions lie deeper than paging reaches and whose window cannot be cut.
+//! Splitting by filter values, if a plan has more mentions than paging reaches and its window cannot be cut.
 //!
 //! The overview of the plan lists the values of a column and the count of mentions for each. If these counts cover all
 //! mentions, requesting one value after another returns all of them, unless a mention changes its value in between: the

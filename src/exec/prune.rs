@@ -1,8 +1,8 @@
 //! Pruning of saved searches by conditions on the aid alone, before any request is sent.
 //!
-//! Conditions come from the query itself (`aid LIKE …`, `aid <> …`) and from joins. A join has usually read its other
-//! side before it needs the first row from here, so the engine knows which aids it holds. Nothing waits for a join: one
-//! that is not ready prunes nothing, and the rows that it drops later cost requests but do not change the result.
+//! Conditions come from the query itself (`aid LIKE …`, `aid <> …`) and from joins. A join has usually read its other side
+//! before it needs the first row of the scan, so the engine knows which aids that side has. Nothing waits for a join. If a
+//! join is not ready, it prunes nothing; the rows that it drops later cost requests, but do not change the result.
 
 use std::sync::Arc;
 

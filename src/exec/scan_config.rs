@@ -53,7 +53,7 @@ pub(crate) enum Mode {
     /// Rows in a sort order of the service, which is verified. If `wanted` rows are usually enough, pages are fetched
     /// on demand although there is no limit.
     Ordered { order: ServiceOrder, slice: Slice, wanted: Option<usize> },
-    /// Rows that each represent several mentions, where only counts are needed.
+    /// Rows that each represent several mentions, if only counts are needed.
     Summary(Summary),
 }
 

@@ -114,8 +114,8 @@ impl FetchExec {
         spec.kind == TableKind::Mentions && matches!(mode, Mode::Unordered(Slice::ALL))
     }
 
-    /// Returns the scan sorted locally, where the service's sort order saves no page and proves less than the order of
-    /// time. `None` if it does save pages, or if the scan is unsorted.
+    /// Returns the scan sorted locally, if the service's sort order saves no page and proves less than the order of time.
+    /// `None` if it does save pages, or if the scan is unsorted.
     pub(crate) fn sorted_here(&self) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let ScanConfig { connection, spec, mode, .. } = self.config.as_ref();
         let Mode::Ordered { order, slice: Slice { skip: 0, fetch }, wanted } = mode else { return Ok(None) };

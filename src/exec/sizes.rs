@@ -1,7 +1,8 @@
 //! Sizes of the windows that a plan would read, requested to estimate its cost.
 //!
-//! A scan of mentions takes a request for each page, so that its cost is known once the totals of its windows are: one overview
-//! for each saved search and window. They are requested only if the user asks for it (`savedsearch.estimate = 'ask'`).
+//! A scan of mentions sends a request for each page, so its cost is known once the totals of its windows are known. That
+//! takes one overview for each saved search and window. Overviews are requested for this only if the user allows it
+//! (`savedsearch.estimate = 'ask'`).
 //!
 //! Invariant: a size decides what an estimate says, never what a result contains.
 
@@ -55,7 +56,7 @@ impl<'p> Unsized<'p> {
         self.windows.len() as u64
     }
 
-    /// Counts the windows, within the limits of a query. A service without totals leaves them unknown.
+    /// Counts the windows, within the limits of a query. Without totals of the service, their sizes stay unknown.
     ///
     /// # Errors
     /// Those of the requests.

@@ -7,11 +7,11 @@
 //!                └─ there are more ─▶ the first ones, together representing all
 //! ```
 //!
-//! A count is used only if the response itself proves it: the entries of a list have to add up to the total. Mentions
-//! that a list does not count are never treated as mentions without a value; they are read. If the response also
-//! contains a page, the page's values are checked against the list. The response also shows whether the service
-//! honoured the request: the window that it echoes, and the values in the lists of filtered columns. A response that
-//! contradicts the request is an error, since counts cannot be filtered here.
+//! A count is used only if the response itself proves it: the entries of a list must add up to the total. If a list does not
+//! count all mentions, the others are not assumed to have no value; they are read. If the response also contains a page, the
+//! page's values are checked against the list. The response also shows if the service applied the parameters of the request:
+//! it echoes the window, and its lists have the values of filtered columns. If it contradicts the request, that is an error,
+//! because counts cannot be filtered here.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -289,7 +289,7 @@ impl Driver {
         are_days(zone, buckets.into_iter().map(|(bucket, _)| bucket).collect(), window)
     }
 
-    /// The window of a plan: the requested instants, or those that the response tells for a relative period.
+    /// The window of a plan: the requested instants, or the instants that the response reports for a relative period.
     fn window_of(
         &self,
         plan: &RequestPlan,

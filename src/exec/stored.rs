@@ -6,8 +6,8 @@
 //!             └────▶ too few to save a request ─▶ requests
 //! ```
 //!
-//! Days that are requested completely are written to the store while their rows are returned. A store that cannot be read
-//! or written never fails a query: the query notes that and goes on with the service.
+//! Days that are requested completely are written to the store while their rows are returned. If the store cannot be read or
+//! written, the query does not fail: it adds a note, and requests the data from the service.
 
 mod candidates;
 mod files;

@@ -1,4 +1,5 @@
-//! Facts that a statement's caller knows: its kind, for its span, and that its rows are fetched in parts. In the shell and the server.
+//! Facts about a statement that only its caller (the shell or a server) knows: its kind, for its span, and if its rows are
+//! fetched in parts.
 
 use std::sync::Arc;
 

@@ -1,12 +1,13 @@
-//! Lists of values that are too long for one URL: the mentions are requested without the list and compared here, or in parts
-//! that fit, whichever takes fewer requests.
+//! Lists of values that are too long for one URL. Either the mentions are requested without the list and compared here, or
+//! the list is sent in parts that fit, whichever takes fewer requests.
 //!
 //! ```text
 //! first page without the list ─ how many mentions follow, and how many match? ─ fewer requests ─▶ read on
 //!                                                                     └ more than the parts take ─▶ part by part
 //! ```
 //!
-//! Invariant: the parts have no value in common, and a mention without a value of its part is an error, so no mention comes twice.
+//! Invariant: the parts have no value in common, and it is an error if a mention has no value of its part, so no mention is
+//! returned twice.
 
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ pub struct ServerSpec {
     pub operations: Option<SocketAddr>,
     /// Resource limits.
     pub limits: Limits,
-    /// Settings that sessions begin with. Clients may change them.
+    /// Initial settings of sessions. Clients may change them.
     pub settings: SessionSettings,
     /// Connections behind the tables.
     pub upstream: Upstream,
@@ -56,7 +56,7 @@ pub struct ServerSpec {
 }
 
 impl ServerSpec {
-    /// Checks what can be wrong before a server starts, without opening anything.
+    /// Checks the configuration before a server starts, without opening anything.
     ///
     /// # Errors
     /// [`ErrorKind::Config`], as from [`FlightServer::start`].
@@ -186,8 +186,8 @@ impl FlightServer {
         failure(self.serving.failed().await)
     }
 
-    /// Waits until the server has to be restarted, although it still answers: so many threads do not respond that no more are
-    /// started. Returns the reason.
+    /// Waits until the server has to be restarted, although it still answers, because too many threads do not respond to
+    /// start more. Returns the reason.
     pub fn worn_out(&self) -> impl Future<Output = Error> + Send + 'static {
         let host = Arc::clone(&self.shared.host);
         async move { host.worn_out().await }

@@ -1,6 +1,7 @@
 //! `sum` with an error for sums that do not fit their type. The engine's wraps around.
 //!
-//! It has the name of the engine's and takes its place in a session. Sums of floating-point numbers are the engine's own.
+//! It has the same name as the engine's `sum`, and replaces it in a session. Sums of floating-point numbers are the engine's
+//! own.
 
 use std::any::type_name;
 use std::collections::HashMap;

@@ -1,8 +1,9 @@
 //! Intervals in the form in which the engine compares them correctly.
 //!
-//! The engine compares months, then days, then nanoseconds, so that 25 hours are less than a day. As in PostgreSQL, a day has 24
-//! hours and a month 30 days. [`comparable_interval`] turns an interval into days and a remainder of less than a day: equal intervals
-//! become the same, and the order of the engine is that of their lengths. A negative one has negative days and a positive remainder.
+//! The engine compares months, then days, then nanoseconds, so that 25 hours are less than a day. As in PostgreSQL, a day
+//! has 24 hours and a month 30 days. [`comparable_interval`] turns an interval into days and a remainder of less than a day.
+//! Equal intervals then have the same form, and the engine orders intervals by their length. A negative interval has
+//! negative days and a positive remainder.
 
 use std::sync::{Arc, LazyLock};
 

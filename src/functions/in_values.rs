@@ -1,7 +1,7 @@
 //! `x IN (SELECT …)` outside the top of a WHERE clause, with the three values of SQL.
 //!
-//! The engine answers it with a mark join, whose mark is false where the standard requires NULL. Under NOT, IS NULL or CASE, rows
-//! then come that must not.
+//! The engine plans it as a mark join. Its mark is false in cases in which the standard requires NULL, so under NOT, IS NULL
+//! or CASE, the result has rows that it must not have.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Functions that stand in for operations that the engine computes differently from the SQL standard, or from PostgreSQL.
+//! Functions that replace operations which the engine computes differently from the SQL standard, or from PostgreSQL.
 //!
-//! Rules of `optimizer` put them in the place of such operations, and `sum` replaces the engine's; users see their names in EXPLAIN
-//! only. Each file has one function or a family of them, with the operation that it replaces and the reason. Those of `postgres`
-//! come from statements of its clients.
+//! Rules of `optimizer` insert the functions, and `sum` replaces the engine's `sum`. Users see the names of the functions
+//! only in EXPLAIN. Each file has one function or a family of them, with the operation that it replaces and the reason. The
+//! functions in `postgres` are used in translated statements of PostgreSQL clients.
 //!
 //! Invariant: a function returns what the standard requires, or an error. It never returns another value.
 

@@ -1,8 +1,10 @@
 //! A value that the engine's optimizer must not recognize.
 //!
-//! Its simplifier merges lists of one operand: `x IN ('a') AND x IN ('b')` becomes false, although it is NULL where `x` is. Where that
-//! makes a difference, one of the operands is hidden. And its filter pushdown moves a condition without columns to any place; with a
-//! column as a further argument, it stays above the operator that computes the column.
+//! The simplifier merges lists of one operand: `x IN ('a') AND x IN ('b')` becomes false, although it is NULL if `x` is
+//! NULL. If that makes a difference, one of the operands is hidden.
+//!
+//! The filter pushdown moves a condition without columns to any place. With a column as a further argument, the condition
+//! stays above the operator that computes the column.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Patterns of LIKE and SIMILAR TO in the forms that the engine matches correctly.
 //!
-//! The engine knows no escape character of LIKE but the backslash, and matches the pattern of SIMILAR TO as a regular expression that
-//! may be found anywhere. Here a LIKE pattern gets backslashes, and a pattern of SIMILAR TO becomes a regular expression:
-//! `%` any text, `_` any character, `|`, `*`, `+`, `?`, `{…}`, `(…)` and `[…]` as they are, everything else literally, all of the text.
+//! In the engine, only the backslash is an escape character of LIKE, and the pattern of SIMILAR TO is a regular expression
+//! that may match anywhere in the text. Here, a LIKE pattern gets backslashes, and a pattern of SIMILAR TO becomes an
+//! anchored regular expression: `%` any text, `_` any character, `|`, `*`, `+`, `?`, `{…}`, `(…)` and `[…]` keep their
+//! meaning, and everything else is literal.
 
 use std::sync::{Arc, LazyLock};
 

@@ -195,8 +195,8 @@ impl Users {
         Ok(Self { file: path.to_owned(), known, salt: rand::random(), logins: Box::default() })
     }
 
-    /// Reads the file again. Users whose budget is as before keep what they have spent of it. Returns the names of those who are
-    /// gone, or log in otherwise, or have another budget: what they have opened is to be closed.
+    /// Reads the file again. Users whose budget is as before keep what they have spent of it. Returns the names of those who
+    /// are gone, or have other credentials, or another budget: their sessions and connections are to be closed.
     ///
     /// # Errors
     /// Those of [`read`](Self::read); the users then stay as they are.
@@ -346,7 +346,7 @@ impl Users {
             return Ok(principal);
         }
         let check = self.logins.check(name, caller).await.ok_or(Rejection::Busy)?;
-        // A pool opens many connections at once: the first one that is verified stands for all.
+        // A pool opens many connections at once: the result of the first check is used for all.
         if let Some(principal) = known() {
             return Ok(principal);
         }

@@ -1,8 +1,8 @@
 //! Complexity limits for statements, so that a short statement cannot exhaust the engine's stack or memory or run for
 //! hours.
 //!
-//! The text is bounded where it is parsed (`session::parse`). Tables are counted in the syntax tree and operators in the plan,
-//! each before the engine walks them.
+//! The parser limits the text (`session::parse`). Tables are counted in the syntax tree, and operators in the plan, before
+//! the engine walks either.
 
 use std::collections::HashMap;
 

@@ -1,10 +1,10 @@
 //! Limits on open connections: their number, whether they are authenticated, and how long they have been idle.
 //!
-//! Even an unauthenticated connection takes a file descriptor, a task and a buffer, so their number is small. At the
-//! limit, the oldest connection of the address that has most of them is closed, even if it is busy: a new client gets
-//! in no matter how many others hold connections open. An authenticated connection stays open while it is used; at the
-//! limit, the one that was idle longest is closed, of all or of its user. A connection with a key that the service has not seen yet counts as
-//! unauthenticated, but may be idle for as long as an authenticated one.
+//! Even an unauthenticated connection takes a file descriptor, a task and a buffer, so their number is small. At the limit,
+//! the oldest connection of the address with the most connections is closed, even if it is busy, so a new client can connect
+//! however many connections others hold open. An authenticated connection stays open while it is used. At their limit, the
+//! connection that has been idle longest is closed, of all users or of the same user. If a connection has a key that the
+//! service has not accepted yet, it counts as unauthenticated, but may be idle for as long as an authenticated one.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -22,9 +22,9 @@ use super::peer::Peer;
 const UNPROVEN: Duration = Duration::from_secs(30);
 /// Maximum number of unauthenticated connections.
 const STRANGERS: usize = 256;
-/// Time in which a client is told why its connection is closed.
+/// Time to send a client the reason why its connection is closed.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Maximum number of connections that are being told so.
+/// Maximum number of connections to which the reason is being sent.
 const FAREWELLS: usize = 256;
 /// Maximum number of concurrent calls on an unauthenticated connection.
 const CALLS: usize = 32;
@@ -41,7 +41,7 @@ pub(crate) struct Standing {
     idle: Duration,
     /// Connections closed before they were authenticated.
     strangers_closed: Counter,
-    /// Connections that are being told why they are closed.
+    /// Connections to which the reason for closing them is being sent.
     farewells: Semaphore,
 }
 

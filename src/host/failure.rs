@@ -1,4 +1,4 @@
-//! Failures as reported to clients: a code for programs and one line for people.
+//! Failures as reported to clients: a code for programs and one line for users.
 //!
 //! Each server translates them into its protocol: a gRPC status, an SQLSTATE or plain text.
 

@@ -2,10 +2,11 @@
 //! delays only itself.
 //!
 //! A join that computes for minutes never yields its thread. Each lane is a runtime with a few threads. All concurrent
-//! statements of a session run in one lane, and a session that starts running takes the lane with the fewest sessions.
+//! statements of a session run in the same lane: the lane that had the fewest sessions when the session started to run.
 //!
-//! A thread cannot be ended. A lane that does not respond, because all of its threads compute, takes no further statements, and
-//! another one is started in its place, up to a limit. Beyond it, the server drains and ends, for its supervisor to start it again.
+//! A thread cannot be ended. If a lane does not respond, because all of its threads compute, it accepts no further
+//! statements, and another lane is started in its place. There is a limit on such lanes. If it is reached, the server drains
+//! and ends, so that its supervisor starts it again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

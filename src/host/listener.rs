@@ -41,7 +41,7 @@ pub(crate) struct ClientStream {
 pub(crate) enum End {
     /// Reading and writing fail.
     AtOnce,
-    /// The owner of the stream tells the client, and closes it.
+    /// The owner of the stream reports the reason to the client, and closes the stream.
     #[cfg(feature = "postgres")]
     Told,
 }

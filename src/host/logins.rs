@@ -8,9 +8,10 @@
 //!                                       └ full: refused, in favor of addresses with fewer attempts
 //! ```
 //!
-//! Checking a password takes memory and CPU time, and anybody may request it. An attempt leaves the queue when its future is
-//! dropped, as it is when the client leaves. Failures are reported with a delay that grows with the number of failures of the
-//! address or the user. Successful logins are never delayed, so that guessing does not lock anybody out.
+//! Checking a password takes memory and CPU time, and any client may request it. An attempt leaves the queue when its future
+//! is dropped, which also happens when the client disconnects. Failures are reported with a delay, which grows with the
+//! number of failures of the address or the user. Successful logins are never delayed, so an attacker who guesses passwords
+//! cannot lock users out.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -214,7 +215,7 @@ impl Queue {
 /// Starts the checks for which there is room.
 fn next(queue: &Arc<Mutex<Queue>>) {
     loop {
-        // The guard must be gone: a check that nobody takes is dropped, which locks the queue.
+        // The guard must have been released: if no client takes a check, it is dropped, which locks the queue.
         let Some(taken) = lock(queue).take() else { return };
         let _ = taken.turn.send(Check(Arc::clone(queue)));
     }

@@ -1,4 +1,4 @@
-//! Which statements start, and which one ends when the memory of the server is used up.
+//! Selection of the statements that may start, and of the statement that is ended when the memory of the server is used up.
 //!
 //! ```text
 //! start:       below 7/8 of the memory ─▶ starts            otherwise it waits for 5 s, and is refused
@@ -6,9 +6,10 @@
 //!              all above the memory    ─▶ the largest statement of all ends
 //! ```
 //!
-//! The statements of one user therefore never keep those of others from starting. A statement ends where it asks for memory and when
-//! it pauses ([`memory`]). Until then, what it holds counts as free, so that no second one ends in its place.
-//! Ending the statement that asks at the moment of the limit was considered and rejected: that is usually a small one.
+//! The statements of one user therefore never keep statements of others from starting. A statement that is to end stops when
+//! it next requests memory or pauses ([`memory`]). Until then, its memory counts as free, so that no second statement is
+//! ended for the same memory. The alternative was to end the statement that requests memory at the limit. It was rejected,
+//! because that is usually a small statement.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};

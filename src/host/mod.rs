@@ -8,10 +8,11 @@
 //! - `auth` verifies credentials, `scram` proofs of passwords, `logins` slows guessing down, `sessions` holds the state of each client.
 //! - `planner` plans and restricts SQL, `complexity_limits` bounds it, `type_compat` maps types to those that every client
 //!   supports.
-//! - `lanes` keeps long computations apart, `running` is a query that runs there, `account` follows it to its end, `metrics`
-//!   counts, `failure` is what a client is told.
+//! - `lanes` separates long computations, `running` is a query that runs in a lane, `account` records it until its end,
+//!   `metrics` counts, and `failure` is an error as a client sees it.
 //! - `effects` runs statements that change a session, `temporary` holds its tables.
-//! - `settings` has the limits and the `[serve]` table of the configuration file; `state` holds all of it.
+//! - `settings` has the limits and the `[serve]` table of the configuration file; `state` holds the state that all calls
+//!   share.
 
 pub(crate) mod account;
 pub(crate) mod auth;

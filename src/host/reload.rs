@@ -1,7 +1,7 @@
 //! Reading users, API keys and certificates again while a server runs.
 //!
-//! Everything is read before anything is replaced; what cannot be read stays as it is, and the server goes on. Running queries are
-//! not touched, unless their user is gone.
+//! Everything is read before anything is replaced. If something cannot be read, it stays as it is, and the server continues
+//! to run. Running queries continue, unless their user was removed.
 
 use std::sync::Arc;
 
@@ -28,11 +28,12 @@ impl Reload {
         self
     }
 
-    /// Reads the users file and the API keys again, and replaces the certificates by `tls`. Users who are gone, or log in otherwise
-    /// than before, are logged out: their tokens are revoked, and their connections closed.
+    /// Reads the users file and the API keys again, and replaces the certificates by `tls`. Users who were removed, or whose
+    /// credentials changed, are logged out: their tokens are revoked, and their connections closed.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an invalid file or certificate, or if TLS would begin or end, which takes a restart.
+    /// [`ErrorKind::Config`] for an invalid file or certificate, or if TLS would be switched on or off, which requires a
+    /// restart.
     pub async fn run(&self, tls: Option<&TlsSpec>) -> Result<()> {
         let mut ready = Vec::new();
         for listener in &self.listeners {

@@ -190,7 +190,7 @@ impl Pending {
                 // The client has taken the batch if it asks for the next one.
                 drop(held);
             }
-            // The task has ended; its result tells success from failure.
+            // The task has ended; its result says if it succeeded.
             let panicked = |_| Failure::new(Code::Internal, "internal error while running the query");
             task.await.map_err(panicked).flatten()?;
         };

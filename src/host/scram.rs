@@ -1,8 +1,8 @@
 //! SCRAM-SHA-256, the server's side (RFC 5802, RFC 7677; PostgreSQL documentation, "SASL Authentication").
 //!
 //! Verifiers are stored as PostgreSQL stores them, `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`; the password
-//! cannot be computed from one. An unknown user gets a verifier that nothing fits, the same one at each attempt, so that it
-//! looks like a known one. Channel binding is not offered.
+//! cannot be computed from one. An unknown user gets a verifier that no password matches, and the same one at each attempt,
+//! so that clients cannot tell unknown users from known ones. Channel binding is not offered.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -249,7 +249,7 @@ impl Sessions {
         [status.len(), status.iter().filter(|worker| worker.state == WorkerState::Healthy).count()]
     }
 
-    /// Counts rejected credentials, and returns what the client is told.
+    /// Counts rejected credentials, and returns the error for the client.
     pub(crate) fn rejected(&self, rejection: Rejection) -> Failure {
         self.metrics.rejected(rejection.reason()).inc();
         rejection.into()

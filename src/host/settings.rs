@@ -20,10 +20,10 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Size of a request's headers, in bytes.
     pub header_bytes: u32,
-    /// Authenticated connections, with or without TLS. At the limit, the connection that was idle longest is closed.
+    /// Authenticated connections, with or without TLS. At the limit, the connection that has been idle longest is closed.
     pub connections: usize,
-    /// Authenticated connections per user or API key. At the limit, that of the user which was idle longest is closed. Without
-    /// authentication there is no such limit.
+    /// Authenticated connections per user or API key. At the limit, the connection of the user that has been idle longest is
+    /// closed. Without authentication, there is no such limit.
     pub connections_per_principal: usize,
     /// Concurrent calls per connection.
     pub streams_per_connection: u32,
@@ -168,7 +168,7 @@ pub struct ServeDocument {
     pub worker_partition_bytes: Option<usize>,
     /// Resource limits.
     pub limits: Limits,
-    /// Settings that sessions begin with, by name without the prefix `savedsearch.`.
+    /// Initial settings of sessions, by name without the prefix `savedsearch.`.
     pub settings: BTreeMap<String, String>,
 }
 

@@ -251,8 +251,8 @@ impl Host {
         self.sessions.hung_up(peer);
     }
 
-    /// Reads the users file and the API keys again. Users who are gone, or log in otherwise, are logged out: their tokens are
-    /// revoked, and their connections closed.
+    /// Reads the users file and the API keys again. Users who were removed, or whose credentials changed, are logged out:
+    /// their tokens are revoked, and their connections closed.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for an invalid file; the users then stay as they are.

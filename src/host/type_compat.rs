@@ -1,8 +1,8 @@
 //! Conversion to types that every client supports.
 //!
 //! View types, large variants, dictionaries and run-end encoding are internal to the engine; drivers reject them (JDBC,
-//! Grafana) or display them incorrectly. Names lose the marks that make them unique within the engine. All result columns are declared nullable, so that the schema does not depend
-//! on the bound parameters.
+//! Grafana) or display them incorrectly. The marks that make names unique within the engine are removed. All result columns
+//! are declared nullable, so that the schema does not depend on the bound parameters.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Cheaper forms of a statement: they answer less, and need fewer requests.
+//! Cheaper alternatives to a statement, which return less and need fewer requests.
 //!
-//! A form is derived from the syntax of the statement alone, and then planned: one that is invalid, or no cheaper, is
-//! dropped.
+//! An alternative is derived from the syntax of the statement alone, and then planned. If it is invalid or not cheaper, it
+//! is dropped.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SetExpr, Statement, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
@@ -11,7 +11,7 @@ use crate::session::{parse_trees, syntax};
 /// A cheaper form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Form {
-    /// The question that it answers instead, in words.
+    /// A description of the result that it returns instead.
     pub(super) answers: String,
     pub(super) sql: String,
 }

@@ -1,4 +1,4 @@
-//! Answers of the protocol: what the server is, its tools and resources, and calls of tools.
+//! Responses of the protocol: a description of the server, its tools and resources, and calls of tools.
 
 use std::sync::Arc;
 use std::time::Duration;

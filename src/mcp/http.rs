@@ -1,8 +1,9 @@
 //! Streamable HTTP of the Model Context Protocol: admission, credentials, TLS and shutdown.
 //!
-//! Stateless: the protocol's sessions are not used, each request is authenticated by itself, and an identifier of one user is
-//! useless to another. Requests with an `Origin` header are refused, since only browsers send it; on a loopback address the
-//! name in `Host` must be one of this machine, so that no page reaches the server by a name of its own (DNS rebinding).
+//! Stateless: the protocol's sessions are not used, each request is authenticated separately, and an identifier of one user
+//! is useless to another. Requests with an `Origin` header are refused, because only browsers send it. On a loopback
+//! address, the name in `Host` must be a name of this machine, so that a web page cannot reach the server under a name of
+//! its own (DNS rebinding).
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -191,8 +192,8 @@ impl McpServer {
         self.operations
     }
 
-    /// Waits until the server has to be restarted, although it still answers: so many threads do not respond that no more are
-    /// started. Returns the reason.
+    /// Waits until the server has to be restarted, although it still answers, because too many threads do not respond to
+    /// start more. Returns the reason.
     pub async fn worn_out(&self) -> Error {
         self.host.worn_out().await
     }
@@ -214,7 +215,7 @@ impl McpServer {
             _ = timeout(drain, connections.wait()) => {}
             () = host.quiet(QUIET) => {}
         }
-        // Clients are told before their connections close.
+        // Clients are notified before their connections close.
         host.cancelled.cancel();
         let _ = timeout(LAST_WORDS, connections.wait()).await;
         drop(ending);

@@ -1,4 +1,4 @@
-//! The MCP server: the tables as tools of an agent, which sees what a query costs before it spends requests.
+//! The MCP server: the tables as tools of an agent, which sees the cost of a query before it sends requests.
 //!
 //! ```text
 //! stdio ─────────────────────────────┐
@@ -7,12 +7,13 @@
 //! ```
 //!
 //! - `handler` answers the protocol and runs each tool in a task of its own, `tools` reads their arguments.
-//! - `query` plans, refuses and runs; `cost` words an estimate, `cheaper` derives forms of a statement that need less.
-//! - `text` writes rows as text of bounded length; `resources` are the profile and pages of the documentation.
+//! - `query` plans, refuses and runs queries; `cost` describes an estimate, `cheaper` derives cheaper alternatives to a
+//!   statement.
+//! - `text` writes rows as text of limited length; `resources` are the profile and pages of the documentation.
 //! - `http` listens: streamable HTTP of the Model Context Protocol, without sessions of the protocol.
 //!
-//! Users, sessions and limits are those of the module `host`. Nothing is written, and no call changes a session: each has its
-//! own copy of the settings.
+//! Users, sessions and limits are those of the module `host`. Nothing is written. No call changes a session, because each
+//! call has its own copy of the settings.
 //!
 //! Invariant: a call sends at most its `max_requests`, and returns a complete result or an error.
 
@@ -85,7 +86,7 @@ const MESSAGE: usize = 4 << 20;
 /// Time for which answers are awaited once the server ends.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// Serves a client on stdin and stdout until it closes stdin, or `ended` resolves.
+/// Serves a client on stdin and stdout until the client closes stdin, or `ended` resolves.
 ///
 /// # Errors
 /// [`ErrorKind::Config`] for unusable limits, [`ErrorKind::Connect`] for a client that does not begin as the protocol requires.

@@ -1,12 +1,12 @@
-//! Queries and estimates: planned, refused or run, and told as text.
+//! Queries and estimates: planned, refused or run, and returned as text.
 //!
 //! ```text
 //! SQL ─read-only─▶ plan as written ─estimate─▶ refused: what it costs, cheaper forms
 //!                                      └─────▶ plan of max_rows + 1 rows ─run─▶ text, or refused after what was spent
 //! ```
 //!
-//! The estimate is that of the whole query, although a row limit is run: a result that ends before the limit needs all of
-//! it, and one that does not is refused anyway. The limit makes scans read page by page, so that a refusal costs few requests.
+//! The query runs with a row limit, but the estimate is that of the whole query. If the result ends before the limit, all of
+//! it is needed; if not, it is refused anyway. With the limit, scans read page by page, so a refusal costs few requests.
 
 use std::sync::Arc;
 
@@ -257,7 +257,7 @@ fn again(estimate: &Estimate, most: &McpLimits) -> String {
     format!("This server allows at most {most} (--max-requests).\n")
 }
 
-/// The cheaper forms of a query, each with its requests, or what to change in words. Sends no request.
+/// The cheaper alternatives to a query, each with its requests, or advice on what to change. Sends no request.
 async fn suggestions(
     context: &SessionContext,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Resources, which need no query of the caller: the tables, the budget, the profile and pages of the documentation.
+//! Resources: the tables, the budget, the profile and pages of the documentation. They need no query.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(super) async fn list_tables(session: &Session) -> Result<String, String> {
     Ok(text)
 }
 
-/// The columns of a table, and what may be said about it.
+/// The columns of a table, and notes about it.
 pub(super) async fn describe(session: &Session, name: &str) -> Result<String, String> {
     let found = session.context.table_provider(name).await;
     let Ok(provider) = found else {

@@ -97,7 +97,7 @@ impl TextTable {
             if at > 0 {
                 self.text.push('|');
             }
-            // A text that reads like a missing value is told apart.
+            // A text that looks like a missing value is escaped.
             if value == Some(NULL) {
                 self.text.push('\\');
             }

@@ -37,7 +37,7 @@ pub(super) enum Question {
 /// A call that cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Misread {
-    /// There is no such tool: an error of the protocol.
+    /// The tool does not exist, which is an error of the protocol.
     Tool(String),
     /// Wrong arguments, which the caller can correct.
     Arguments(String),

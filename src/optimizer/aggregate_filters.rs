@@ -1,9 +1,10 @@
-//! Keeps conditions above an aggregate that has a row for an empty input too: one without GROUP BY, or by sets with an empty one.
+//! Keeps conditions above an aggregate that has a row even for an empty input: an aggregate without GROUP BY, or by grouping
+//! sets of which one is empty.
 //!
 //! The engine pushes a condition that refers to no column below it, as if its value belonged to a group:
-//! `SELECT count(*) FROM mentions HAVING (SELECT …) > 5` then counts nothing and has a row, instead of none. Other conditions lose
-//! their columns when they are simplified, or when they are pushed through a projection of literals:
-//! `… FROM (SELECT 'a' AS w, count(*) FROM mentions UNION ALL …) WHERE w = 'b'`. Each such condition, and each such literal, is tied
+//! `SELECT count(*) FROM mentions HAVING (SELECT …) > 5` then returns a row with the count 0, instead of no row. Other
+//! conditions lose their columns when they are simplified, or when they are pushed through a projection of literals: `… FROM
+//! (SELECT 'a' AS w, count(*) FROM mentions UNION ALL …) WHERE w = 'b'`. Each such condition, and each such literal, is tied
 //! to a result of the aggregate ([`Opaque`]). That costs nothing, because it is evaluated for a few rows.
 
 use datafusion::common::config::ConfigOptions;
@@ -78,7 +79,7 @@ fn result_of_aggregate(plan: &LogicalPlan) -> Option<(usize, bool)> {
         LogicalPlan::Aggregate(Aggregate { group_expr, aggr_expr, schema, .. }) => {
             let keys = !group_expr.is_empty();
             let one_row = !keys || matches!(group_expr[..], [Expr::GroupingSet(_)]);
-            // Without functions, the last column tells the set of a row.
+            // Without functions, the last column identifies the grouping set of a row.
             one_row.then(|| (schema.fields().len() - aggr_expr.len().max(1), keys))
         }
         LogicalPlan::SubqueryAlias(alias) => result_of_aggregate(&alias.input),

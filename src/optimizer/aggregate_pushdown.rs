@@ -7,10 +7,10 @@
 //!                                               mentions m, its rows those of a summary
 //! ```
 //!
-//! A mention can represent others that an aggregate does not distinguish from it: rows of a summary have the columns
-//! that are used, and a weight. Sums count each row by its weight; functions that ignore duplicates stay as they are.
-//! This holds through every node that makes each of its rows from one row of the scan. Otherwise the scan keeps the
-//! reason for EXPLAIN.
+//! A mention can represent others that an aggregate does not distinguish from it: rows of a summary have the columns that
+//! are used, and a weight. Sums count each row by its weight; functions that ignore duplicates stay as they are. This is
+//! correct through every node that makes each of its rows from one row of the scan. If another node is in between, the scan
+//! keeps the reason for EXPLAIN.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

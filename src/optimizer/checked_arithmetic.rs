@@ -1,7 +1,7 @@
 //! `+`, `-`, `*` and the unary minus of integers by functions that check for overflow. See [`functions`](crate::functions).
 //!
-//! An operator stays if its operands cannot overflow: literals, columns of smaller types that were widened, and what is computed
-//! from them. Simplifications of the engine then still apply.
+//! An operator is not replaced if its operands cannot overflow: literals, columns of smaller types that were widened, and
+//! results computed from them. The engine can then still simplify it.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;

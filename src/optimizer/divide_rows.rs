@@ -1,8 +1,9 @@
 //! Division of stored mentions over cores, below aggregates.
 //!
 //! The engine's own round-robin repartitioning is off, because it requests pages that a limit further up does not need. An
-//! aggregate without a limit needs all rows of its scan. Those of a store arrive faster than one core computes the keys of their
-//! groups, such as `date_trunc('day', published_at)`; keys that are columns need no further core beside those that read.
+//! aggregate without a limit needs all rows of its scan. Rows of a store arrive faster than one core computes the keys of
+//! their groups, such as `date_trunc('day', published_at)`. If the keys are columns, no further cores are needed beside
+//! those that read.
 
 use std::sync::Arc;
 

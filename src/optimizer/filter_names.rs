@@ -1,9 +1,9 @@
 //! Keeps filters from moving to another column of the same name.
 //!
-//! The engine's physical filter pushdown finds the columns of a filter by name in the input of a node. If the output of a projection,
-//! or the input of any other node, has two columns of one name, the filter may be applied to the wrong one:
-//! `SELECT s.aid, s.kind FROM mentions m RIGHT JOIN saved_searches s … WHERE m.aid IS NULL` then has no rows. While that rule
-//! runs, a node above each such place accepts filters on columns with a name of their own only.
+//! The engine's physical filter pushdown finds the columns of a filter by name in the input of a node. If the output of a
+//! projection, or the input of any other node, has two columns of one name, the filter may be applied to the wrong one:
+//! `SELECT s.aid, s.kind FROM mentions m RIGHT JOIN saved_searches s … WHERE m.aid IS NULL` then has no rows. While that
+//! rule runs, a node above each such place accepts only filters on columns with unique names.
 
 use std::collections::HashSet;
 use std::sync::Arc;

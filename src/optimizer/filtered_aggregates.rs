@@ -5,8 +5,8 @@
 //!   mentions                                                          ─▶  the same over Filter (t >= a OR t >= b)
 //! ```
 //!
-//! Rows that satisfy none of the filters change nothing in an aggregate without groups. These filters are the query's
-//! only bounds on the time; without this rule the scan would read its default window instead.
+//! In an aggregate without groups, rows that satisfy none of the filters change nothing. The filters are the only bounds on
+//! the time in the query; without this rule, the scan would read its default window instead.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Intervals compared by their length. See [`functions`](crate::functions), `comparable_interval`.
 //!
-//! It applies wherever intervals are compared: by operators, IN, BETWEEN, CASE, NULLIF, GREATEST and LEAST, by min, max and DISTINCT,
-//! as keys of joins, groups, partitions and sort orders, and with the rows of subqueries. The time between two instants is compared
-//! with an interval as an interval; two such times are compared by the engine.
+//! This applies wherever intervals are compared: by operators, IN, BETWEEN, CASE, NULLIF, GREATEST and LEAST, by min, max
+//! and DISTINCT, as keys of joins, groups, partitions and sort orders, and with the rows of subqueries. The time between two
+//! instants is compared with an interval as an interval; two such times are compared by the engine.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn comparable(expr: Expr) -> Expr {
     comparable_interval().call(vec![expr])
 }
 
-/// True for the difference of two instants where its type shows without the columns.
+/// True for the difference of two instants, if its type is known without the columns.
 fn is_duration(expr: &Expr) -> bool {
     matches!(expr.get_type(&DFSchema::empty()), Ok(DataType::Duration(_)))
 }

@@ -1,7 +1,8 @@
 //! Numbers compared with keys, as text: `aid = 183772` means `aid = '183772'`.
 //!
-//! Keys are strings that often look like numbers. The engine would compare both sides as numbers, and so convert the column: no saved
-//! search could then be selected before its mentions are read, and a single key such as `r-7` would fail the query.
+//! Keys are strings that often look like numbers. The engine would compare both sides as numbers, and so convert the column.
+//! No saved search could then be selected before its mentions are read, and a single key such as `r-7` would make the query
+//! fail.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;

@@ -1,11 +1,11 @@
-//! Local times of instants whose type has a zone, where the engine computes them in UTC.
+//! Local times of instants whose type has a zone, for operations that the engine computes in UTC.
 //!
 //! *Casts to a time without a zone*, `t::timestamp`: the engine keeps the digits of UTC. They become local times.
 //!
 //! *`date_bin` by whole days or months*: the engine counts them from 1970 in UTC. They become those of the zone.
 //!
-//! *Dates and times without a zone, compared with an instant or subtracted from one*: the engine compares the digits of UTC. They
-//! become the instants at which it is these times in the zone.
+//! *Dates and times without a zone, compared with an instant or subtracted from one*: the engine compares the digits of UTC.
+//! They become the instants at which clocks of the zone show that time.
 //!
 //! *`timezone(zone, local)`*, from `AT TIME ZONE` of PostgreSQL: an instant in UTC. It becomes one in the zone of the session.
 //!

@@ -33,10 +33,10 @@
 //!            budget_check   the requests of all scans together, refused before the first one if they are too many
 //! ```
 //!
-//! `pass_through` contains the shared parts of nodes that pass rows on, here and in bounded sessions.
+//! `pass_through` contains the shared code of nodes that pass rows on, in rules and in bounded sessions.
 //!
-//! Results are the same with and without the rules; only the requests differ, and a session without the rules sends
-//! more. The planner refuses queries that would otherwise be answered silently from the default window.
+//! Results are the same with and without the rules; a session without the rules only sends more requests. The planner
+//! refuses queries that would otherwise silently read the default window.
 //!
 //! Invariant: a rule that cannot prove that the rows stay the same leaves the plan unchanged.
 
@@ -110,7 +110,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// whatever connection these belong to.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] if a rule of the engine is missing whose place decides where ours go.
+/// [`ErrorKind::Unsupported`] if a rule of the engine is missing that determines the position of ours.
 pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
     let planner = builder.query_planner().take();
     let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
@@ -159,7 +159,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = place_of("push_down_filter", logical.iter().map(|rule| rule.name()))?;
     logical.insert(before, Arc::new(FilteredAggregates));
-    // Last, when filters have reached the scans and unused columns are gone.
+    // Last, when filters have reached the scans and unused columns have been removed.
     let last: [Arc<dyn OptimizerRule + Send + Sync>; 3] =
         [Arc::new(SortKeys), Arc::new(PlanScans), Arc::new(AggregatePushdown)];
     logical.extend(last);

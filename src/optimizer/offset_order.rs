@@ -1,10 +1,10 @@
 //! Keeps the sort below an OFFSET without a LIMIT.
 //!
-//! `SELECT … FROM (SELECT … ORDER BY … OFFSET 600)` skips the first 600 rows in that order. The engine removes a sort whose order
-//! nothing above requires, and does not count an offset: any 600 rows would be skipped. It also moves a sort that something above
-//! requires below the offset. [`KeepOffsetOrder`] puts a node above such a sort that requires its order, and one above the offset
-//! that keeps other sorts there; [`ReleaseOffsetOrder`] removes both once the engine's rules about sorts are done. The engine keeps
-//! a sort with a LIMIT, which therefore needs no node of its own.
+//! `SELECT … FROM (SELECT … ORDER BY … OFFSET 600)` skips the first 600 rows in that order. The engine removes a sort if no
+//! node above requires its order, and an offset does not count as requiring it. So any 600 rows would be skipped. If a node
+//! above requires a sort, the engine also moves it below the offset. [`KeepOffsetOrder`] puts a node above such a sort that
+//! requires its order, and one above the offset that keeps other sorts there; [`ReleaseOffsetOrder`] removes both after the
+//! engine's rules about sorts. The engine keeps a sort with a LIMIT, so such a sort needs no node.
 
 use std::sync::Arc;
 

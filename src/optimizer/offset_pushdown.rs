@@ -1,4 +1,4 @@
-//! `LIMIT 10 OFFSET 500` over one saved search whose every row counts: the service starts at row 500.
+//! `LIMIT 10 OFFSET 500` over one saved search, if all of its rows satisfy the query: the service starts at row 500.
 
 use std::sync::Arc;
 

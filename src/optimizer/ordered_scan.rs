@@ -1,10 +1,9 @@
 //! The first rows of a sort order, if a join, a filter or a further key is between the sort and the scan.
 //!
-//! `ORDER BY published_at DESC, id LIMIT 10`, or the same above a join, needs only the newest pages. The engine pushes
-//! a sort order only to a scan that satisfies it completely; this rule sorts a scan by the first key, with pages
-//! fetched on demand. The engine decides what that means for the plan above: the rule keeps its change only if the
-//! engine's own reasoning finds the sort order, or its first keys, in the output. The sort is then removed, or ends
-//! early.
+//! `ORDER BY published_at DESC, id LIMIT 10`, or the same above a join, needs only the newest pages. The engine pushes a
+//! sort order only to a scan that satisfies it completely; this rule sorts a scan by the first key, with pages fetched on
+//! demand. The engine verifies the change: the rule keeps it only if the engine itself derives the sort order, or its first
+//! keys, for the output. The sort is then removed, or ends early.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Decides the requests of every scan of a query, once, as of one instant.
 //!
-//! Each scan gets a copy of its table that carries the plan: the other rules, the planner and the operator read it. The
-//! engine repeats its rules until nothing changes; a scan with unchanged filters keeps its plan, and one whose filters
-//! changed is planned again as of the same instant. A plan that is kept and run again is planned anew.
+//! Each scan gets a copy of its table that carries the plan. The other rules, the planner and the operator read that plan.
+//! The engine repeats its rules until nothing changes. If the filters of a scan did not change, it keeps its plan; if they
+//! did, it is planned again as of the same instant. If a query plan is kept and run again, its scans are planned again.
 
 use std::sync::Arc;
 

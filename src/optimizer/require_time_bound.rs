@@ -1,15 +1,14 @@
 //! Refuses conditions that are meant to determine a scan's requests but cannot reach the scan.
 //!
-//! `… JOIN p ON m.published_at >= p.start` bounds the time, but only the join knows the bound: the scan would read the
-//! profile's default window, and rows outside it would be missing silently. The same holds for filters that stay above
-//! an outer join, and for dates computed from the time and joined with a calendar. Comparisons among values that all
-//! come from such windows are allowed, for example of each mention with the latest one.
+//! `… JOIN p ON m.published_at >= p.start` bounds the time, but only the join knows the bound. The scan would read the
+//! profile's default window, and rows outside it would silently be missing. The same holds for filters that stay above an
+//! outer join, and for dates computed from the time and joined with a calendar. Comparisons among values that all come from
+//! such windows are allowed, for example of each mention with the latest one.
 //!
 //! Columns that repeat the request, `duration` and `timezone`, have one value in all rows of a scan. A comparison of
 //! them with anything but that value, at any place in the query, means a different request and is refused as well.
 //!
-//! Aggregates over a part of the default window's time are answered; if the part reaches further back than the window,
-//! the scan carries a note.
+//! Aggregates over a part of the default window are allowed. If the part begins before the window, the scan has a note.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Compares rows member by member: `(a, b) = (c, d)` is `a = c AND b = d`.
 //!
-//! The engine makes structs of both sides and compares those. A NULL in them then counts as a value, so that `(1, NULL) = (1, NULL)` is
-//! true. The standard requires NULL, or false where other members differ.
+//! The engine makes structs of both sides and compares those. A NULL in them then counts as a value, so that
+//! `(1, NULL) = (1, NULL)` is true. The standard requires NULL, or false if other members differ.
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;

@@ -1,10 +1,9 @@
 //! Local sorting of full scans that request one of the service's sort orders other than that of time.
 //!
-//! If the service sorts by reach, mentions of equal reach may change places from page to page, and nothing shows
-//! whether one slipped between two pages; in the order of time the scan can prove that it is complete. A limit makes
-//! the service's sort order worthwhile: the first rows cost only the first pages. Without a limit all pages are read in
-//! any case, so they are read in the order that proves the most and sorted locally. The same holds for a limit deeper
-//! than paging reaches.
+//! If the service sorts by reach, mentions of equal reach may change places from page to page, and nothing shows if one was
+//! missed between two pages. In the order of time, the scan can prove that it is complete. With a limit, the service's sort
+//! order saves requests, because the first rows are on the first pages. Without a limit, all pages are read in any case, so
+//! they are read in the order of time and sorted locally. The same is done if a limit is deeper than paging reaches.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Sort keys that occur twice, removed: the engine panics at `DISTINCT ON (a) … ORDER BY a, a, b` and `first_value(x ORDER BY b, b)`,
 //! because it removes them itself in one of two places.
 //!
-//! A key decides nothing after an equal one, whatever its direction.
+//! A key after an equal one has no effect, in either direction.
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;

@@ -1,7 +1,7 @@
 //! Hides plan properties that the engine derives incorrectly and that lose rows or their order.
 //!
-//! Four defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session; these
-//! tests fail once the engine is fixed, and this rule can then be removed.
+//! Four defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session, and fails
+//! once the engine is fixed; then this rule can be removed.
 //!
 //! - A filter `t::date = DATE '…'` makes the engine treat `t` itself as a constant. A sort by `t` above the filter is then
 //!   dropped, and `count(DISTINCT t)` is answered without reading. Such a condition is hidden from interval analysis
@@ -9,8 +9,8 @@
 //! - The partial half of an aggregate by ROLLUP, CUBE or GROUPING SETS claims that its keys keep the constants and the
 //!   order of its input, although the sets replace keys by NULL. The final half then emits groups early, and twice. A
 //!   node between the two claims nothing.
-//! - An outer join claims that columns that are constant on a side still are where it fills that side with NULL. A sort by
-//!   them above the join is then dropped, and groups are emitted early. A node below that side claims nothing.
+//! - An outer join claims that columns that are constant on a side stay constant, although it fills that side with NULL. A
+//!   sort by them above the join is then dropped, and groups are emitted early. A node below that side claims nothing.
 //! - A union of inputs with a constant each, such as a label, claims a constant that differs from partition to partition. The
 //!   first rows of a sort then leave it out of the key, and compare their threshold across partitions. A node above the union
 //!   claims nothing.
@@ -98,7 +98,7 @@ fn differs_between_partitions(plan: &dyn ExecutionPlan) -> bool {
     constants.iter().any(|constant| constant.across_partitions == AcrossPartitions::Heterogeneous)
 }
 
-/// Returns whether a join fills its left side and its right side with NULL where the other one has no match.
+/// Returns whether a join fills its left side and its right side with NULL if the other side has no match.
 fn filled_with_null(plan: &dyn ExecutionPlan) -> [bool; 2] {
     let hash = plan.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
     let loops = || plan.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type());

@@ -1,6 +1,6 @@
-//! Gives IN and EXISTS of subqueries the three values of SQL, wherever they are written.
+//! Gives IN and EXISTS of subqueries the three truth values of SQL, wherever they are written.
 //!
-//! The engine turns them into joins. Eight kinds come out wrong, and one is not supported:
+//! The engine turns them into joins. Eight kinds return wrong rows, and one is not supported:
 //!
 //! | expression | the engine | here |
 //! | --- | --- | --- |
@@ -14,7 +14,8 @@
 //! | EXISTS in the SELECT list | an error | a scalar subquery |
 //! | a scalar subquery of a column without NULLs, which may have no row | taken for never NULL | its column may be NULL |
 //!
-//! Invariant: what stays IN or EXISTS is at the top of WHERE or HAVING, where false and NULL are the same, or cannot be NULL.
+//! Invariant: if an expression stays IN or EXISTS, it cannot be NULL, or it is at the top of WHERE or HAVING, where false
+//! and NULL are the same.
 
 use std::sync::Arc;
 
@@ -139,7 +140,7 @@ impl Site {
         if correlated && has_grand_total(&within.subquery.subquery) {
             return Err(unsupported_sets());
         }
-        // The engine's anti join respects NULLs where its only key is a column.
+        // The engine's anti join respects NULLs if its only key is a column.
         let joins = !within.negated || matches!(*within.expr, Expr::Column(_)) || !self.may_be_null(&within)?;
         match (correlated, joins) {
             (false, true) => return Ok(Expr::InSubquery(within)),
@@ -237,7 +238,7 @@ impl Site {
     }
 }
 
-/// EXISTS, unless the subquery has one row whatever its input is and the engine would lose that row.
+/// EXISTS, unless the subquery has one row for any input and the engine would lose that row.
 fn exists(these: Exists) -> Result<Expr> {
     let plan = &these.subquery.subquery;
     let total = has_grand_total(plan);
@@ -280,7 +281,7 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// True for a subquery that has exactly one row, whatever its input is.
+/// True for a subquery that has exactly one row for any input.
 fn has_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Filter(_) => false,

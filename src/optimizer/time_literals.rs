@@ -1,8 +1,9 @@
 //! Literals of times that the engine refuses.
 //!
 //! - Times without seconds and dates without a day: `'2026-11-24 10:30'`, `'2026-11'`.
-//! - Times beyond the years 1677 to 2262 in comparisons, such as `indexed_at < '9999-12-31'`: the engine compares in nanoseconds, which
-//!   have no such times. The last instant of that range takes their place; it is on the same side of every value of the range.
+//! - Times beyond the years 1677 to 2262 in comparisons, such as `indexed_at < '9999-12-31'`: the engine compares in
+//!   nanoseconds, which have no such times. Such a time is replaced by the last instant of the range, which compares in the
+//!   same way with every value of the range.
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;

@@ -1,14 +1,15 @@
-//! Keeps `x IN (…)` NULL where `x` is, when several lists of one operand meet.
+//! Keeps `x IN (…)` NULL if `x` is NULL, when several lists of one operand are combined.
 //!
-//! The engine's simplifier merges two lists, and replaces a merged list without values by false, or by true for NOT IN. Where `x` is
-//! NULL, the standard requires NULL: `NOT (x IN ('a') AND x IN ('b'))` does not keep such rows, and neither does
+//! The engine's simplifier merges two lists, and replaces a merged list without values by false, or by true for NOT IN. If
+//! `x` is NULL, the standard requires NULL: `NOT (x IN ('a') AND x IN ('b'))` does not keep such rows, and neither does
 //! `x NOT IN ('a') OR x NOT IN ('b')`. One operand of such a pair is hidden from the simplifier ([`Opaque`]).
 //!
 //! `x XOR x` becomes 0 in the same way, and is kept NULL in the same way.
 //!
-//! At the top of WHERE, false and NULL are the same, so that lists that are combined by AND there stay as they are, and are sent to
-//! the service. So do lists of a column without NULLs, and `x IN ('a') OR x IN ('b')`, whose merged list always has values. None of
-//! this holds for a list with a NULL among its values: `x IN ('a') AND x NOT IN (NULL)` is never true.
+//! At the top of WHERE, false and NULL are the same, so lists that are combined by AND there stay as they are, and are sent
+//! to the service. Lists of a column without NULLs also stay, and so does `x IN ('a') OR x IN ('b')`, because its merged
+//! list always has values. Lists with a NULL among their values are an exception: `x IN ('a') AND x NOT IN (NULL)` is never
+//! true.
 
 use std::collections::HashMap;
 
@@ -61,7 +62,7 @@ impl AnalyzerRule for UnknownLists {
     }
 }
 
-/// Hides operands in an expression, where lists of one operand could become a literal.
+/// Hides operands in an expression if lists of one operand could become a literal.
 fn hide(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut lists = Lists { schema, hidden: false };
     let expr = lists.logical(expr, false)?.0;

@@ -1,7 +1,7 @@
-//! Kinds of statements: for the engine, or those that PostgreSQL's clients send to the server itself.
+//! Kinds of statements: statements for the engine, and commands of PostgreSQL clients for the server itself.
 //!
-//! Pure. A text is cut at its semicolons by the tokens of PostgreSQL's dialect, and the first words of a statement decide. What
-//! is not recognized is left to the engine.
+//! Pure. A text is split at its semicolons, by the tokens of PostgreSQL's dialect. The first words of a statement determine
+//! its kind. Unrecognized statements are left to the engine.
 
 use datafusion::sql::sqlparser::ast::{
     CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Statement,

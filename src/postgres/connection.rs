@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A suspended portal keeps its running query, which requests no further pages until it is read. While a query runs, the
-//! connection is watched: when the client leaves, the query is dropped, and with it its requests. After an error in the
-//! extended protocol, messages are skipped until Sync (PostgreSQL documentation, "Message Flow").
+//! connection is watched. If the client disconnects, the query and its requests are dropped. After an error in the extended
+//! protocol, messages are skipped until Sync (PostgreSQL documentation, "Message Flow").
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -109,7 +109,7 @@ struct Prepared {
     parameters: Vec<Type>,
     /// Result; without columns if there is none.
     schema: SchemaRef,
-    /// Set once the client was told its types.
+    /// Set once its types were sent to the client.
     described: bool,
     _held: Option<Kept>,
 }
@@ -119,7 +119,7 @@ struct Portal {
     work: Work,
     layout: Layout,
     schema: SchemaRef,
-    /// First word of the line that tells its end.
+    /// First word of the line that reports its end.
     tag: String,
     hold: Hold,
     /// Memory of its parameters.
@@ -236,7 +236,7 @@ impl Connection {
         }
     }
 
-    /// Serves the client until it leaves, or the server shuts down.
+    /// Serves the client until it disconnects, or the server shuts down.
     pub(super) async fn serve(mut self) {
         if let Err(lost) = self.converse().await {
             end(&mut self.wire, lost).await;
@@ -581,7 +581,7 @@ impl Connection {
         Ok(planned?)
     }
 
-    /// Waits for work of a statement, unless it is cancelled or the client leaves.
+    /// Waits for work of a statement, unless it is cancelled or the client disconnects.
     async fn unless_cancelled<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Stop> {
         tokio::select! {
             done = work => Ok(done?),
@@ -995,7 +995,8 @@ impl Connection {
         self.set_in_engine(ZONE, zone.as_deref()).await
     }
 
-    /// Makes the first schema of a search path that exists the one of names without a schema. What has no effect is told.
+    /// Makes the first schema of a search path that exists the one of names without a schema. If a part has no effect, the
+    /// client gets a warning.
     async fn use_path(&mut self, path: Option<&str>) -> Result<(), Stop> {
         let first = self.settings.first_value("search_path");
         let path = path.or(first.as_deref()).unwrap_or(SCHEMA);
@@ -1204,7 +1205,7 @@ fn value_alone(statement: Statement, setting: &str) -> Result<Statement, Report>
     Ok(Statement { plan, schema: shown(setting), ..statement })
 }
 
-/// Tag that tells a client that a statement has ended, without the number of rows.
+/// Tag that reports the end of a statement to a client, without the number of rows.
 fn tag(sql: &str) -> String {
     let mut words = words(sql).into_iter().map(|word| word.to_uppercase());
     let first = words.next().unwrap_or_default();

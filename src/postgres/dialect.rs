@@ -1,7 +1,7 @@
-//! PostgreSQL's meaning of SQL that the engine reads in another way.
+//! PostgreSQL's meaning of SQL that the engine understands differently.
 //!
-//! A statement is parsed as PostgreSQL parses it; what that parser does not know, such as the list `['a']`, is left to the engine's.
-//! The syntax tree is then translated:
+//! A statement is parsed as PostgreSQL parses it. If that parser fails, such as for the list `['a']`, the engine's parser is
+//! used. The syntax tree is then translated:
 //!
 //! | syntax | translation |
 //! | --- | --- |
@@ -15,7 +15,7 @@
 //! | `x::int`, `x::text`, `x::text[]`, `x::uuid`, `x::json` | a function (`functions/postgres/cast`) |
 //! | `'{a,b}'::text[]`, `x = ANY ('{a,b}')` | an array |
 //! | `a ^ b`, `\|/ a`, `\|\|/ a`, `@ a` | `power`, `sqrt`, `cbrt`, `abs` |
-//! | `extract(second FROM t)` | with its fraction; numbers that divide with one |
+//! | `extract(second FROM t)` | includes the fraction; the results divide with a fraction |
 //! | `a[0]`, `a[-1]` | NULL |
 //! | `(a, b) = (c, d)` | comparisons of the members, with their three truth values |
 //! | `x COLLATE "C"` | `x`: texts are compared by their bytes; other collations are refused |
@@ -97,7 +97,7 @@ impl Names {
         Self { user, database, schema, zone, started: DateTime::UNIX_EPOCH }
     }
 
-    /// The value of a word or a function without arguments that stands for a name of the session.
+    /// The value of a word or a function without arguments that is replaced by a name of the session.
     pub(super) fn of_word(&self, word: &str) -> Option<&str> {
         match word.to_lowercase().as_str() {
             "current_user" | "session_user" | "current_role" | "user" => Some(&self.user),
@@ -120,7 +120,7 @@ pub(super) fn register(context: &SessionContext) {
 /// Parses a statement.
 ///
 /// # Errors
-/// Errors of the parser, as the engine words them; those of limits and of statements that write.
+/// Errors of the parser, in the engine's words; errors of limits, and of statements that write.
 pub(super) fn parsed(sql: &str) -> Result<Parsed> {
     let first = match parse(&spaced(sql), PostgreSqlDialect {}) {
         Ok(parsed) => return writes_nothing(parsed),
@@ -251,7 +251,7 @@ impl Editor for Translator<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) {
         let sorted = names_in_order(query);
         let SetExpr::Select(select) = query.body.as_mut() else { return };
-        // The engine takes a name there for that of a result where PostgreSQL takes a column.
+        // There, the engine takes a name for a result, but PostgreSQL takes it for a column.
         if select.having.is_some() || select.qualify.is_some() {
             return;
         }
@@ -1208,9 +1208,10 @@ fn format_of(template: &str) -> Result<String, String> {
     Ok(format)
 }
 
-/// `timezone(zone, time)`, the function behind `AT TIME ZONE`: a time with a zone becomes the local time in `zone`, one without
-/// becomes the instant at which it is that time in `zone`. The former is replaced by a cast when a plan is optimized. The latter
-/// is not: a cast fails for a time that the clocks pass twice or leave out, where PostgreSQL takes the standard time.
+/// `timezone(zone, time)`, the function behind `AT TIME ZONE`: a time with a zone becomes the local time in `zone`, one
+/// without becomes the instant at which it is that time in `zone`. The former is replaced by a cast when a plan is
+/// optimized. The latter is not: a cast fails for a time that a clock change repeats or skips; PostgreSQL uses the standard
+/// time.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TimeZone {
     signature: Signature,

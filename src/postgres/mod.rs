@@ -8,9 +8,9 @@
 //!
 //! - `server` accepts connections, `startup` logs clients in, `wire` reads and writes messages.
 //! - `connection` follows the protocol: simple and extended queries, portals, copies.
-//! - `command` recognizes statements, `settings` holds those that PostgreSQL has, `catalog` answers questions about tables.
-//! - `dialect` translates what PostgreSQL writes differently from the engine; `printed` writes what was parsed.
-//! - `types` maps types, `rows` encodes results, `parameters` decodes bound values, `report` words errors.
+//! - `command` recognizes kinds of statements, `settings` has PostgreSQL's settings, `catalog` answers metadata queries.
+//! - `dialect` translates PostgreSQL's SQL to the engine's; `printed` writes parsed SQL as text.
+//! - `types` maps types, `rows` encodes results, `parameters` decodes bound values, `report` encodes errors and notices.
 //!
 //! Sessions, users, budgets, planning and limits are those of the module `host`, shared with the Flight SQL server.
 //!

@@ -1,7 +1,8 @@
 //! Values of parameters: from the bytes of a Bind message to scalars of the engine.
 //!
-//! The type is the one that the client declared, or else the one that the statement was described with. Binary formats are
-//! decoded by the crate `postgres-types`; texts are cast by the engine, whose casts accept what PostgreSQL prints.
+//! The type is the type that the client declared, or else the type in the description of the statement. Binary formats are
+//! decoded by the crate `postgres-types`. Texts are cast by the engine, because its casts accept the text formats of
+//! PostgreSQL.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -207,7 +208,7 @@ fn array(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, &'static str> {
     if rest.is_empty() { Ok(values) } else { Err("too long") }
 }
 
-/// The text of a numeric of groups of four digits; `None` if it is no number, or has more digits than a decimal.
+/// The text of a numeric of groups of four digits; `None` if it is not a number, or has more digits than a decimal.
 fn numeric(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight, sign, scale) = (words.next()?, words.next()?, words.next()?, words.next()?);

@@ -1,8 +1,8 @@
 //! Parsed SQL as text again, with the same meaning.
 //!
-//! The parser's own text guesses whether quotes inside a literal are escaped already: of `'\'' OR true --'` it makes
-//! `'\' OR true --'`, which is another statement. Literals with quotes are therefore written in the form `E'…'`, whose text is
-//! unambiguous. Names have no such form, and are refused.
+//! The parser's own printer guesses if quotes inside a literal are already escaped: it prints `'\'' OR true --'` as
+//! `'\' OR true --'`, which is another statement. Literals with quotes are therefore written in the unambiguous form `E'…'`.
+//! There is no such form for names, so names with quotes are refused.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! Errors and notices as PostgreSQL words them: a severity, an SQLSTATE and one line.
+//! Errors and notices in PostgreSQL's form: a severity, an SQLSTATE and one line.
 //!
 //! Codes: PostgreSQL documentation, appendix "PostgreSQL Error Codes".
 

@@ -1,8 +1,8 @@
 //! Rows as messages: each value in the format that the client asked for.
 //!
-//! A batch is cast to few types first (`types`), so that a value is looked at once. Binary formats are those of PostgreSQL's
-//! `…send` functions; texts are as `DateStyle = ISO`, `IntervalStyle = postgres` and `bytea_output = hex` print them. Copies
-//! have rows of their own, from the same values.
+//! A batch is first cast to a few types (`types`), so that each value is converted only once. Binary formats are those of
+//! PostgreSQL's `…send` functions; texts are as `DateStyle = ISO`, `IntervalStyle = postgres` and `bytea_output = hex` print
+//! them. `COPY` encodes the same values in its own row formats.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{
@@ -322,7 +322,7 @@ impl Copier {
         if self.copy.format == CopyFormat::Csv {
             let null = self.copy.null.as_deref().unwrap_or_default();
             let special = |byte: &u8| matches!(byte, b'"' | b'\n' | b'\r') || is_delimiter(byte);
-            // What looks like a missing value is told apart by its quotes; `\.` alone would end the copy.
+            // Quotes distinguish a text that looks like a missing value; `\.` alone would end the copy.
             if value != null.as_bytes() && value != b"\\." && !value.iter().any(special) {
                 out.put_slice(value);
                 return;

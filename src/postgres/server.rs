@@ -33,14 +33,14 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 pub struct PostgresSpec {
     /// Address to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// Server certificate; `None` disables TLS. With it, clients that do not encrypt are refused.
+    /// Server certificate; `None` disables TLS. With a certificate, clients that do not encrypt are refused.
     pub tls: Option<TlsSpec>,
     /// Set to allow passwords in clear text on a non-loopback address.
     pub insecure: bool,
 }
 
 impl PostgresSpec {
-    /// Checks that the listener would not expose anything.
+    /// Checks that the listener would not expose credentials or data.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] with the option to use.

@@ -1,4 +1,4 @@
-//! Settings of a connection that PostgreSQL has: those that clients set or read, and that the server announces.
+//! PostgreSQL's settings of a connection: those that clients set or read, and those that the server reports.
 //!
 //! Settings of this server, `savedsearch.…`, belong to the session of the engine, and so does the time zone of literals.
 

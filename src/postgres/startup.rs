@@ -5,7 +5,7 @@
 //! StartupMessage ─▶ credentials (SCRAM, a password, none) ─▶ session ─▶ settings, key for cancel requests, ready
 //! ```
 //!
-//! With TLS, a client that starts in the clear is refused before it can send a password.
+//! If the server has TLS, a client that starts without encryption is refused before it can send a password.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ use crate::host::sessions::Session;
 const LOGIN: Duration = Duration::from_secs(60);
 /// Bytes of a message with a password.
 const PASSWORD: usize = 10_000;
-/// SQLSTATE of a connection for which there is no room.
+/// SQLSTATE for a connection beyond the limit.
 const TOO_MANY: &str = "53300";
 /// First byte of a TLS handshake.
 const HANDSHAKE: u8 = 0x16;
@@ -74,7 +74,7 @@ pub(super) fn crowded_out() -> Lost {
 /// Tells a client why its connection ends.
 pub(super) async fn end(wire: &mut Wire, lost: Lost) {
     if let Lost::Told(report) = lost {
-        // The client may be gone.
+        // The client may have disconnected.
         let _ = wire.report(&report).await;
         let _ = wire.flush().await;
     }
@@ -201,7 +201,7 @@ async fn log_in(
     Ok((session, settings))
 }
 
-/// Waits for the verdict on credentials, unless the client leaves: it would keep its place in the queue.
+/// Waits for the check of credentials, unless the client disconnects, because it would keep its place in the queue.
 async fn while_there<T>(wire: &mut Wire, verdict: impl Future<Output = T>) -> Result<T, Lost> {
     tokio::select! {
         verdict = verdict => Ok(verdict),

@@ -1,4 +1,4 @@
-//! Types: which PostgreSQL type stands for an Arrow type, and the few Arrow types that are encoded.
+//! Types: the PostgreSQL type for each Arrow type, and the few Arrow types that are encoded.
 //!
 //! | Arrow | PostgreSQL |
 //! | --- | --- |
@@ -6,12 +6,12 @@
 //! | Int8, UInt8, Int16 · UInt16, Int32 · UInt32, Int64 | int2 · int4 · int8 |
 //! | UInt64, Decimal128 | numeric |
 //! | Float32, Float64 | float4, float8 |
-//! | Utf8, Null, and what is not listed | text |
+//! | Utf8, Null, and all other types | text |
 //! | Binary, FixedSizeBinary | bytea |
 //! | Date32, Date64 · Time32, Time64 | date · time |
 //! | Timestamp without, with a time zone | timestamp, timestamptz |
 //! | Duration, Interval | interval |
-//! | List of these | array |
+//! | List of the types above | array |
 //! | Struct, Map, Union, and lists of them | json |
 //! | Utf8 that was cast to one of them | uuid, json |
 
@@ -53,7 +53,8 @@ impl CatalogType {
         }
     }
 
-    /// Type that values are cast to before they are encoded. Large lists stand for vectors, large numbers for functions.
+    /// Type that values are cast to before they are encoded. Large lists represent vectors, and large numbers represent
+    /// functions.
     fn arrow(self) -> DataType {
         let items = |item| DataType::LargeList(Arc::new(Field::new("item", item, true)));
         match self {
@@ -97,7 +98,7 @@ impl Column {
         Self { name: field.name().clone(), arrow, postgres }
     }
 
-    /// Bytes of a value, as RowDescription tells them; -1 if they vary.
+    /// Bytes of a value for RowDescription; -1 if they vary.
     pub(super) fn size(&self) -> i16 {
         match self.arrow {
             DataType::Boolean => 1,

@@ -1,8 +1,8 @@
 //! Messages on a connection: framing, limits and buffers.
 //!
-//! A message is read whole before it is decoded, within a limit that depends on whether the client is known. Messages to the
-//! client are encoded by the crate `pgwire`; those from the client are decoded here, so that a malformed one is an error and
-//! not a panic. Formats: PostgreSQL documentation, "Message Formats".
+//! A message is read completely before it is decoded. Its size is limited, with a lower limit before the login. Messages to
+//! the client are encoded by the crate `pgwire`. Messages from the client are decoded here, so that a malformed message is
+//! an error, not a panic. Formats: PostgreSQL documentation, "Message Formats".
 
 use std::io;
 use std::time::Duration;
@@ -31,9 +31,9 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 /// Why a connection ends.
 #[derive(Debug)]
 pub(super) enum Lost {
-    /// The client has closed it, or the network has failed: nobody is there to be told.
+    /// The client has closed it, or the network has failed, so no error can be sent.
     Gone,
-    /// The client is told, and the connection closed.
+    /// The error is sent to the client, and the connection closed.
     Told(Report),
 }
 
@@ -161,7 +161,7 @@ impl Wire {
     /// Reads the next message; `None` if the client has closed the connection. `most` limits its bytes.
     ///
     /// # Errors
-    /// [`Lost`] for malformed or too long messages: where the next one begins is unknown.
+    /// [`Lost`] for malformed or too long messages, because the start of the next message is unknown.
     pub(super) async fn next(&mut self, most: usize) -> Result<Option<Message>, Lost> {
         if self.fill(5).await.is_err() {
             return Ok(None);

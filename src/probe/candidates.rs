@@ -26,7 +26,7 @@ pub(super) fn pair(name: &str, value: impl ToString) -> Pair {
     (name.to_owned(), value.to_string())
 }
 
-/// Parts of words that stand for an absolute window in other parameters.
+/// Parts of words that mean an absolute window in other parameters.
 const CUSTOM: [&str; 6] = ["custom", "range", "absolute", "between", "interval", "period"];
 
 /// Instant formats to try for the ends of a window before a refusal names one.
@@ -99,7 +99,7 @@ pub(super) fn more_periods(
             }
         }
     }
-    // Names whose length is unknown show it themselves, where no others are known.
+    // Names of unknown length are tried if no others are known; their effect shows the length.
     let custom = |hint: &str| CUSTOM.iter().any(|word| plain(hint).contains(word));
     let unknown =
         listed.iter().flatten().filter(|hint| hours(hint).is_none() && is_name(hint) && !custom(hint) && !lists("<"));
@@ -256,7 +256,7 @@ fn absolute_periods(
     if says("FROM") || says("YYYY") {
         return;
     }
-    // A word that stands for the ends beside it.
+    // A word that stands for the ends in the other parameters.
     let words = listed.iter().flatten().filter(|name| CUSTOM.iter().any(|word| plain(name).contains(word)));
     for word in words.filter(|_| !ends.is_empty()) {
         for how in WRITTEN {

@@ -5,8 +5,8 @@
 //!           ─▶ rounds: window, zone, sort order, filters ─▶ offset, page size, ends of windows, depth
 //! ```
 //!
-//! A status proves nothing. A candidate has an effect only if the data shows it. A nonsense value is the control: an
-//! effect that the control has as well does not count.
+//! A status proves nothing. A candidate has an effect only if the data shows it. A meaningless value is the control: if it
+//! has the same effect, the effect does not count.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

@@ -30,7 +30,7 @@ impl Findings {
         found.map(|rows| rows.iter().filter(|row| row.is_object()).collect()).unwrap_or_default()
     }
 
-    /// Name that tells a mention from others: its id, else all that it says apart from times.
+    /// Identity of a mention: its id, or else all of its values except times.
     pub(super) fn name_of(&self, record: &Value) -> String {
         let of = |path: &Path| at(record, path).and_then(said);
         let two = || self.id_of_two.as_ref().and_then(|two| Some(format!("{}:{}", of(&two[0])?, of(&two[1])?)));

@@ -1,12 +1,12 @@
-//! Facts that a person knows about a service before the first request: a request that works, and single facts.
+//! Facts that the user knows about a service before the first request: a request that works, and single facts.
 //!
 //! ```text
 //! --example 'curl …' | URL | HAR   ─▶ form of the key, parameters with values that the service takes
 //! --fact 'dataSize one of 10, 25'  ─▶ values of a parameter, or an entry of the profile
 //! ```
 //!
-//! They are tried before anything else, and the report states which of them the responses confirmed. A key in an example is
-//! handed back as a [`Secret`]; it is in no other value. Pure.
+//! Facts are tried before anything else, and the report states which of them the responses confirmed. A key in an example is
+//! returned as a [`Secret`], and is in no other value. Pure.
 
 use serde_json::Value;
 use url::Url;
@@ -19,7 +19,7 @@ use super::vocabulary::plain;
 use crate::client::Secret;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Facts that a person knows about a service.
+/// Facts that the user knows about a service.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// The form of the key: header and value.
@@ -276,7 +276,7 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
     }
 }
 
-/// A request as people write it.
+/// A request as users write it.
 struct Request {
     url: Url,
     headers: Vec<Pair>,

@@ -348,7 +348,7 @@ impl Dialogue {
         }
     }
 
-    /// Asks for the same window in two zones: days that are named by dates do not show where they begin, their counts do.
+    /// Requests the same window in two zones: days that are named by dates do not show when they begin, but their counts do.
     pub(super) async fn compare_zones(&mut self) -> Result<()> {
         if self.found.zone.is_some() || (self.found.notes.iter().any(|note| note.section == "timezone")) {
             return Ok(());

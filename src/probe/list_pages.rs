@@ -1,5 +1,5 @@
-//! Determines how a list that comes in pages is continued: by a link or a value that it contains, or by the number of a page
-//! or an entry.
+//! Determines how to request the next page of a list: by a link or a value in the response, or by the number of a page or an
+//! entry.
 
 use serde_json::Value;
 

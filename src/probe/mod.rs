@@ -7,9 +7,9 @@
 //!     └▶ asker ─▶ service  shape, vocabulary: structure of responses, usual names
 //! ```
 //!
-//! A probe is read-only, sends a bounded number of requests, and believes data, never a status. It reports whatever it
-//! could not determine, and the profile then makes a safe assumption: a smaller page, no filter, mentions counted one
-//! by one.
+//! A probe is read-only, sends a limited number of requests, and relies on data, never on a status. It reports everything
+//! that it could not determine, and the profile then makes a safe assumption: a smaller page, no filter, mentions counted
+//! one by one.
 
 mod abilities;
 mod asker;
@@ -69,7 +69,7 @@ pub struct Probed {
 ///
 /// # Errors
 /// Fails if no form of the key returns a list of saved searches, and if the service cannot be reached or throttles every
-/// attempt. Anything else that it cannot find out is a note.
+/// attempt. Anything else that it cannot determine is a note.
 pub async fn probe(source: Arc<dyn AnswerSource>, base_url: Url, key: Secret, calls: u64) -> Result<Probed> {
     find_out(Asker::new(source, base_url, key, calls), Known::default()).await
 }
@@ -90,7 +90,7 @@ pub async fn resume(
     find_out(Asker::new(source, base_url, key, calls), Known::of(&profile, document)).await
 }
 
-/// Probes with what a person knows: values of `facts` are tried first, and the notes state which of them the responses
+/// Probes with facts that the user knows: their values are tried first, and the notes state which of them the responses
 /// confirmed. `document`: a profile to resume from.
 ///
 /// # Errors

@@ -1,4 +1,5 @@
-//! Reads from a refusal the form of the key, the accepted parameters and values, and the structure of its body. Pure.
+//! Reads the form of the key, the accepted parameters and values, and the structure of the body from an error response.
+//! Pure.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -127,7 +128,7 @@ fn listed(text: &str) -> Vec<String> {
     if found.iter().all(short) { found } else { found.into_iter().filter(|word| !word.contains(' ')).collect() }
 }
 
-/// Position behind the last place where a word stands as a word of its own, in any case.
+/// Position after the last occurrence of a word as a separate word, in any case.
 fn word_at(text: &str, word: &str) -> Option<usize> {
     // Only ASCII letters change, so that positions stay.
     let lower = text.to_ascii_lowercase();
@@ -139,7 +140,7 @@ fn word_at(text: &str, word: &str) -> Option<usize> {
     lower.match_indices(word).map(|(at, _)| at).filter(alone).last().map(|at| at + word.len())
 }
 
-/// Divides a text at the words that announce an example.
+/// Splits a text at the words that introduce an example.
 fn example_words(text: &str) -> Option<(&str, &str)> {
     const WORDS: [&str; 4] = ["such as", "for example", "for instance", "e.g."];
     let lower = text.to_ascii_lowercase();

@@ -1,7 +1,7 @@
-//! Tests several dimensions per request: each has its own parameter and shows its effect in its own part of a response,
-//! so a round tries one candidate of each.
+//! Tests several properties of a service per request: each has its own parameter, and its effect shows in its own part of a
+//! response, so a round tries one candidate for each.
 //!
-//! A refusal is attributed to the parameter that it names; if it names none, the candidates are tried one by one.
+//! An error is attributed to the parameter that it names. If it names none, the candidates are tried one by one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

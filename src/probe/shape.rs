@@ -16,7 +16,7 @@ pub(super) fn pointer(path: &[String]) -> String {
     path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
-/// A path for people: the JSON pointer, or words for the empty one.
+/// A path in messages: the JSON pointer, or a description of the empty pointer.
 pub(super) fn place(path: &[String]) -> String {
     if path.is_empty() { "the top level".to_owned() } else { format!("`{}`", pointer(path)) }
 }

@@ -53,7 +53,7 @@ impl TableSpec {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Columns whose values together no two rows share; empty if there are none.
+    /// Columns whose values together identify a row; empty if there are none.
     pub fn row_key(&self) -> Vec<&str> {
         let aid = || self.column_from(&Origin::Aid).zip(self.id.as_deref()).map(|(aid, id)| vec![aid, id]);
         match self.kind {
@@ -126,7 +126,7 @@ pub struct ColumnSpec {
     pub name: String,
     /// SQL type.
     pub kind: ColumnType,
-    /// True if NULL is allowed. A NULL where it is not is an error, never replaced by a default.
+    /// True if NULL is allowed. If not, a NULL is an error; it is never replaced by a default.
     pub nullable: bool,
     /// Origin of the value.
     pub origin: Origin,
@@ -156,8 +156,8 @@ pub enum Origin {
     Timezone,
     /// Label of the section.
     Section,
-    /// Kinds of all entries of the list that name an aid. Every table of saved searches has such a column, whatever the
-    /// profile declares.
+    /// Kinds of all entries of the list that name an aid. Every table of saved searches has such a column, even if the
+    /// profile does not declare it.
     Kinds,
     /// 1-based position in the section.
     Rank,
@@ -328,7 +328,7 @@ pub(crate) fn instant_by(pattern: &str, text: &str) -> Option<Instant> {
     zoned.or_else(|_| local()).or_else(|_| day().map(|at| Instant::Day(at.timestamp_micros()))).ok()
 }
 
-/// A JSON pointer (RFC 6901). It enters arrays by 0-based position.
+/// A JSON pointer (RFC 6901). It addresses members of arrays by 0-based position.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Pointer(Vec<String>);

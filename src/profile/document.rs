@@ -29,7 +29,7 @@ pub struct SummedCounts {
     pub lists: Vec<(Pointer, Option<Pointer>)>,
 }
 
-/// Description of a service: what it calls things, and what it promises. See the module documentation.
+/// Description of a service: its names, and its properties. See the module documentation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
@@ -202,8 +202,8 @@ impl Profile {
         u64::from(size && self.budget.cost_per_record.is_none())
     }
 
-    /// Counts of an overview whose sum is that of the mentions, or less: of the timeline, and of each list. `None` unless the
-    /// profile calls them exact.
+    /// Counts of an overview whose sum is at most the number of mentions: those of the timeline, and of each list. `None`
+    /// unless the profile calls them exact.
     pub fn summed_counts(&self) -> Option<SummedCounts> {
         let counts = self.counts.as_ref().filter(|counts| counts.trust == Trust::Exact)?;
         let place = |table: &TableSpec, section: &SectionSpec| match (section.shape, &table.column("mentions")?.origin)

@@ -1,4 +1,5 @@
-//! Profiles: a declarative description of a service. Gaps in the published description are filled here, not in code.
+//! Profiles: a declarative description of a service. Assumptions about gaps in the published description are in profiles,
+//! not in code.
 //!
 //! ```text
 //! TOML ──document──▶ Profile (parsed, checked; supported in full or rejected)
@@ -7,8 +8,8 @@
 //! ```
 //!
 //! A profile gives the names of parameters, how pages, windows, zones, sort orders and filters are requested, what
-//! throttling and errors look like, and where in a response the columns are. Each section carries its [`Evidence`].
-//! This module does no I/O beyond reading the document, and knows nothing of DataFusion.
+//! throttling and errors look like, and where in a response the columns are. Each section carries its [`Evidence`]. This
+//! module does no I/O except to read the document, and does not use DataFusion.
 //!
 //! Invariant: a [`Profile`] is consistent and supported in full. A document that declares something unsupported is
 //! rejected when it is parsed, with file, line and key.

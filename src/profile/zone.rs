@@ -22,7 +22,8 @@ impl Zone {
         chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())
     }
 
-    /// Parses a zone in one of the notations in which services repeat it: as people write them, or a distance with `UTC` or `GMT`.
+    /// Parses a zone in one of the notations in which services repeat it: as users write it, or an offset with `UTC` or
+    /// `GMT`.
     pub fn named_otherwise(text: &str) -> Option<Self> {
         let offset = || {
             let text = text.trim();
@@ -32,7 +33,7 @@ impl Zone {
         Self::meant(text).or_else(offset)
     }
 
-    /// True if both zones have the same local times, as far as clocks were or will be set in living memory.
+    /// True if both zones have the same local times on each day from 1990 to 2039.
     pub fn has_rules_of(self, other: Self) -> bool {
         let first = DateTime::UNIX_EPOCH + TimeDelta::days(20 * 365) + TimeDelta::minutes(30);
         self == other
@@ -42,7 +43,7 @@ impl Zone {
     /// Coordinated Universal Time.
     pub const UTC: Self = Self::Named(Tz::UTC);
 
-    /// The zone of the database with the same local times; `None` if it has none with this distance from UTC.
+    /// The zone of the database with the same local times; `None` if it has none with this offset from UTC.
     pub fn in_database(self) -> Option<Tz> {
         match self {
             Self::Named(zone) => Some(zone),
@@ -55,8 +56,8 @@ impl Zone {
         }
     }
 
-    /// Returns the zone that people mean: a name in any case, a distance such as `+02:00`, `+0200`, `-7` or `5.5`. `None` if
-    /// there is no such zone.
+    /// Returns the zone that a user means: a name in any case, or an offset such as `+02:00`, `+0200`, `-7` or `5.5`. `None`
+    /// if there is no such zone.
     pub fn meant(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Some(name) = Self::names().find(|name| name.eq_ignore_ascii_case(text)) {

@@ -1,7 +1,7 @@
 //! Windows in which mentions are counted instead of read.
 //!
-//! The overview counts all mentions of a window. Windows have full seconds, and so `published_at > '2026-06-01'` excludes
-//! some mentions of the window's first second. There are two ways to count the others:
+//! The overview counts all mentions of a window. Windows consist of full seconds, but `published_at > '2026-06-01'` excludes
+//! some mentions of the window's first second. There are two ways to count the other mentions:
 //!
 //! ```text
 //! apart      count [00:00:01, end)  +  read [00:00:00, 00:00:01)                     two requests
@@ -9,8 +9,8 @@
 //!            which mentions of the first second do not belong
 //! ```
 //!
-//! An edge needs overview and mentions in one response, and a page that reaches past the second. Otherwise the two parts
-//! are requested apart.
+//! Counting at an edge needs an overview and mentions in one response, and a page that reaches past the second. Otherwise
+//! the two parts are requested separately.
 
 use arrow::compute::SortOptions;
 use chrono::DateTime;

@@ -4,9 +4,9 @@
 //! conjuncts ─predicate, time_predicate─▶ values of columns, sets of instants ─window, plan─▶ PlannedScan ─sort─▶ order
 //! ```
 //!
-//! Pure: no I/O, no runtime, no HTTP. [`can_claim`] selects the conjuncts that a scan accepts, [`PlannedScan`] decides
-//! which parameters are sent for them. A scan also evaluates every conjunct itself, so that a service that ignores a
-//! filter, or compares differently from SQL, cannot change the result; parameters only reduce the rows to read.
+//! Pure: no I/O, no runtime, no HTTP. [`can_claim`] selects the conjuncts that a scan accepts, [`PlannedScan`] decides which
+//! parameters are sent for them. A scan also evaluates every conjunct itself, so the result stays the same if the service
+//! ignores a filter, or compares differently from SQL. Parameters only reduce the rows to read.
 //!
 //! Invariant: the requests of a plan cover every row that satisfies the conjuncts, within the default window if the
 //! query has no time filter.

@@ -54,7 +54,7 @@ pub(crate) struct ScanPlan {
     pub ends_open: bool,
     /// Conjuncts that are not sent to the service, as text.
     pub kept: Vec<String>,
-    /// One of them, a list of values that is too long for one request, in parts that fit.
+    /// One of those conjuncts, a list of values that is too long for one request, in parts that fit.
     pub value_parts: Vec<FilterTerm>,
     /// Set if the window is the profile's default because the query has no time filter.
     pub default_window: bool,

@@ -1,4 +1,4 @@
-//! A scan that is planned once: the optimizer rule, the provider and the operator share the decision.
+//! A scan that is planned once: the optimizer rule, the provider and the operator share the plan.
 
 use chrono::{DateTime, Utc};
 use datafusion::common::Result;

@@ -1,9 +1,10 @@
 //! Divisions in conditions that other conditions guard: `WHERE n <> 0 AND 10 / n > 2`.
 //!
-//! The engine may evaluate both for a row, and then fails. Here a condition with a division is computed only for rows that satisfy
-//! the conditions beside it about the same columns. Others, such as those that choose what is requested, stay where they are.
+//! The engine may evaluate both conditions for a row, and then fails. In our sessions, a condition with a division is
+//! computed only for rows that satisfy the other conditions on the same columns. All further conditions, such as those that
+//! determine requests, stay where they are.
 //!
-//! Invariant: rows are kept as before. What is left out is an error of a row that other conditions exclude.
+//! Invariant: the result has the same rows. Only errors of rows that other conditions exclude disappear.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;

@@ -1,12 +1,12 @@
-//! Correlated items of FROM that the engine refuses, as plans that it has.
+//! Correlated items of FROM that the engine refuses, rewritten to plans that it supports.
 //!
-//! | in a statement | as |
+//! | in a statement | rewritten to |
 //! | --- | --- |
-//! | `FROM t, unnest(t.list) AS u(x)` | the lists beside the columns of `t`, unnested there |
+//! | `FROM t, unnest(t.list) AS u(x)` | the lists as a further column of `t`, then unnested |
 //! | `LATERAL (SELECT … WHERE k = t.x ORDER BY s LIMIT n)` | `row_number() OVER (PARTITION BY k ORDER BY s) <= n` |
 //! | `(SELECT x FROM … WHERE k = t.x ORDER BY s LIMIT 1)` | `first_value(x ORDER BY s)` |
 //!
-//! Invariant: what is not exactly of these forms stays, and is refused by the engine.
+//! Invariant: an item that does not have exactly one of the forms above stays as it is, and the engine refuses it.
 
 use std::sync::Arc;
 

@@ -5,18 +5,18 @@
 //!   ─▶ SELECT coalesce(a.k, b.k) AS k, count(*) FROM a FULL JOIN b ON a.k = b.k GROUP BY coalesce(a.k, b.k)
 //! ```
 //!
-//! The engine takes a merged column from the left side of every join, calls it ambiguous after a second join, and does not find it from
-//! within a subquery. A single inner or left join with USING, without subqueries, is right in the engine and stays, so that most
-//! statements are not touched.
+//! The engine takes a merged column from the left side of every join, reports it as ambiguous after a second join, and does
+//! not find it from within a subquery. For a single inner or left join with USING and without subqueries, the engine is
+//! right. Such joins are not rewritten, so most statements do not change.
 //!
-//! A merged column is the right one after RIGHT JOIN, `coalesce` of both after FULL JOIN, otherwise the left one. `SELECT *` has
-//! merged columns first, then the others of the left side, then those of the right one. An unqualified name in a subquery belongs to
-//! the innermost query that has such a column.
+//! A merged column is the right column after RIGHT JOIN, `coalesce` of both after FULL JOIN, otherwise the left column.
+//! `SELECT *` has merged columns first, then the other columns of the left side, then those of the right side. An
+//! unqualified name in a subquery belongs to the innermost query that has such a column.
 //!
-//! Columns of a relation are found by planning `SELECT * FROM relation`, which sends no request. The rewrite itself waits for
-//! nothing: it stops at relations whose columns are unknown, and starts again when they are known.
+//! Columns of a relation are found by planning `SELECT * FROM relation`, which sends no request. The rewrite itself never
+//! waits. If the columns of a relation are unknown, it stops, and starts again once they are known.
 //!
-//! Invariant: a statement without such joins is returned as it came.
+//! Invariant: a statement without such joins is returned unchanged.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ pub(super) async fn merge_columns(state: &SessionState, statement: Statement) ->
     rewrite(state, statement, false).await
 }
 
-/// As [`merge_columns`], and writes out `*` where it is not alone in its SELECT.
+/// As [`merge_columns`], and writes out `*` if it is not alone in its SELECT.
 ///
 /// # Errors
 /// Those of [`merge_columns`].
@@ -250,7 +250,7 @@ struct Rewrite<'a> {
     expands: bool,
 }
 
-/// Rewrites names and subqueries of one SELECT, and leaves those of its subqueries to them.
+/// Rewrites the names and subqueries of one SELECT, but not those inside its subqueries.
 struct Level<'a, 'k> {
     rewrite: &'a mut Rewrite<'k>,
     env: &'a Env,

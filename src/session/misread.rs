@@ -3,9 +3,9 @@
 //! | statement | in the engine | here |
 //! | --- | --- | --- |
 //! | `a IS DISTINCT FROM b AND c` | `a IS DISTINCT FROM (b AND c)` | refused |
-//! | `EXCEPT ALL`, `INTERSECT ALL` | how often a row occurs is ignored | refused |
+//! | `EXCEPT ALL`, `INTERSECT ALL` | the number of equal rows is ignored | refused |
 //! | `a = ANY (SELECT …)`, `a <> ALL (SELECT …)` | columns of the subquery may be taken for those of the query | as `IN`, `NOT IN` |
-//! | other comparisons with `ANY` and `ALL` of a subquery, `(a, b) IN (SELECT …)` | the same, or refused | as EXISTS (`quantified`) |
+//! | other comparisons with `ANY` and `ALL` of a subquery, `(a, b) IN (SELECT …)` | wrong in the same way, or refused | as EXISTS (`quantified`) |
 //! | `(a, b) = (SELECT …)` | refused | refused |
 //! | `HAVING true` without aggregates | refused | as WHERE of a query without FROM |
 //! | positions in ROLLUP, CUBE and GROUPING SETS | constants | the results at these positions |

@@ -1,4 +1,5 @@
-//! Subqueries in places where the engine has none: within aggregates and their FILTER, in GROUP BY, in ORDER BY, and within windows.
+//! Subqueries in places in which the engine does not support them: within aggregates and their FILTER, in GROUP BY, in ORDER
+//! BY, and within windows.
 //!
 //! ```text
 //! Aggregate: sum(<subquery>)        Aggregate: sum(__subquery_1)
@@ -6,7 +7,7 @@
 //!                                       input
 //! ```
 //!
-//! Invariant: the rows are those of the statement as it is written. A projection adds a column, and no rows.
+//! Invariant: the rows stay the same. A projection adds a column, but no rows.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};

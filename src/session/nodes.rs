@@ -1,4 +1,4 @@
-//! Nodes of syntax trees that rewrites create, and look into.
+//! Nodes of syntax trees that rewrites create and inspect.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{

@@ -1,6 +1,6 @@
 //! `now()`, truncated to whole seconds.
 //!
-//! The engine's function has nanoseconds, which no period can express: the service could not filter exactly by
+//! The engine's function has nanoseconds, which no period can express. The service could then not filter exactly by
 //! `published_at >= now() - INTERVAL '7 days'`, and mentions would have to be read to be counted.
 
 use arrow::datatypes::{DataType, FieldRef};

@@ -1,7 +1,7 @@
-//! Operators that the engine does not know, or whose result does not fit its type.
+//! Operators that the engine does not have, or whose result does not fit the type that the engine gives it.
 //!
 //! - `a && b` on arrays is `array_has_any(a, b)`.
-//! - The difference of two unsigned integers, such as two row numbers, is a signed one.
+//! - The difference of two unsigned integers, such as two row numbers, is a signed integer.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};

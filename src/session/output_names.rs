@@ -1,11 +1,12 @@
-//! Several results of one name, which SQL allows and the engine refuses.
+//! Several results with the same name, which SQL allows and the engine refuses.
 //!
-//! `SELECT published_at::date, published_at`, `SELECT *, aid` and `SELECT 1, 1` are planned with names that are unique: a mark and a
-//! number follow the name of each further column. [`shown_name`] removes them where a result leaves the session. Where names must
-//! stay unique (keys of JSON objects, columns of Parquet files and of data frames), [`unique_names`] numbers them: `aid`, `aid_1`.
+//! `SELECT published_at::date, published_at`, `SELECT *, aid` and `SELECT 1, 1` are planned with unique names: a mark and a
+//! number are added to the name of each further column. [`shown_name`] removes them when a result leaves the session. If
+//! names must stay unique (keys of JSON objects, columns of Parquet files and of data frames), [`unique_names`] numbers
+//! them: `aid`, `aid_1`.
 //!
-//! Names inside a statement keep their meaning: a name that two different results have is ambiguous in ORDER BY, and in queries
-//! around a subquery it names none of them.
+//! Names inside a statement keep their meaning: if two different results have the same name, it is ambiguous in ORDER BY,
+//! and a query around the subquery cannot refer to either of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +17,7 @@ use super::nodes::{call, normalized, quoted};
 use super::syntax::{self, Editor, Reader, edit_expressions};
 use crate::error::{Error, ErrorKind};
 
-/// Separates a name from the number that makes it unique. No identifier that people write has this control character.
+/// Separates a name from the number that makes it unique. No identifier that users write has this control character.
 const MARK: char = '\u{1f}';
 
 /// The name of a result, as it is shown.
@@ -121,8 +122,9 @@ impl Editor for DistinctNames {
     }
 }
 
-/// As [`DistinctNames`], for results that the engine gives one name although they are written in different ways: subqueries, and
-/// what differs by a cast alone. Every result that is no column gets a name, and casts are wrapped so that they are seen in names.
+/// As [`DistinctNames`], for results that the engine gives one name although they are written in different ways: subqueries,
+/// and what differs by a cast alone. Every result that is not a column gets a name, and casts are wrapped so that they are
+/// seen in names.
 #[derive(Default)]
 pub(super) struct EveryName {
     named: usize,

@@ -5,10 +5,10 @@
 //! ```
 //!
 //! The parser tries one reading of a word or a parenthesis after another. Each level of nesting multiplies the attempts by
-//! two to four, also in valid statements: `position(position(… , 'a'), 'a')` doubles, and an error behind twelve `CAST(` is
-//! found after minutes. The parser's own limit on recursion bounds the depth, not the attempts. They are counted here in the
-//! dialect, which the parser consults at every step, so that no list of words has to be complete. A limit on nesting alone
-//! would have to be about six.
+//! two to four, even in valid statements: `position(position(… , 'a'), 'a')` doubles them, and an error after twelve `CAST(`
+//! is found only after minutes. The parser's own recursion limit restricts the depth, not the attempts. So attempts are
+//! counted here, in the dialect, which the parser consults at every step; this needs no complete list of words. A limit on
+//! nesting alone would have to be about six.
 //!
 //! Invariant: every statement of a client is parsed here.
 

@@ -5,12 +5,12 @@
 //! optimizer rule  ─▶ deadline ─▶ simplification: predicted size ─▶ rule ─▶ size of what it wrote
 //! ```
 //!
-//! A rule can double an expression with each node that it visits: filters are copied into projections, and
-//! `coalesce(a, b)` becomes `CASE WHEN a IS NOT NULL THEN a ELSE b END`. So the size is counted after each node that a rule
-//! has rewritten, not once after all rules. The simplifier works on whole expressions, and would double a nested one many
-//! times before it returns; the size of its result is predicted.
+//! A rule can double an expression with each node that it visits: filters are copied into projections, and `coalesce(a, b)`
+//! becomes `CASE WHEN a IS NOT NULL THEN a ELSE b END`. So the size is counted after each node that a rule has rewritten,
+//! not once after all rules. The simplifier works on whole expressions, and would double a nested expression many times
+//! before it returns, so the size of its result is predicted.
 //!
-//! Invariant: a plan within the limits stays as it is.
+//! Invariant: a plan within the limits is not changed.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
-//! Comparisons with the rows of a subquery that the engine refuses or misreads, as EXISTS.
+//! Comparisons with the rows of a subquery that the engine refuses or misreads, rewritten to EXISTS.
 //!
-//! | statement | as a condition of WHERE | within one |
+//! | statement | as a whole condition of WHERE | within a condition |
 //! | --- | --- | --- |
 //! | `(a, b) IN (q)`, `x < ANY (q)` | `EXISTS (… WHERE comparison)` | true, NULL or false by two EXISTS |
 //! | `(a, b) NOT IN (q)`, `x >= ALL (q)` | `NOT EXISTS (… WHERE comparison IS NOT TRUE)` | the same |
 //!
-//! NULL and false are one to WHERE, so that the subquery is read once there. Elsewhere only constants can be compared so. `x IN (q)` is
-//! the engine's own.
+//! WHERE treats NULL and false in the same way, so a whole condition reads the subquery once. In other places, only
+//! constants can be compared in this way. `x IN (q)` is left to the engine.
 //!
 //! Source: PostgreSQL documentation, "Subquery Expressions" and "Row-wise Comparison".
 
@@ -27,7 +27,7 @@ struct Quantified {
     all: bool,
 }
 
-/// Rewrites the comparisons in WHERE and HAVING, where the engine has EXISTS in every place.
+/// Rewrites the comparisons in WHERE and HAVING, because the engine supports EXISTS everywhere in them.
 pub(super) fn quantified_conditions(select: &mut Select) {
     let mut conditions: Vec<&mut Expr> = select.selection.iter_mut().collect();
     while let Some(condition) = conditions.pop() {

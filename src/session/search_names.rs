@@ -6,11 +6,11 @@
 //!      FROM (SELECT t.*, s.name FROM mentions t LEFT JOIN saved_searches s ON s.aid = t.aid) m GROUP BY name
 //! ```
 //!
-//! It works like a system column of PostgreSQL: `*` does not contain it, and a column of this name in another table of FROM goes
-//! first. So a statement costs the list only if it names the column.
+//! It works like a system column of PostgreSQL: `*` does not include it, and a column of the same name in another table of
+//! FROM takes precedence. So a statement requests the list only if it names the column.
 //!
-//! Invariant: a statement that has a meaning without this column keeps it, except that a subquery over these tables alone has its
-//! own `name`, not that of the query around it.
+//! Invariant: if a statement has a meaning without this column, it keeps that meaning, with one exception: in a subquery
+//! over these tables alone, `name` is this column, not one of the outer query.
 
 use std::collections::{HashMap, HashSet};
 

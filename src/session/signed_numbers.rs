@@ -1,11 +1,12 @@
-//! Signed numbers where the engine has unsigned ones.
+//! Signed numbers in place of the engine's unsigned ones.
 //!
-//! Row numbers, ranks, lengths and positions are unsigned in the engine. SQL has no such type: `row_number() OVER () / 2` would have a
-//! fraction, `-row_number() OVER ()` is refused, and clients receive the numbers as decimals. What functions, aggregates, windows
-//! and tables return is cast to the next larger signed type, or to BIGINT. A number beyond BIGINT is an error; a literal beyond it
-//! is a decimal. What a statement itself casts to an unsigned type stays.
+//! Row numbers, ranks, lengths and positions are unsigned in the engine. SQL has no such type: `row_number() OVER () / 2`
+//! would have a fraction, `-row_number() OVER ()` is refused, and clients receive the numbers as decimals. Results of
+//! functions, aggregates, windows and tables are cast to the next larger signed type, or to BIGINT. A number that does not
+//! fit into BIGINT is an error; a literal that does not fit is a decimal. If a statement itself casts to an unsigned type,
+//! the type is kept.
 //!
-//! Invariant: closed by default. The types of a plan decide, not names of functions.
+//! Invariant: no result is unsigned by default. The types in a plan decide, not names of functions.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
-/// Column of the engine that tells grouping sets apart. Other nodes expect its type.
+/// Column of the engine that distinguishes grouping sets. Other nodes expect its type.
 const GROUPING_ID: &str = "__grouping_id";
 /// Functions whose type the statement names.
 const NAMED: [&str; 4] = ["arrow_cast", "arrow_try_cast", "cast_to_type", "try_cast_to_type"];

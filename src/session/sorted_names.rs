@@ -1,8 +1,8 @@
 //! Names within expressions of ORDER BY.
 //!
-//! A name alone is that of a result, as in `ORDER BY x`. Within an expression, as in `ORDER BY x + 1` or `ORDER BY t.x`, it is that of a
-//! column of FROM. The engine takes a result of that name first, or calls the two ambiguous. Such a result gets a name with a mark
-//! while it is planned. If there is no column of the name, the result is meant after all.
+//! A name alone is a result, as in `ORDER BY x`. Within an expression, as in `ORDER BY x + 1` or `ORDER BY t.x`, it is a
+//! column of FROM. The engine prefers a result of that name, or reports the name as ambiguous. So during planning, such a
+//! result gets a name with a mark. If FROM has no column of that name, the name refers to the result after all.
 
 use std::collections::HashSet;
 
@@ -91,7 +91,7 @@ impl Editor for SortedNames {
     }
 }
 
-/// Names of columns in keys that are no name alone.
+/// Names of columns in sort keys that are expressions.
 fn named_in_expressions(query: &Query) -> HashSet<String> {
     let mut names = HashSet::new();
     let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order| &order.kind) else { return names };

@@ -1,4 +1,4 @@
-//! From a statement to its plan: the one way for the shell, for servers and for users of the library.
+//! From a statement to its plan. The shell, the servers and users of the library all plan statements here.
 
 use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
@@ -22,11 +22,12 @@ use super::syntax::{self, Editor};
 use super::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::error::{Error, ErrorKind};
 
-/// Plans a statement and returns its result, as [`SessionContext::sql`] does, with the meaning that the SQL standard gives it.
+/// Plans a statement and returns its result, as [`SessionContext::sql`] does, but with the meaning of the SQL standard.
 ///
-/// The engine alone reads some statements in another way, among them joins with USING and IS DISTINCT FROM before AND, and refuses
-/// others, such as `SELECT 1, 1` or `FETCH FIRST 3 ROWS ONLY`. Further columns of one name get a number: `aid`, `aid_1`.
-/// Planning sends no request; statements that change the session, such as `SET` and `CREATE VIEW`, take effect at once.
+/// The engine alone misreads some statements, such as joins with USING, and IS DISTINCT FROM before AND. It refuses others,
+/// such as `SELECT 1, 1` or `FETCH FIRST 3 ROWS ONLY`. If several columns have the same name, the further ones get a number:
+/// `aid`, `aid_1`. Planning sends no request; statements that change the session, such as `SET` and `CREATE VIEW`, take
+/// effect at once.
 ///
 /// # Errors
 /// Those of planning; [`ErrorKind::Query`] for a text that is not exactly one statement.
@@ -115,7 +116,7 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
         (Err(refused), None) => return Err(refused),
         (Err(refused), Some(statement)) => (refused, statement),
     };
-    // The engine refuses results of one name. They are told apart only then, so that other statements keep their names.
+    // The engine refuses results with the same name. Only then are they renamed, so that other statements keep their names.
     let statement = match expand_wildcards(state, statement).await {
         Ok(statement) => statement,
         Err(error) if Error::find(&error).is_some() => return Err(error),

@@ -1,6 +1,7 @@
-//! Place and likely cause of an error in a statement: what all fronts add to the message of the engine.
+//! Place and likely cause of an error in a statement, which the shell and all servers add to the message of the engine.
 //!
-//! Invariant: a suggestion is a name that exists and is near by spelling, and a place is where the text has what the message names.
+//! Invariant: a suggestion is an existing name with a similar spelling, and the place is a position in the text at which the
+//! name in the message is written.
 
 use std::sync::Arc;
 

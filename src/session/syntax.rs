@@ -1,7 +1,7 @@
 //! Visits the syntax tree of a statement.
 //!
-//! The parser's traversal is compiled again for each type of visitor, which takes half a megabyte each. Here are the only two
-//! types, one that reads and one that changes the tree; they call a [`Reader`] or an [`Editor`] that is chosen at run time.
+//! The parser's traversal is compiled again for each type of visitor, at half a megabyte each. So there are only two types,
+//! one that reads the tree and one that changes it. They call a [`Reader`] or an [`Editor`] that is chosen at run time.
 
 use std::ops::ControlFlow;
 

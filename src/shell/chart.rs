@@ -1,10 +1,12 @@
 //! A result as a chart: its data, and its drawing in a terminal.
 //!
-//! The first column is the horizontal axis: a time (lines), a category (bars), or numbers that cannot be categories (points).
-//! Numbers follow, each column a series. A string column between the two, as in `SELECT day, source, count(*)`, makes one series
-//! for each of its values. Columns of very unequal numbers have a panel each: one scale would show only the larger ones.
+//! The first column is the horizontal axis: a time (lines), a category (bars), or numbers that cannot be categories
+//! (points). The other columns are numbers, and each of them is a series. If a string column is between the two, as in
+//! `SELECT day, source, count(*)`, each of its values is a series. Columns of very different numbers have a panel each,
+//! because one scale would show only the larger numbers.
 //!
-//! A period that the query did not read completely, such as today, is marked: it is not a fall.
+//! If the query did not read a period completely, such as today, the period is marked, so that its low value is not taken
+//! for a drop.
 
 use std::collections::{HashMap, HashSet};
 
@@ -142,7 +144,7 @@ impl Drawing {
             return Err(wrong("not all other columns are numbers"));
         }
         let title = title(schema, times.is_some(), by_value);
-        // Rows with equal names are one point if another column tells their series.
+        // Rows with equal names are one point if another column names their series.
         let (mut labels, mut instants, mut places) = (Vec::new(), Vec::new(), Vec::with_capacity(texts.len()));
         let mut known = HashMap::new();
         for (row, text) in texts.iter().enumerate() {
@@ -264,7 +266,7 @@ impl Drawing {
         Self { title: Some(one_line(title)).filter(|title| !title.is_empty()), ..self }
     }
 
-    /// Sorts the points by time, whatever the order of the result.
+    /// Sorts the points by time, because the result may have another order.
     fn sorted(self) -> Self {
         let (Along::Time(instants) | Along::Number(instants)) = &self.along else { return self };
         let mut order: Vec<usize> = (0..instants.len()).collect();
@@ -318,7 +320,7 @@ impl Drawing {
     /// Lines of at most `width` characters. Line charts have `height` lines below the title and the legend.
     ///
     /// # Errors
-    /// One line if the series cannot be told apart.
+    /// One line if the series cannot be distinguished.
     pub(super) fn text(&self, width: usize, height: u16, color: bool) -> Result<Vec<String>, String> {
         let mut lines = Vec::new();
         if let Some(title) = &self.title {
@@ -512,7 +514,7 @@ fn title(schema: &SchemaRef, time: bool, by_value: bool) -> Option<String> {
     Some(format!("{values} by {first}{second}"))
 }
 
-/// A name of a column as people write it. The days of `volume` are called so, since its bucket is one.
+/// A name of a column as users write it. The buckets of `volume` are called days, because they are days.
 pub(super) fn in_words(name: &str) -> String {
     match name {
         "bucket_start" => "day".to_owned(),
@@ -530,8 +532,8 @@ fn with_places(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
     }
 }
 
-/// The first column as places of points, if it holds numbers that are no categories: fractions, numbers that occur twice, or more
-/// of them than there can be bars.
+/// The first column as positions of points, if it holds numbers that are not categories: fractions, numbers that repeat, or
+/// more of them than there can be bars.
 fn points(column: &ArrayRef, labels: &[String], by_value: bool) -> Result<Option<Vec<f64>>, ArrowError> {
     if by_value || !is_number(column) {
         return Ok(None);
@@ -690,8 +692,8 @@ pub(super) fn labelled(value: f64) -> String {
     }
 }
 
-/// A number for people: whole numbers have all digits, others three significant digits or two decimals; tiny and huge ones
-/// have a power of ten.
+/// A number as text: whole numbers have all digits, others three significant digits or two decimals; tiny and huge ones have
+/// a power of ten.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {

@@ -1,4 +1,4 @@
-//! Backslash commands. A command takes the rest of its line.
+//! Backslash commands. A command extends to the end of its line.
 
 use std::path::PathBuf;
 use std::time::Duration;

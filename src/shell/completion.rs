@@ -1,4 +1,4 @@
-//! Completion of SQL by what precedes the cursor. Sends no request.
+//! Completion of SQL from the text before the cursor. Sends no request.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,9 @@
-//! Lines of CSV (RFC 4180). They equal those of the Arrow crate's writer, which formats each value through a string of its own and
-//! takes several times as long; here, texts, integers and instants are written at once, and other types by its formatter.
+//! Lines of CSV (RFC 4180). They are equal to those of the Arrow crate's writer, which formats each value through its own
+//! string and takes several times as long. Here, texts, integers and instants are written directly, and other types by
+//! Arrow's formatter.
 //!
-//! For spreadsheets the values differ, because they read a file as if it was typed: `Style::excel`.
+//! For spreadsheets, values are written differently, because a spreadsheet interprets a file as if its contents were typed:
+//! `Style::excel`.
 
 use std::fmt::Write as _;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Errors of statements for people: the place, a marked line, and a suggestion.
+//! Errors of statements as users see them: the place, a marked line, and a suggestion.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use datafusion::prelude::SessionContext;
 use crate::error::describe;
 use crate::session::suggestion::{foreign, place, suggestion, without_place};
 
-/// An error message for people.
+/// An error message as users see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Problem, place and advice in one line.
@@ -38,7 +38,7 @@ impl Mistake {
             line.push_str(&format!(" (line {row})"));
         }
         if let Some(foreign) = foreign(text) {
-            // A character of a word processor explains whatever the parser says.
+            // A character of a word processor explains any message of the parser.
             line.push_str(&format!("; {foreign}"));
         } else if let Some(suggestion) = suggestion(&line, context, Some(tables)).await {
             line.push_str(&format!("; {suggestion}"));

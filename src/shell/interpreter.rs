@@ -117,7 +117,7 @@ impl Interpreter {
         match &destination {
             Destination::Prompt if !shell.is_quiet() => shell.report(reports),
             Destination::Prompt => {}
-            // A script prints all rows, and nobody leaves a pager in its middle.
+            // A script prints all rows, and has no pager that a user could quit.
             Destination::Script(output) => {
                 display = Display { rows: 0, pager: false, ..display };
                 options.clone_from(output.options());
@@ -197,7 +197,7 @@ impl Interpreter {
         self.run_pieces(pieces.into_iter().chain(open), within).await
     }
 
-    /// Runs statements and commands in order, until one fails or leaves.
+    /// Runs statements and commands in order, until one fails or quits.
     pub(super) async fn run_pieces(
         &mut self,
         pieces: impl IntoIterator<Item = Piece>,

@@ -48,7 +48,7 @@ impl LineEditor {
         let config = Config::builder()
             .completion_type(CompletionType::List)
             .color_mode(if color { ColorMode::Enabled } else { ColorMode::Disabled })
-            // The prompt is not a result, so it does not go where stdout is redirected.
+            // The prompt is not a result, so it is not written to a redirected stdout.
             .behavior(Behavior::PreferTerm)
             .max_history_size(HISTORY)?
             .history_ignore_space(true)
@@ -80,7 +80,7 @@ impl LineEditor {
     /// Reads a line; several if they are pasted or recalled from the history. `initial` can be edited.
     ///
     /// # Errors
-    /// The user interrupts or leaves, or the terminal cannot be read.
+    /// The user interrupts or quits, or the terminal cannot be read.
     pub(super) fn read(&mut self, prompt: &str, initial: &str) -> Result<String, ReadlineError> {
         self.editor.readline_with_initial(prompt, (initial, ""))
     }

@@ -6,8 +6,8 @@
 //!                                                               └▶ progress, report, diagnostics ─▶ stderr
 //! ```
 //!
-//! A thin printer over the library. Only results go to stdout; a file appears under its name once it is complete.
-//! Completion, descriptions and estimates send no request.
+//! The shell only prints what the library returns. Only results go to stdout; a file appears under its name once it is
+//! complete. Completion, descriptions and estimates send no request.
 //!
 //! Invariant: a query that fails before its first row leaves stdout empty, and one that fails later leaves no file behind;
 //! both leave one line on stderr and a non-zero exit status.

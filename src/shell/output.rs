@@ -21,7 +21,7 @@ use crate::session::{shown_name, unique_names};
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A table for people. Printed once the result is complete, since column widths depend on all rows; on a terminal they
+    /// A text table. Printed once the result is complete, because column widths depend on all rows; on a terminal, they
     /// depend on the first screen of rows.
     Table,
     /// Comma-separated values, RFC 4180, with a header; NULL is empty, lists are JSON.
@@ -38,7 +38,7 @@ pub enum Format {
     Arrow,
     /// A Parquet file, compressed with zstd.
     Parquet,
-    /// A chart for people, of a time or category column and numbers. Printed once the result is complete.
+    /// A chart in the terminal, of a time or category column and numbers. Printed once the result is complete.
     Chart,
     /// The chart as an SVG picture.
     Svg,
@@ -99,7 +99,8 @@ impl Format {
     /// Returns the format of a file by its extension; `None` for a name without one.
     ///
     /// # Errors
-    /// One line with the supported extensions, for any other: the file would not contain what its name promises.
+    /// One line with the supported extensions, for any other extension, because the file would not contain the format that
+    /// its name suggests.
     pub fn of_file(path: &Path) -> Result<Option<Self>, String> {
         let Some(extension) = path.extension() else { return Ok(None) };
         let name = extension.to_string_lossy().to_lowercase();
@@ -155,21 +156,21 @@ pub struct ChartOptions {
 /// Options of CSV.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// Reader that the values are written for.
+    /// Program that will read the values.
     pub dialect: CsvDialect,
     /// Character between values; a comma if `None`. `tsv` has tabs in any case.
     pub separator: Option<u8>,
 }
 
-/// Reader of CSV.
+/// Dialect of CSV, by the program that will read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CsvDialect {
     /// Programs: RFC 4180, instants in RFC 3339, numbers with a decimal point.
     #[default]
     Standard,
-    /// Excel and other spreadsheets: a byte order mark, since they take the file for one of another encoding without it; local
-    /// times without an offset; a decimal comma if the separator is a semicolon, as in the regions that have one; and nothing that
-    /// would be read as a formula or a rounded number.
+    /// Excel and other spreadsheets: a byte order mark, because they assume another encoding without it; local times without
+    /// an offset; a decimal comma if the separator is a semicolon; and no text that would be read as a formula or a rounded
+    /// number.
     Excel,
 }
 
@@ -284,7 +285,8 @@ impl Output {
         Ok(Self::to(format, Target::File { partial, path, name: given, file, complete: false, before: 0 }))
     }
 
-    /// The schema with the names that the format shows: several columns may have one name, except where the format forbids it.
+    /// The schema with the names that the format shows: several columns may have the same name, unless the format forbids
+    /// it.
     pub(super) fn named(&self, schema: &Schema) -> SchemaRef {
         let names = schema.fields().iter().map(|field| field.name().as_str());
         let names: Vec<String> = match self.format.has_unique_names() {
@@ -295,7 +297,7 @@ impl Output {
         Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
     }
 
-    /// Shows tables to a person at the terminal: they fit its width, and long ones go through a pager.
+    /// Shows tables on a terminal: they fit its width, and long tables go through a pager.
     #[must_use]
     pub fn displaying(mut self, display: Display) -> Self {
         self.display = Some(display);

@@ -4,9 +4,9 @@
 //! Drawing ─▶ title, legend ─▶ panels (lines, areas, points │ bars) ─▶ axis ─▶ SVG ─ fonts ─▶ PNG
 //! ```
 //!
-//! Drawn here, since libraries do not fit: charts-rs places labels by its own font, so that they overlap in another one; plotters
-//! needs the fonts of the machine; charming and vl-convert contain a JavaScript engine. Texts that end at an axis are anchored at
-//! their ends, whatever font the viewer has.
+//! The charts are drawn here, because no library is suitable: charts-rs places labels by its own font, so that they overlap
+//! in other fonts; plotters needs the fonts of the machine; charming and vl-convert contain a JavaScript engine. Texts that
+//! end at an axis are anchored at their ends, so they fit in every font.
 
 mod fonts;
 mod time_axis;

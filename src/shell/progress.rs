@@ -1,4 +1,4 @@
-//! Progress on stderr: a line on a terminal that changes, otherwise notes on long waits, or lines every few seconds.
+//! Progress on stderr: on a terminal, a line that is updated; otherwise notes on long waits, or a line every few seconds.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};

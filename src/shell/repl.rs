@@ -1,4 +1,4 @@
-//! Interactive prompt: reads statements and commands until the user leaves.
+//! Interactive prompt: reads statements and commands until the user quits.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use super::output::{Format, OutputOptions};
 use super::run::{Failure, Shell};
 use super::splitter::{ending, is_inside_token, open_token, pieces};
 
-/// Reads statements and commands from the terminal until the user leaves. Requires a multi-threaded runtime, on the thread
+/// Reads statements and commands from the terminal until the user quits. Requires a multi-threaded runtime, on the thread
 /// that `block_on` occupies.
 ///
 /// # Errors
@@ -26,7 +26,7 @@ pub async fn interact(shell: Shell, format: Option<Format>, options: OutputOptio
     let mut editor = LineEditor::new().map_err(terminal)?;
     let quiet = shell.is_quiet();
     let mut interpreter = Interpreter::new(shell, format, Destination::Prompt).with(options);
-    // Interrupts now go to whatever owns the terminal: the line editor, a query or a pager.
+    // Interrupts now go to the owner of the terminal: the line editor, a query or a pager.
     let _interrupts = signal(SignalKind::interrupt())?;
     let before = tcgetattr(io::stdin()).ok();
     let _ending = AbortOnDropHandle::new(tokio::spawn(end_on_signal(before, interpreter.unfinished())));
@@ -55,7 +55,7 @@ pub async fn interact(shell: Shell, format: Option<Format>, options: OutputOptio
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(terminal(error)),
         };
-        // As in psql, a command may be typed in the middle of a statement, which then goes on.
+        // As in psql, a command may be typed in the middle of a statement, which then continues.
         let command = !pending.is_empty() && line.trim_start().starts_with('\\') && !is_inside_token(&pending);
         let result = if command && ending(&line).is_none() && Command::parse(&line).is_some() {
             interpreter.run_text(&line, None).await
@@ -96,7 +96,7 @@ async fn end_on_signal(before: Option<Termios>, unfinished: Arc<Mutex<Option<Pat
         _ = hang_up.recv() => SignalKind::hangup().as_raw_value(),
     };
     if let Some(before) = before {
-        // The terminal may be gone, and then there is nowhere to report a failure.
+        // If the terminal is closed, a failure cannot be reported.
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &before);
     }
     if let Some(partial) = unfinished.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {

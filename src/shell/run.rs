@@ -102,7 +102,7 @@ pub enum Failure {
         /// Requests sent by the statement until then.
         requests: u64,
     },
-    /// The reader of stdout has gone, such as `head`; nothing more can be printed.
+    /// The reader of stdout, such as `head`, has ended; nothing more can be printed.
     ReaderGone,
 }
 
@@ -183,7 +183,7 @@ impl Shell {
         self
     }
 
-    /// Sets a variable of scripts and of the prompt, which statements name as `:name`.
+    /// Sets a variable of scripts and of the prompt, which statements use as `:name`.
     ///
     /// # Errors
     /// One line if the name is not one.
@@ -412,7 +412,7 @@ impl Shell {
         Report { shown: None, planning: elapsed, first: None, elapsed, spent, windows, warned }
     }
 
-    /// Estimates a statement that is no query. Returns `false` for a query, and for statements that are to take effect.
+    /// Estimates a statement that is not a query. Returns `false` for a query, and for statements that are to take effect.
     async fn estimate(&mut self, plan: &LogicalPlan, output: &mut Output) -> Result<bool, Broken> {
         let alone = self.estimates == Estimates::Alone;
         match plan {

@@ -1,4 +1,4 @@
-//! Results on a terminal: tables that fit its width, a pager for long ones, and an end when the display is full or closed.
+//! Results on a terminal: tables that fit its width, a pager for long tables, and an end when the display is full or closed.
 
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};

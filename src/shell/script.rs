@@ -55,8 +55,8 @@ impl From<String> for Script {
     }
 }
 
-/// Runs scripts one after another, until a statement fails or `\q` leaves. All results go to `output`, which is completed
-/// at the end. `format` is the one that the user chose, if any.
+/// Runs scripts one after another, until a statement fails or `\q` quits. All results go to `output`, which is completed at
+/// the end. `format` is the format that the user chose, if any.
 ///
 /// # Errors
 /// [`Failure`], with one line for people. The output file then keeps its previous content.

@@ -1,4 +1,4 @@
-//! Statements as people type them: what is written, which list is shown, and the headers of a result.
+//! Statements as users type them: if they write data, which list they show, and the headers of their result.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ pub(super) fn with_order(statement: Statement, connection: &str) -> Result<State
     Ok(parse_statements(&query)?.pop_front().unwrap_or(statement))
 }
 
-/// Headers of a result as its author typed them: `count(*)` and `1`, where the engine has `Int64(1)`.
+/// Headers of a result as the user typed them: `count(*)` and `1` instead of the engine's `Int64(1)`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Headers {
     /// Headers of the first columns; `None` for a column that keeps its name.

@@ -1,8 +1,9 @@
-//! Variables of scripts and of the prompt: `:name` in a statement is replaced by the text that `\set` or `--variable` gave it.
+//! Variables of scripts and of the prompt: `:name` in a statement is replaced by the text that was set with `\set` or
+//! `--variable`.
 //!
-//! As in psql, `:name` stands for the text itself, `:'name'` for a string with it, and `:"name"` for a name. Nothing is replaced
-//! in quotes and comments, and `::` is a cast. A variable that is not set is an error, except in brackets and braces, where
-//! `[a:b]` is a slice and `{a:b}` a struct.
+//! As in psql, `:name` is replaced by the text itself, `:'name'` by a string with the text, and `:"name"` by a quoted name.
+//! Nothing is replaced in quotes and comments, and `::` is a cast. A variable that is not set is an error, except in
+//! brackets and braces, where `[a:b]` is a slice and `{a:b}` a struct.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! Results as sheets of an Excel workbook: typed cells, real times, a frozen header.
 //!
-//! Rows go to a temporary file as they arrive; the workbook is put together when its file is closed. A result that is too long for
-//! one sheet continues on the next one.
+//! Rows are written to a temporary file as they arrive, and the workbook is assembled when its file is closed. If a result
+//! is too long for one sheet, it continues on the next sheet.
 //!
-//! Invariant: a cell shows the value that the engine has. What a cell of a number cannot hold exactly is text, and so are
-//! identifiers.
+//! Invariant: a cell shows the value that the engine returned. Numbers that a numeric cell cannot hold exactly are text, and
+//! so are identifiers.
 
 use std::fmt;
 use std::fs::File;
@@ -107,7 +107,7 @@ enum Kind {
     /// Instants of a zone, or local times if there is none, with their format.
     Time(Option<Tz>, Format),
     Date(Format),
-    /// Texts, and whatever has no other form.
+    /// Texts, and all values without another form.
     Text,
 }
 
@@ -266,7 +266,7 @@ impl<'k> Cells<'k> {
         })
     }
 
-    /// Writes a value that is no text. Returns its width.
+    /// Writes a value that is not a text. Returns its width.
     fn write(&self, sheet: &mut Worksheet, at: (u32, u16), row: usize) -> Result<usize, XlsxError> {
         let (line, column) = at;
         match self {

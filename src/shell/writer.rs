@@ -1,7 +1,7 @@
 //! Writers of result batches, by format.
 //!
-//! Line formats are written as batches arrive; other formats are held until the result is complete. A result that fails
-//! before its first row has written nothing.
+//! Line formats are written as batches arrive; other formats are held until the result is complete. If a result fails before
+//! its first row, nothing is written.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;

@@ -4,9 +4,9 @@
 //! KIND[:NAME=VALUE,…][@WHEN]      429:retry-after=2@5-8    truncated@3    clamp:rows=40    delete:n=2,at=start@10%
 //! ```
 //!
-//! WHEN selects requests, counted from 1 in the order of arrival: `3`, `5-8`, `5-`, `10%` (a random share that depends
-//! on the seed); absent, all. Faults combine: each applies to its part of a response, in the given order. [`KINDS`]
-//! lists them.
+//! WHEN selects requests, counted from 1 in the order of arrival: `3`, `5-8`, `5-`, `10%` (a random share that depends on
+//! the seed). Without it, the fault applies to all requests. Faults can be combined: each applies to its part of a response,
+//! in the given order. [`KINDS`] lists them.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,4 @@
-//! A self-contained V4 service: the program's built-in demo source, the test bed and the benchmark target.
+//! A simulated V4 service, for the built-in demo data, the tests and the benchmarks.
 //!
 //! ```text
 //! dataset (seeded or loaded) ─▶ query (parameters, window, filters, order) ─▶ overview + page ─▶ render ─▶ HTTP
@@ -6,10 +6,10 @@
 //!       └ mutation: mentions arrive, go and change            └─ fault_injection, spoil: faults ──┘
 //! ```
 //!
-//! Serves over real HTTP on loopback what `openapi.yaml` beside this file specifies: `/list` for the keys of two
-//! teams, and `/search` with every parameter. Equal seeds give equal bytes; `record` writes generated mentions, and `story`
-//! supplies their words. Windows, zones, filters and sort orders are evaluated by separate code that shares nothing with the
-//! client, so that both cannot have the same bug.
+//! Serves over real HTTP on loopback what `openapi.yaml` beside this file specifies: `/list` for the keys of two teams, and
+//! `/search` with every parameter. Equal seeds give equal bytes; `record` writes generated mentions, and `story` supplies
+//! their words. Windows, zones, filters and sort orders are evaluated by separate code that shares nothing with the client,
+//! so that the two are unlikely to have the same bug.
 //!
 //! Invariant: without faults, the responses are exactly the content of [`Corpus`], and with mutations that of
 //! [`Simulator::alive`]; tests take their expectations from there.

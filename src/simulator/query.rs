@@ -389,8 +389,8 @@ fn forms(dialect: &Dialect) -> String {
     forms.join(", ")
 }
 
-/// Parses an RFC 3339 instant, or a local time in the zone: the earlier one where the clock was set back, `None` where
-/// it was set forward.
+/// Parses an RFC 3339 instant, or a local time in the zone: the earlier one if the clock was set back, `None` if it was set
+/// forward.
 fn instant(text: &str, zone: Zone) -> Option<DateTime<Utc>> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Some(at.with_timezone(&Utc));

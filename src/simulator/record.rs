@@ -1,7 +1,7 @@
 //! The JSON of a generated mention, in the form of V4.
 //!
-//! A corpus has a million records and more, and a page of them is written for each request. They are therefore serialized from
-//! borrowed fields, without a document in between.
+//! A corpus may have more than a million records, and each request writes a page of them. Records are therefore serialized
+//! from borrowed fields, without an intermediate document.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use rand::{RngExt, SeedableRng};

@@ -1,9 +1,9 @@
 //! The words of generated mentions: titles, texts and names of authors that read like mentions of the saved search.
 //!
-//! A fixed story, told relative to the `now` of the corpus, gives demonstrations something to find: quiet weeks, a
-//! launch twelve days ago, a recall or an outage five days ago that lasts two days, then apologies. The age of a
-//! mention chooses the chapter, its sentiment the tone, its source the voice (news, review, post, question), its language
-//! the words, which are in `story/*.txt`. Only words tell the story. Volume does not follow it, because times are drawn
+//! A fixed story, told relative to the `now` of the corpus, gives demonstrations something to find: quiet weeks, a launch
+//! twelve days ago, a recall or an outage five days ago that lasts two days, then apologies. The age of a mention chooses
+//! the chapter, its sentiment the tone, its source the voice (news, review, post, question), its language the words, which
+//! are in `story/*.txt`. Only the words follow the story. The number of mentions does not, because times are generated
 //! elsewhere and tests depend on them.
 //!
 //! Invariant: words depend only on the seed and the id of a mention, the fields that it already has, and `now`. Nothing

@@ -10,8 +10,8 @@
 //! in `mentions_deleted`, if it is kept. Other programs are expected to read only: a region is ignored once another
 //! program has ended or changed one of its files.
 //!
-//! A file is part of the catalog only after the transaction that names it. It is written and synced before, and deleted
-//! no earlier than a grace period after the transaction that replaced it, because queries may still read it.
+//! A file is part of the catalog only after the transaction that records it. It is written and synced before that
+//! transaction. After the transaction that replaces it, it is kept for a grace period, because queries may still read it.
 //!
 //! Invariant: regions of a subject never overlap, and every current file that this program wrote belongs to one region.
 
@@ -193,7 +193,7 @@ impl Catalog {
         })
     }
 
-    /// Keeps a response, unless a later one is kept. The oldest are removed where there are very many.
+    /// Keeps a response, unless a later one is kept. If there are very many, the oldest are removed.
     pub(crate) fn keep_answer(&self, key: &str, body: &[u8], as_of: DateTime<Utc>) -> Result<()> {
         self.write(|transaction| {
             let sql = "INSERT INTO savedsearch_answer (key, body, as_of) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO \

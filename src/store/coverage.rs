@@ -1,13 +1,14 @@
-//! Which part of a time span a store can answer, and which part has to be requested: probe query and remainder query of
-//! Dar et al., "Semantic Data Caching and Replacement" (1996), over days.
+//! Division of a time span into the part that a store can answer and the part that has to be requested. In Dar et al.,
+//! "Semantic Data Caching and Replacement" (1996), they are the probe query and the remainder query; here, they consist of
+//! days.
 //!
 //! ```text
 //! span, regions ─▶ stored: days of regions ─ not fresh: confirmed by one timeline ─ numbers differ ─┐
 //!              └─▶ read: all other instants ◀─────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Pure. A day of a region can be used if it is *fresh* (seen at the service within the freshness that the query
-//! accepts), or if it had *settled* when it was read: then only its number has to be confirmed.
+//! Pure. A day of a region can be used if it is *fresh* (seen at the service within the freshness that the query accepts),
+//! or if it had *settled* when it was read: then only its count has to be confirmed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -234,8 +235,8 @@ impl Division {
         needed > 0 && self.mentions() < page.saturating_mul(needed)
     }
 
-    /// Moves stored days between two spans to read into these where they hold less than a page of mentions: one request reads
-    /// all of them.
+    /// Moves stored days between two spans to read into the spans, if the days hold less than a page of mentions: one
+    /// request reads all of them.
     #[must_use]
     pub(crate) fn with_fewer_gaps(self, page: u64) -> Self {
         let Self { stored, read } = self;

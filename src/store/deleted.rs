@@ -1,7 +1,7 @@
-//! Stored mentions that the service has since deleted; kept if the session asks for it.
+//! Stored mentions that the service has deleted since. They are kept if the session requests it.
 //!
-//! A mention is deleted if the day that it was stored under is read again without it, and no other stored day has it: a
-//! changed time moves a mention to another day. A mention that is read again is no longer deleted.
+//! A mention counts as deleted if its stored day is read again without it, and no other stored day has it; a changed time
+//! may have moved it to another day. If a deleted mention is read again, it no longer counts as deleted.
 
 use std::collections::HashSet;
 use std::sync::Arc;

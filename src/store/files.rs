@@ -162,7 +162,7 @@ impl FileWriter {
     /// Creates a file for the mentions of a subject on these days, below the data folder of its table.
     pub(crate) fn create(folder: &Path, subject: &Subject, days: &Range<Day>, layout: &Layout) -> Result<Self> {
         let plain = subject.aid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-        // Hexadecimal where a file system might not take the characters.
+        // Hexadecimal if a file system might not accept the characters.
         let aid = if plain { subject.aid.clone() } else { format!("x{}", HEXLOWER.encode(subject.aid.as_bytes())) };
         let day = chrono::NaiveDate::from_epoch_days(days.start).unwrap_or_default();
         let path = format!("aid={aid}/{day}-{:032x}.parquet", rand::random::<u128>());

@@ -1,4 +1,5 @@
-//! Writes what a query reads into the store, on a thread of its own: files while rows arrive, regions once all have.
+//! Writes the rows that a query reads into the store, on a thread of its own: files while rows arrive, and regions once all
+//! rows have arrived.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

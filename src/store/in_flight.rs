@@ -1,7 +1,7 @@
-//! Days that queries of this process are reading into the store, so that others wait for them instead of requesting them
-//! as well.
+//! Days that queries of this process are reading into the store, so that other queries wait for them instead of requesting
+//! them as well.
 //!
-//! A query waits only for a read that makes progress: one whose client has stopped reading may never end.
+//! A query waits only for a read that makes progress, because a read may never end if its client has stopped reading.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,4 +1,4 @@
-//! Upkeep of a store: what it holds, whether its files are sound, and the removal of what is no longer needed.
+//! Maintenance of a store: a summary of its contents, checks of its files, and removal of data that is no longer needed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The unit is a [region](region::Region): days of a saved search, read completely. A region enters the catalog in one
-//! transaction, after its files are durable, and replaces whole regions; so readers, writers and other programs see
-//! either the old days or the new ones, also after a crash.
+//! transaction, after its files are durable, and replaces whole regions; so readers, writers and other programs see either
+//! the old days or the new days, even after a crash.
 
 mod catalog;
 mod coverage;
@@ -175,7 +175,7 @@ impl Store {
                 .advice("rename that column of tables.mentions in the profile, or use no store"));
         }
         if let Err(error) = private_folder(folder) {
-            // A folder that exists on a read-only medium is no error.
+            // It is not an error if the folder exists on a read-only medium.
             if !folder.is_dir() {
                 return Err(files::failed("create", folder, &error));
             }

@@ -49,7 +49,7 @@ enum Gives {
     Rows,
     /// Rows in a sort order of the service.
     Ordered(ServiceOrder),
-    /// Rows that each represent several mentions, where only counts are needed; the schema has an extra column.
+    /// Rows that each represent several mentions, if only counts are needed; the schema then has an extra column.
     Summary(Summary),
 }
 

@@ -6,7 +6,7 @@
 //! OPTIONS (api_key_file '/run/secrets/api-key', profile 'mine.toml')
 //! ```
 //!
-//! The statement contains the location of the key, never the key itself: statements are logged and displayed. Tables
+//! The statement contains the location of the key, never the key itself, because statements are logged and displayed. Tables
 //! with the same address, key, profile and options share a connection, and with it responses and limits.
 
 use std::collections::{BTreeMap, HashMap};

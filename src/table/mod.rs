@@ -1,7 +1,7 @@
 //! The SQL tables: those backed by the service, and system tables.
 //!
-//! [`ApiTable`] asks `pushdown` for a plan and hands it to `exec`; it plans and never fetches. [`SystemTable`] shows
-//! the state of the process and sends no request.
+//! [`ApiTable`] gets a plan from `pushdown` and passes it to `exec`; it only plans, and never sends a request.
+//! [`SystemTable`] shows the state of the process, and sends no request.
 
 mod api;
 #[cfg(feature = "store")]

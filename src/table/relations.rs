@@ -1,5 +1,5 @@
-//! Relations of FROM as the engine should see them: tables in the time zone of the session, and without a key where one would
-//! mislead the planner.
+//! Relations of FROM in the form that the engine should see: tables in the time zone of the session, and without a key if
+//! the key would mislead the planner.
 
 use datafusion::common::Result;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};

@@ -1,11 +1,11 @@
 //! Tables in the time zone of the session: instants have the type of that zone, so that the engine truncates, casts, extracts
 //! and prints them by its days.
 //!
-//! Tables of a service take part by themselves: a scan decodes instants with another type, and sort orders, ranges of time and
-//! counts by day reach the service as before. Other tables, and tables of views that were made in another zone, are cast.
-//! A rule that rewrites each function was rejected: it would have to know them all.
+//! Tables of a service need no cast: a scan decodes instants with the other type, and sort orders, time ranges and counts by
+//! day reach the service as before. Other tables are cast, and so are the tables of views that were created in another zone.
+//! A rule that rewrites each function was rejected, because it would have to know all functions.
 //!
-//! In UTC, the default, tables stay as they are.
+//! In UTC, the default, tables are not changed.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Plans in which the keys of tables are hidden, because they unnest arrays.
 //!
-//! `unnest` returns a row for each item, so that a key of its input identifies no row of its output. The engine keeps the key: it
-//! drops a DISTINCT, and groups by more columns than it was asked for:
-//! `SELECT DISTINCT aid FROM (SELECT aid, unnest(kinds) FROM saved_searches)`.
+//! `unnest` returns a row for each item, so a key of its input does not identify a row of its output. The engine keeps the
+//! key. It then drops a DISTINCT, and groups by more columns than requested: `SELECT DISTINCT aid FROM (SELECT aid,
+//! unnest(kinds) FROM saved_searches)`.
 
 use std::sync::Arc;
 

@@ -19,8 +19,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const GREETING: &str = "savedsearch: SQL over saved searches and their mentions.
 
 For media monitoring and social listening: your saved searches, and the posts and articles that they found, are
-behind a rate-limited HTTP API. This program shows them as tables. A query sends as few requests as can answer
-it, and --estimate shows how many in advance. Until you set a base URL, everything runs on built-in demo data:
+behind a rate-limited HTTP API. This program shows them as tables. A query sends as few requests as possible,
+and --estimate shows how many in advance. Until you set a base URL, everything runs on built-in demo data:
 nothing can be used up or broken.
 
 Three queries to try:

@@ -145,7 +145,7 @@ struct ProbeArguments {
     /// Start from this profile: entries with `evidence = "documented"` are kept and tried first
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// A search that works: a `curl` command, a URL, or a file that contains one or is a HAR file; `-` is stdin. Its header,
+    /// A request that works: a `curl` command, a URL, or a file that contains one or is a HAR file; `-` is stdin. Its header,
     /// parameters and values are tried first. Its key is never printed or written
     #[arg(long, value_name = "REQUEST")]
     example: Vec<String>,
@@ -208,7 +208,7 @@ struct SqlArguments {
     /// category column and numbers [default: from the extension of -o, else table]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = formats())]
     format: Option<Format>,
-    /// Write results to this file instead of stdout; it appears once they are complete
+    /// Write results to this file instead of stdout; the file appears once they are complete
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
     /// Size of svg and png charts in pixels [default: 800 wide, png twice that; the height of bars grows with their number]
@@ -220,7 +220,7 @@ struct SqlArguments {
     /// Stack the series of svg and png charts on each other: bars of categories, and areas over time
     #[arg(long)]
     chart_stacked: bool,
-    /// Reader of csv files: standard, or excel for spreadsheets (a byte order mark, local times, long numbers as text, and with
+    /// Dialect of csv files: standard, or excel for spreadsheets (a byte order mark, local times, long numbers as text, and with
     /// --csv-separator ; a decimal comma)
     #[arg(
         long,
@@ -233,11 +233,11 @@ struct SqlArguments {
     /// Character between the values of csv files, such as ; or tab [default: a comma]
     #[arg(long, value_name = "CHARACTER", value_parser = separator)]
     csv_separator: Option<u8>,
-    /// Print the estimated requests of the statements instead of running them. --estimate=ask may request the list, and an
-    /// overview for each saved search, to know them better
+    /// Print the estimated requests of the statements instead of running them. For a better estimate, --estimate=ask may
+    /// request the list, and an overview for each saved search
     #[arg(long, value_name = "BY", num_args = 0..=1, require_equals = true, default_missing_value = "known")]
     estimate: Option<String>,
-    /// Variable, which statements name as :name, :'name' (a string) or :"name"; may be repeated
+    /// Variable that statements use as :name, :'name' (a string) or :"name" (a name); may be repeated
     #[arg(short = 'v', long = "variable", value_name = "NAME=VALUE")]
     variable: Vec<String>,
     /// Session setting, such as max_requests=50 (short for savedsearch.max_requests); may be repeated
@@ -551,7 +551,7 @@ async fn run_simulate(arguments: SimulateArguments, now: Option<DateTime<Utc>>) 
 struct Ending {
     terminate: Signal,
     interrupt: Signal,
-    /// The terminal has gone, or an operator asks a server to reload.
+    /// The terminal was closed, or an operator asks a server to reload.
     hang_up: Signal,
     /// Set if a hang-up asks a server to reload.
     reloads: bool,
@@ -575,7 +575,7 @@ impl Ending {
         Ok(Self { terminate, interrupt, hang_up, reloads: false, at_terminal })
     }
 
-    /// As [`listen`](Self::listen), for a server, which a hang-up asks to reload, unless its terminal has gone.
+    /// As [`listen`](Self::listen), for a server. A hang-up asks it to reload, unless its terminal was closed.
     fn of_server() -> Result<Self, Exit> {
         Ok(Self { reloads: true, ..Self::listen()? })
     }

@@ -47,12 +47,12 @@ pub(crate) struct McpArguments {
     log: LogArguments,
 }
 
-/// Time limit of a query, in seconds: clients give a call up after about a minute.
+/// Time limit of a query, in seconds, because clients give up a call after about a minute.
 const DEADLINE: &str = "query_deadline=60";
 /// Log filter for the protocol's implementation, which otherwise logs requests with their statements.
 const QUIET: &str = "rmcp=warn";
 
-/// Runs the server until its client leaves, or a signal shuts it down.
+/// Runs the server until its client disconnects, or a signal shuts it down.
 pub(crate) async fn run(arguments: &Arguments, mcp: &McpArguments, matches: &ArgMatches) -> Result<(), Exit> {
     let given = |name| matches.subcommand_matches("mcp").and_then(|matches| matches.value_source(name));
     let asked = ["auth", "users_file", "tls_cert", "tls_key", "client_ca", "operations"];

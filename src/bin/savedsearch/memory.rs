@@ -1,5 +1,7 @@
-//! The allocator of the program: jemalloc, which counts by process and by thread, and returns freed memory to the system. On Linux it
-//! is that of C code, too: the memory of SQLite counts, and the system's allocator reserves no 64 MiB of addresses for each thread.
+//! The allocator of the program: jemalloc, which counts by process and by thread, and returns freed memory to the system.
+//!
+//! On Linux, C code uses it too. So the memory of SQLite is counted, and the system's allocator does not reserve 64 MiB of
+//! addresses for each thread.
 
 use datafusion_saved_search::memory::{Counters, count_with};
 use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};

@@ -48,8 +48,8 @@ pub(crate) struct ServeArguments {
     postgres_listen: Option<SocketAddr>,
     #[command(flatten)]
     access: AccessArguments,
-    /// Worker for queries over the store, such as https://worker1:50061; may be repeated; a host name that resolves to
-    /// several addresses stands for one worker at each
+    /// Worker for queries over the store, such as https://worker1:50061; may be repeated. If a host name has several
+    /// addresses, there is a worker at each of them
     #[arg(long = "worker", value_name = "URL", env = "SAVEDSEARCH_WORKERS", value_delimiter = ',')]
     workers: Vec<String>,
     /// Certificate of the server for workers (PEM)
@@ -61,13 +61,13 @@ pub(crate) struct ServeArguments {
     /// Certificate authorities of the workers (PEM)
     #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_WORKER_CA")]
     worker_ca: Option<PathBuf>,
-    /// Setting that sessions begin with, such as freshness=15m; may be repeated
+    /// Initial setting of sessions, such as freshness=15m; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
     log: LogArguments,
-    /// Check users, certificates and settings, and each key with one request, instead of serving; a running server is not
-    /// disturbed
+    /// Check users, certificates and settings, and each key with one request, instead of serving; does not disturb a running
+    /// server
     #[arg(long, conflicts_with_all = ["hash_password", "scram_verifier"])]
     check: bool,
     /// Ask for a password, or read it from stdin, and print the line of the user file with its hash

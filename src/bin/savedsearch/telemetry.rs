@@ -1,9 +1,9 @@
 //! Log lines, and the export of traces over OTLP.
 //!
-//! The library has the spans; this is the only place that knows the feature `otel`. Traces go to the collector that
-//! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` names, over gRPC; without one nothing is
-//! started. Only spans of the library are exported: their fields contain no texts, which cannot be said of events or of
-//! the spans of other crates.
+//! The library has the spans; this is the only place that uses the feature `otel`. Traces are sent over gRPC to the
+//! collector that `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` names. Without either variable,
+//! nothing is started. Only spans of the library are exported, because their fields contain no texts. Events, and spans of
+//! other crates, might contain texts.
 
 use datafusion_saved_search::error::one_line;
 use tokio::task::spawn_blocking;

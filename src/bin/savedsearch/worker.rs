@@ -1,4 +1,4 @@
-//! Command `worker`.
+//! Command `worker`: runs parts of queries for a server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

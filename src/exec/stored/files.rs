@@ -59,7 +59,7 @@ pub(super) struct StoredPart {
 pub(crate) enum FilesAt {
     /// The folder of the store on this machine.
     Folder,
-    /// A URL that stands for the data folder of the store, on this machine and others.
+    /// A URL for the data folder of the store that is valid on all machines.
     #[cfg(feature = "distributed")]
     Url(ObjectStoreUrl),
 }

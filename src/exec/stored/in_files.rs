@@ -58,7 +58,7 @@ pub(crate) struct Used {
 /// Location of a store's files, and the number of readers.
 #[derive(Debug, Clone)]
 pub(crate) struct Readers {
-    /// URL that stands for the data folder of the store.
+    /// URL for the data folder of the store.
     pub(crate) url: ObjectStoreUrl,
     /// Number of partitions that read at the same time.
     pub(crate) partitions: usize,

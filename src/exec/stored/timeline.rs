@@ -169,7 +169,7 @@ impl Driver {
         self.timeline_in(&request, &body, as_of)
     }
 
-    /// Requests the count of a day again, whatever responses are known; `None` if the response proves none.
+    /// Requests the count of a day again, even if a response is known; `None` if the response does not prove a count.
     pub(super) async fn count_again(&self, plan: &RequestPlan, filters: &Filters, day: Day) -> Result<Option<u64>> {
         let connection = &self.config.connection;
         let instant = |day| DateTime::from_timestamp_micros(start_of(day));

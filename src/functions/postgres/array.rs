@@ -1,10 +1,10 @@
 //! Arrays in PostgreSQL's text form, such as `{a,"b c",NULL}` (PostgreSQL documentation, "Array Input and Output Syntax").
 
-/// Reason why a text is no array.
+/// Reason why a text is not an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotAnArray {
     Malformed,
-    /// An array of arrays, or one with bounds of its own.
+    /// An array of arrays, or an array with explicit bounds.
     Nested,
 }
 

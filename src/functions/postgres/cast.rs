@@ -1,4 +1,4 @@
-//! `postgres_cast(value, type)`: casts whose result is another one in the engine.
+//! `postgres_cast(value, type)`: casts that have another result in the engine.
 //!
 //! | cast | engine | PostgreSQL |
 //! | --- | --- | --- |
@@ -9,7 +9,7 @@
 //! | text to interval | few forms | `1 day 04:05:06`, `1 year 2 mons`, `P1DT2H` |
 //! | text to uuid, json | no such type | checked text, which clients receive with its type |
 //!
-//! A third argument that is true tells that a number was written as numeric, which the engine has as double precision.
+//! If a third argument is true, the number was written as numeric, which the engine represents as double precision.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Intervals as PostgreSQL reads and computes them: `1 day 04:05:06`, `1 year 2 mons`, `P1DT2H`, `1-2`, `@ 1 minute ago`.
 //!
-//! Months, days and microseconds are apart, as in the engine. A fraction of a month becomes days, one of a day microseconds.
+//! Months, days and microseconds are separate fields, as in the engine. A fraction of a month becomes days; a fraction of a
+//! day becomes microseconds.
 //!
 //! Source: PostgreSQL documentation, "Interval Input" and "Date/Time Functions and Operators".
 
@@ -24,7 +25,7 @@ pub(crate) struct Span {
     pub(crate) micros: i64,
 }
 
-/// Reason why a text is no interval.
+/// Reason why a text is not an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotASpan {
     Syntax,
@@ -59,7 +60,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The unit that a word stands for.
+    /// The unit that a word means.
     pub(crate) fn named(word: &str) -> Option<Self> {
         Some(match word.to_lowercase().as_str() {
             "mil" | "mils" | "millennium" | "millennia" | "millenniums" => Self::Millennium,

@@ -1,4 +1,5 @@
-//! Functions that statements of PostgreSQL's clients are translated to: what PostgreSQL computes differently from the engine.
+//! Functions for translated statements of PostgreSQL clients: operations that PostgreSQL computes differently from the
+//! engine.
 
 mod array;
 mod cast;

@@ -1,6 +1,6 @@
 //! Templates of numbers, such as `'FM999,999,990.00'`.
 //!
-//! A number has a column for its sign before its first digit, and a blank for each `9` that it has no digit for; `FM` drops both.
+//! A number has a position for its sign before its first digit, and a blank for each `9` without a digit. `FM` removes both.
 //! Source: PostgreSQL documentation, "Data Type Formatting Functions".
 
 use crate::error::{Error, ErrorKind};
@@ -43,7 +43,7 @@ pub(super) struct Digits {
 }
 
 impl Digits {
-    /// Reads what Rust prints of a number; `None` for what is no number.
+    /// Reads a number in Rust's notation; `None` for any other text.
     pub(super) fn read(text: &str) -> Option<Self> {
         let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -132,7 +132,7 @@ impl NumberTemplate {
         Ok(Self { parts, fill, whole, scale })
     }
 
-    /// The number in this form; `#` for digits that there is no place for.
+    /// The number in this form; `#` for digits that do not fit.
     pub(super) fn text(&self, number: &Digits) -> String {
         let Digits { negative, whole, fraction } = number.rounded(self.scale);
         let zero = whole == "0" && fraction.bytes().all(|digit| digit == b'0');
@@ -160,7 +160,7 @@ impl NumberTemplate {
             Some(Part::Brackets) => blank,
             Some(_) => "",
         };
-        // With FM, zeros at the end are dropped where the template has no zero.
+        // With FM, zeros at the end are dropped if the template has no zero there.
         let mut shown = fraction.len();
         if self.fill {
             let digits = self.parts[point..].iter().filter(|part| matches!(part, Part::Digit(_)));

@@ -1,16 +1,16 @@
-//! Functions of PostgreSQL that the engine does not have, and operations whose result is another one there.
+//! Functions of PostgreSQL that the engine does not have, and operations that have another result in the engine.
 //!
 //! | function | |
 //! | --- | --- |
 //! | `age`, `justify_hours`, `justify_days`, `justify_interval` | intervals in months, days and time |
-//! | `make_interval`, `make_timestamp` | of their fields |
-//! | `width_bucket` | of equal widths |
+//! | `make_interval`, `make_timestamp` | values from their fields |
+//! | `width_bucket` | number of a bucket, with buckets of equal width |
 //! | `quote_literal`, `quote_nullable` | texts for SQL |
 //! | `postgres_interval_multiply` | an interval times a number, with fractions of months and days |
 //! | `postgres_divide`, `postgres_modulo` | of double precision, with an error for a division by zero |
 //! | `postgres_round` | of double precision, half to even |
 //!
-//! Invariant: a NULL among the arguments makes NULL, except for `quote_nullable`.
+//! Invariant: if an argument is NULL, the result is NULL, except for `quote_nullable`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -126,8 +126,9 @@ static LISTED: [Listed; 13] = [
     },
 ];
 
-/// `postgres_round(value, numeric)`: double precision is rounded half to even, all other numbers half away from zero. The second
-/// argument tells that a number was written as numeric, which the engine has as double precision, unless a column is of it.
+/// `postgres_round(value, numeric)`: double precision is rounded half to even, all other numbers half away from zero. The
+/// second argument says that a number was written as numeric, which the engine has as double precision, unless a column is
+/// of it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Round {
     signature: Signature,

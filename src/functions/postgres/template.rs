@@ -1,4 +1,5 @@
-//! `postgres_to_char(time, template)`: PostgreSQL's templates, such as `'YYYY-MM-DD HH24:MI'`, which the engine's `to_char` copies.
+//! `postgres_to_char(time, template)`: formats a time by a template of PostgreSQL, such as `'YYYY-MM-DD HH24:MI'`. The
+//! engine's `to_char` would copy the template into its result.
 //!
 //! Numbers have templates of their own (`number_template`). A time with a zone is written in the zone of the session. Source: PostgreSQL documentation, "Data Type Formatting Functions".
 
@@ -160,7 +161,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// `at` is in UTC where there is a zone.
+    /// `at` is in UTC if there is a zone.
     fn new(at: NaiveDateTime, zone: Option<Zone>) -> Self {
         let Some(Zone { offsets, names }) = zone else { return Self { at, zone: None } };
         let there = offsets.from_utc_datetime(&at);

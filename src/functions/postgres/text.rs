@@ -78,7 +78,7 @@ pub(crate) fn put_text(out: &mut impl Write, column: &ArrayRef, row: usize) {
     };
 }
 
-/// Writes an item of an array, in quotes where it could be read otherwise.
+/// Writes an item of an array, in quotes if it would be misread without them.
 fn put_item(out: &mut impl Write, item: &str) {
     let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace() || c == '\u{b}';
     if !item.is_empty() && !item.eq_ignore_ascii_case("null") && !item.contains(special) {

@@ -1,7 +1,7 @@
-//! Statements that are about catalogs, by what they read.
+//! Detection of statements about system catalogs, by what they read.
 //!
-//! A statement that reads a table of the catalogs is one, and so is a statement without any table that calls a function that only
-//! PostgreSQL has. Words in strings, names and aliases decide nothing.
+//! A statement is about system catalogs if it reads one of their tables, or if it reads no table and calls a function that
+//! only PostgreSQL has. Words in strings, names and aliases have no effect.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use super::tables::is_table;
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::session::syntax::{self, Reader};
 
-/// Words that stand for a value of the session.
+/// Words that are replaced by a value of the session.
 const WORDS: [&str; 6] = ["current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"];
 /// Functions of PostgreSQL, besides those whose names begin with `pg_`, `to_reg` or `has_`.
 const FUNCTIONS: [&str; 11] = [

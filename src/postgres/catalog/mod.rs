@@ -5,10 +5,10 @@
 //!                                                               tables: what exists; functions: what clients call
 //! ```
 //!
-//! The context has none of the service's tables, so that no statement about catalogs can send a request. It is made for each
-//! statement, from the tables that the session has at that time. What a table or a column is called in PostgreSQL is data:
-//! `columns.txt` and `types.txt`. A table of which nothing exists here (triggers, policies, …) is empty, and a query that joins
-//! one has no rows, so its expressions need not be understood (`rewrite`).
+//! The context has none of the service's tables, so a statement about catalogs cannot send a request. It is made for each
+//! statement, from the tables that the session has at that time. The names of PostgreSQL's tables and columns are data:
+//! `columns.txt` and `types.txt`. If something does not exist here (triggers, policies, …), its table is empty. A query that
+//! joins an empty table has no rows, so its expressions need not be supported (`rewrite`).
 
 mod functions;
 mod meant;

@@ -1,8 +1,8 @@
-//! Statements about catalogs, in SQL that the engine plans.
+//! Statements about catalogs, rewritten to SQL that the engine can plan.
 //!
-//! PostgreSQL's clients use what only PostgreSQL has: operators and functions with a schema, casts to names of relations and
-//! types, arrays from subqueries. Each is replaced by what the engine has, or by a function of this crate. A SELECT that joins a
-//! table without rows has none itself: it becomes one of its column names alone.
+//! Clients use SQL that only PostgreSQL has: operators and functions with a schema, casts to names of relations and types,
+//! arrays from subqueries. Each is replaced by SQL of the engine, or by a function of this crate. If a SELECT joins a table
+//! without rows, its result is empty, and it is replaced by a SELECT with only its column names.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ use crate::session::{call, parse_trees};
 /// values are NULL.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] for what is no query.
+/// [`ErrorKind::Unsupported`] if the statement is not a query.
 pub(in crate::postgres) fn rewritten(mut parsed: Parsed, names: &Names, values: &[ScalarValue]) -> Result<Parsed> {
     let query = match &parsed {
         Parsed::Explain(_) => true,
@@ -49,7 +49,7 @@ struct Rewriter<'a> {
 impl Editor for Rewriter<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) {
         if empty_body(&mut query.body) {
-            // Positions and names in ORDER BY may refer to what is gone.
+            // Positions and names in ORDER BY may refer to columns that were removed.
             query.order_by = None;
         }
         query.locks.clear();
@@ -172,7 +172,7 @@ impl Editor for Rewriter<'_> {
 }
 
 impl Rewriter<'_> {
-    /// The value of a word that stands for a function without arguments.
+    /// The value of a word that is a function without arguments.
     fn literal(&self, word: &str) -> Option<Expr> {
         let text = self.names.of_word(word).filter(|_| !word.eq_ignore_ascii_case("current_database"))?;
         Some(Expr::value(Value::SingleQuotedString(text.to_owned())))
@@ -220,7 +220,7 @@ fn unnests(function: &Function) -> bool {
     }
 }
 
-/// Makes a subquery that stands for a value return at most one row, which the engine must know before it runs.
+/// Limits a scalar subquery to one row, which the engine must know before it runs.
 fn one_row(query: &mut Query) {
     query.order_by = None;
     if let SetExpr::Select(select) = query.body.as_mut()

@@ -1,4 +1,4 @@
-//! The rows of the catalogs: what a session has, as PostgreSQL describes it.
+//! The rows of the catalogs: the contents of a session in the form of PostgreSQL.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};

@@ -1,4 +1,4 @@
-//! Functions in FROM: their columns, and what the engine does not know of them.
+//! Functions in FROM: the names of their columns, and forms that the engine does not support.
 //!
 //! | item | translation |
 //! | --- | --- |
@@ -61,7 +61,7 @@ pub(super) fn translated(factor: &mut TableFactor) {
     };
 }
 
-/// Names the column of a series `value`, as the engine does, where the statement uses that name.
+/// Names the column of a series `value`, as the engine does, if the statement uses that name.
 pub(super) fn keep_value(select: &mut Select) {
     let is_value = |ident: &Ident| ident.value.eq_ignore_ascii_case("value");
     let mut uses = false;

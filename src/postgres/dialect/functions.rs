@@ -1,4 +1,4 @@
-//! Functions that PostgreSQL has under another name, or with another result.
+//! Functions that have another name or another result in PostgreSQL.
 //!
 //! | call | translation |
 //! | --- | --- |
@@ -7,13 +7,13 @@
 //! | `round(x)` of double precision | half to even |
 //! | `array_length`, `array_upper`, `array_lower`, `array_ndims` | NULL for an empty array |
 //! | `make_interval(days => 10)` | arguments by their place |
-//! | `percentile_disc(p) WITHIN GROUP (ORDER BY x)` | an item of the sorted values |
+//! | `percentile_disc(p) WITHIN GROUP (ORDER BY x)` | an element of the sorted values |
 //! | `json_build_object`, `json_agg`, `to_json`, `row_to_json` | structures, which clients receive as JSON |
 //! | `array(SELECT x …)` | `array_agg` in a subquery |
 //! | `generate_series(…)`, `string_to_table(…)` in SELECT | rows |
 //! | `date(x)`, `int4(x)`, `text(x)`, … | casts |
 //!
-//! [`REFUSED`] names those that have no translation, with the form to write.
+//! [`REFUSED`] lists functions without a translation, with the form to write instead.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr,

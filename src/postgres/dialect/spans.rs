@@ -1,4 +1,4 @@
-//! Literals of intervals, in all of PostgreSQL's forms, as the engine reads them.
+//! Interval literals in all of PostgreSQL's forms, translated to the engine's form.
 
 use datafusion::sql::sqlparser::ast::{DateTimeField, Expr as SqlExpr, Interval};
 

@@ -41,7 +41,7 @@ pub struct ListEndpoint {
     /// Parameters that are sent with each request.
     #[serde(default)]
     pub with: BTreeMap<String, String>,
-    /// Pages of the list. Absent: one response contains all entries, and one that says that there are more is an error.
+    /// Pages of the list. Absent: one response contains all entries; if it says that there are more, that is an error.
     pub pages: Option<ListPages>,
 }
 
@@ -61,9 +61,9 @@ impl ListEndpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListPages {
-    /// Parameter of the place where a page begins.
+    /// Parameter for the start of a page.
     pub parameter: String,
-    /// Unit of that place.
+    /// Unit of the start.
     pub unit: ListUnit,
     /// Number of the first row or page: 0 or 1.
     #[serde(default)]
@@ -93,7 +93,7 @@ impl ListPages {
     }
 }
 
-/// Unit of the place where a page of the list begins.
+/// Unit of the start of a page of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ListUnit {

@@ -65,13 +65,13 @@ pub struct ErrorSpec {
     /// Set if an error may come with a success status.
     #[serde(default)]
     pub inside_success: bool,
-    /// HTTP statuses that the codes of such errors stand for. Any other code stands for 500, which is retried.
+    /// HTTP statuses for the codes of such errors. Any other code is treated as 500, which is retried.
     #[serde(default)]
     pub statuses: BTreeMap<String, u16>,
 }
 
 impl ErrorSpec {
-    /// Status that the code of an error inside a success stands for.
+    /// Status for the code of an error inside a success.
     pub fn status_of(&self, code: Option<&str>) -> StatusCode {
         let status = code.and_then(|code| self.statuses.get(code));
         status.and_then(|status| StatusCode::from_u16(*status).ok()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

@@ -35,7 +35,7 @@ pub enum TimezoneKind {
     UtcOffset,
     /// Minutes by which local times are ahead of UTC: `60`.
     Minutes,
-    /// The parameter has no effect: days are those of `default`, whatever is sent.
+    /// The parameter has no effect: days are always those of `default`.
     Ignored,
 }
 

@@ -13,9 +13,9 @@ use super::Checks;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
-    /// Saved searches, one row an aid: entries of the list that name one aid are one row.
+    /// Saved searches, one row per aid: entries of the list with the same aid are one row.
     pub saved_searches: TableSpec,
-    /// Entries of the search history as they came, those of the list's sections with the label `recent`. Derived from
+    /// Unchanged entries of the search history, from the list's sections with the label `recent`. Derived from
     /// `saved_searches`; `None` if it has no such section.
     #[serde(skip)]
     pub recent_searches: Option<TableSpec>,
@@ -35,9 +35,9 @@ pub struct Tables {
 /// Kind of a table's rows, which determines the requests made for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TableKind {
-    /// Saved searches of the list, one row an aid: one request.
+    /// Saved searches of the list, one row per aid: one request.
     List,
-    /// Entries of the list as they came: the same request.
+    /// Unchanged entries of the list: the same request.
     History,
     /// Mention records: pages of a search.
     Mentions,

@@ -1,10 +1,11 @@
-//! Aggregate and window functions, by what they keep while rows arrive.
+//! Aggregate and window functions, by the memory that they keep while rows arrive.
 //!
-//! Operators announce the state of their aggregates to the memory pool after each batch, so a state that grows with its input is
-//! counted, as long as the function reports its size. A function that is in no table is refused: nobody has found out what it keeps.
+//! Operators register the state of their aggregates in the memory pool after each batch, so a state that grows with its
+//! input is counted, if the function reports its size. A function that is in neither table is refused, because it is not
+//! known what it keeps.
 //!
-//! Invariant: a function in [`FIXED`] keeps as much after a million rows as after the first batch; one in [`GROWING`] reports
-//! what it keeps. A test measures both.
+//! Invariant: a function in [`FIXED`] keeps as much after a million rows as after the first batch. A function in [`GROWING`]
+//! reports what it keeps. A test measures both.
 
 use datafusion::common::Result;
 use datafusion::logical_expr::Expr;
@@ -115,7 +116,7 @@ mod tests {
         of.into_iter().collect()
     }
 
-    /// The engine's full list, and ours: a new or renamed function fails here, for somebody to find out what it keeps.
+    /// The engine's full list, and ours: a new or renamed function fails here, so that a developer determines what it keeps.
     #[test]
     fn every_aggregate_and_window_function_is_in_a_table() {
         let context = SessionContext::new();

@@ -1,8 +1,8 @@
 //! Memory limits for expressions, for sessions that run statements of untrusted clients.
 //!
-//! Some functions of the engine take a size, or multiply their inputs, and allocate the result before any memory pool
-//! is consulted: `repeat('x', 2147483647)`, `array_resize([1], 2147483647)`, `a || a` forty times in a row. A failed
-//! allocation ends the process, and with it everybody's queries.
+//! Some functions of the engine take a size, or multiply their inputs, and allocate the result before any memory pool is
+//! consulted: `repeat('x', 2147483647)`, `array_resize([1], 2147483647)`, `a || a` forty times in a row. A failed allocation
+//! ends the process, and with it the queries of all users.
 //!
 //! ```text
 //! by name       functions in the registry are replaced, so that planners find the bounded ones
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     /// The engine's full list. A function that is not in a table is evaluated in slices, which is safe but slower: a new one
-    /// fails here, for somebody to decide.
+    /// fails here, so that a developer decides.
     #[test]
     fn every_function_of_the_engine_is_bounded_or_evaluated_in_slices() {
         let context = SessionContext::new();

@@ -1,6 +1,6 @@
-//! Values that an operator writes more than once: a join and UNNEST copy a long string into each of their output rows,
-//! a window function into each row of a partition, a projection into each of its columns. They allocate before any memory pool is
-//! consulted, so the size is estimated from their input, which is rejected or passed on in smaller batches.
+//! Values that an operator writes more than once. A join and UNNEST copy a long string into each of their output rows, a
+//! window function into each row of a partition, a projection into each of its columns. They allocate before any memory pool
+//! is consulted. So the size is estimated from their input, and the input is rejected or passed on in smaller batches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ pub(crate) enum BoundedInput {
     Expressions(Vec<(usize, u32)>, u64),
 }
 
-/// The limits that an operator applies to its input; `None` for other operators, and where they depend on a window function.
+/// The limits that an operator applies to its input; `None` for other operators, and if they depend on a window function.
 #[cfg(feature = "distributed")]
 pub(crate) fn bounds_of(plan: &dyn ExecutionPlan) -> Option<BoundedInput> {
     match plan.downcast_ref::<PassThroughExec<Repetition>>()?.pass() {

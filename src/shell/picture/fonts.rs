@@ -1,7 +1,8 @@
-//! Letters of pictures: their widths, and their drawing in a PNG.
+//! Fonts of pictures: the widths of letters, and drawing them in a PNG.
 //!
-//! The program has a font of its own, so that a picture is the same on each machine, and one without fonts draws Latin, Greek and
-//! Cyrillic letters. Fonts of the system are read only if a picture needs letters that this one lacks.
+//! The program has a built-in font, so that a picture is the same on each machine, and Latin, Greek and Cyrillic letters can
+//! be drawn on a machine without fonts. Fonts of the system are read only if a picture needs letters that the built-in font
+//! lacks.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,4 +1,5 @@
-//! Ticks of an axis of times: at round minutes, hours, days, months and years, with the day or the year where it changes.
+//! Ticks of a time axis: at round minutes, hours, days, months and years. If the day or the year changes at a tick, it is
+//! shown as well.
 
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, Timelike};
 

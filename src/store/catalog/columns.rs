@@ -1,8 +1,8 @@
 //! Columns of the stored files. Each version is a set of columns; a column keeps its id through all versions.
 //!
 //! Files carry the ids as Parquet field ids, by which readers of DuckLake find a column in files of any version: a file
-//! without the id has NULLs. A column that comes back with its former name and type gets its former id, so that older
-//! files show their values again.
+//! without the id has NULLs. If a column returns with its former name and type, it gets its former id, so that the values in
+//! older files are visible again.
 
 use std::collections::BTreeSet;
 

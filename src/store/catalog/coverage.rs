@@ -1,7 +1,7 @@
-//! Regions: what was read, when, and in which files it is.
+//! Regions: the days that were read, the time of the read, and the files with the mentions.
 //!
-//! A region is *whole* while all its files are current and no program has deleted rows of them. Others are ignored, and
-//! disappear with the next replacement of their days.
+//! A region is *whole* while all its files are current and no program has deleted rows of them. Other regions are ignored,
+//! and are removed when their days are next replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -321,7 +321,7 @@ fn overlap(one: &Region, other: &Region) -> bool {
     one.days.start < other.days.end && other.days.start < one.days.end
 }
 
-/// Describes a replacement for people who list the snapshots.
+/// Describes a replacement for users who list the snapshots.
 fn message(subject: &Subject, regions: &[Region]) -> String {
     let mentions: u64 = regions.iter().flat_map(|region| &region.counts).sum();
     let days = regions.iter().map(|region| &region.days);

@@ -6,9 +6,9 @@
 //!
 //! Readers skip files by the bounds of `ducklake_file_column_stats`, and all of a table by those of
 //! `ducklake_table_column_stats`, so neither may be too narrow. A file without bounds is never skipped. The bounds of a
-//! table begin with its first file, only widen, as those that DuckDB writes do, and are given up for good with the
-//! first file that has none: they also serve readers of older versions. Its counts of rows and bytes only grow too,
-//! which tells DuckDB that the bounds may be wider than the rows.
+//! table begin with its first file and only widen, as in catalogs that DuckDB writes, because readers of older versions use
+//! them too. If a file has no bounds, the bounds of the table are removed permanently. The counts of rows and bytes also
+//! only grow, so DuckDB knows that the bounds may be wider than the rows.
 
 use std::collections::BTreeSet;
 
@@ -228,7 +228,7 @@ impl<'c> Snapshot<'c> {
         Ok(0)
     }
 
-    /// Writes the snapshot, with a message for people. Without changes nothing is written.
+    /// Writes the snapshot, with a message for users. Without changes, nothing is written.
     pub(super) fn finish(self, at: DateTime<Utc>, message: &str) -> rusqlite::Result<()> {
         if self.changes.is_empty() {
             return Ok(());
@@ -249,7 +249,7 @@ pub(super) fn time_column<'f>(columns: &'f [FileColumn], name: &str) -> Option<&
     columns.iter().find(|column| column.name == name && column.kind == ColumnType::Timestamp)
 }
 
-/// Text of a bound; none where texts would not sort as the instants do.
+/// Text of a bound; none if texts would not sort as the instants do.
 fn bound(micros: i64) -> Option<String> {
     DateTime::from_timestamp_micros(micros).filter(|at| (1..=9999).contains(&at.year())).map(timestamp)
 }

@@ -1,4 +1,4 @@
-//! SQLite's errors in the user's terms, and values of a row that may not be what was written.
+//! SQLite's errors in the user's terms, and checks of values of a row, which may differ from what was written.
 
 use std::error::Error as StdError;
 use std::path::Path;

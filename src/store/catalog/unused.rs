@@ -11,7 +11,7 @@ impl Catalog {
     /// Returns the files that were replaced or forgotten, before an instant if one is given: ids, and paths below
     /// [`Catalog::data`].
     pub(crate) fn unused_files(&self, before: Option<DateTime<Utc>>) -> Result<Vec<(i64, String)>> {
-        // A snapshot that is gone was older than those that remain.
+        // A removed snapshot was older than those that remain.
         let sql = format!(
             "SELECT d.data_file_id, t.path || d.path \
              FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
