@@ -758,8 +758,10 @@ async fn first_mentions_by_time_begin_where_the_timeline_does() {
     let first = |order: &str| format!("SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at {order} LIMIT 2");
     // Each page is sorted, but it has the mentions with the least ids.
     let sorted_alone = Lab::new(move |asked| {
-        let mut page: Vec<Value> = all().into_iter().skip(30).take(asked.number("dataSize")).collect();
-        if asked.text("sortBy") == "date_desc" {
+        let newest = asked.text("sortBy") == "date_desc";
+        let others = if newest { 30 } else { 50 };
+        let mut page: Vec<Value> = all().into_iter().skip(others).take(asked.number("dataSize")).collect();
+        if newest {
             page.reverse();
         }
         by_day(asked, &all(), &page)
