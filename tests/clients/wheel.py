@@ -47,7 +47,8 @@ class Simulator:
         self.options = options
 
     def __enter__(self):
-        command = [PROGRAM, "--now", NOW, "simulate", "--listen", "127.0.0.1:0", "--mentions", "3000", "--searches", "4", *self.options]
+        size = [] if "--mentions" in self.options else ["--mentions", "3000"]
+        command = [PROGRAM, "--now", NOW, "simulate", "--listen", "127.0.0.1:0", "--searches", "4", *size, *self.options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if found := re.search(r"listening on (\S+)", line):
@@ -116,14 +117,12 @@ def same_as_the_shell():
                 "SELECT count(*) AS sent FROM system.requests", environment={"SAVEDSEARCH_API_KEY": KEY},
             )
             *expected, sent = [json.loads(line) for line in shell.splitlines()]
-            # A new process, as the shell is: nothing is known from earlier queries.
-            code = "import json, sys, savedsearch; q = savedsearch.connect(sys.argv[1], api_key=sys.argv[2]).sql(sys.argv[3]); " \
-                   "import importlib.util; t = q.arrow(); import pickle; sys.stdout.buffer.write(pickle.dumps((t, q.requests, q.estimate())))"
-            import pickle
-
-            done = subprocess.run([sys.executable, "-c", code, service.url, KEY, statement], capture_output=True, check=True)
-            table, requests, estimate = pickle.loads(done.stdout)
-            rows = [as_json(row) for row in table.to_pylist()]
+            # With a connection of its own, as the shell has one: nothing is known from earlier queries.
+            with savedsearch.connect(service.url, api_key=KEY) as connection:
+                query = connection.sql(statement)
+                estimate, rows = query.estimate(), [as_json(row) for row in query.arrow().to_pylist()]
+                requests = query.requests
+                assert requests == connection.sql("SELECT count(*) FROM system.requests").rows()[0][0]
             expected = [{key: value for key, value in row.items() if value is not None} for row in expected]
             assert [{k: instants(v) for k, v in row.items()} for row in rows] == \
                 [{k: instants(v) for k, v in row.items()} for row in expected], (statement, rows[:2], expected[:2])
@@ -259,7 +258,7 @@ def two_keys():
 
 def cancelling():
     statement = f"SELECT * FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
-    with Simulator("--delay-ms", "300", "--largest-page", "20") as service:
+    with Simulator("--delay-ms", "300", "--mentions", "20000") as service:
         connection = savedsearch.connect(service.url, api_key=KEY, concurrency=1)
 
         def sent():
@@ -294,11 +293,10 @@ def cancelling():
         threading.Timer(1, query.cancel).start()
         assert refused(savedsearch.Error, query.arrow).kind == "cancelled"
         quiet("cancel")
-        reader = connection.cursor().execute(statement).fetch_record_batch()
-        reader.read_next_batch()
-        reader.close()
-        del reader
-        gc.collect()
+        with connection.cursor() as cursor:
+            reader = cursor.execute(statement).fetch_record_batch()
+            reader.read_next_batch()
+            reader.close()
         quiet("a closed stream")
         connection.close()
 
@@ -333,9 +331,9 @@ def incomplete():
 
 
 def notebook():
-    from IPython.testing.globalipapp import start_ipython
+    from IPython.core.interactiveshell import InteractiveShell
 
-    ipython = start_ipython()
+    ipython = InteractiveShell.instance()
     ipython.run_line_magic("load_ext", "savedsearch")
     shown = ipython.run_cell_magic("savedsearch", "found --chart", "SELECT source, count(*) AS n FROM mentions GROUP BY source")
     page = shown._repr_html_()
@@ -372,9 +370,9 @@ def pages():
 imports()
 import savedsearch  # noqa: E402
 
-for check in (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, notebook, manifest, pages, leaks):
-    begun = time.monotonic()
-    told = check()
-    if os.environ.get("VERBOSE"):
-        print(f"{check.__name__}: {time.monotonic() - begun:.1f} s", told or "", flush=True)
+CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, notebook, manifest, pages, leaks)
+# wheel.py [CHECK…]
+for check in CHECKS:
+    if not sys.argv[1:] or check.__name__ in sys.argv[1:]:
+        check()
 print("the wheel, its program, driver and Python package passed")
