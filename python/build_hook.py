@@ -1,4 +1,4 @@
-"""Adds the program, the driver and its manifest to the wheel. `packaging/wheel` names them in the environment."""
+"""Adds the program and the driver to the wheel. `packaging/wheel` names them in the environment."""
 
 import os
 import pathlib
@@ -8,14 +8,15 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Binaries(BuildHookInterface):
+    """See the module."""
+
     def initialize(self, version, build_data):
+        """Called by hatchling before it packs the files."""
         if version == "editable":
             return
         program, driver = (pathlib.Path(os.environ[name]) for name in ("SAVEDSEARCH_PROGRAM", "SAVEDSEARCH_DRIVER"))
-        manifest = pathlib.Path(self.root).parent / "packaging" / "savedsearch.toml"
         build_data["pure_python"] = False
         # The package has no extension module, so that one wheel serves every version of Python.
         build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
         build_data["shared_scripts"][str(program)] = "savedsearch"
         build_data["force_include"][str(driver)] = f"savedsearch/driver/{driver.name}"
-        build_data["force_include"][str(manifest)] = "savedsearch/driver/savedsearch.toml"

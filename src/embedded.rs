@@ -81,12 +81,15 @@ pub struct Rows {
     account: Account,
 }
 
-/// What a statement has cost, also while it runs and after its rows are gone.
+/// Cost of a statement, while it runs and after its rows are gone.
 #[derive(Clone)]
 pub struct Account {
-    queries: Arc<Mutex<Vec<(String, Arc<dyn ExecutionPlan>)>>>,
+    queries: Arc<Mutex<Queries>>,
     connections: Vec<Arc<Connection>>,
 }
+
+/// Queries by the name that they have in the log, with their plans.
+type Queries = Vec<(String, Arc<dyn ExecutionPlan>)>;
 
 impl Session {
     /// Creates a session over the tables of `connection`, with `named` ones as further catalogs. No request is sent.

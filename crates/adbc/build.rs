@@ -1,4 +1,5 @@
 //! Keeps the library in memory once it is loaded: a driver manager may unload it, but its threads run on.
+#![expect(clippy::disallowed_methods, reason = "cargo tells the target by a variable")]
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

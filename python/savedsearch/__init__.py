@@ -24,21 +24,23 @@ threadsafety = 1
 paramstyle = "qmark"
 
 if TYPE_CHECKING:
-    from .connection import Connection, Cursor, connect
-    from .errors import (
-        DatabaseError,
-        DataError,
-        Error,
-        IntegrityError,
-        InterfaceError,
-        InternalError,
-        NotSupportedError,
-        OperationalError,
-        Place,
-        ProgrammingError,
-    )
-    from .library import driver_folder, driver_path
-    from .query import IncompleteResult, Query
+    from .connection import Connection as Connection
+    from .connection import Cursor as Cursor
+    from .connection import connect as connect
+    from .errors import DatabaseError as DatabaseError
+    from .errors import DataError as DataError
+    from .errors import Error as Error
+    from .errors import IntegrityError as IntegrityError
+    from .errors import InterfaceError as InterfaceError
+    from .errors import InternalError as InternalError
+    from .errors import NotSupportedError as NotSupportedError
+    from .errors import OperationalError as OperationalError
+    from .errors import Place as Place
+    from .errors import ProgrammingError as ProgrammingError
+    from .library import driver_path as driver_path
+    from .library import write_manifest as write_manifest
+    from .query import IncompleteResult as IncompleteResult
+    from .query import Query as Query
 
 _HOMES = {
     "connection": ("Connection", "Cursor", "connect"),
@@ -54,7 +56,7 @@ _HOMES = {
         "Place",
         "ProgrammingError",
     ),
-    "library": ("driver_folder", "driver_path"),
+    "library": ("driver_path", "write_manifest"),
     "query": ("IncompleteResult", "Query"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -91,7 +91,9 @@ def typed(error: adbc_driver_manager.Error, parts: Iterable[tuple[str, str]] = (
     """The exception of this package for one of the driver manager. `parts` are those of a failure that came without details."""
     if isinstance(error, Error):
         return error
-    found = {_text(name).removeprefix("savedsearch."): _text(value) for name, value in error.details or []} | dict(parts)
+    found = {_text(name).removeprefix("savedsearch."): _text(value) for name, value in error.details or []} | dict(
+        parts
+    )
     cls = next(cls for cls in _CLASSES if isinstance(error, getattr(adbc_driver_manager, cls.__name__)))
     arguments: dict[str, Any] = {"vendor_code": error.vendor_code, "sqlstate": error.sqlstate, "details": error.details}
     if cls is not NotSupportedError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import html
+from collections.abc import Iterable
 from typing import Any
 
 from . import default_connection
@@ -74,7 +75,9 @@ class Shown:
         self.query = query
         table = query.arrow().slice(0, rows) if run else None
         self.names = query.schema.names
-        self.rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table is not None else []
+        self.rows = (
+            list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table is not None else []
+        )
         self.picture = query.svg() if run and chart else None
         self.line = f"estimated requests: {self.estimate}"
         if run:
@@ -83,13 +86,20 @@ class Shown:
             self.line += f" · sent: {query.requests} · rows: {count}{hidden}"
 
     def __repr__(self) -> str:
-        lines = [" | ".join(self.names), *(" | ".join("NULL" if v is None else str(v) for v in row) for row in self.rows)]
+        lines = [
+            " | ".join(self.names),
+            *(" | ".join("NULL" if v is None else str(v) for v in row) for row in self.rows),
+        ]
         return "\n".join([*lines, self.line] if self.rows else [self.line])
 
     def _repr_html_(self) -> str:
-        cells = lambda kind, values: "".join(  # noqa: E731
-            f"<{kind}>{'NULL' if value is None else html.escape(str(value))}</{kind}>" for value in values
+        body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in self.rows)
+        table = (
+            f"<table><thead><tr>{_cells('th', self.names)}</tr></thead><tbody>{body}</tbody></table>" if body else ""
         )
-        body = "".join(f"<tr>{cells('td', row)}</tr>" for row in self.rows)
-        table = f"<table><thead><tr>{cells('th', self.names)}</tr></thead><tbody>{body}</tbody></table>" if body else ""
         return f"{self.picture or ''}{table}<p>{html.escape(self.line)}</p>"
+
+
+def _cells(kind: str, values: Iterable[Any]) -> str:
+    shown = ("NULL" if value is None else html.escape(str(value)) for value in values)
+    return "".join(f"<{kind}>{value}</{kind}>" for value in shown)

@@ -95,7 +95,8 @@ class Query:
         with self._connection.cursor(adbc_stmt_kwargs={"savedsearch.chart": "true"}) as cursor:
             options = {} if title is None else {"savedsearch.chart_title": title}
             cursor.adbc_statement.set_options(**options)
-            return cursor.execute("SELECT 'chart'", table).fetchone()[0]  # type: ignore[index]
+            row = cursor.execute("SELECT 'chart'", table).fetchone()
+            return str(row[0] if row else "")
 
     def cancel(self) -> None:
         """Ends the query and its requests. Any thread may call it."""
@@ -159,7 +160,9 @@ class Query:
         if not parts:
             return error
         status = adbc_driver_manager.AdbcStatusCode.IO
-        plain = adbc_driver_manager.OperationalError(parts["message"], status_code=status, sqlstate=parts.get("sqlstate"))
+        plain = adbc_driver_manager.OperationalError(
+            parts["message"], status_code=status, sqlstate=parts.get("sqlstate")
+        )
         return typed(plain, parts.items())
 
     def _warn(self) -> None:

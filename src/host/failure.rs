@@ -95,10 +95,10 @@ pub struct Failure {
     pub message: String,
     /// Place at which the text of the statement is wrong, if that is known.
     pub place: Option<Place>,
-    /// What to do about it, if that is known. It is the end of the message.
-    pub advice: Option<String>,
+    /// Advice, if there is any. It is the end of the message.
+    pub advice: Option<Box<str>>,
     /// Place in the service, as far as known.
-    pub at: error::Place,
+    pub at: Option<Box<error::Place>>,
 }
 
 /// Place in a statement.
@@ -130,7 +130,7 @@ impl Failure {
     /// Creates a failure of this server from an error without API keys.
     pub fn own(error: Error) -> Self {
         let (code, origin) = (code_of(error.kind(), KeyOwner::Server), Origin::Own(error.kind()));
-        let (advice, at) = (error.what_to_do().map(str::to_owned), error.place().clone());
+        let (advice, at) = (error.what_to_do().map(Box::from), Some(Box::new(error.place().clone())));
         Self { code, origin, message: error.to_string(), place: None, advice, at }
     }
 
@@ -138,8 +138,8 @@ impl Failure {
     pub(crate) fn of(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Self {
         let message = redact(&describe(error)).chars().take(SHOWN).collect();
         let own = Error::find(error);
-        let advice = own.and_then(Error::what_to_do).map(&redact);
-        let at = own.map(|own| own.place().clone()).unwrap_or_default();
+        let advice = own.and_then(Error::what_to_do).map(|advice| redact(advice).into());
+        let at = own.map(|own| Box::new(own.place().clone()));
         Self { code: code(error, owner), origin: origin(error), message, place: None, advice, at }
     }
 
@@ -155,7 +155,7 @@ impl Failure {
             Some(advice) => format!("{message}; {advice}").chars().take(SHOWN).collect(),
             None => message.to_owned(),
         };
-        let advice = advice.or(self.advice);
+        let advice = advice.map(Box::from).or(self.advice);
         Self { message, place: place.and_then(|place| Place::of(text, place)), advice, ..self }
     }
 

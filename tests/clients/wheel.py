@@ -346,7 +346,9 @@ def notebook():
 
 def manifest():
     """Driver managers find the driver by its name."""
-    folder = str(savedsearch.driver_folder())
+    folder = tempfile.mkdtemp(dir=CONFIGURATION.name)
+    written = subprocess.run([sys.executable, "-m", "savedsearch", folder], capture_output=True, text=True, check=True).stdout
+    assert written == f"{folder}/savedsearch.toml\n", written
     code = "import adbc_driver_manager.dbapi as d; c = d.connect('savedsearch', autocommit=True); k = c.cursor(); k.execute('SELECT 1'); print(k.fetchone()[0]); k.close(); c.close()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"ADBC_DRIVER_PATH": folder})
     assert done.stdout == "1\n", done.stderr

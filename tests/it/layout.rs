@@ -195,7 +195,8 @@ fn imports_go_one_way() {
 fn doc_comments_open_with_a_noun_or_a_verb() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut wrong = Vec::new();
-    for path in ["src", "tests", "benches", "examples"].iter().flat_map(|folder| sources(&root.join(folder))) {
+    for path in ["crates", "src", "tests", "benches", "examples"].iter().flat_map(|folder| sources(&root.join(folder)))
+    {
         let text = fs::read_to_string(&path).unwrap();
         let mut within = false;
         for (number, line) in text.lines().map(str::trim_start).enumerate() {

@@ -42,13 +42,13 @@ pub(crate) fn unsupported(message: impl Into<String>) -> Error {
 /// Parts of a failure by name: `kind`, and as far as known `advice`, `table`, `aid` and `row` in the service, and `line` and `column`
 /// in the statement.
 pub(crate) fn details(failure: &Failure) -> Vec<(&'static str, String)> {
-    let at = &failure.at;
+    let at = failure.at.as_deref();
     let parts = [
         ("savedsearch.kind", Some(failure.kind().to_owned())),
-        ("savedsearch.advice", failure.advice.clone()),
-        ("savedsearch.table", at.table.clone()),
-        ("savedsearch.aid", at.aid.clone()),
-        ("savedsearch.row", at.row.map(|row| row.to_string())),
+        ("savedsearch.advice", failure.advice.as_deref().map(str::to_owned)),
+        ("savedsearch.table", at.and_then(|at| at.table.clone())),
+        ("savedsearch.aid", at.and_then(|at| at.aid.clone())),
+        ("savedsearch.row", at.and_then(|at| at.row).map(|row| row.to_string())),
         ("savedsearch.line", failure.place.map(|place| place.line.to_string())),
         ("savedsearch.column", failure.place.map(|place| place.column.to_string())),
     ];
