@@ -354,6 +354,26 @@ def manifest():
     assert done.stdout == "1\n", done.stderr
 
 
+def dbt():
+    page = PAGES[2].read_text()
+    profile = next(block for block in re.findall(r"```yaml\n(.*?)```", page, re.S) if "profiles.yml" in block)
+    model = next(block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "def model" in block)
+    with tempfile.TemporaryDirectory() as folder, Simulator() as service:
+        project = pathlib.Path(folder)
+        (project / "models").mkdir()
+        (project / "dbt_project.yml").write_text("name: coverage\nprofile: coverage\n")
+        (project / "profiles.yml").write_text(profile)
+        (project / "models" / "sources.py").write_text(model.replace("https://api.example.com/v4", service.url))
+        command = [str(BIN / "dbt"), "build", "--profiles-dir", "."]
+        environment = os.environ | {"SAVEDSEARCH_API_KEY": KEY, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+        import duckdb
+
+        with duckdb.connect(str(project / "coverage.duckdb")) as database:
+            assert database.sql("SELECT count(*) > 1 AND min(n) > 0 FROM sources").fetchone() == (True,)
+
+
 def pages():
     blocks = [(page.name, block) for page in PAGES for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S)]
     blocks = [(name, block) for name, block in blocks if "grpc://" not in block]
@@ -372,7 +392,7 @@ def pages():
 imports()
 import savedsearch  # noqa: E402
 
-CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, notebook, manifest, pages, leaks)
+CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, notebook, manifest, dbt, pages, leaks)
 # wheel.py [CHECK…]
 for check in CHECKS:
     if not sys.argv[1:] or check.__name__ in sys.argv[1:]:

@@ -219,17 +219,15 @@ impl Optionable for Statement {
         let name = key.as_ref().to_owned();
         let text = text_of(&name, value)?;
         match key {
-            OptionStatement::Other(_) if name == "savedsearch.estimate" => Ok(self.estimates = switch(&name, &text)?),
-            OptionStatement::Other(_) if name == "savedsearch.chart" => Ok(self.charts = switch(&name, &text)?),
-            OptionStatement::Other(_) if name == "savedsearch.chart_title" => {
-                self.chart_title = Some(text);
-                Ok(())
-            }
+            OptionStatement::Other(_) if name == "savedsearch.estimate" => self.estimates = switch(&name, &text)?,
+            OptionStatement::Other(_) if name == "savedsearch.chart" => self.charts = switch(&name, &text)?,
+            OptionStatement::Other(_) if name == "savedsearch.chart_title" => self.chart_title = Some(text),
             OptionStatement::Other(_) | OptionStatement::Incremental => {
-                Err(wrong(format!("unknown option {name} of a statement")))
+                return Err(wrong(format!("unknown option {name} of a statement")));
             }
-            _ => Err(unsupported(format!("option {name} is not supported: the service is read-only"))),
+            _ => return Err(unsupported(format!("option {name} is not supported: the service is read-only"))),
         }
+        Ok(())
     }
 
     fn get_option_string(&self, key: OptionStatement) -> Result<String> {

@@ -116,7 +116,8 @@ enum Identity {
 /// Targets of this process. A key has one connection to its service, since limits count its requests together.
 static OPEN: Mutex<Vec<(Identity, Weak<Target>)>> = Mutex::const_new(Vec::new());
 /// Demo data of this process, by the instant at which its clock stands still.
-static DEMO: std::sync::Mutex<Vec<(Option<DateTime<Utc>>, Weak<Running>)>> = std::sync::Mutex::new(Vec::new());
+static DEMO: std::sync::Mutex<Vec<Demo>> = std::sync::Mutex::new(Vec::new());
+type Demo = (Option<DateTime<Utc>>, Weak<Running>);
 
 impl Target {
     /// Opens what the options name, or returns it if it is open already. No request is sent.
@@ -249,9 +250,7 @@ async fn shared<F: Future<Output = Result<Target>>>(
 
 /// Returns the demo data of this process, or starts it.
 async fn demo_data(now: Option<DateTime<Utc>>) -> Result<Arc<Running>> {
-    let known = |demos: &[(Option<DateTime<Utc>>, Weak<Running>)]| {
-        demos.iter().find(|(at, _)| *at == now).and_then(|(_, demo)| demo.upgrade())
-    };
+    let known = |demos: &[Demo]| demos.iter().find(|(at, _)| *at == now).and_then(|(_, demo)| demo.upgrade());
     if let Some(demo) = known(&DEMO.lock().unwrap_or_else(PoisonError::into_inner)) {
         return Ok(demo);
     }
