@@ -1,11 +1,12 @@
 """Stored mentions into polars, through the ADBC driver and through the Flight SQL server on loopback: prints the ratio.
 
     packaging/wheel … ; pip install ….whl polars adbc-driver-flightsql
-    python benches/polars.py [MENTIONS [RUNS]]
+    python benches/into_polars.py [MENTIONS [RUNS]]
 
 Uses the program and the driver of the wheel. The store is filled first, from the simulator.
 """
 
+import atexit
 import os
 import pathlib
 import re
@@ -27,6 +28,7 @@ SQL = "SELECT * FROM mentions WHERE published_at >= '2026-01-01' AND published_a
 
 def start(*arguments):
     process = subprocess.Popen([PROGRAM, *arguments], stderr=subprocess.PIPE, text=True)
+    atexit.register(process.kill)
     for line in process.stderr:
         if found := re.search(r"listening on (\S+)", line):
             return process, found[1]
