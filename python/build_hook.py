@@ -18,5 +18,6 @@ class Binaries(BuildHookInterface):
         build_data["pure_python"] = False
         # The package has no extension module, so that one wheel serves every version of Python.
         build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        build_data["force_include"][str(pathlib.Path(self.root).parent / "LICENSE")] = "savedsearch/LICENSE"
         build_data["shared_scripts"][str(program)] = "savedsearch"
         build_data["force_include"][str(driver)] = f"savedsearch/driver/{driver.name}"

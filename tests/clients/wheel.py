@@ -131,8 +131,10 @@ def same_as_the_shell():
 
 
 def instants(value):
-    """Instants and dates without their notation."""
-    return re.sub(r"(\.\d*?)0+(?=Z?$)", r"\1", value).removesuffix("Z").removesuffix(".") if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\dT", value) else value
+    """Instants without their notation."""
+    if not isinstance(value, str) or not re.match(r"\d{4}-\d\d-\d\dT", value):
+        return value
+    return re.sub(r"(\.\d*?)0+(?=Z?$)", r"\1", value).removesuffix("Z").removesuffix(".")
 
 
 def frames():
@@ -344,12 +346,21 @@ def notebook():
     assert ipython.run_cell_magic("savedsearch", "", "SET savedsearch.max_requests = 500") is None
 
 
+def forked():
+    """A process that was forked after the driver was used gets an error; it does not wait for threads that it lacks."""
+    code = "import os, savedsearch; savedsearch.connect().close(); child = os.fork(); connection = None if child else savedsearch.connect(); " \
+           "os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "method `spawn`" in done.stderr, done
+
+
 def manifest():
     """Driver managers find the driver by its name."""
     folder = tempfile.mkdtemp(dir=CONFIGURATION.name)
     written = subprocess.run([sys.executable, "-m", "savedsearch", folder], capture_output=True, text=True, check=True).stdout
     assert written == f"{folder}/savedsearch.toml\n", written
-    code = "import adbc_driver_manager.dbapi as d; c = d.connect('savedsearch', autocommit=True); k = c.cursor(); k.execute('SELECT 1'); print(k.fetchone()[0]); k.close(); c.close()"
+    code = "import adbc_driver_manager.dbapi as dbapi; connection = dbapi.connect('savedsearch', autocommit=True); " \
+           "cursor = connection.execute('SELECT 1'); print(cursor.fetchone()[0]); cursor.close(); connection.close()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"ADBC_DRIVER_PATH": folder})
     assert done.stdout == "1\n", done.stderr
 
@@ -392,7 +403,7 @@ def pages():
 imports()
 import savedsearch  # noqa: E402
 
-CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, notebook, manifest, dbt, pages, leaks)
+CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, notebook, forked, manifest, dbt, pages, leaks)
 # wheel.py [CHECK…]
 for check in CHECKS:
     if not sys.argv[1:] or check.__name__ in sys.argv[1:]:

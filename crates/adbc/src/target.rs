@@ -105,7 +105,7 @@ pub(crate) struct Target {
     pub(crate) demo: Option<Arc<Running>>,
 }
 
-/// What makes two targets the same.
+/// Identity of a target: equal ones share a connection.
 #[derive(PartialEq)]
 enum Identity {
     Demo { profile: Box<Profile>, store: Option<PathBuf>, now: Option<DateTime<Utc>> },
