@@ -85,9 +85,12 @@ def default_connection() -> Connection:
     global _default
     with _lock:
         if _default is None:
+            import atexit
+
             from .connection import connect
 
             _default = connect()
+            atexit.register(_default.close)
         return _default
 
 

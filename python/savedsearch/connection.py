@@ -145,6 +145,14 @@ class Connection(dbapi.Connection):
     """A DB-API connection: a session with settings, views and temporary tables of its own. `adbc_…` methods are those of
     `adbc_driver_manager.dbapi`; none of them sends a request."""
 
+    def __del__(self) -> None:
+        # At a prompt and in notebooks connections are rarely closed. At the end of the process modules may be gone.
+        try:
+            if not self._closed:
+                self.close()
+        except Exception:
+            pass
+
     def cursor(self, *, adbc_stmt_kwargs: Any = None, dbapi_backend: Any = None) -> Cursor:
         """Opens a cursor."""
         with _typed():

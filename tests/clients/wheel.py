@@ -85,6 +85,10 @@ def imports():
     """`import savedsearch` imports nothing large, so that it is fast."""
     code = "import sys, savedsearch; print([name for name in ('pyarrow', 'pandas', 'polars', 'numpy', 'adbc_driver_manager') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    # Nothing has to be closed.
+    code = "import savedsearch as s; q = s.sql('SELECT 1'); print(q.rows()); c = s.connect(); k = c.cursor(); k.execute('SELECT id FROM mentions')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[(1,)]\n", ""), done
 
 
 def program():
