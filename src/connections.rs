@@ -21,15 +21,29 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::catalog::CATALOG;
-use crate::client::Secret;
+use crate::client::{Exchanges, HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Secret};
 use crate::config::{read_toml, variable};
+use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
+
+/// Service of a connection that must not send requests, with the reason.
+#[derive(Debug)]
+pub struct Unavailable(pub String);
+
+#[async_trait]
+impl HttpService for Unavailable {
+    async fn call(&self, _request: HttpRequest) -> std::result::Result<HttpResponse, HttpFailure> {
+        Err(HttpFailure { kind: ErrorKind::Config, message: self.0.clone(), temporary: false })
+    }
+}
 
 /// Connections defined in a file.
 #[derive(Debug)]
@@ -80,14 +94,7 @@ impl Named {
                 None => Err(bad(&format!("environment variable {name} is not set")).advice("set it to the API key")),
             },
             Some(KeySource::File(file)) => Secret::read(file),
-            Some(KeySource::Command(command, folder)) => {
-                let (command, folder, place) = (command.clone(), folder.clone(), self.place.clone());
-                let ask = move || {
-                    key_of_command(&command, &folder)
-                        .map_err(|what| Error::new(ErrorKind::Config, format!("{place}: {what}")))
-                };
-                Ok(ask()?.renewed_by(ask))
-            }
+            Some(KeySource::Command(command, folder)) => key_from_command(command, folder, &self.place),
         }
     }
 }
@@ -114,7 +121,53 @@ struct Entry {
     store: Option<PathBuf>,
 }
 
+/// Connections that are open, by name, and the default one among them.
+pub type Open = (Arc<Connection>, Vec<(String, Arc<Connection>)>);
+
 impl Connections {
+    /// Opens all connections. No request is sent. A connection whose key cannot be read can be described and estimated; a query that
+    /// reads it fails with the reason.
+    ///
+    /// `insecure` allows all of them to send keys in clear text. `exchanges` is the source of the responses of a connection, by
+    /// name, address and key.
+    ///
+    /// # Errors
+    /// That of the default connection's key, and those of [`ConnectionBuilder::build`](crate::ConnectionBuilder::build).
+    pub fn open(self, insecure: bool, exchanges: impl Fn(&str, &str, &Secret) -> Result<Exchanges>) -> Result<Open> {
+        let Self { default, named } = self;
+        let (mut chosen, mut others) = (None, Vec::new());
+        for (name, named) in named {
+            let key = named.key();
+            let Named { base_url, profile, insecure: allowed, store, .. } = named;
+            let readable = key.is_ok();
+            let builder = match key {
+                Ok(key) => {
+                    let exchanges = exchanges(&name, &base_url, &key)?;
+                    let limits = HttpLimits::default().insecure(insecure || allowed);
+                    Connection::builder(base_url, key).profile(profile).http_limits(limits).exchanges(exchanges)
+                }
+                Err(error) if name == default => return Err(error),
+                Err(error) => Connection::builder(base_url, Secret::new("unavailable")?)
+                    .profile(profile)
+                    .service(Arc::new(Unavailable(error.to_string()))),
+            };
+            #[cfg(feature = "store")]
+            let builder = match store.filter(|_| readable) {
+                Some(folder) => builder.store(folder),
+                None => builder,
+            };
+            #[cfg(not(feature = "store"))]
+            let _ = (readable, store);
+            let connection = builder.build()?;
+            if name == default {
+                chosen = Some(Arc::clone(&connection));
+            }
+            others.push((name, connection));
+        }
+        let unknown = || Error::new(ErrorKind::Config, format!("unknown connection `{default}`"));
+        Ok((chosen.ok_or_else(unknown)?, others))
+    }
+
     /// Reads a file. `choice` overrides the file's default connection.
     ///
     /// # Errors
@@ -167,6 +220,19 @@ impl Connections {
     pub fn into_default(mut self) -> Named {
         self.named.remove(&self.default).expect("`read` refuses a default that is not defined")
     }
+}
+
+/// Reads a key from a command, and again when the service no longer accepts the key. Errors begin with `place`, which names the
+/// setting.
+///
+/// # Errors
+/// [`ErrorKind::Config`] if the command fails or prints no key.
+pub fn key_from_command(command: &str, folder: &Path, place: &str) -> Result<Secret> {
+    let (command, folder, place) = (command.to_owned(), folder.to_owned(), place.to_owned());
+    let ask = move || {
+        key_of_command(&command, &folder).map_err(|what| Error::new(ErrorKind::Config, format!("{place}: {what}")))
+    };
+    Ok(ask()?.renewed_by(ask))
 }
 
 /// Runs a command that prints a key, such as that of a password manager, which may ask its own questions on the terminal.

@@ -78,6 +78,39 @@ pub enum ErrorKind {
     Worker,
 }
 
+impl ErrorKind {
+    /// Name, for programs without this type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Profile => "profile",
+            Self::Unsupported => "unsupported",
+            Self::Config => "config",
+            Self::Query => "query",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Redirect => "redirect",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Rejected => "rejected",
+            Self::Throttled => "throttled",
+            Self::Quota => "quota",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::TooLarge => "too_large",
+            Self::Malformed => "malformed",
+            Self::Contradiction => "contradiction",
+            Self::Incomplete => "incomplete",
+            Self::TooDeep => "too_deep",
+            Self::Budget => "budget",
+            Self::Memory => "memory",
+            Self::Output => "output",
+            Self::Store => "store",
+            Self::Worker => "worker",
+        }
+    }
+}
+
 /// Place in the service at which an error happened. Every part is optional; known parts are printed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
@@ -170,6 +203,11 @@ impl Error {
     /// Description of the failure, without place and advice.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// Advice, if there is any.
+    pub fn what_to_do(&self) -> Option<&str> {
+        self.0.advice.as_deref()
     }
 
     /// Category to branch on.

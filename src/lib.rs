@@ -50,6 +50,9 @@ pub mod connections;
 pub mod decode;
 #[cfg(feature = "distributed")]
 pub mod distributed;
+#[cfg(all(unix, feature = "flight", feature = "shell"))]
+#[doc(hidden)]
+pub mod embedded;
 #[doc(hidden)]
 pub mod engine_defects;
 pub mod error;
@@ -101,7 +104,7 @@ pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
-pub use session::{install, now, session, session_config, sql};
+pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
 pub use store::{Holding, StoreStatistics};
 #[cfg(feature = "store")]

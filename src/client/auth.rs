@@ -174,7 +174,7 @@ impl Secret {
     }
 
     /// Digest that distinguishes the keys of one service without revealing them. A renewed key keeps it.
-    pub(super) fn digest(&self, service: &str) -> [u8; 32] {
+    pub fn digest(&self, service: &str) -> [u8; 32] {
         let first = self.0.first.expose_secret();
         Sha256::new().chain_update(service).chain_update([0]).chain_update(first).finalize().into()
     }

@@ -36,6 +36,13 @@ impl Environment {
             store: variable("SAVEDSEARCH_STORE").map(PathBuf::from),
         })
     }
+
+    /// The configuration file if nothing else names a service: that of the environment, or the one in the user's configuration
+    /// folder, which gives way to an address.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        let usual = || self.base_url.is_none().then(default_config_file).flatten().filter(|path| path.is_file());
+        self.config.clone().or_else(usual)
+    }
 }
 
 /// Address of the collector of traces: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or else `OTEL_EXPORTER_OTLP_ENDPOINT`.

@@ -19,11 +19,11 @@ use crate::host::type_compat::table_schema;
 use crate::table::ApiTable;
 
 /// Table type of the service's tables.
-const TABLE: &str = "TABLE";
+pub const TABLE: &str = "TABLE";
 /// Table type of the session's views and of system tables.
-const VIEW: &str = "VIEW";
+pub const VIEW: &str = "VIEW";
 /// Table type of the session's own tables.
-const TEMPORARY: &str = "LOCAL TEMPORARY";
+pub const TEMPORARY: &str = "LOCAL TEMPORARY";
 
 /// Lists the catalogs.
 ///
@@ -58,17 +58,22 @@ pub(super) fn schemas(context: &SessionContext, command: CommandGetDbSchemas) ->
 /// # Errors
 /// Errors of looking up a table.
 pub(super) async fn tables(context: &SessionContext, command: CommandGetTables) -> Result<RecordBatch> {
-    let types = command.table_types.iter().map(|name| match name.to_uppercase().as_str() {
-        TABLE | "BASE TABLE" => TABLE.to_owned(),
-        TEMPORARY | "TEMPORARY" | "LOCAL TEMPORARY TABLE" => TEMPORARY.to_owned(),
-        other => other.to_owned(),
-    });
+    let types = command.table_types.iter().map(|name| kind_named(name));
     let mut builder = CommandGetTables { table_types: types.collect(), ..command }.into_builder();
     for_each(context, |place, name, table| {
         builder.append(&place[0], &place[1], name, kind(table), &table_schema(&table.schema())).map_err(external)
     })
     .await?;
     builder.build().map_err(external)
+}
+
+/// The table type of a name: types are case-insensitive, and drivers use aliases.
+pub fn kind_named(name: &str) -> String {
+    match name.to_uppercase().as_str() {
+        TABLE | "BASE TABLE" => TABLE.to_owned(),
+        TEMPORARY | "TEMPORARY" | "LOCAL TEMPORARY TABLE" => TEMPORARY.to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// Lists the table types.
@@ -149,7 +154,8 @@ fn foreign_key_schema() -> SchemaRef {
     ]))
 }
 
-fn kind(table: &dyn TableProvider) -> &'static str {
+/// Type of a table.
+pub(crate) fn kind(table: &dyn TableProvider) -> &'static str {
     if table.downcast_ref::<ApiTable>().is_some() {
         TABLE
     } else if table.table_type() == TableType::View {
@@ -159,7 +165,8 @@ fn kind(table: &dyn TableProvider) -> &'static str {
     }
 }
 
-fn key(constraints: Option<&Constraints>) -> Vec<usize> {
+/// Positions of the columns of the primary key.
+pub(crate) fn key(constraints: Option<&Constraints>) -> Vec<usize> {
     let keys = constraints.into_iter().flat_map(|constraints| constraints.iter());
     keys.filter_map(|constraint| match constraint {
         Constraint::PrimaryKey(columns) => Some(columns.clone()),

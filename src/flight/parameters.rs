@@ -75,7 +75,7 @@ pub(super) async fn read(
 }
 
 /// Unwraps a value from a union or a dictionary.
-fn plain(value: ScalarValue) -> ScalarValue {
+pub(crate) fn plain(value: ScalarValue) -> ScalarValue {
     match value {
         ScalarValue::Union(Some((_, value)), ..) => plain(*value),
         ScalarValue::Union(None, ..) => ScalarValue::Null,

@@ -1,13 +1,13 @@
 //! Failures as reported to clients: a code for programs and one line for users.
 //!
-//! Each server translates them into its protocol: a gRPC status, an SQLSTATE or plain text.
+//! Each front translates them into its protocol: a gRPC status, an SQLSTATE or plain text.
 
 use arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
-use crate::error::{Error, ErrorKind, describe};
+use crate::error::{self, Error, ErrorKind, describe};
 use crate::functions::OUT_OF_RANGE;
 use crate::session::suggestion;
 
@@ -26,7 +26,8 @@ pub(crate) enum KeyOwner {
 
 /// Class of a failure, by which a client decides what to do. The values are those of gRPC that occur here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Code {
+#[allow(missing_docs, reason = "the names are those of gRPC")]
+pub enum Code {
     Ok,
     Cancelled,
     InvalidArgument,
@@ -44,7 +45,7 @@ pub(crate) enum Code {
 
 impl Code {
     /// Name in metrics and logs.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Cancelled => "cancelled",
@@ -86,23 +87,29 @@ pub(crate) enum Origin {
 
 /// See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) code: Code,
+pub struct Failure {
+    /// Class.
+    pub code: Code,
     pub(crate) origin: Origin,
-    pub(crate) message: String,
+    /// One line: what, where, and what to do.
+    pub message: String,
     /// Place at which the text of the statement is wrong, if that is known.
-    pub(crate) place: Option<Place>,
+    pub place: Option<Place>,
+    /// Advice, if there is any. It is the end of the message.
+    pub advice: Option<Box<str>>,
+    /// Place in the service, as far as known.
+    pub at: Option<Box<error::Place>>,
 }
 
 /// Place in a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// 1-based line.
-    pub(crate) line: usize,
+    pub line: usize,
     /// 1-based column.
-    pub(crate) column: usize,
+    pub column: usize,
     /// Number of characters before it.
-    pub(crate) before: usize,
+    pub before: usize,
 }
 
 impl Place {
@@ -115,20 +122,25 @@ impl Place {
 
 impl Failure {
     /// Creates a failure of this server.
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, origin: Origin::Server, message: message.into(), place: None }
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        let (place, advice, at) = Default::default();
+        Self { code, origin: Origin::Server, message: message.into(), place, advice, at }
     }
 
     /// Creates a failure of this server from an error without API keys.
-    pub(crate) fn own(error: Error) -> Self {
+    pub fn own(error: Error) -> Self {
         let (code, origin) = (code_of(error.kind(), KeyOwner::Server), Origin::Own(error.kind()));
-        Self { code, origin, message: error.to_string(), place: None }
+        let (advice, at) = (error.what_to_do().map(Box::from), Some(Box::new(error.place().clone())));
+        Self { code, origin, message: error.to_string(), place: None, advice, at }
     }
 
     /// Converts an error. `redact` removes API keys from the message.
     pub(crate) fn of(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Self {
         let message = redact(&describe(error)).chars().take(SHOWN).collect();
-        Self { code: code(error, owner), origin: origin(error), message, place: None }
+        let own = Error::find(error);
+        let advice = own.and_then(Error::what_to_do).map(|advice| redact(advice).into());
+        let at = own.map(|own| Box::new(own.place().clone()));
+        Self { code: code(error, owner), origin: origin(error), message, place: None, advice, at }
     }
 
     /// Adds to the failure of a statement what was probably meant, and its place in the text.
@@ -139,11 +151,78 @@ impl Failure {
             Some(foreign) => Some(foreign),
             None => suggestion::suggestion(message, context, None).await,
         };
-        let message = match advice {
+        let message = match &advice {
             Some(advice) => format!("{message}; {advice}").chars().take(SHOWN).collect(),
             None => message.to_owned(),
         };
-        Self { message, place: place.and_then(|place| Place::of(text, place)), ..self }
+        let advice = advice.map(Box::from).or(self.advice);
+        Self { message, place: place.and_then(|place| Place::of(text, place)), advice, ..self }
+    }
+
+    /// Category, for clients that branch on it: that of the crate's own error, or what is wrong with the statement.
+    pub fn kind(&self) -> &'static str {
+        match self.origin {
+            Origin::Own(kind) => kind.name(),
+            Origin::Server => self.code.name(),
+            Origin::Syntax => "syntax",
+            Origin::UnknownTable => "unknown_table",
+            Origin::UnknownColumn => "unknown_column",
+            Origin::UnknownFunction => "unknown_function",
+            Origin::DivisionByZero => "division_by_zero",
+            Origin::OutOfRange => "out_of_range",
+            Origin::InvalidText => "invalid_text",
+            Origin::Engine => "engine",
+        }
+    }
+
+    /// SQLSTATE (PostgreSQL documentation, appendix "PostgreSQL Error Codes").
+    pub fn sqlstate(&self) -> &'static str {
+        match self.origin {
+            Origin::Syntax => "42601",
+            Origin::UnknownTable => "42P01",
+            Origin::UnknownColumn => "42703",
+            Origin::UnknownFunction => "42883",
+            Origin::Own(kind) => sqlstate_of(kind),
+            Origin::DivisionByZero => "22012",
+            Origin::OutOfRange => "22003",
+            Origin::InvalidText => "22P02",
+            Origin::Server | Origin::Engine => match self.code {
+                Code::Ok => "00000",
+                Code::Cancelled | Code::DeadlineExceeded => "57014",
+                Code::InvalidArgument => "42000",
+                Code::NotFound => "42704",
+                Code::PermissionDenied => "42501",
+                Code::ResourceExhausted => "53000",
+                Code::FailedPrecondition => "55000",
+                Code::Aborted => "40001",
+                Code::Unimplemented => "0A000",
+                Code::Internal => "XX000",
+                Code::Unavailable => "58000",
+                Code::Unauthenticated => "28P01",
+            },
+        }
+    }
+}
+
+/// The SQLSTATE of each kind of error. Class 58 is "errors external to PostgreSQL itself".
+fn sqlstate_of(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Query | ErrorKind::Rejected => "42000",
+        ErrorKind::Config => "22023",
+        ErrorKind::Unsupported => "0A000",
+        ErrorKind::Profile | ErrorKind::Contradiction => "55000",
+        ErrorKind::Unauthorized => "28000",
+        ErrorKind::Forbidden => "42501",
+        ErrorKind::NotFound => "42704",
+        ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Redirect => "08001",
+        ErrorKind::Unavailable | ErrorKind::Malformed | ErrorKind::Worker => "58000",
+        ErrorKind::Timeout => "57014",
+        ErrorKind::Throttled | ErrorKind::Quota | ErrorKind::Budget => "53400",
+        ErrorKind::Memory => "53200",
+        ErrorKind::TooLarge | ErrorKind::TooDeep => "54000",
+        // The data changed while it was read: a client may try again.
+        ErrorKind::Incomplete => "40001",
+        ErrorKind::Output | ErrorKind::Store => "58030",
     }
 }
 

@@ -345,7 +345,9 @@ impl Unread {
 }
 
 /// Returns the next batch, merged with those that are ready already.
-async fn gather(stream: &mut Fuse<SendableRecordBatchStream>) -> Result<Option<RecordBatch>, DataFusionError> {
+pub(crate) async fn gather(
+    stream: &mut Fuse<SendableRecordBatchStream>,
+) -> Result<Option<RecordBatch>, DataFusionError> {
     let Some(first) = stream.try_next().await? else { return Ok(None) };
     let mut bytes = first.get_array_memory_size();
     let mut batches = vec![first];

@@ -2,8 +2,7 @@
 //!
 //! Codes: PostgreSQL documentation, appendix "PostgreSQL Error Codes".
 
-use crate::error::ErrorKind;
-use crate::host::failure::{Code, Failure, Origin};
+use crate::host::failure::{Code, Failure};
 
 /// Severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,55 +74,6 @@ impl Report {
 impl From<Failure> for Report {
     fn from(failure: Failure) -> Self {
         let before = failure.place.map(|place| place.before);
-        Self { code: failure.code, before, ..Self::error(sqlstate(&failure), failure.message) }
-    }
-}
-
-fn sqlstate(failure: &Failure) -> &'static str {
-    match failure.origin {
-        Origin::Syntax => "42601",
-        Origin::UnknownTable => "42P01",
-        Origin::UnknownColumn => "42703",
-        Origin::UnknownFunction => "42883",
-        Origin::Own(kind) => of_kind(kind),
-        Origin::DivisionByZero => "22012",
-        Origin::OutOfRange => "22003",
-        Origin::InvalidText => "22P02",
-        Origin::Server | Origin::Engine => match failure.code {
-            Code::Ok => "00000",
-            Code::Cancelled | Code::DeadlineExceeded => "57014",
-            Code::InvalidArgument => "42000",
-            Code::NotFound => "42704",
-            Code::PermissionDenied => "42501",
-            Code::ResourceExhausted => "53000",
-            Code::FailedPrecondition => "55000",
-            Code::Aborted => "40001",
-            Code::Unimplemented => "0A000",
-            Code::Internal => "XX000",
-            Code::Unavailable => "58000",
-            Code::Unauthenticated => "28P01",
-        },
-    }
-}
-
-/// The code of each kind of error. Class 58 is "errors external to PostgreSQL itself".
-fn of_kind(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Query | ErrorKind::Rejected => "42000",
-        ErrorKind::Config => "22023",
-        ErrorKind::Unsupported => "0A000",
-        ErrorKind::Profile | ErrorKind::Contradiction => "55000",
-        ErrorKind::Unauthorized => "28000",
-        ErrorKind::Forbidden => "42501",
-        ErrorKind::NotFound => "42704",
-        ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Redirect => "08001",
-        ErrorKind::Unavailable | ErrorKind::Malformed | ErrorKind::Worker => "58000",
-        ErrorKind::Timeout => "57014",
-        ErrorKind::Throttled | ErrorKind::Quota | ErrorKind::Budget => "53400",
-        ErrorKind::Memory => "53200",
-        ErrorKind::TooLarge | ErrorKind::TooDeep => "54000",
-        // The data changed while it was read: a client may try again.
-        ErrorKind::Incomplete => "40001",
-        ErrorKind::Output | ErrorKind::Store => "58030",
+        Self { code: failure.code, before, ..Self::error(failure.sqlstate(), failure.message) }
     }
 }

@@ -133,6 +133,21 @@ pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
     Ok(SessionContext::new_with_state(with_plan_limits(install(builder, connection)?).build()))
 }
 
+/// Creates a session like [`session`] that has further connections, each as a catalog of its name.
+///
+/// # Errors
+/// As [`catalog`].
+#[doc(hidden)]
+pub fn session_of(connection: &Arc<Connection>, named: &[(String, Arc<Connection>)]) -> Result<SessionContext> {
+    let context = session(connection)?;
+    for (name, other) in named {
+        // The default connection already has a catalog; sharing it makes its views visible under both names.
+        let own = context.catalog(CATALOG).filter(|_| Arc::ptr_eq(other, connection));
+        context.register_catalog(name, own.map_or_else(|| catalog(other), Ok)?);
+    }
+    Ok(context)
+}
+
 /// Creates a session like [`session`], with this configuration and a runtime shared with other sessions: memory and
 /// temporary files.
 ///

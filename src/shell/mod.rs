@@ -49,3 +49,5 @@ pub use script::{Script, run_scripts};
 
 pub(crate) use estimate::estimate;
 pub(crate) use report::{period_in_words, summary};
+pub(crate) use run::refuse_writes;
+pub(crate) use writer::chart_svg;

@@ -533,7 +533,7 @@ fn internal(error: JoinError) -> Broken {
 }
 
 /// Refuses statements that would change the tables of the service.
-async fn refuse_writes(plan: &LogicalPlan, context: &SessionContext) -> Result<(), DataFusionError> {
+pub(crate) async fn refuse_writes(plan: &LogicalPlan, context: &SessionContext) -> Result<(), DataFusionError> {
     let table = match plan {
         LogicalPlan::Ddl(DdlStatement::DropTable(table)) => &table.name,
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => &table.name,

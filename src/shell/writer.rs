@@ -258,6 +258,15 @@ fn drawn(
     }
 }
 
+/// Draws rows as an SVG picture.
+///
+/// # Errors
+/// One line for rows of which no chart can be drawn.
+pub(crate) fn chart_svg(schema: &SchemaRef, batches: &[RecordBatch], charts: &ChartOptions) -> Result<String, String> {
+    let drawing = Drawing::of(schema, batches)?;
+    picture::svg(&drawing.titled(charts.title.as_deref()), charts)
+}
+
 /// The schema with instants in a zone.
 fn in_zone(schema: &SchemaRef, zone: Option<&str>) -> SchemaRef {
     let Some(zone) = zone else { return Arc::clone(schema) };

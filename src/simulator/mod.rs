@@ -28,6 +28,12 @@ mod spoil;
 mod story;
 mod zone;
 
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+
 pub use dataset::{Corpus, CorpusSpec, Facts, LoadError, Mention, SavedSearch};
 pub use dialect::Preset;
 pub use fault_injection::{Fault, InvalidFault, KINDS};
@@ -37,3 +43,20 @@ pub use server::{RateLimit, Running, Seen, Settings, Simulator, start};
 pub const KEY: &str = "demo-key-comms";
 /// API key of the other team.
 pub const OTHER_KEY: &str = "demo-key-research";
+
+/// Seed of the demo data.
+pub const DEMO_SEED: u64 = 1;
+/// Saved searches of the first team in the demo data.
+pub const DEMO_SEARCHES: usize = 12;
+/// Mentions of the first team in the demo data.
+pub const DEMO_MENTIONS: usize = 20_000;
+
+/// Starts a service with the demo data, on a free port of this machine.
+///
+/// # Errors
+/// None in practice: that no port is free.
+pub async fn demo(clock: Clock) -> io::Result<Running> {
+    let spec = CorpusSpec { seed: DEMO_SEED, searches: DEMO_SEARCHES, mentions: DEMO_MENTIONS, now: clock.now() };
+    let settings = Settings { clock, ..Settings::default() };
+    start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::new(Corpus::generate(spec)), settings).await
+}

@@ -1,4 +1,4 @@
-"""Runs the Python examples of README.md and docs/, and checks that the packages they install are those of the tests."""
+"""Runs the Python examples of README.md and docs/ that use a server, and checks that the packages they install are those of the tests."""
 
 import pathlib
 import re
@@ -10,6 +10,8 @@ ROOT = HERE.parents[1]
 PAGES = {page.relative_to(ROOT): page.read_text() for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]}
 
 programs = [(name, block) for name, text in PAGES.items() for block in re.findall(r"```python\n(.*?)```", text, re.S)]
+# Others use the package `savedsearch`; wheel.py runs them.
+programs = [(name, block) for name, block in programs if "grpc://" in block]
 assert programs, "no Python examples in the documentation"
 with Served() as served:
     for name, block in programs:
@@ -18,7 +20,7 @@ with Served() as served:
 
 installed = (HERE / "run").read_text()
 lines = [line for text in PAGES.values() for line in re.findall(r"^pip install (.*)$", text, re.M)]
-named = {package.strip("'") for line in lines for package in line.split()}
+named = {package.strip("'") for line in lines for package in line.split() if not package.endswith(".whl")}
 missing = {package for package in named if re.split("[<=]", package)[0] not in installed}
 assert named and not missing, f"not installed by the tests: {missing}"
 print("the Python examples of the documentation passed")

@@ -725,7 +725,7 @@ fn run_commands(page: &Page, replaced: &[(&str, &str)], folder: &Path) -> usize 
         let script = replaced.iter().fold(script, |script, (from, to)| script.replace(from, to));
         let script = script.replace("\\\n", " ");
         // Commands covered by the tests of the clients, or that do not end.
-        let left_out = ["tests/run", "cargo ", "simulate", "pip install", "superset"];
+        let left_out = ["tests/run", "cargo ", "simulate", "pip install", "superset", "packaging/wheel", "python"];
         let kept =
             |line: &&str| left_out.iter().all(|word| !line.contains(word)) && (curl || !line.starts_with("curl"));
         let script: Vec<String> = script.lines().filter(kept).map(served_for_a_moment).collect();

@@ -161,9 +161,10 @@ fn workflows_run_the_checks_and_cannot_write() {
     let (checks, release) = (read(".github/workflows/ci.yml"), read(".github/workflows/release.yml"));
     assert!(checks.contains("run: .ci/run\n") && checks.contains("  workflow_call:"));
     assert!(release.contains("uses: ./.github/workflows/ci.yml") && release.contains("needs: checks"));
-    for target in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"] {
+    for target in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin"] {
         assert!(release.contains(target), "{target}");
     }
+    assert!(release.contains("packaging/wheel ") && release.contains("cargo cyclonedx"));
     assert!(release.contains("cargo build --profile dist --locked") && release.contains("sha256sum"));
     let installed = read("tests/run");
     let installed = installed.lines().find_map(|line| line.strip_prefix("tool cargo-deny ")).unwrap();
@@ -178,6 +179,16 @@ fn workflows_run_the_checks_and_cannot_write() {
             assert_eq!(version, Some(3), "{action} is not pinned to a release");
         }
     }
+}
+
+#[test]
+fn program_driver_and_package_have_one_version() {
+    let (root, driver) = (table("Cargo.toml"), table("crates/adbc/Cargo.toml"));
+    let version = root["package"]["version"].as_str().unwrap();
+    assert_eq!(driver["package"]["version"].as_str(), Some(version));
+    assert_eq!(driver["dependencies"]["datafusion-saved-search"]["version"].as_str(), Some(version));
+    assert_eq!(table("packaging/savedsearch.toml")["version"].as_str(), Some(version));
+    assert!(read("python/savedsearch/__init__.py").contains(&format!("\n__version__ = \"{version}\"\n")));
 }
 
 #[test]

@@ -1,22 +1,17 @@
 //! Connections named by arguments and environment: a service, several services, a recording, or demo data.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use datafusion_saved_search::client::{
-    Exchanges, HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network, Recorder, Replay,
-    parse_base_url,
-};
-use datafusion_saved_search::config::{Environment, default_config_file};
-use datafusion_saved_search::connections::{Connections, Named};
+use datafusion_saved_search::client::{Exchanges, HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
+use datafusion_saved_search::config::Environment;
+use datafusion_saved_search::connections::{Connections, Named, Unavailable};
 use datafusion_saved_search::flight::PassThrough;
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Running, Settings};
-use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret};
+use datafusion_saved_search::simulator::{self, Running};
+use datafusion_saved_search::{Clock, Connection, Error, Profile, Secret};
 
-use crate::{Arguments, DEMO_MENTIONS, DEMO_SEARCHES, DEMO_SEED, Exit, FAILED};
+use crate::{Arguments, Exit, FAILED};
 
 /// Connections of a session.
 pub(crate) struct Connected {
@@ -64,33 +59,11 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
             "--store and SAVEDSEARCH_STORE cannot be combined with a configuration file; set `store` of its connections",
         ));
     }
-    let Connections { default, named } = Connections::read(&config, arguments.connection.as_deref())?;
-    let mut others = Vec::new();
-    for (name, named) in named {
-        let key = named.key();
-        let Named { base_url, profile, insecure, store, .. } = named;
-        let readable = key.is_ok();
-        let builder = match key {
-            Ok(key) => {
-                let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
-                let service = network(&base_url, insecure || arguments.insecure)?;
-                let exchanges = recorded(&base_url, &key, folder.as_deref())?;
-                Connection::builder(base_url, key).profile(profile).service(service).exchanges(exchanges)
-            }
-            Err(error) if name == default => return Err(error.into()),
-            // Its tables can be described and estimated; a query that reads them fails with the reason.
-            Err(error) => Connection::builder(base_url, Secret::new("unavailable")?)
-                .profile(profile)
-                .service(Arc::new(Unavailable(error.to_string()))),
-        };
-        let builder = match store.filter(|_| readable) {
-            Some(folder) => builder.store(folder),
-            None => builder,
-        };
-        others.push((name, builder.build()?));
-    }
-    let chosen = others.iter().find(|(name, _)| *name == default).map(|(_, connection)| Arc::clone(connection));
-    let connection = chosen.ok_or_else(|| Exit::usage(format!("unknown connection `{default}`")))?;
+    let connections = Connections::read(&config, arguments.connection.as_deref())?;
+    let (connection, others) = connections.open(arguments.insecure, |name, base_url, key| {
+        let folder = arguments.record.as_ref().map(|folder| folder.join(name));
+        recorded(base_url, key, folder.as_deref())
+    })?;
     Ok(Connected { connection, others, demo: None })
 }
 
@@ -192,17 +165,6 @@ pub(crate) async fn target_or(
     Ok(Target { base_url, key, service, exchanges, clock, demo })
 }
 
-/// Service of a connection that must not send requests, with the reason.
-#[derive(Debug)]
-struct Unavailable(String);
-
-#[async_trait]
-impl HttpService for Unavailable {
-    async fn call(&self, _request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        Err(HttpFailure { kind: ErrorKind::Config, message: self.0.clone(), temporary: false })
-    }
-}
-
 /// Transport to a service.
 fn network(base_url: &str, insecure: bool) -> Result<Arc<dyn HttpService>, Exit> {
     let limits = HttpLimits::default().insecure(insecure);
@@ -210,7 +172,7 @@ fn network(base_url: &str, insecure: bool) -> Result<Arc<dyn HttpService>, Exit>
 }
 
 /// Source of responses: the service, recorded if a folder is given.
-fn recorded(base_url: &str, key: &Secret, folder: Option<&Path>) -> Result<Exchanges, Exit> {
+fn recorded(base_url: &str, key: &Secret, folder: Option<&Path>) -> Result<Exchanges, Error> {
     let Some(folder) = folder else { return Ok(Exchanges::Live) };
     Ok(Exchanges::Recorded(Recorder::begin(key.clone(), folder, base_url, Clock::system().now())?))
 }
@@ -263,22 +225,10 @@ pub(crate) fn config_file(arguments: &Arguments, environment: &Environment) -> O
     if let Some(config) = &arguments.config {
         return Some(config.clone());
     }
-    if arguments.base_url.is_some() || arguments.replay.is_some() {
-        return None;
-    }
-    let usual = || {
-        // An address of the environment names the service just as --base-url does.
-        environment.base_url.is_none().then(default_config_file).flatten().filter(|path| path.is_file())
-    };
-    environment.config.clone().or_else(usual)
+    (arguments.base_url.is_none() && arguments.replay.is_none()).then(|| environment.config_file()).flatten()
 }
 
 async fn demo(now: Option<DateTime<Utc>>) -> Result<Running, Exit> {
-    let clock = now.map_or_else(Clock::system, Clock::fixed);
-    let spec = CorpusSpec { seed: DEMO_SEED, searches: DEMO_SEARCHES, mentions: DEMO_MENTIONS, now: clock.now() };
-    let settings = Settings { clock, ..Settings::default() };
-    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    simulator::start(listen, Arc::new(Corpus::generate(spec)), settings)
-        .await
-        .map_err(|error| Exit(FAILED, Some(format!("cannot start the demo data: {error}"))))
+    let started = simulator::demo(now.map_or_else(Clock::system, Clock::fixed)).await;
+    started.map_err(|error| Exit(FAILED, Some(format!("cannot start the demo data: {error}"))))
 }

@@ -24,15 +24,16 @@ use chrono::{DateTime, Datelike, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
-use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
     ChartOptions, CsvDialect, CsvOptions, Failure, Format, Mistake, Output, OutputOptions, Script, Shell, interact,
     run_scripts,
 };
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
-use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, catalog, session};
+use datafusion_saved_search::simulator::{
+    self, Corpus, CorpusSpec, DEMO_MENTIONS, DEMO_SEARCHES, DEMO_SEED, Fault, Preset, RateLimit, Settings,
+};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, session, session_of};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::connect::{Connected, connect};
@@ -335,10 +336,6 @@ enum TieOrder {
     Unstable,
 }
 
-const DEMO_SEED: u64 = 1;
-const DEMO_SEARCHES: usize = 12;
-const DEMO_MENTIONS: usize = 20_000;
-
 /// Exit status of a failed query or service.
 const FAILED: u8 = 1;
 /// Exit status of a wrong command line.
@@ -439,13 +436,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         _ => None,
     };
     let Connected { connection, others, demo: _demo } = connect(arguments).await?;
-    let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
-    for (name, other) in &others {
-        // The default connection already has a catalog; sharing it makes its views visible under both names.
-        let own = context.catalog(CATALOG).filter(|_| Arc::ptr_eq(other, &connection));
-        let catalog = own.map_or_else(|| catalog(other), Ok).map_err(|error| Exit::usage(describe(&error)))?;
-        context.register_catalog(name, catalog);
-    }
+    let context = session_of(&connection, &others).map_err(|error| Exit::usage(describe(&error)))?;
     let estimate = sql.estimate.iter().map(|by| format!("estimate={by}"));
     for setting in estimate.chain(sql.set.iter().cloned()) {
         let (key, value) = key_and_value(&setting)?;

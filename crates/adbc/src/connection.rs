@@ -1,0 +1,199 @@
+//! A connection: a session over the tables of a database.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adbc_core::error::{Error, Result, Status};
+use adbc_core::options::{InfoCode, ObjectDepth, OptionConnection, OptionValue};
+use adbc_core::schemas::{GET_STATISTIC_NAMES_SCHEMA, GET_STATISTICS_SCHEMA, GET_TABLE_TYPES_SCHEMA};
+use adbc_core::{CancelHandle, Optionable};
+use arrow::array::{RecordBatch, RecordBatchReader, StringArray};
+use arrow::datatypes::Schema;
+use datafusion_saved_search::embedded::{Session, TABLE, TEMPORARY, VIEW};
+use tokio_util::sync::CancellationToken;
+
+use crate::database::not_found;
+use crate::error::{failed, unsupported, wrong};
+use crate::info;
+use crate::objects::{Wanted, objects};
+use crate::reader::known;
+use crate::runtime::wait;
+use crate::statement::Statement;
+use crate::target::{Target, text_of};
+
+/// A session with settings, views and temporary tables of its own.
+pub struct Connection {
+    session: Arc<Session>,
+    target: Arc<Target>,
+    running: Arc<Running>,
+}
+
+/// Cancels what runs.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Mutex<CancellationToken>);
+
+impl Running {
+    /// Token of work that begins now.
+    pub(crate) fn begin(&self) -> CancellationToken {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).child_token()
+    }
+
+    /// Replaces the token that the next work begins with.
+    pub(crate) fn under(&self, token: CancellationToken) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+}
+
+/// Cancels what runs at the time of the call.
+pub(crate) struct Cancel(pub(crate) Arc<Running>);
+
+impl CancelHandle for Cancel {
+    fn try_cancel(&self) -> Result<()> {
+        let mut token = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        token.cancel();
+        *token = CancellationToken::new();
+        Ok(())
+    }
+}
+
+impl Connection {
+    pub(crate) fn open(target: &Arc<Target>, settings: Vec<(String, String)>) -> Result<Self> {
+        let (target, opened) = (Arc::clone(target), Arc::clone(target));
+        let session = wait(async move {
+            let session = Session::open(&opened.connection, &opened.named)?;
+            for (name, value) in settings {
+                session.set(&name, &value).await?;
+            }
+            Ok(session)
+        })?;
+        Ok(Self { session: Arc::new(session.map_err(|failure| failed(&failure))?), target, running: Arc::default() })
+    }
+}
+
+impl adbc_core::Connection for Connection {
+    type StatementType = Statement;
+
+    fn new_statement(&mut self) -> Result<Statement> {
+        Ok(Statement::new(Arc::clone(&self.session), Arc::clone(&self.target), Arc::clone(&self.running)))
+    }
+
+    fn get_cancel_handle(&self) -> Box<dyn CancelHandle> {
+        Box::new(Cancel(Arc::clone(&self.running)))
+    }
+
+    fn get_info(&self, codes: Option<HashSet<InfoCode>>) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
+        Ok(known(info::batch(codes)?))
+    }
+
+    fn get_objects(
+        &self,
+        depth: ObjectDepth,
+        catalog: Option<&str>,
+        db_schema: Option<&str>,
+        table_name: Option<&str>,
+        table_type: Option<Vec<&str>>,
+        column_name: Option<&str>,
+    ) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
+        let session = Arc::clone(&self.session);
+        let tables = wait(async move { session.tables().await })?.map_err(|failure| failed(&failure))?;
+        let wanted = Wanted { catalog, schema: db_schema, table: table_name, kinds: table_type, column: column_name };
+        Ok(known(objects(depth, &wanted, &self.session.schemas(), &tables)?))
+    }
+
+    fn get_table_schema(&self, catalog: Option<&str>, db_schema: Option<&str>, table_name: &str) -> Result<Schema> {
+        let session = Arc::clone(&self.session);
+        let named = |name: Option<&str>| name.filter(|name| !name.is_empty()).map(str::to_owned);
+        let (catalog, schema, name) = (named(catalog), named(db_schema), table_name.to_owned());
+        let found = wait(async move { session.table_schema(catalog.as_deref(), schema.as_deref(), &name).await })?;
+        found.map_err(|failure| failed(&failure))
+    }
+
+    fn get_table_types(&self) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
+        let types = StringArray::from(vec![TABLE, VIEW, TEMPORARY]);
+        Ok(known(RecordBatch::try_new(GET_TABLE_TYPES_SCHEMA.clone(), vec![Arc::new(types)])?))
+    }
+
+    fn get_statistic_names(&self) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
+        Ok(known(RecordBatch::new_empty(GET_STATISTIC_NAMES_SCHEMA.clone())))
+    }
+
+    /// No statistics: none are known without a request.
+    fn get_statistics(
+        &self,
+        _catalog: Option<&str>,
+        _db_schema: Option<&str>,
+        _table_name: Option<&str>,
+        _approximate: bool,
+    ) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
+        Ok(known(RecordBatch::new_empty(GET_STATISTICS_SCHEMA.clone())))
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        Err(transactions())
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        Err(transactions())
+    }
+
+    fn read_partition(&self, _partition: impl AsRef<[u8]>) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
+        Err(unsupported("results are not partitioned"))
+    }
+}
+
+/// The error of a transaction.
+fn transactions() -> Error {
+    Error::with_message_and_status("there are no transactions: the service is read-only", Status::InvalidState)
+}
+
+impl Optionable for Connection {
+    type Option = OptionConnection;
+
+    fn set_option(&mut self, key: OptionConnection, value: OptionValue) -> Result<()> {
+        let name = key.as_ref().to_owned();
+        let text = text_of(&name, value)?;
+        match (&key, text.as_str()) {
+            (OptionConnection::AutoCommit | OptionConnection::ReadOnly, "true") => Ok(()),
+            (OptionConnection::AutoCommit | OptionConnection::ReadOnly, _) => {
+                Err(unsupported("there are no transactions and no writes: the service is read-only"))
+            }
+            (OptionConnection::CurrentCatalog, _) => self.change("datafusion.catalog.default_catalog", text),
+            (OptionConnection::CurrentSchema, _) => self.change("datafusion.catalog.default_schema", text),
+            (OptionConnection::Other(_), _) if Session::is_setting(&name) => self.change(&name, text),
+            _ => Err(wrong(format!(
+                "unknown option {name} of a connection; available: session settings such as savedsearch.max_requests"
+            ))),
+        }
+    }
+
+    fn get_option_string(&self, key: OptionConnection) -> Result<String> {
+        let (catalog, schema) = self.session.current();
+        match &key {
+            OptionConnection::AutoCommit | OptionConnection::ReadOnly => Ok("true".to_owned()),
+            OptionConnection::CurrentCatalog => Ok(catalog),
+            OptionConnection::CurrentSchema => Ok(schema),
+            OptionConnection::Other(name) if name == "savedsearch.demo" => Ok(self.target.demo.is_some().to_string()),
+            key => self.session.setting(key.as_ref()).ok_or_else(|| not_found(key.as_ref())),
+        }
+    }
+
+    fn get_option_bytes(&self, key: OptionConnection) -> Result<Vec<u8>> {
+        Err(not_found(key.as_ref()))
+    }
+
+    fn get_option_int(&self, key: OptionConnection) -> Result<i64> {
+        let name = key.as_ref().to_owned();
+        self.get_option_string(key)?.parse().map_err(|_| not_found(&name))
+    }
+
+    fn get_option_double(&self, key: OptionConnection) -> Result<f64> {
+        Err(not_found(key.as_ref()))
+    }
+}
+
+impl Connection {
+    fn change(&self, name: &str, value: String) -> Result<()> {
+        let (session, name) = (Arc::clone(&self.session), name.to_owned());
+        wait(async move { session.set(&name, &value).await })?.map_err(|failure| failed(&failure))
+    }
+}

@@ -1,0 +1,143 @@
+//! The driver by its own interface, on demo data. `tests/clients/wheel.py` tests it through driver managers.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use adbc_core::error::Status;
+use adbc_core::options::{InfoCode, ObjectDepth, OptionConnection, OptionDatabase, OptionStatement, OptionValue};
+use adbc_core::{Connection as _, Database as _, Driver as _, Optionable, Statement as _};
+use adbc_driver_savedsearch::{Connection, Database, Driver, Statement};
+use arrow::array::{Array, AsArray, RecordBatch, RecordBatchReader, StringArray};
+use arrow::datatypes::Int64Type;
+
+const NOW: &str = "2026-07-01T12:00:00Z";
+const WEEK: &str = "SELECT id, published_at FROM mentions WHERE aid = '183772'";
+
+fn database(options: &[(&str, &str)]) -> Database {
+    let options = options.iter().chain(&[("savedsearch.now", NOW)]);
+    let options = options.map(|(name, value)| (OptionDatabase::from(*name), OptionValue::from(*value)));
+    Driver.new_database_with_opts(options).expect("a database")
+}
+
+fn connection() -> Connection {
+    database(&[]).new_connection().expect("a connection")
+}
+
+fn statement(connection: &mut Connection, sql: &str) -> Statement {
+    let mut statement = connection.new_statement().expect("a statement");
+    statement.set_sql_query(sql).expect("a text");
+    statement
+}
+
+fn rows(reader: impl RecordBatchReader) -> Vec<RecordBatch> {
+    reader.collect::<Result<_, _>>().expect("rows")
+}
+
+fn number(connection: &mut Connection, sql: &str) -> i64 {
+    let batches = rows(statement(connection, sql).execute().expect("a result"));
+    batches[0].column(0).as_primitive::<Int64Type>().value(0)
+}
+
+#[test]
+fn rows_arrive_and_their_requests_are_counted() {
+    let mut connection = connection();
+    let mut statement = statement(&mut connection, WEEK);
+    assert_eq!(statement.execute_schema().expect("a schema").fields().len(), 2);
+    let batches = rows(statement.execute().expect("a result"));
+    let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let requests = statement.get_option_int(OptionStatement::Other("savedsearch.requests".into())).expect("a number");
+    assert!(read > 99 && requests == read.div_ceil(99) as i64, "{read} rows in {requests} requests");
+    let counted = number(&mut connection, "SELECT count(*) FROM mentions WHERE aid = '183772'");
+    assert_eq!(counted, read as i64);
+}
+
+#[test]
+fn parameters_are_bound_in_sets() {
+    let mut connection = connection();
+    let mut statement = statement(&mut connection, "SELECT ? AS aid, count(*) AS n FROM saved_searches WHERE aid = ?");
+    assert_eq!(statement.get_parameter_schema().expect("parameters").fields().len(), 2);
+    let aids: Arc<dyn Array> = Arc::new(StringArray::from(vec!["183772", "nobody"]));
+    let sets = RecordBatch::try_from_iter([("0", Arc::clone(&aids)), ("1", aids)]).expect("sets");
+    statement.bind(sets).expect("bound");
+    let batches = rows(statement.execute().expect("a result"));
+    let counts: Vec<i64> =
+        batches.iter().flat_map(|batch| batch.column(1).as_primitive::<Int64Type>().values().to_vec()).collect();
+    assert_eq!(counts, [1, 0]);
+    let error = statement.execute().err().expect("no parameters are left");
+    assert!(error.message.contains("expected 2, got 0"), "{error}");
+}
+
+#[test]
+fn metadata_has_every_depth_and_costs_no_request() {
+    let mut connection = connection();
+    for (depth, schemas, tables, columns) in [
+        (ObjectDepth::Catalogs, false, false, false),
+        (ObjectDepth::Schemas, true, false, false),
+        (ObjectDepth::Tables, true, true, false),
+        (ObjectDepth::All, true, true, true),
+    ] {
+        let reader = connection.get_objects(depth, Some("saved%"), Some("v_"), Some("mentions"), None, Some("aid"));
+        let batches = rows(reader.expect("objects"));
+        assert_eq!(batches[0].column(0).as_string::<i32>().value(0), "savedsearch");
+        let lists = batches[0].column(1).as_list::<i32>();
+        assert_eq!(lists.is_valid(0), schemas, "{depth:?}");
+        let in_schemas = lists.values().as_struct();
+        let listed = (in_schemas.len() == 1).then(|| in_schemas.column(1).as_list::<i32>());
+        assert_eq!(listed.is_some_and(|tables| tables.is_valid(0)), tables, "{depth:?}");
+        let found = listed.map(|tables| tables.values().as_struct()).filter(|tables| tables.len() == 1);
+        let described = found.map(|tables| tables.column(2).as_list::<i32>()).filter(|columns| columns.is_valid(0));
+        assert_eq!(described.map(|columns| columns.values().len()), columns.then_some(1), "{depth:?}");
+    }
+    let info =
+        rows(connection.get_info(Some(HashSet::from([InfoCode::VendorName, InfoCode::Other(77)]))).expect("info"));
+    assert_eq!(info[0].num_rows(), 1);
+    assert_eq!(rows(connection.get_info(None).expect("info"))[0].num_rows(), 9);
+    assert!(connection.get_table_schema(None, None, "mentions").expect("a schema").field_with_name("reach").is_ok());
+    let unknown = connection.get_table_schema(None, Some("v4"), "nobody").expect_err("an unknown table");
+    assert_eq!(unknown.status, Status::NotFound);
+    assert_eq!(number(&mut connection, "SELECT count(*) FROM system.requests"), 0);
+}
+
+#[test]
+fn a_cancelled_statement_ends_and_the_next_one_runs() {
+    let mut connection = connection();
+    let mut slow =
+        statement(&mut connection, "SELECT count(*) FROM generate_series(1, 100000000) a, generate_series(1, 1000) b");
+    let handle = slow.get_cancel_handle();
+    let cancelling = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(300));
+        handle.try_cancel().expect("cancelled");
+    });
+    let error = slow.execute().err().expect("it was cancelled");
+    assert_eq!(error.status, Status::Cancelled, "{error}");
+    cancelling.join().expect("a thread");
+    slow.set_sql_query("SELECT 1").expect("a text");
+    assert_eq!(rows(slow.execute().expect("a result"))[0].num_rows(), 1);
+}
+
+#[test]
+fn settings_belong_to_a_connection_and_writes_are_refused() {
+    let database = database(&[("savedsearch.max_requests", "3")]);
+    let mut one = database.new_connection().expect("a connection");
+    let other = database.new_connection().expect("a connection");
+    let setting = || OptionConnection::Other("savedsearch.max_requests".into());
+    one.set_option(setting(), OptionValue::Int(7)).expect("a setting");
+    assert_eq!([&one, &other].map(|of| of.get_option_string(setting()).expect("a value")), ["7", "3"]);
+    let error =
+        statement(&mut one, "SELECT id FROM mentions WHERE duration = '365d'").execute().err().expect("too many");
+    assert_eq!(error.status, Status::IO, "{error}");
+    let details = error.details.expect("details");
+    let detail =
+        |name: &str| details.iter().find(|(known, _)| known == name).map(|(_, text)| String::from_utf8_lossy(text));
+    assert_eq!(detail("savedsearch.kind").as_deref(), Some("budget"));
+    assert!(error.message.ends_with(detail("savedsearch.advice").expect("advice").as_ref()), "{}", error.message);
+    for sql in ["INSERT INTO mentions VALUES (1)", "DROP TABLE mentions", "CREATE OR REPLACE VIEW mentions AS SELECT 1"]
+    {
+        let error = statement(&mut one, sql).execute().err().unwrap_or_else(|| panic!("{sql} was run"));
+        assert!(error.message.contains("read-only"), "{sql}: {error}");
+    }
+    let refused = one.set_option(OptionConnection::AutoCommit, OptionValue::from(false)).expect_err("no transactions");
+    assert_eq!(refused.status, Status::NotImplemented);
+}

@@ -1,0 +1,118 @@
+"""Exceptions: those of PEP 249, with the kind of the failure, its place and advice.
+
+Programs branch on `kind`, never on the text. Kinds are those of the library, such as `budget`, `unauthorized`, `throttled`,
+`incomplete` and `config`; for a statement `syntax`, `unknown_table`, `unknown_column`, `unknown_function`; and `cancelled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import adbc_driver_manager
+
+
+@dataclass(frozen=True)
+class Place:
+    """Place of a failure, as far as it is known."""
+
+    table: str | None = None
+    aid: str | None = None
+    """Saved search."""
+    row: int | None = None
+    """First row of the page, from 0."""
+    line: int | None = None
+    """Line of the statement, from 1."""
+    column: int | None = None
+    """Column of the statement, from 1."""
+
+
+class Error(adbc_driver_manager.Error):
+    """A failure: one line that says what, where, and what to do."""
+
+    kind: str | None = None
+    """Category, to branch on."""
+    place: Place = Place()
+    """Place in the service and in the statement."""
+    advice: str | None = None
+    """What to do. It is a part of the line."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class InterfaceError(Error, adbc_driver_manager.InterfaceError):
+    """A wrong use of this package."""
+
+
+class DatabaseError(Error, adbc_driver_manager.DatabaseError):
+    """A failure of the service or of a statement."""
+
+
+class DataError(DatabaseError, adbc_driver_manager.DataError):
+    """A value that cannot be processed."""
+
+
+class OperationalError(DatabaseError, adbc_driver_manager.OperationalError):
+    """The service, or what it grants: no connection, throttled, a budget that is too small, an incomplete result."""
+
+
+class IntegrityError(DatabaseError, adbc_driver_manager.IntegrityError):
+    """Never raised: nothing is written."""
+
+
+class InternalError(DatabaseError, adbc_driver_manager.InternalError):
+    """A defect of the driver."""
+
+
+class ProgrammingError(DatabaseError, adbc_driver_manager.ProgrammingError):
+    """A wrong statement, option, key or profile."""
+
+
+class NotSupportedError(DatabaseError, adbc_driver_manager.NotSupportedError):
+    """Something that a read-only service does not offer."""
+
+
+_CLASSES = (
+    DataError,
+    OperationalError,
+    IntegrityError,
+    InternalError,
+    ProgrammingError,
+    NotSupportedError,
+    DatabaseError,
+    InterfaceError,
+    Error,
+)
+
+
+def typed(error: adbc_driver_manager.Error, parts: Iterable[tuple[str, str]] = ()) -> Error:
+    """The exception of this package for one of the driver manager. `parts` are those of a failure that came without details."""
+    if isinstance(error, Error):
+        return error
+    found = {_text(name).removeprefix("savedsearch."): _text(value) for name, value in error.details or []} | dict(
+        parts
+    )
+    cls = next(cls for cls in _CLASSES if isinstance(error, getattr(adbc_driver_manager, cls.__name__)))
+    arguments: dict[str, Any] = {"vendor_code": error.vendor_code, "sqlstate": error.sqlstate, "details": error.details}
+    if cls is not NotSupportedError:
+        arguments["status_code"] = error.status_code
+    made = cls(found.get("message") or _line(str(error.args[0])), **arguments)
+    made.kind, made.advice = found.get("kind"), found.get("advice")
+    number = {name: int(found[name]) for name in ("row", "line", "column") if name in found}
+    made.place = Place(table=found.get("table"), aid=found.get("aid"), **number)
+    return made
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode()
+
+
+def _line(text: str) -> str:
+    """The driver's line without the status in front of it and the codes behind it, which the exception has as attributes."""
+    head, separator, rest = text.partition(": ")
+    line = rest if separator and head.isupper() and head.replace("_", "").isalpha() else text
+    for mark in (". Vendor code:", ". SQLSTATE:"):
+        line = line.partition(mark)[0]
+    return " ".join(line.split())

@@ -1,0 +1,451 @@
+//! Statements in the process of their client: what a driver needs beside its own protocol.
+//!
+//! ```text
+//! text ─prepare▶ Prepared ─run, with parameters▶ Rows (schema, batches as the pages arrive)
+//!                        └─estimate▶ the cost, without a request
+//! ```
+//!
+//! Statements are those of the servers: queries, settings, views and temporary tables. Memory and time are the program's own, so only
+//! the settings of the session limit them.
+//!
+//! Invariant: dropping [`Rows`] ends the requests of its query.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::{ScalarValue, TableReference};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::client::QuerySpan;
+use crate::config::SessionSettings;
+use crate::connection::Connection;
+use crate::error::{Error, ErrorKind};
+use crate::exec::{in_span, spent, statement_kind};
+pub use crate::flight::metadata::{TABLE, TEMPORARY, VIEW, kind_named};
+use crate::flight::metadata::{key, kind};
+use crate::flight::parameters::plain;
+use crate::host::failure::KeyOwner;
+pub use crate::host::failure::{Code, Failure};
+use crate::host::planner::{Runnable, Statement, runnable};
+use crate::host::running::gather;
+use crate::host::temporary::for_each;
+use crate::host::type_compat::{result_schema, sent_batch, table_schema};
+use crate::session::{follow_time_zone, session_of};
+use crate::shell::{ChartOptions, chart_svg, estimate, refuse_writes};
+
+/// Batches that wait for the reader: the next one is read while the last one is processed.
+const AHEAD: usize = 2;
+
+/// A session, with settings, views and temporary tables of its own.
+pub struct Session {
+    context: SessionContext,
+    connections: Vec<Arc<Connection>>,
+}
+
+/// A planned statement.
+#[derive(Debug)]
+pub struct Prepared(Statement);
+
+/// A table as metadata calls describe it.
+#[derive(Debug, Clone)]
+pub struct TableInfo {
+    /// Catalog: the name of a connection.
+    pub catalog: String,
+    /// Schema within the catalog.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// [`TABLE`], [`VIEW`] or [`TEMPORARY`].
+    pub kind: &'static str,
+    /// Columns, with the types that results have.
+    pub columns: SchemaRef,
+    /// Columns that identify a row; empty if none are known to.
+    pub key: Vec<String>,
+}
+
+/// The rows of a statement, as they arrive.
+pub struct Rows {
+    schema: SchemaRef,
+    batches: mpsc::Receiver<Result<RecordBatch, Failure>>,
+    /// Ends the query when it is dropped.
+    _reading: Option<AbortOnDropHandle<()>>,
+    account: Account,
+}
+
+/// Cost of a statement, while it runs and after its rows are gone.
+#[derive(Clone)]
+pub struct Account {
+    queries: Arc<Mutex<Queries>>,
+    connections: Vec<Arc<Connection>>,
+}
+
+/// Queries by the name that they have in the log, with their plans.
+type Queries = Vec<(String, Arc<dyn ExecutionPlan>)>;
+
+impl Session {
+    /// Creates a session over the tables of `connection`, with `named` ones as further catalogs. No request is sent.
+    ///
+    /// # Errors
+    /// None in practice: errors of registering tables.
+    pub fn open(connection: &Arc<Connection>, named: &[(String, Arc<Connection>)]) -> Result<Self, Failure> {
+        let failed = |error: DataFusionError| Failure::of(&error, KeyOwner::Client, str::to_owned);
+        let context = session_of(connection, named).map_err(failed)?;
+        // Lets errors name their place in the statement.
+        context.state_ref().write().config_mut().options_mut().sql_parser.collect_spans = true;
+        let mut connections = vec![Arc::clone(connection)];
+        connections
+            .extend(named.iter().map(|(_, other)| other).filter(|other| !Arc::ptr_eq(other, connection)).cloned());
+        Ok(Self { context, connections })
+    }
+
+    /// Changes a setting, such as `savedsearch.max_requests`.
+    ///
+    /// # Errors
+    /// An unknown setting or an invalid value.
+    pub async fn set(&self, name: &str, value: &str) -> Result<(), Failure> {
+        let set = self.context.state_ref().write().config_mut().options_mut().set(name, value);
+        set.map_err(|error| self.failure(&error))?;
+        if name == "savedsearch.timezone" {
+            follow_time_zone(&self.context).await.map_err(|error| self.failure(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Value of a setting as text; `None` if there is no such setting.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        let entries = self.context.state_ref().read().config_options().entries();
+        entries.into_iter().find(|entry| entry.key == name)?.value
+    }
+
+    /// True if the name is that of a session setting.
+    pub fn is_setting(name: &str) -> bool {
+        use datafusion::common::config::ExtensionOptions;
+        SessionSettings::default().entries().iter().any(|entry| {
+            let of = entry.key.strip_prefix("savedsearch.").unwrap_or(&entry.key);
+            name.strip_prefix("savedsearch.") == Some(of)
+        })
+    }
+
+    /// Catalog that unqualified names belong to, and its schema.
+    pub fn current(&self) -> (String, String) {
+        let state = self.context.state_ref();
+        let state = state.read();
+        let catalog = &state.config_options().catalog;
+        (catalog.default_catalog.clone(), catalog.default_schema.clone())
+    }
+
+    /// Plans a statement. Sends no request.
+    ///
+    /// # Errors
+    /// Those of planning, and statements that write.
+    pub async fn prepare(&self, sql: &str) -> Result<Prepared, Failure> {
+        match Box::pin(Statement::of(&self.context, sql)).await {
+            Ok(statement) => Ok(Prepared(statement)),
+            Err(error) => Err(self.failure(&error).in_text(&error, sql, &self.context).await),
+        }
+    }
+
+    /// Estimates the cost of a query. Sends no request.
+    ///
+    /// # Errors
+    /// Those of planning.
+    pub async fn estimate(&self, prepared: &Prepared, set: Vec<ScalarValue>) -> Result<RecordBatch, Failure> {
+        let failed = |error: DataFusionError| self.failure(&error);
+        if prepared.0.effect {
+            let error = Error::new(ErrorKind::Query, "this statement sends no request").advice("estimate a query");
+            return Err(Failure::own(error));
+        }
+        let plan = prepared.0.bind(set).map_err(failed)?;
+        let Runnable { plan, .. } = Box::pin(runnable(&self.context, plan)).await.map_err(failed)?;
+        estimate(&plan).map_err(failed)
+    }
+
+    /// Runs a statement once for each set of parameters, of which one without parameters has one empty set. The rows of all sets
+    /// follow each other. A statement that changes the session has run when this returns.
+    ///
+    /// # Errors
+    /// Those of planning, and of a statement that changes the session.
+    pub async fn run(
+        self: &Arc<Self>,
+        prepared: &Prepared,
+        sets: Vec<Vec<ScalarValue>>,
+        cancelled: CancellationToken,
+    ) -> Result<Rows, Failure> {
+        let failed = |error: DataFusionError| self.failure(&error);
+        let plans = sets.into_iter().map(|set| prepared.0.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let account = Account { queries: Arc::default(), connections: self.connections.clone() };
+        let (sender, batches) = mpsc::channel(AHEAD);
+        if prepared.0.effect {
+            for plan in plans {
+                Box::pin(self.apply(plan)).await.map_err(failed)?;
+            }
+            let schema = Arc::new(Schema::empty());
+            return Ok(Rows { schema, batches, _reading: None, account });
+        }
+        let mut plans = plans.into_iter();
+        let first = match plans.next() {
+            Some(plan) => Some(Box::pin(runnable(&self.context, plan)).await.map_err(failed)?),
+            None => None,
+        };
+        let schema =
+            first.as_ref().map_or_else(|| Arc::clone(&prepared.0.schema), |first| result_schema(&first.plan.schema()));
+        let (session, of_rows, counted) = (Arc::clone(self), Arc::clone(&schema), account.clone());
+        let reading = async move {
+            let ended = tokio::select! {
+                biased;
+                () = cancelled.cancelled() => Err(stopped()),
+                ended = session.read(first, plans, &of_rows, &counted, &sender) => ended,
+            };
+            if let Err(failure) = ended {
+                // Fails only if nobody reads any more.
+                let _ = sender.send(Err(failure)).await;
+            }
+        };
+        let reading = Some(AbortOnDropHandle::new(tokio::spawn(reading)));
+        Ok(Rows { schema, batches, _reading: reading, account })
+    }
+
+    /// Sends the batches of the plans, one plan after another.
+    async fn read(
+        &self,
+        first: Option<Runnable>,
+        plans: impl Iterator<Item = LogicalPlan> + Send,
+        schema: &SchemaRef,
+        account: &Account,
+        sender: &mpsc::Sender<Result<RecordBatch, Failure>>,
+    ) -> Result<(), Failure> {
+        if let Some(planned) = first {
+            Box::pin(self.read_one(planned, schema, account, sender)).await?;
+        }
+        for plan in plans {
+            let planned = Box::pin(runnable(&self.context, plan)).await.map_err(|error| self.failure(&error))?;
+            Box::pin(self.read_one(planned, schema, account, sender)).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_one(
+        &self,
+        planned: Runnable,
+        schema: &SchemaRef,
+        account: &Account,
+        sender: &mpsc::Sender<Result<RecordBatch, Failure>>,
+    ) -> Result<(), Failure> {
+        let failed = |error: DataFusionError| self.failure(&error);
+        let Runnable { plan, task, query } = planned;
+        account.begin(query, &plan);
+        let span = QuerySpan::start(Some("query"));
+        let mut rows = 0;
+        let read = async {
+            let mut stream = execute_stream(plan, in_span(task, &span)).map_err(failed)?.fuse();
+            while let Some(batch) = gather(&mut stream).await.map_err(failed)? {
+                rows += batch.num_rows() as u64;
+                let batch = sent_batch(&batch, schema).map_err(|error| failed(error.into()))?;
+                if sender.send(Ok(batch)).await.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let read: Result<(), Failure> = read.await;
+        span.ended(if read.is_ok() { "ok" } else { "error" }, rows);
+        read
+    }
+
+    /// Runs a statement that changes the session.
+    async fn apply(&self, plan: LogicalPlan) -> Result<(), DataFusionError> {
+        refuse_writes(&plan, &self.context).await?;
+        let (sets, kind) = (matches!(plan, LogicalPlan::Statement(_)), statement_kind(&plan));
+        let span = QuerySpan::start(Some(kind));
+        let ran = async { self.context.execute_logical_plan(plan).await?.collect().await };
+        let ran = ran.await;
+        span.ended(if ran.is_ok() { "ok" } else { "error" }, 0);
+        ran?;
+        if sets {
+            follow_time_zone(&self.context).await?;
+        }
+        Ok(())
+    }
+
+    /// Catalogs with their schemas.
+    pub fn schemas(&self) -> Vec<(String, Vec<String>)> {
+        let mut names = self.context.catalog_names();
+        names.sort();
+        let schemas = |name: &str| {
+            let mut schemas = self.context.catalog(name).map(|catalog| catalog.schema_names()).unwrap_or_default();
+            schemas.sort();
+            schemas
+        };
+        names.into_iter().map(|name| (name.clone(), schemas(&name))).collect()
+    }
+
+    /// All tables. Sends no request.
+    ///
+    /// # Errors
+    /// Errors of looking up a table.
+    pub async fn tables(&self) -> Result<Vec<TableInfo>, Failure> {
+        let mut tables = Vec::new();
+        let found = for_each(&self.context, |[catalog, schema], name, table| {
+            let columns = Arc::new(table_schema(&table.schema()));
+            let key = key(table.constraints()).into_iter().map(|at| columns.field(at).name().clone()).collect();
+            let (catalog, schema, name) = (catalog.clone(), schema.clone(), name.to_owned());
+            tables.push(TableInfo { catalog, schema, name, kind: kind(table), columns, key });
+            Ok(())
+        });
+        found.await.map_err(|error| self.failure(&error))?;
+        tables.sort_by(|a, b| (&a.catalog, &a.schema, &a.name).cmp(&(&b.catalog, &b.schema, &b.name)));
+        Ok(tables)
+    }
+
+    /// Columns of a table. Sends no request.
+    ///
+    /// # Errors
+    /// An unknown table.
+    pub async fn table_schema(
+        &self,
+        catalog: Option<&str>,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Result<Schema, Failure> {
+        let (own_catalog, own_schema) = self.current();
+        let place = (catalog.unwrap_or(&own_catalog), schema.unwrap_or(&own_schema));
+        let table = TableReference::full(place.0, place.1, name);
+        match self.context.table_provider(table).await {
+            Ok(table) => Ok(table_schema(&table.schema())),
+            Err(_) => {
+                let message = format!("unknown table `{}.{}.{name}`", place.0, place.1);
+                Err(Failure::own(Error::new(ErrorKind::NotFound, message)))
+            }
+        }
+    }
+
+    fn failure(&self, error: &DataFusionError) -> Failure {
+        let redact = |text: &str| {
+            self.connections.iter().fold(text.to_owned(), |text, connection| connection.client().redact(&text))
+        };
+        Failure::of(error, KeyOwner::Client, redact)
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("current", &self.current()).finish_non_exhaustive()
+    }
+}
+
+impl Prepared {
+    /// Parameters in order.
+    pub fn parameters(&self) -> &SchemaRef {
+        &self.0.parameters
+    }
+
+    /// Columns of the result; none for a statement that changes the session.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.0.schema
+    }
+
+    /// True for a statement that changes the session and has no result.
+    pub fn is_effect(&self) -> bool {
+        self.0.effect
+    }
+}
+
+impl Rows {
+    /// Columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next batch; `None` at the end.
+    ///
+    /// # Errors
+    /// The failure of the query, after which there are no further batches.
+    pub async fn next(&mut self) -> Option<Result<RecordBatch, Failure>> {
+        self.batches.recv().await
+    }
+
+    /// Cost of the statement.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Fails if the task that reads the rows has panicked, which must not look like the end of the result.
+    ///
+    /// # Errors
+    /// An internal error.
+    pub async fn ended(self) -> Result<(), Failure> {
+        match self._reading {
+            Some(reading) => {
+                reading.await.map_err(|error| Failure::new(Code::Internal, format!("internal error: {error}")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl Account {
+    fn begin(&self, query: String, plan: &Arc<dyn ExecutionPlan>) {
+        self.queries.lock().unwrap_or_else(PoisonError::into_inner).push((query, Arc::clone(plan)));
+    }
+
+    /// Requests sent until now.
+    pub fn requests(&self) -> u64 {
+        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        queries.iter().map(|(_, plan)| spent(plan).requests).sum()
+    }
+
+    /// Warnings about missing rows, a line each.
+    pub fn warnings(&self) -> Vec<String> {
+        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.connections.iter().flat_map(|connection| connection.client().log().warnings());
+        let own = all.filter(|warning| queries.iter().any(|(query, _)| *query == warning.query));
+        own.filter(|warning| warning.incomplete).map(|warning| warning.message).collect()
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account").field("requests", &self.requests()).finish_non_exhaustive()
+    }
+}
+
+/// Draws rows as an SVG picture, as the shell does.
+///
+/// # Errors
+/// Rows of which no chart can be drawn.
+pub fn chart(schema: &SchemaRef, rows: &[RecordBatch], title: Option<String>) -> Result<String, Failure> {
+    let charts = ChartOptions { title, ..ChartOptions::default() };
+    chart_svg(schema, rows, &charts).map_err(|line| Failure::own(Error::new(ErrorKind::Query, line)))
+}
+
+/// The failure of a query that was cancelled.
+pub fn stopped() -> Failure {
+    Failure::new(Code::Cancelled, "the query was cancelled")
+}
+
+/// The parameter sets of a batch, a set per row.
+///
+/// # Errors
+/// Types that have no values.
+pub fn sets_of(batch: &RecordBatch) -> Result<Vec<Vec<ScalarValue>>, Failure> {
+    let value = |column: &dyn Array, row: usize| {
+        let failed = |error| Failure::new(Code::InvalidArgument, format!("invalid parameter: {error}"));
+        ScalarValue::try_from_array(column, row).map(plain).map_err(failed)
+    };
+    (0..batch.num_rows()).map(|row| batch.columns().iter().map(|column| value(column, row)).collect()).collect()
+}
