@@ -86,7 +86,7 @@ impl Access {
     ///
     /// # Errors
     /// See [`Refused`].
-    pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+    pub(super) fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Refused> {
         let refuse = |line: &str| Err((StatusCode::FORBIDDEN, line.to_owned()));
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default());
         let host = text(header::HOST).unwrap_or_default();
@@ -98,7 +98,9 @@ impl Access {
             }
         }
         let site = text(header::HeaderName::from_static("sec-fetch-site"));
-        if site.is_some_and(|site| matches!(site, "cross-site" | "same-site")) && method != Method::GET {
+        // A link on another site may open the page; nothing else comes from there.
+        let opens = method == Method::GET && !path.starts_with("/api/");
+        if site.is_some_and(|site| matches!(site, "cross-site" | "same-site")) && !opens {
             return refuse("requests of other sites are refused");
         }
         let origin = text(header::ORIGIN).map(|origin| origin.split_once("://").map_or("", |(_, authority)| authority));

@@ -22,6 +22,7 @@ use super::access::{Access, Login};
 use super::dashboards::Folder;
 use super::query::{Question, budget, costs, run, tables, told_of};
 use super::results::Results;
+use crate::config::SessionSettings;
 use crate::error::Error;
 use crate::host::failure::{Code, Failure};
 use crate::host::http::received;
@@ -106,7 +107,7 @@ impl Page {
     /// Answers a request of a connection.
     pub(super) async fn answer(self, request: Request<Incoming>, caller: Caller) -> Response {
         let (head, body) = request.into_parts();
-        let mut response = match self.shared.access.check(&head.method, &head.headers) {
+        let mut response = match self.shared.access.check(&head.method, head.uri.path(), &head.headers) {
             Ok(()) => self.admitted(head, body, caller).await,
             Err((status, line)) => plain(status, &line),
         };
@@ -245,7 +246,10 @@ async fn state(State(shared): Page_, Extension(session): Own) -> Response {
         words.extend(session.context.state().window_functions().keys().cloned());
         let profile = session.connections().iter().flat_map(|connection| connection.profile().dimensions());
         let profile = profile.map(|(name, value, evidence)| json!([name, value, evidence])).collect::<Vec<_>>();
+        let settings = SessionSettings::of(session.context.state().config_options());
         Ok(json!({
+            "max_requests": settings.max_requests,
+            "timezone": if settings.timezone.is_empty() { "UTC" } else { settings.timezone.as_str() },
             "user": &*session.principal.name,
             "login": shared.access.form(),
             "version": env!("CARGO_PKG_VERSION"),

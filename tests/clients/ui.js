@@ -22,7 +22,7 @@ function start(...options) {
     let text = "";
     child.stderr.on("data", (data) => {
       text += data;
-      const told = Object.fromEntries([...text.matchAll(/^(.* on) (\S+)$/gm)].map(([, name, value]) => [name, value]));
+      const told = Object.fromEntries([...text.matchAll(/^(.* on) (\S+)\n/gm)].map(([, name, value]) => [name, value]));
       if (told["listening on"]) done(told);
     });
     child.on("exit", () => failed(new Error(`${options.join(" ")}: ${text}`)));
@@ -354,15 +354,18 @@ sql = "SELECT source, count(*) AS mentions FROM mentions WHERE aid = '183772' GR
     await step("frames", framed(browser, demo["page on"]));
   } finally {
     await browser.close();
+  }
+}
+
+main()
+  .catch((error) => {
+    console.error(error);
+    process.exitCode = 1;
+  })
+  .finally(() => {
     for (const child of processes) {
       child.removeAllListeners("exit");
       child.kill("SIGTERM");
     }
     fs.rmSync(folder, { recursive: true });
-  }
-}
-
-main().catch((error) => {
-  console.error(error);
-  process.exitCode = 1;
-});
+  });

@@ -271,6 +271,10 @@ async fn pages_of_other_sites_are_refused() {
         assert_eq!(reply.status, 403, "{headers:?}");
         assert_eq!(send(address, "DELETE", "/api/state", &headers, "").await.status, 403, "{headers:?}");
     }
+    for (path, status) in [("/", 200), ("/api/state", 403), ("/api/results/1/rows.csv", 403)] {
+        let headers = [("cookie", served.cookie.as_str()), ("sec-fetch-site", "cross-site")];
+        assert_eq!(send(address, "GET", path, &headers, "").await.status, status, "{path}");
+    }
     assert_eq!(served.simulator.requests(), 0);
     for (host, origin) in [
         (address.to_string(), own.clone()),

@@ -52,6 +52,8 @@ export class Ask {
   start(state) {
     this.editor.keywords = new Set(state.keywords);
     this.editor.functions = new Set(state.functions);
+    find("limit").placeholder = state.max_requests;
+    find("zone").placeholder = state.timezone;
     if (!this.editor.text) this.editor.text = stored("draft").toString() || EXAMPLES[0][1];
     else this.editor.show();
     call("tables").then((tables) => this.tables(tables), () => {});

@@ -54,7 +54,8 @@ export class Editor {
       this.mark = null;
       this.show();
       this.changed();
-      if (event.inputType?.startsWith("insert") || event.inputType?.startsWith("delete")) this.complete(false);
+      if (this.inserts) this.close();
+      else if (event.inputType?.startsWith("insert") || event.inputType?.startsWith("delete")) this.complete(false);
     });
     area.addEventListener("keydown", (event) => this.key(event));
     area.addEventListener("blur", () => this.close());
@@ -83,11 +84,19 @@ export class Editor {
   /** Inserts a text at the cursor, as if it was typed. */
   insert(text) {
     const { selectionStart: from, selectionEnd: to, value } = this.area;
-    const space = from > 0 && !/[\s(.,]$/.test(value.slice(0, from)) ? " " : "";
-    this.area.setRangeText(space + text, from, to, "end");
+    this.replace(from, to, (from > 0 && !/[\s(.,]$/.test(value.slice(0, from)) ? " " : "") + text);
+  }
+
+  /** Replaces a part of the text, so that it can be undone. */
+  replace(from, to, text) {
     this.area.focus();
-    this.show();
-    this.changed();
+    this.area.setSelectionRange(from, to);
+    this.inserts = true;
+    if (!document.execCommand("insertText", false, text)) {
+      this.area.setRangeText(text, from, to, "end");
+      this.area.dispatchEvent(new InputEvent("input"));
+    }
+    this.inserts = false;
   }
 
   /** Marks the place of an error, and moves the cursor there. */
@@ -203,10 +212,8 @@ export class Editor {
   take([, typed]) {
     const at = this.area.selectionStart;
     const quote = typed.endsWith("'") && this.text[at] === "'" ? 1 : 0;
-    this.area.setRangeText(typed, at - this.replaces, at + quote, "end");
     this.close();
-    this.show();
-    this.changed();
+    this.replace(at - this.replaces, at + quote, typed);
   }
 
   close() {

@@ -31,8 +31,13 @@ export class Table {
   add(rows) {
     for (const row of rows) this.rows.push(row);
     if (!this.widths) this.measure();
-    // Sorted and filtered again once all rows are there; until then new rows follow.
-    if (this.order) this.arrange();
+    // Sorted and filtered again, but not for each of many parts.
+    if (this.order) {
+      this.soon ||= setTimeout(() => {
+        this.soon = 0;
+        if (this.order) this.arrange();
+      }, 300);
+    }
     this.resize();
   }
 
