@@ -32,13 +32,13 @@ struct Panel {
     title: String,
     sql: String,
     #[serde(default)]
-    chart: Chart,
+    chart: Form,
 }
 
 /// Form in which a result is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Chart {
+enum Form {
     /// Lines, bars or points, by the columns.
     #[default]
     Chart,
@@ -141,7 +141,7 @@ mod tests {
         let dashboards = Folder::new(Some(inner.clone()));
         dashboards.check().expect("valid");
         let read = dashboards.read("brand").expect("valid").expect("it is there");
-        assert_eq!((read.refresh_seconds, read.queries[0].chart), (Some(900), Chart::Chart));
+        assert_eq!((read.refresh_seconds, read.queries[0].chart), (Some(900), Form::Chart));
         assert_eq!(dashboards.read("../outside").expect("valid"), None);
         std::fs::write(inner.join("bad.toml"), "title = \"x\"\nqueries = []\nchart = 1\n").expect("written");
         let error = dashboards.check().expect_err("unknown field").to_string();

@@ -5,7 +5,7 @@
 //! ```text
 //! {"query":"q7","columns":[{"name":"source","type":"text"},…]}     first
 //! ["forum",12]
-//! {"progress":{"requests":2,"rows":200,"wait_ms":0}}               while pages are awaited
+//! {"progress":{"requests":2,"rows":200,"wait_ms":0}}               now and then
 //! {"end":{"rows":450,"summary":"450 rows · …","result":"5f…"}}     last: all rows were sent
 //! {"error":{"message":"…"}}                                        last: they were not
 //! ```
@@ -43,7 +43,7 @@ use crate::shell::{Variables, covered, estimate, period_in_words, schema, summar
 
 /// Rows of a part of the response.
 const PART: usize = 1_000;
-/// Time without rows after which the page is told what was requested meanwhile.
+/// Time after which the page is told what was requested meanwhile.
 const TOLD: Duration = Duration::from_millis(250);
 /// Integers beyond this are not exact in JavaScript; they are sent as text.
 const EXACT: u64 = 1 << 53;
@@ -194,24 +194,21 @@ pub(super) async fn run(
     let schema = Arc::clone(&pending.schema);
     Ok(stream! {
         yield line(&json!({ "query": query, "columns": columns(&schema) }));
-        let (mut keeping, mut rows, mut told) = (Keeping::new(&schema), 0, pending.spent());
+        let (mut keeping, mut rows, mut told, mut since) = (Keeping::new(&schema), 0, pending.spent(), begun);
         let failure = loop {
-            let next = match timeout(TOLD, reading.batches.next()).await {
-                Ok(next) => next,
-                Err(_) => {
-                    let spent = pending.spent();
-                    if spent != told {
-                        told = spent;
-                        let progress = json!({ "requests": spent.requests, "rows": rows, "wait_ms": spent.wait_ms });
-                        yield line(&json!({ "progress": progress }));
-                    }
-                    continue;
-                }
-            };
+            let next = timeout(TOLD, reading.batches.next()).await;
+            let spent = pending.spent();
+            if since.elapsed() >= TOLD && spent != told {
+                (told, since) = (spent, Instant::now());
+                let progress = json!({ "requests": spent.requests, "rows": rows, "wait_ms": spent.wait_ms });
+                yield line(&json!({ "progress": progress }));
+            }
             match next {
-                None => break None,
-                Some(Err(failure)) => break Some(failure),
-                Some(Ok(batch)) => {
+                // Pages are awaited.
+                Err(_) => {}
+                Ok(None) => break None,
+                Ok(Some(Err(failure))) => break Some(failure),
+                Ok(Some(Ok(batch))) => {
                     keeping.add(&batch);
                     rows += batch.num_rows();
                     let mut from = 0;

@@ -18,6 +18,8 @@ use crate::shell::{Covered, Format, OutputOptions, write_file};
 
 /// Results of a user.
 const OF_USER: usize = 16;
+/// Results of all users, each an open file.
+const MOST: usize = 512;
 /// Bytes of a result.
 const ONE: u64 = 512 << 20;
 /// Bytes of all results.
@@ -82,7 +84,7 @@ impl Results {
         {
             results.remove(oldest);
         }
-        while results.iter().map(|kept| kept.bytes).sum::<u64>() > ALL {
+        while results.len() > MOST || results.iter().map(|kept| kept.bytes).sum::<u64>() > ALL {
             results.pop_front();
         }
         Some(id)

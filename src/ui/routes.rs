@@ -84,7 +84,7 @@ struct Shared {
 
 /// Session of a call.
 type Own = Extension<Arc<Session>>;
-type Page_ = State<Arc<Shared>>;
+type Server = State<Arc<Shared>>;
 
 impl Page {
     pub(super) fn new(host: Arc<Host>, access: Access, dashboards: Folder) -> Self {
@@ -239,7 +239,7 @@ fn answered<T: serde::Serialize>(answer: Result<T, Failure>) -> Response {
 }
 
 /// The user, the limits, and the words that the editor colours.
-async fn state(State(shared): Page_, Extension(session): Own) -> Response {
+async fn state(State(shared): Server, Extension(session): Own) -> Response {
     let state = async {
         let mut words = session.context.state().aggregate_functions().keys().cloned().collect::<Vec<_>>();
         words.extend(session.context.state().scalar_functions().keys().cloned());
@@ -276,7 +276,7 @@ struct Typed {
 }
 
 /// Completions of the word before the cursor, and the length of what they replace in UTF-16 code units.
-async fn complete(State(shared): Page_, Extension(session): Own, body: Bytes) -> Response {
+async fn complete(State(shared): Server, Extension(session): Own, body: Bytes) -> Response {
     let own = Arc::clone(&session);
     let work = async move {
         let Typed { before, after } = parsed(&body)?;
@@ -290,7 +290,7 @@ async fn complete(State(shared): Page_, Extension(session): Own, body: Bytes) ->
     answered(shared.host.away(&session, work).await)
 }
 
-async fn estimate(State(shared): Page_, Extension(session): Own, body: Bytes) -> Response {
+async fn estimate(State(shared): Server, Extension(session): Own, body: Bytes) -> Response {
     let (host, own) = (Arc::clone(&shared.host), Arc::clone(&session));
     let work = async move {
         let question: Question = parsed(&body)?;
@@ -299,7 +299,7 @@ async fn estimate(State(shared): Page_, Extension(session): Own, body: Bytes) ->
     answered(shared.host.away(&session, work).await)
 }
 
-async fn query(State(shared): Page_, Extension(session): Own, body: Bytes) -> Response {
+async fn query(State(shared): Server, Extension(session): Own, body: Bytes) -> Response {
     let question: Question = match parsed(&body) {
         Ok(question) => question,
         Err(failure) => return failed(&failure),
@@ -329,7 +329,7 @@ struct Drawn {
 
 /// A result that was sent before, as a file: `chart.svg`, `rows.csv`. Sends no request.
 async fn result(
-    State(shared): Page_,
+    State(shared): Server,
     Extension(session): Own,
     Path((id, name)): Path<(String, String)>,
     Query(drawn): Query<Drawn>,
@@ -390,11 +390,11 @@ fn content(file: std::fs::File) -> impl futures::Stream<Item = std::io::Result<B
     })
 }
 
-async fn list_dashboards(State(shared): Page_) -> Response {
+async fn list_dashboards(State(shared): Server) -> Response {
     answered(Ok(shared.dashboards.entries()))
 }
 
-async fn dashboard(State(shared): Page_, Path(name): Path<String>) -> Response {
+async fn dashboard(State(shared): Server, Path(name): Path<String>) -> Response {
     let wrong = |error: Error| Failure::own(error);
     let read = shared.dashboards.read(&name).map_err(wrong);
     let missing = || Failure::new(Code::NotFound, format!("there is no dashboard `{name}`"));
@@ -402,7 +402,7 @@ async fn dashboard(State(shared): Page_, Path(name): Path<String>) -> Response {
 }
 
 /// Ends a login. A token of the URL stays valid for other browsers.
-async fn log_out(State(shared): Page_, Extension(session): Own) -> Response {
+async fn log_out(State(shared): Server, Extension(session): Own) -> Response {
     if shared.access.form() != "token" {
         shared.host.sessions.close(&session);
     }

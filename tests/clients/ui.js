@@ -30,7 +30,7 @@ function start(...options) {
 }
 
 async function open(browser, url, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const page = await context.newPage();
   page.problems = [];
@@ -173,6 +173,33 @@ async function hostile(page) {
   await page.click("#record-close");
   await page.click("#tab-history");
   assert.strictEqual(await page.evaluate(() => window.hacked), undefined);
+}
+
+/** Saved searches and mentions whose every text is hostile. */
+async function hostileService(browser, url) {
+  const page = await open(browser, url);
+  await page.waitForFunction(() => document.querySelector("#cost").textContent.includes("request"));
+  await ask(page, "SELECT * FROM mentions WHERE aid = '7' AND duration = '2026-01-01T00:00:00Z..2026-02-01T00:00:00Z'");
+  await page.waitForFunction(() => document.querySelectorAll("#rows .body .row").length === 3);
+  await page.click("#tab-chart");
+  await page.waitForSelector("#chart .picture p");
+  await ask(page, "SELECT source, count(*) AS n FROM mentions WHERE aid = '7' AND duration = '2026-01-01T00:00:00Z..2026-02-01T00:00:00Z' GROUP BY source");
+  await page.waitForFunction(() => document.querySelector("#summary").textContent.includes("complete"));
+  await page.click("#tab-chart");
+  await page.waitForFunction(() => document.querySelector("#chart img")?.naturalWidth > 100);
+  await ask(page, "SELECT name FROM saved_searches");
+  await type(page, "");
+  await page.focus("#sql");
+  await page.keyboard.type("SELECT * FROM mentions WHERE aid = '");
+  await page.waitForSelector("#words:visible");
+  assert((await page.textContent("#words")).includes(NAME));
+  await page.click("nav a:has-text('Overview')");
+  await page.click("#refresh");
+  await page.waitForSelector("#overview .card");
+  assert.strictEqual(await page.textContent("#overview .card h2"), NAME);
+  assert.strictEqual(await page.evaluate(() => window.hacked), undefined);
+  assert.deepStrictEqual(page.problems, []);
+  await page.context().close();
 }
 
 async function many(page) {
@@ -327,12 +354,20 @@ title = "Sources"
 chart = "table"
 sql = "SELECT source, count(*) AS mentions FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY mentions DESC"
 `);
+  const records = [0, 1, 2].map((number) => JSON.stringify({
+    aid: "7", id: `${number}${NAME}`, publishedAt: "2026-01-05T12:00:00Z", title: NAME, text: NAME, snippet: NAME, language: NAME,
+    source: { name: NAME }, author: { name: NAME, handle: NAME }, url: "javascript:window.hacked=1", hashtags: [NAME], [NAME]: NAME,
+  }));
+  fs.writeFileSync(path.join(folder, "data.ndjson"), records.join("\n"));
+  fs.writeFileSync(path.join(folder, "saved_searches.json"), JSON.stringify([{ aid: "7", name: NAME, query: NAME }]));
   const hash = spawnSync(SAVEDSEARCH, ["serve", "--hash-password"], { input: "swordfish\n", encoding: "utf8" }).stdout.trim();
   fs.writeFileSync(path.join(folder, "users.txt"), `[users.ada]\n${hash}\n`);
   const slow = await start("simulate", "--listen", "127.0.0.1:0", "--mentions", "20000", "--delay-ms", "200", "--rate-limit", "500/60");
-  const [demo, delayed, users] = await Promise.all([
+  const other = await start("simulate", "--listen", "127.0.0.1:0", "--data", path.join(folder, "data.ndjson"));
+  const [demo, delayed, hostileOne, users] = await Promise.all([
     start("ui", folder, "--listen", "127.0.0.1:0"),
     start("--base-url", `http://${slow["listening on"]}/v4`, "ui", "--listen", "127.0.0.1:0"),
+    start("--base-url", `http://${other["listening on"]}/v4`, "ui", "--listen", "127.0.0.1:0"),
     start("ui", "--listen", "127.0.0.1:0", "--auth", "users", "--users-file", path.join(folder, "users.txt")),
   ]);
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
@@ -345,6 +380,7 @@ sql = "SELECT source, count(*) AS mentions FROM mentions WHERE aid = '183772' GR
     await step("the first query, its cost, chart and files", page);
     await step("errors, completion, parameters and history", editing(page));
     await step("hostile texts", hostile(page));
+    await step("a hostile service", hostileService(browser, hostileOne["page on"]));
     await step("200,000 rows", many(page));
     assert.deepStrictEqual(page.problems, []);
     await step("cancel", cancelled(browser, delayed["page on"]));
@@ -352,6 +388,10 @@ sql = "SELECT source, count(*) AS mentions FROM mentions WHERE aid = '183772' GR
     await step("dark, small and large", looks(browser, demo["page on"]));
     await step("login", login(browser, users["page on"]));
     await step("frames", framed(browser, demo["page on"]));
+  } catch (error) {
+    const open = browser.contexts().flatMap((context) => context.pages());
+    for (const [number, page] of open.entries()) await picture(page, `failed-${number}`);
+    throw error;
   } finally {
     await browser.close();
   }

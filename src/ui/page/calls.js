@@ -96,7 +96,9 @@ export const estimate = (question, signal) => call("estimate", question, signal)
 /** Cost in words, as on a button: `13 requests`. */
 export function inWords(cost) {
   if (cost.exact && cost.at_least === 0) return "no requests";
-  return `${cost.requests} request${/(^|\D)1$/.test(cost.requests) ? "" : "s"}`;
+  // What the number rests on is in the details.
+  const words = cost.requests.replace(/ \(.*\)$/, "");
+  return `${words} request${/(^|\D)1$/.test(words) ? "" : "s"}`;
 }
 
 /** What is left of the closest limit: `900 of 1,000 left in 24 h`. */

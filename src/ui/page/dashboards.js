@@ -3,6 +3,7 @@
 import { all, call, estimate, inWords } from "./calls.js";
 import { picture } from "./ask.js";
 import { el, number } from "./draw.js";
+import { AGAIN } from "./overview.js";
 import { Table } from "./table.js";
 
 export class Dashboards {
@@ -46,7 +47,7 @@ export class Dashboards {
 
   /** The button with the cost of all queries; what the store has is shown at once. */
   async offer(dashboard, panels, first) {
-    const settings = first ? { freshness: dashboard.refresh ?? "1d" } : {};
+    const settings = { freshness: first ? dashboard.refresh ?? "1d" : "0s" };
     const costs = await Promise.all(panels.map(async ({ query, foot }) => {
       try {
         const cost = await estimate({ sql: query.sql, settings });
@@ -65,7 +66,7 @@ export class Dashboards {
       return;
     }
     const again = dashboard.refresh_seconds ? `again every ${dashboard.refresh} while this page is open` : "";
-    this.controls.replaceChildren(el("button", { type: "button", class: "main", id: "run-all", onclick: () => this.run(dashboard, panels, "0s") },
+    this.controls.replaceChildren(el("button", { type: "button", class: "main", id: "run-all", onclick: () => this.run(dashboard, panels, AGAIN) },
       `${first ? "Run" : "Refresh"}: ${inWords({ at_least: least, exact, requests: exact ? String(least) : `at least ${least}` })}`), el("p", { class: "cost" }, again));
   }
 
@@ -88,7 +89,7 @@ export class Dashboards {
     await this.offer(dashboard, panels, false);
     if (dashboard.refresh_seconds && !signal.aborted) {
       this.next = setTimeout(() => {
-        if (!this.root.hidden && this.root.contains(this.controls)) this.run(dashboard, panels, "0s");
+        if (!this.root.hidden && this.root.contains(this.controls)) this.run(dashboard, panels, AGAIN);
       }, dashboard.refresh_seconds * 1000);
     }
   }

@@ -4,6 +4,8 @@ import { all, call, estimate, inWords } from "./calls.js";
 import { el, number, shares, sparkline, svg } from "./draw.js";
 
 const DAYS = 30;
+/** Age of a refresh: everything is read again, and kept by the store, which nothing is without an age. */
+export const AGAIN = "1s";
 /**
  * Names, totals and sources of the period, and the days of twice the period. One query: the list is requested once, and a response of
  * each saved search for both periods.
@@ -26,7 +28,8 @@ function byList(cost) {
   const windows = new Map(cost.scans.filter((scan) => scan.sent?.startsWith("search")).map((scan) => [scan.sent, scan]));
   const scans = [...windows.values()];
   if (cost.exact || !scans.every((scan) => scan.requests.includes("in the last list"))) return cost;
-  const least = scans.reduce((sum, scan) => sum + scan.at_least - 1, 1);
+  // The list counts in each of them.
+  const least = scans.reduce((sum, scan) => sum + Math.max(scan.at_least - 1, 0), scans.some((scan) => scan.at_least > 0) ? 1 : 0);
   return { at_least: least, exact: true, requests: String(least) };
 }
 
@@ -48,13 +51,13 @@ export class Overview {
   /** The button with its cost. */
   async offer(first) {
     try {
-      const cost = byList(await estimate({ sql: SQL, settings: first ? { freshness: this.age } : {} }));
+      const cost = byList(await estimate({ sql: SQL, settings: { freshness: first ? this.age : "0s" } }));
       if (first && cost.exact && cost.at_least === 0) {
         await this.load(this.age);
         return;
       }
       this.controls.replaceChildren(
-        el("button", { type: "button", class: "main", id: "refresh", onclick: () => this.load("0s") }, `${this.shown ? "Refresh" : "Load"}: ${inWords(cost)}`),
+        el("button", { type: "button", class: "main", id: "refresh", onclick: () => this.load(AGAIN) }, `${this.shown ? "Refresh" : "Load"}: ${inWords(cost)}`),
         el("p", { class: "cost" }, cost.exact ? "" : "two more for each saved search"));
     } catch (error) {
       this.controls.replaceChildren(el("p", { class: "problem", role: "alert" }, error.message));
@@ -183,5 +186,5 @@ function calendarOf(begin, width, from, to, days, label) {
     const state = here < from || here > to ? "none" : whole ? "stored" : "some";
     squares.push(svg("rect", { x: Math.floor(at / 7) * 9, y: (at % 7) * 9, width: 7, height: 7, rx: 1.5, class: state }));
   }
-  return svg("svg", { viewBox: `0 0 ${weeks * 9} 63`, role: "img", "aria-label": label }, squares);
+  return svg("svg", { viewBox: `0 0 ${weeks * 9} 63`, preserveAspectRatio: "xMinYMid", role: "img", "aria-label": label }, squares);
 }
