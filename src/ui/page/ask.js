@@ -70,8 +70,9 @@ export class Ask {
     const [zone, limit] = [find("zone").value.trim(), find("limit").value.trim()];
     if (zone) settings.timezone = zone;
     if (limit) settings.max_requests = limit;
-    const used = Object.fromEntries(variables(sql).map((name) => [name, this.values[name] ?? ""]));
-    return { sql, settings, variables: used };
+    // Without a value it may be no variable: [from:to] is a slice.
+    const given = variables(sql).filter((name) => this.values[name]);
+    return { sql, settings, variables: Object.fromEntries(given.map((name) => [name, this.values[name]])) };
   }
 
   /** Asks for the cost of the statement at the cursor, once nobody types. */

@@ -3,7 +3,7 @@
 import { call } from "./calls.js";
 import { el } from "./draw.js";
 
-const TOKEN = /(--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|('(?:[^']|'')*'?)|("(?:[^"]|"")*"?)|(\b\d+(?:\.\d+)?\b)|([\p{L}_][\p{L}\p{N}_]*)|(:{1,2}'?[\p{L}_][\p{L}\p{N}_]*'?)|(;)|\s+|[^]/uy;
+const TOKEN = /(--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|('(?:[^']|'')*'?)|("(?:[^"]|"")*"?)|(\b\d+(?:\.\d+)?\b)|([\p{L}_][\p{L}\p{N}_]*)|(:{1,2}['"]?[\p{L}_][\p{L}\p{N}_]*['"]?)|(;)|\s+|[^]/uy;
 
 /** The tokens of a text: kind, text and offset. */
 export function* tokens(text) {

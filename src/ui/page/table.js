@@ -189,6 +189,10 @@ export class Table {
       find("record-after").onclick = () => show(place + 1);
     };
     find("record-close").onclick = () => dialog.close();
+    dialog.onkeydown = (event) => {
+      const button = { ArrowLeft: "record-before", ArrowRight: "record-after" }[event.key];
+      if (button) find(button).click();
+    };
     show(at);
     if (!dialog.open) dialog.showModal();
   }
