@@ -11,7 +11,7 @@
 //! - `page/` has the page itself: HTML, CSS and ES modules, as they are sent. They load nothing from elsewhere, and insert what
 //!   third parties wrote as text.
 //!
-//! Invariant: nothing but [running a query](query) sends a request to the service, and a query whose reader leaves or stops
+//! Invariant: nothing but `query::run` sends a request to the service, and a query whose reader leaves or stops
 //! reading sends no more of them.
 
 mod access;
