@@ -34,7 +34,7 @@
 //! cost of a query before it runs; [`spent`] and the table `system.requests` report it afterwards.
 //!
 //! The crate `datafusion` is re-exported so that versions match. Without default features the crate contains only the
-//! tables; `flight` adds the Flight SQL server, `mcp` the server for agents, `simulator` a service for tests, and `cli` everything that the
+//! tables; `flight` adds the Flight SQL server, `mcp` the server for agents, `ui` the page, `simulator` a service for tests, and `cli` everything that the
 //! `savedsearch` program needs. Hidden modules are not part of the stable API.
 
 mod catalog;
@@ -92,6 +92,8 @@ mod store;
 #[cfg(feature = "store")]
 mod sync;
 mod table;
+#[cfg(all(unix, feature = "ui"))]
+pub mod ui;
 #[cfg(feature = "store")]
 mod verify;
 

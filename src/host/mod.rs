@@ -1,10 +1,10 @@
-//! Parts shared by the Flight SQL, PostgreSQL and MCP servers: authentication, sessions, statement limits, execution, accounting.
+//! Parts shared by the Flight SQL, PostgreSQL and MCP servers and the page: authentication, sessions, statement limits, execution, accounting.
 //!
 //! ```text
 //! connection ─listener─▶ credentials ─auth, logins─▶ session ─planner─▶ plan ─lanes─▶ rows ─account─▶ log, metrics
 //! ```
 //!
-//! - `listener` accepts connections, `connection_limit` decides which stay open, `peer` numbers them.
+//! - `http` listens for HTTP. `listener` accepts connections, `connection_limit` decides which stay open, `peer` numbers them.
 //! - `auth` verifies credentials, `scram` proofs of passwords, `logins` slows guessing down, `sessions` holds the state of each client.
 //! - `planner` plans and restricts SQL, `complexity_limits` bounds it, `type_compat` maps types to those that every client
 //!   supports.
@@ -20,6 +20,8 @@ pub(crate) mod complexity_limits;
 mod connection_limit;
 pub(crate) mod effects;
 pub(crate) mod failure;
+#[cfg(any(feature = "mcp", feature = "ui"))]
+pub(crate) mod http;
 pub(crate) mod lanes;
 pub(crate) mod listener;
 mod logins;

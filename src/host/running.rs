@@ -19,7 +19,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "ui"))]
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use datafusion::prelude::SessionContext;
@@ -39,7 +39,11 @@ use super::shares::{Kept, Share};
 use super::state::{Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
 #[cfg(feature = "postgres")]
-use crate::exec::{Spent, in_parts, spent};
+use crate::exec::in_parts;
+#[cfg(any(feature = "postgres", feature = "ui"))]
+use crate::exec::{Spent, spent};
+#[cfg(feature = "ui")]
+use crate::exec::{WindowRead, windows};
 use crate::exec::{in_span, statement_kind};
 use crate::memory::{StatementMemory, until_ended};
 use crate::session::bytes_of_plan;
@@ -58,7 +62,7 @@ pub(crate) struct Pending {
     /// Plans to run in sequence, one for each parameter set.
     plans: Vec<LogicalPlan>,
     /// The first plan, for its cost.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "postgres", feature = "ui"))]
     whole: Option<Arc<dyn ExecutionPlan>>,
     /// Executable form of the first plan, which was needed for the schema.
     first: Mutex<Option<Runnable>>,
@@ -112,12 +116,12 @@ impl Pending {
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
         let cancelled = host.cancelled.child_token();
-        #[cfg(feature = "postgres")]
+        #[cfg(any(feature = "postgres", feature = "ui"))]
         let whole = first.as_ref().map(|first| Arc::clone(&first.plan));
         Ok(Self {
             context,
             plans,
-            #[cfg(feature = "postgres")]
+            #[cfg(any(feature = "postgres", feature = "ui"))]
             whole,
             first: Mutex::new(first),
             schema,
@@ -127,16 +131,22 @@ impl Pending {
     }
 
     /// Name of the query in `system.requests`, before it runs.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "postgres", feature = "ui"))]
     pub(crate) fn query(&self) -> Option<String> {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         first.as_ref().map(|first| first.query.clone())
     }
 
     /// Cost of the query so far.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "postgres", feature = "ui"))]
     pub(crate) fn spent(&self) -> Spent {
         self.whole.as_ref().map(spent).unwrap_or_default()
+    }
+
+    /// Windows that the query reads.
+    #[cfg(feature = "ui")]
+    pub(crate) fn windows(&self) -> Vec<WindowRead> {
+        self.whole.as_ref().map(windows).unwrap_or_default()
     }
 
     /// Starts the query and returns its batches. Dropping them ends the query.

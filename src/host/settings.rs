@@ -142,6 +142,10 @@ pub struct ServeDocument {
     pub listen: Option<SocketAddr>,
     /// Address to listen on for clients of PostgreSQL.
     pub postgres_listen: Option<SocketAddr>,
+    /// Address to listen on for browsers.
+    pub ui: Option<SocketAddr>,
+    /// Folder of dashboards.
+    pub dashboards: Option<PathBuf>,
     /// `none`, `users` or `pass-through`.
     pub auth: Option<String>,
     /// Users file, for `auth = "users"`.
@@ -186,6 +190,7 @@ impl ServeDocument {
         let Document { mut serve } = read_toml(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let paths = [
+            &mut serve.dashboards,
             &mut serve.users_file,
             &mut serve.tls_cert,
             &mut serve.tls_key,

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
@@ -48,7 +47,7 @@ const SUGGESTED: usize = 3;
 
 /// Estimates a query. The text is for the caller, also if it is an error.
 pub(super) async fn estimate(session: &Session, sql: &str, limits: &Limits) -> Result<String, String> {
-    let context = for_call(session, SessionSettings::of(session.context.state().config_options()).max_requests);
+    let context = session.for_call(|settings| settings);
     let plan = read_only(&context, sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&context, plan.clone(), sql).await?;
     let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
@@ -68,7 +67,7 @@ pub(super) async fn query(
     let session = Arc::clone(&account.session);
     let Query { sql, max_requests, max_rows } = asked;
     account.end = Some(Code::InvalidArgument);
-    let context = for_call(&session, max_requests);
+    let context = session.for_call(|settings| SessionSettings { max_requests, ..settings });
     let plan = read_only(&context, &sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&context, plan.clone(), &sql).await?;
     let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
@@ -130,17 +129,6 @@ pub(super) async fn query(
             Err(text)
         }
     }
-}
-
-/// A copy of the session for one call, with its own limit of requests.
-fn for_call(session: &Session, max_requests: u64) -> SessionContext {
-    let mut state = session.context.state();
-    let options = state.config_mut().options_mut();
-    // Errors name their place.
-    options.sql_parser.collect_spans = true;
-    let settings = SessionSettings { max_requests, ..SessionSettings::of(options) };
-    options.extensions.insert(settings);
-    SessionContext::new_with_state(SessionStateBuilder::from(state).build())
 }
 
 /// Plans a statement that changes nothing, without a request.

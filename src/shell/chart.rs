@@ -50,10 +50,10 @@ pub(super) struct Drawing {
 
 /// Span of time that a query has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Covered {
-    pub(super) from: DateTime<Utc>,
+pub(crate) struct Covered {
+    pub(crate) from: DateTime<Utc>,
     /// At most the time of the query.
-    pub(super) to: DateTime<Utc>,
+    pub(crate) to: DateTime<Utc>,
 }
 
 /// Horizontal axis.

@@ -19,12 +19,12 @@ use crate::table::ApiTable;
 
 /// Words known at the moment.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Words {
+pub(crate) struct Words {
     /// Tables, by their names in the current catalog.
-    pub(super) tables: Vec<String>,
+    pub(crate) tables: Vec<String>,
     /// Pairs of table and column.
     columns: Vec<(String, String)>,
-    pub(super) functions: Vec<String>,
+    pub(crate) functions: Vec<String>,
     pub(super) settings: Vec<String>,
     /// Aids and names of saved searches, from the last list.
     searches: Vec<(String, String)>,
@@ -38,15 +38,15 @@ pub(super) struct Words {
 
 /// A completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
     /// Text of the list of candidates.
-    pub(super) shown: String,
+    pub(crate) shown: String,
     /// Replacement of the typed word.
-    pub(super) typed: String,
+    pub(crate) typed: String,
 }
 
 /// SQL keywords.
-pub(super) const KEYWORDS: [&str; 71] = [
+pub(crate) const KEYWORDS: [&str; 71] = [
     "ALL",
     "ANALYZE",
     "AND",
@@ -122,7 +122,7 @@ pub(super) const KEYWORDS: [&str; 71] = [
 
 impl Words {
     /// Gathers the words of a session.
-    pub(super) async fn of(
+    pub(crate) async fn of(
         context: &SessionContext,
         connection: &Arc<Connection>,
         searches: Vec<(String, String)>,
@@ -173,7 +173,7 @@ impl Words {
 
     /// Completes the word at the end of `text`; `after` is the text behind the cursor. Returns where the word begins, and
     /// the candidates, best first.
-    pub(super) fn complete(&self, text: &str, after: &str) -> (usize, Vec<Candidate>) {
+    pub(crate) fn complete(&self, text: &str, after: &str) -> (usize, Vec<Candidate>) {
         if let Some(start) = open_quote(text) {
             return (start, self.quoted(text[..start - 1].trim_end(), &text[start..]));
         }

@@ -47,7 +47,17 @@ pub use run::{Failure, Shell};
 pub use screen::Display;
 pub use script::{Script, run_scripts};
 
+#[cfg(feature = "ui")]
+pub(crate) use chart::Covered;
+#[cfg(feature = "ui")]
+pub(crate) use completion::{KEYWORDS, Words};
 pub(crate) use estimate::estimate;
+#[cfg(feature = "ui")]
+pub(crate) use output::write_file;
 pub(crate) use report::{period_in_words, summary};
+#[cfg(feature = "ui")]
+pub(crate) use run::covered;
 pub(crate) use run::refuse_writes;
+#[cfg(feature = "ui")]
+pub(crate) use variables::Variables;
 pub(crate) use writer::chart_svg;

@@ -7,11 +7,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+#[cfg(feature = "ui")]
+use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use console::Term;
 
 use super::chart::Covered;
 use super::screen::Display;
+#[cfg(feature = "ui")]
+use super::statement::with_schema;
 use super::workbook::Book;
 use super::writer::ResultWriter;
 use crate::error::nearest;
@@ -475,6 +479,31 @@ impl Output {
             }
         }
     }
+}
+
+/// Writes a complete result to a file.
+///
+/// # Errors
+/// Those of the batches and of the file, and what a format cannot show.
+#[cfg(feature = "ui")]
+pub(crate) fn write_file(
+    (format, path): (Format, &Path),
+    options: OutputOptions,
+    schema: &Schema,
+    batches: impl Iterator<Item = io::Result<RecordBatch>>,
+    covered: Option<Covered>,
+) -> io::Result<()> {
+    let mut output = Output::file(format, path)?.with(options);
+    output.cover(covered);
+    let schema = output.named(schema);
+    let mut writer = output.begin(Arc::clone(&schema))?;
+    for batch in batches {
+        let batch = with_schema(batch?, &schema).map_err(io::Error::other)?;
+        writer.write(&batch)?;
+    }
+    writer.finish()?;
+    output.ended();
+    output.close()
 }
 
 impl Drop for Output {

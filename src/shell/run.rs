@@ -142,6 +142,19 @@ impl From<io::Error> for Broken {
     }
 }
 
+/// The span of time from the first of these windows to the last; `None` if it is unknown.
+pub(crate) fn covered(connection: &Connection, windows: &[WindowRead]) -> Option<Covered> {
+    let now = connection.now();
+    let window = &connection.profile().window;
+    let span = |read: &WindowRead| {
+        let zone = read.timezone.as_deref().and_then(|zone| zone.parse().ok()).unwrap_or(Zone::UTC);
+        window.span_of(&read.words, zone).or_else(|| Some((now - window.length_of(&read.words)?, now)))
+    };
+    let spans = windows.iter().map(span).collect::<Option<Vec<_>>>()?;
+    let (from, to) = (spans.iter().map(|span| span.0).min()?, spans.iter().map(|span| span.1).max()?);
+    Some(Covered { from, to: to.min(now) })
+}
+
 impl Shell {
     /// A shell over a session made by [`session`](crate::session()).
     pub fn new(context: SessionContext, connection: Arc<Connection>) -> Self {
@@ -358,7 +371,7 @@ impl Shell {
         }
         self.note_window(&plan);
         output.show_times_in(SessionSettings::zone(self.context.state().config_options()));
-        let covered = self.covered(&windows(&plan));
+        let covered = covered(self.connection(), &windows(&plan));
         output.cover(covered);
         let planning = begun.elapsed();
         output.check_room()?;
@@ -380,19 +393,6 @@ impl Shell {
         let (spent, windows) = (spent(&plan), windows(&plan));
         output.count(shown.rows, spent.requests, warned || spent.incomplete > 0);
         Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
-    }
-
-    /// The span of time from the first of these windows to the last; `None` if it is unknown.
-    fn covered(&self, windows: &[WindowRead]) -> Option<Covered> {
-        let now = self.connection().now();
-        let window = &self.connection().profile().window;
-        let span = |read: &WindowRead| {
-            let zone = read.timezone.as_deref().and_then(|zone| zone.parse().ok()).unwrap_or(Zone::UTC);
-            window.span_of(&read.words, zone).or_else(|| Some((now - window.length_of(&read.words)?, now)))
-        };
-        let spans = windows.iter().map(span).collect::<Option<Vec<_>>>()?;
-        let (from, to) = (spans.iter().map(|span| span.0).min()?, spans.iter().map(|span| span.1).max()?);
-        Some(Covered { from, to: to.min(now) })
     }
 
     /// Windows of the query behind CREATE TABLE AS, which runs when the table is made.

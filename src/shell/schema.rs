@@ -114,7 +114,7 @@ fn cost_of(kind: TableKind) -> &'static str {
 }
 
 /// SQL name of a type.
-fn type_name(kind: &DataType) -> String {
+pub(crate) fn type_name(kind: &DataType) -> String {
     match kind {
         DataType::Utf8 | DataType::Utf8View => "text".to_owned(),
         DataType::Int64 => "bigint".to_owned(),

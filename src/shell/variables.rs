@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Variables by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Variables(BTreeMap<String, String>);
+pub(crate) struct Variables(BTreeMap<String, String>);
 
 /// Form in which a variable is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Variables {
     ///
     /// # Errors
     /// One line if the name is not one.
-    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         if name_at(name) != name || name.is_empty() {
             return Err(format!("invalid variable name `{name}`: expected letters, digits and _"));
         }
@@ -45,7 +45,7 @@ impl Variables {
     ///
     /// # Errors
     /// One line naming a variable that is not set.
-    pub(super) fn expand(&self, text: &str) -> Result<String, String> {
+    pub(crate) fn expand(&self, text: &str) -> Result<String, String> {
         let (mut shown, mut rest, mut depth) = (String::with_capacity(text.len()), text, 0_usize);
         while let Some(c) = rest.chars().next() {
             let length = match c {

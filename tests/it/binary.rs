@@ -114,7 +114,7 @@ fn a_newcomer_is_told_what_it_is_and_what_to_try() {
 #[test]
 fn each_command_has_examples_completions_and_a_page_of_the_manual() {
     let commands =
-        ["sql", "serve", "mcp", "worker", "sync", "store", "probe", "profile", "simulate", "completions", "man"];
+        ["sql", "ui", "serve", "mcp", "worker", "sync", "store", "probe", "profile", "simulate", "completions", "man"];
     for command in commands {
         let help = out(&run(&[command, "--help"]));
         assert!(help.contains("Examples:\n  ") && help.contains("savedsearch "), "{command}\n{help}");
@@ -704,11 +704,20 @@ fn the_commands_of_the_guide_work_with_every_dialect() {
 
 /// Makes a line that starts a server stop after a few seconds; the server has to exit with success.
 fn served_for_a_moment(line: &str) -> String {
-    let serves = line.contains(" serve") || line.contains(" mcp --listen");
+    let shows = line.contains(" ui ") || line.ends_with(" ui");
+    let serves = line.contains(" serve") || line.contains(" mcp --listen") || shows;
     if !serves || line.contains("--hash-password") || line.contains("--scram-verifier") {
         return line.to_owned();
     }
-    let addresses = ["0.0.0.0:50051", "127.0.0.1:9090", "0.0.0.0:8090", "127.0.0.1:8090", "127.0.0.1:5432"];
+    let addresses = [
+        "0.0.0.0:50051",
+        "127.0.0.1:9090",
+        "0.0.0.0:8090",
+        "127.0.0.1:8090",
+        "127.0.0.1:5432",
+        "0.0.0.0:8484",
+        "127.0.0.1:8484",
+    ];
     let line = addresses
         .iter()
         .fold(line.trim_end_matches('&').to_owned(), |line, address| line.replace(address, "127.0.0.1:0"));

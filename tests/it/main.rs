@@ -40,5 +40,6 @@ mod store;
 mod support;
 mod tables;
 mod telemetry;
+mod ui;
 mod unseen;
 mod zones;

@@ -12,6 +12,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   savedsearch sql                                       interactive shell on demo data
   savedsearch sql \"SELECT aid, name FROM saved_searches\"
   SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 sql
+  savedsearch ui                                        page for a browser
   savedsearch serve                                     server for BI tools
   savedsearch mcp                                       server for agents
   savedsearch man sql | man -l -                        manual page of a command";
@@ -29,7 +30,8 @@ Three queries to try:
   savedsearch sql \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 5\"
   savedsearch sql --format chart \"SELECT bucket_start, mentions FROM volume WHERE aid = '183772' ORDER BY 1\"
 
-Or run `savedsearch sql` for an interactive shell with completion and help (\\?).
+Or run `savedsearch sql` for an interactive shell with completion and help (\\?), or `savedsearch ui` for a page in
+your browser.
 
 To query your own service, set its key and its base URL:
 

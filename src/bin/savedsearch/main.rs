@@ -10,6 +10,7 @@ mod profiles;
 mod serve;
 mod store;
 mod telemetry;
+mod ui;
 mod worker;
 
 use std::io::{self, IsTerminal};
@@ -41,6 +42,7 @@ use self::mcp::McpArguments;
 use self::serve::ServeArguments;
 use self::store::{StoreCommand, SyncArguments};
 use self::telemetry::Telemetry;
+use self::ui::UiArguments;
 use self::worker::WorkerArguments;
 
 /// SQL over a saved-search analytics service (V4)
@@ -90,6 +92,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Sql(SqlArguments),
+    Ui(Box<UiArguments>),
     Serve(Box<ServeArguments>),
     Mcp(Box<McpArguments>),
     Worker(Box<WorkerArguments>),
@@ -392,6 +395,7 @@ fn main() -> ExitCode {
         match arguments.command {
             None => help::greet(),
             Some(Command::Sql(ref sql)) => Box::pin(run_traced_sql(&arguments, sql, &matches)).await,
+            Some(Command::Ui(ref ui)) => Box::pin(ui::run(&arguments, ui, &matches)).await,
             Some(Command::Worker(ref worker)) => Box::pin(worker::run(&arguments, worker)).await,
             Some(Command::Mcp(ref mcp)) => Box::pin(mcp::run(&arguments, mcp, &matches)).await,
             Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,

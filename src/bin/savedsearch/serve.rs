@@ -12,9 +12,10 @@ use datafusion::common::config::ExtensionOptions;
 use datafusion_saved_search::config::{Environment, SessionSettings};
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::describe;
-use datafusion_saved_search::flight::{Auth, FlightServer, ServeDocument, ServerSpec, Upstream, hash_password};
+use datafusion_saved_search::flight::{Auth, FlightServer, Reload, ServeDocument, ServerSpec, Upstream, hash_password};
 use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier};
 use datafusion_saved_search::simulator::Running;
+use datafusion_saved_search::ui::{PageSpec, UiServer};
 use tokio::task::JoinSet;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
@@ -32,7 +33,7 @@ file.
 
 Examples:
   savedsearch serve
-  savedsearch serve --postgres-listen 127.0.0.1:5432
+  savedsearch serve --postgres-listen 127.0.0.1:5432 --ui 127.0.0.1:8484
   savedsearch serve --operations 127.0.0.1:9090 --log-format json
   savedsearch serve --check
   savedsearch serve --hash-password < password.txt
@@ -46,6 +47,12 @@ pub(crate) struct ServeArguments {
     /// Address to listen on for PostgreSQL clients, such as 127.0.0.1:5432 [default: none]
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_POSTGRES_LISTEN")]
     postgres_listen: Option<SocketAddr>,
+    /// Address to listen on for browsers, such as 127.0.0.1:8484 [default: none]
+    #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_UI")]
+    ui: Option<SocketAddr>,
+    /// Folder of dashboards for --ui
+    #[arg(long, value_name = "DIR", env = "SAVEDSEARCH_DASHBOARDS")]
+    dashboards: Option<PathBuf>,
     #[command(flatten)]
     access: AccessArguments,
     /// Worker for queries over the store, such as https://worker1:50061; may be repeated. If a host name has several
@@ -127,7 +134,7 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
 async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
     let access = serve.access.read(arguments, &document).await?;
     let workers = workers(arguments, serve, &document).await?;
-    let (spec, postgres, demo) = specs(access, workers, serve, &document)?;
+    let Specs { spec, postgres, page, demo } = specs(access, workers, serve, &document)?;
     // Before the line that announces the server.
     let mut ending = Ending::of_server()?;
     let checks = if demo.is_none() { check_services(&spec.upstream, warn) } else { JoinSet::new() };
@@ -136,26 +143,46 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         Some(spec) => Some(PostgresServer::start(spec, &server).await?),
         None => None,
     };
+    let page = match page {
+        Some(page) => Some(UiServer::beside(page, &server).await?),
+        None => None,
+    };
     if let Some(postgres) = &postgres {
         eprintln!("Postgres on {}", postgres.address());
     }
+    if let Some(page) = &page {
+        eprintln!("page on {}", page.url());
+    }
     let (address, operations) = (server.address(), server.operations());
     let worn_out = server.worn_out();
-    let files = match &postgres {
-        Some(postgres) => server.reload().and(postgres.reload()),
-        None => server.reload(),
-    };
+    let beside = postgres.as_ref().map(PostgresServer::reload).into_iter().chain(page.as_ref().map(UiServer::reload));
+    let files = beside.fold(server.reload(), Reload::and);
     let reload = async || reload(&files, &serve.access, &document).await;
     let reason = ending.end_or_failure(address, operations, server.failed(), worn_out, reload).await?;
     drop(checks);
     let shut_down = async {
-        match postgres {
-            // Both at once: each waits for its own connections.
-            Some(postgres) => tokio::join!(postgres.shut_down(), server.shut_down()).1,
-            None => server.shut_down().await,
-        }
+        // All at once: each waits for its own connections.
+        let postgres = async {
+            if let Some(postgres) = postgres {
+                postgres.shut_down().await;
+            }
+        };
+        let page = async {
+            if let Some(page) = page {
+                page.shut_down().await;
+            }
+        };
+        tokio::join!(postgres, page, server.shut_down()).2
     };
     ending.drained(reason, shut_down).await
+}
+
+/// Specifications of the servers, and what keeps the demo data running.
+struct Specs {
+    spec: ServerSpec,
+    postgres: Option<PostgresSpec>,
+    page: Option<PageSpec>,
+    demo: Option<Running>,
 }
 
 /// Specifications of the servers, by the options, the file, and what was read for them.
@@ -164,10 +191,16 @@ fn specs(
     workers: Option<Arc<Workers>>,
     serve: &ServeArguments,
     document: &ServeDocument,
-) -> Result<(ServerSpec, Option<PostgresSpec>, Option<Running>), Exit> {
+) -> Result<Specs, Exit> {
     let Access { upstream, demo, auth, tls, insecure, operations } = access;
     let postgres = serve.postgres_listen.or(document.postgres_listen);
     let postgres = postgres.map(|listen| PostgresSpec { listen, tls: tls.clone(), insecure });
+    let page = serve.ui.or(document.ui);
+    let dashboards = serve.dashboards.as_ref().or(document.dashboards.as_ref()).cloned();
+    if page.is_none() && serve.dashboards.is_some() {
+        return Err(Exit::usage("--dashboards requires --ui"));
+    }
+    let page = page.map(|listen| PageSpec { listen, tls: tls.clone(), insecure, dashboards });
     let spec = ServerSpec {
         listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
         auth,
@@ -179,16 +212,19 @@ fn specs(
         upstream,
         workers,
     };
-    Ok((spec, postgres, demo))
+    Ok(Specs { spec, postgres, page, demo })
 }
 
 /// Checks what a server would start with. Workers are not contacted.
 async fn check(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
     let access = serve.access.read(arguments, &document).await?;
-    let (spec, postgres, demo) = specs(access, None, serve, &document)?;
+    let Specs { spec, postgres, page, demo } = specs(access, None, serve, &document)?;
     spec.check()?;
     if let Some(postgres) = &postgres {
         postgres.check(&spec.auth)?;
+    }
+    if let Some(page) = &page {
+        page.check(&spec.auth)?;
     }
     if let Auth::Users(users) = &spec.auth {
         eprintln!("users: {}", users.len());

@@ -1,0 +1,85 @@
+//! Command `ui`: the page, alone.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use datafusion_saved_search::config::Environment;
+use datafusion_saved_search::flight::ServeDocument;
+use datafusion_saved_search::ui::{PageSpec, UiServer, UiSpec};
+
+use crate::access::{Access, AccessArguments, reload};
+use crate::connect::config_file;
+use crate::serve::{LogArguments, log, settings};
+use crate::telemetry::Telemetry;
+use crate::{Arguments, Ending, Exit, memory};
+
+/// Show a page to query, chart and watch the tables in a browser
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Open the URL that is printed. Without --auth it contains a token, which nobody else has; with --auth
+users, people log in. DIR holds dashboards: files *.toml with a title, queries and their charts.
+Users, TLS and limits are also read from the [serve] table of the configuration file.
+
+Examples:
+  savedsearch ui
+  savedsearch ui dashboards
+  savedsearch --base-url https://api.example.com/v4 ui --set max_requests=100
+  savedsearch --base-url https://api.example.com/v4 ui --listen 0.0.0.0:8484 \\
+      --auth users --users-file users.toml --tls-cert server.pem --tls-key server.key"
+)]
+pub(crate) struct UiArguments {
+    /// Folder of dashboards
+    #[arg(value_name = "DIR")]
+    dashboards: Option<PathBuf>,
+    /// Address to listen on; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    access: AccessArguments,
+    /// Setting of queries, such as freshness=15m; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    log: LogArguments,
+}
+
+/// Serves the page until a signal shuts it down.
+pub(crate) async fn run(arguments: &Arguments, ui: &UiArguments, matches: &ArgMatches) -> Result<(), Exit> {
+    memory::count();
+    let environment = Environment::read()?;
+    let document = match config_file(arguments, &environment) {
+        Some(path) => ServeDocument::read(&path)?,
+        None => ServeDocument::default(),
+    };
+    // A line for each query would hide the URL from the person at the terminal.
+    let given = matches.subcommand_matches("ui").and_then(|matches| matches.value_source("filter"));
+    let filter = if given == Some(ValueSource::DefaultValue) { "warn" } else { ui.log.filter() };
+    let telemetry = Telemetry::start(Some(log(&ui.log, filter)?))?;
+    let served = Box::pin(listen(arguments, ui, document)).await;
+    telemetry.end().await;
+    served
+}
+
+async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument) -> Result<(), Exit> {
+    let limits = ui.access.limits(document.limits.clone());
+    let settings = settings(&document.settings, &ui.set)?;
+    // Before the line that announces the server.
+    let mut ending = Ending::of_server()?;
+    let Access { upstream, demo: _demo, auth, tls, insecure, operations } =
+        ui.access.read(arguments, &document).await?;
+    let page = PageSpec { listen: ui.listen, tls, insecure, dashboards: ui.dashboards.clone() };
+    let server = UiServer::start(UiSpec { page, auth, operations, limits, settings, upstream }).await?;
+    eprintln!("page on {}", server.url());
+    let files = server.reload();
+    let reload = async || reload(&files, &ui.access, &document).await;
+    let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());
+    let reason = ending.end_or_failure(address, operations, std::future::pending(), worn_out, reload).await?;
+    ending
+        .drained(reason, async {
+            server.shut_down().await;
+            Ok(())
+        })
+        .await
+}

@@ -1,0 +1,223 @@
+//! Listener of HTTP/1.1: admission, TLS, one connection after another, and shutdown. The server answers the requests.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::listener::{ClientStream, End, accept};
+use super::peer::Caller;
+use super::reload::Reload;
+use super::state::Host;
+use crate::error::{Error, ErrorKind, Result};
+use crate::serving::{Acceptor, TlsSpec};
+
+/// Time limit of a TLS handshake, and of the headers of a request.
+const HEADERS: Duration = Duration::from_secs(10);
+/// Time within which the next part of a request's body must arrive.
+const STALLED: Duration = Duration::from_secs(10);
+/// Time limit of the whole body.
+const BODY: Duration = Duration::from_secs(60);
+/// Bytes of a request's headers.
+const HEADER_BYTES: usize = 32 << 10;
+/// Interval between sweeps for idle sessions and connections.
+const SWEEP: Duration = Duration::from_secs(5);
+/// Time without running calls after which shutdown stops waiting for open connections.
+const QUIET: Duration = Duration::from_secs(1);
+/// Time that cancelled calls have to answer.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Answers a request of a connection.
+pub(crate) type Answer = Arc<dyn Fn(Request<Incoming>, Caller) -> BoxFuture<'static, Response> + Send + Sync>;
+
+/// A listener that has an address, and answers nothing yet.
+pub(crate) struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<Acceptor>,
+    host: Arc<Host>,
+    ending: CancellationToken,
+}
+
+/// A running listener. Dropping it stops it at once.
+#[derive(Debug)]
+pub(crate) struct HttpServer {
+    address: SocketAddr,
+    host: Arc<Host>,
+    tls: Option<Acceptor>,
+    /// Connections in service.
+    connections: TaskTracker,
+    /// Cancelled at the end of a shutdown: closes connections at once.
+    ending: DropGuard,
+    closing: DropGuard,
+    _accepting: AbortOnDropHandle<()>,
+}
+
+impl Bound {
+    /// Binds an address; port 0 picks a free one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an unusable address or an invalid certificate.
+    pub(crate) async fn new(listen: SocketAddr, tls: Option<&TlsSpec>, host: Arc<Host>) -> Result<Self> {
+        let tls = tls.map(|tls| Acceptor::try_new(tls, b"http/1.1")).transpose()?;
+        let refused = |error| Error::new(ErrorKind::Config, format!("cannot listen on {listen}: {error}"));
+        let listener = TcpListener::bind(listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Self { listener, address, tls, host, ending: CancellationToken::new() })
+    }
+
+    /// The address that clients connect to.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Token that is cancelled at the end of a shutdown.
+    pub(crate) fn ending(&self) -> CancellationToken {
+        self.ending.clone()
+    }
+
+    /// Serves connections.
+    pub(crate) fn serve(self, answer: Answer) -> HttpServer {
+        let Self { listener, address, tls, host, ending } = self;
+        let (closing, connections) = (CancellationToken::new(), TaskTracker::new());
+        let incoming = accept(listener, Arc::clone(&host), closing.clone(), End::AtOnce);
+        let accepting = AbortOnDropHandle::new(tokio::spawn({
+            let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
+            let tls = tls.clone();
+            async move {
+                let mut incoming = pin!(incoming);
+                while let Some(accepted) = incoming.next().await {
+                    let Ok(stream) = accepted else { continue };
+                    let (answer, tls, closing, ending) =
+                        (Arc::clone(&answer), tls.clone(), closing.clone(), ending.clone());
+                    connections.spawn(async move {
+                        tokio::select! {
+                            () = serve(stream, tls, answer, closing) => {}
+                            () = ending.cancelled() => {}
+                        }
+                    });
+                }
+            }
+        }));
+        let (closing, ending) = (closing.drop_guard(), ending.drop_guard());
+        HttpServer { address, host, tls, connections, ending, closing, _accepting: accepting }
+    }
+}
+
+impl HttpServer {
+    /// The address that clients connect to.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Handle that reads users, API keys and certificates again.
+    pub(crate) fn reload(&self) -> Reload {
+        Reload::new(Arc::clone(&self.host), self.tls.clone())
+    }
+
+    /// Stops accepting connections and lets running calls finish for up to the drain time of the host's limits.
+    pub(crate) async fn shut_down(self) {
+        let Self { host, connections, ending, closing, .. } = self;
+        host.end();
+        drop(closing);
+        connections.close();
+        let drain = Duration::from_secs(host.limits.drain_seconds);
+        // Connections without a running call are not waited for.
+        tokio::select! {
+            _ = timeout(drain, connections.wait()) => {}
+            () = host.quiet(QUIET) => {}
+        }
+        // Clients are told before their connections close.
+        host.cancelled.cancel();
+        let _ = timeout(LAST_WORDS, connections.wait()).await;
+        drop(ending);
+    }
+}
+
+/// Removes expired sessions and connections of a host for as long as the returned handle lives.
+pub(crate) fn sweeping(host: &Arc<Host>) -> AbortOnDropHandle<()> {
+    let host = Arc::clone(host);
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        loop {
+            sleep(SWEEP).await;
+            host.sweep();
+        }
+    }))
+}
+
+/// Serves one connection until it closes, or the running response after `closing` has ended.
+async fn serve(stream: ClientStream, tls: Option<Acceptor>, answer: Answer, closing: CancellationToken) {
+    let caller = stream.caller();
+    match tls {
+        None => speak(stream, caller, answer, closing).await,
+        // Errors concern only the client, which sees them itself.
+        Some(tls) => {
+            if let Ok(Ok(stream)) = timeout(HEADERS, tls.accept(stream)).await {
+                speak(stream, caller, answer, closing).await;
+            }
+        }
+    }
+}
+
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    caller: Caller,
+    answer: Answer,
+    closing: CancellationToken,
+) {
+    let service = service_fn(move |request| {
+        let answered = answer(request, caller);
+        async move { Ok::<_, Infallible>(answered.await) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES);
+    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = serving.as_mut() => return,
+        () = closing.cancelled() => serving.as_mut().graceful_shutdown(),
+    }
+    let _ = serving.await;
+}
+
+/// Receives the body of a request. A client that sends no part of it for a while, or takes long for all of it, would keep its
+/// place for as long as it likes.
+///
+/// # Errors
+/// Status and line for a body that is late, broken, or longer than `most` bytes.
+pub(crate) async fn received(body: Incoming, most: usize) -> Result<Bytes, (StatusCode, String)> {
+    let late = |time: Duration| {
+        (StatusCode::REQUEST_TIMEOUT, format!("the body of the request was not received within {} s", time.as_secs()))
+    };
+    let receive = async {
+        let (mut body, mut all) = (body, BytesMut::new());
+        while let Some(frame) = timeout(STALLED, body.frame()).await.map_err(|_| late(STALLED))? {
+            let frame =
+                frame.map_err(|error| (StatusCode::BAD_REQUEST, format!("cannot read the request: {error}")))?;
+            let part = frame.into_data().unwrap_or_default();
+            if all.len() + part.len() > most {
+                let line = format!("the body of the request is too long: the limit is {most} bytes");
+                return Err((StatusCode::PAYLOAD_TOO_LARGE, line));
+            }
+            all.extend_from_slice(&part);
+        }
+        Ok(all.freeze())
+    };
+    timeout(BODY, receive).await.map_err(|_| late(BODY))?
+}

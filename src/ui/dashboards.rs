@@ -1,0 +1,152 @@
+//! Dashboards: files of a folder, which version control can keep. They are read when they are opened.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{SessionSettings, read_toml};
+use crate::error::{Error, ErrorKind, Result, describe};
+
+/// Folder of dashboards; it may be absent.
+#[derive(Debug, Clone)]
+pub(super) struct Folder(Option<PathBuf>);
+
+/// A dashboard, `NAME.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Dashboard {
+    title: String,
+    /// Age from which results are read again, such as `15m`; without it, only on demand.
+    #[serde(default)]
+    refresh: Option<String>,
+    /// The same in seconds.
+    #[serde(skip_deserializing)]
+    refresh_seconds: Option<u64>,
+    queries: Vec<Panel>,
+}
+
+/// A query of a dashboard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Panel {
+    title: String,
+    sql: String,
+    #[serde(default)]
+    chart: Form,
+}
+
+/// Form in which a result is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    /// Lines, bars or points, by the columns.
+    #[default]
+    Chart,
+    /// Bars or areas on each other.
+    Stacked,
+    /// Mentions by weekday and hour: two numbers, and a third one as the shade.
+    Heatmap,
+    /// The first value, large.
+    Number,
+    Table,
+}
+
+/// Name and title of a dashboard.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Entry {
+    name: String,
+    title: String,
+    /// Set instead of a title if the file is invalid.
+    error: Option<String>,
+}
+
+impl Folder {
+    pub(super) fn new(folder: Option<PathBuf>) -> Self {
+        Self(folder)
+    }
+
+    /// Checks that the folder can be read, and every dashboard in it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] with the file and line.
+    pub(super) fn check(&self) -> Result<()> {
+        let Some(folder) = &self.0 else { return Ok(()) };
+        std::fs::read_dir(folder).map_err(|error| {
+            let line = format!("cannot read the folder of dashboards {}: {error}", folder.display());
+            Error::new(ErrorKind::Config, line)
+        })?;
+        self.names().into_iter().try_for_each(|(_, path)| Dashboard::read(&path).map(drop))
+    }
+
+    /// All dashboards by name.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let entry = |(name, path): (String, PathBuf)| match Dashboard::read(&path) {
+            Ok(Dashboard { title, .. }) => Entry { name, title, error: None },
+            Err(error) => Entry { title: name.clone(), name, error: Some(error.to_string()) },
+        };
+        self.names().into_iter().map(entry).collect()
+    }
+
+    /// Reads a dashboard; `None` if the folder has none of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] with the file and line.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Dashboard>> {
+        // Only names that the folder lists: a name cannot lead out of it.
+        let found = self.names().into_iter().find(|(known, _)| known == name);
+        found.map(|(_, path)| Dashboard::read(&path)).transpose()
+    }
+
+    fn names(&self) -> Vec<(String, PathBuf)> {
+        let entries = self.0.as_ref().and_then(|folder| std::fs::read_dir(folder).ok());
+        let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+        let named = paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        let mut named: Vec<_> = named.filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path))).collect();
+        named.sort();
+        named
+    }
+}
+
+impl Dashboard {
+    fn read(path: &Path) -> Result<Self> {
+        let mut read: Self = read_toml(path)?;
+        let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
+        if read.queries.is_empty() {
+            return Err(bad("a dashboard needs [[queries]]".to_owned()));
+        }
+        if let Some(age) = &read.refresh {
+            // The same words as the setting that they become.
+            let mut settings = SessionSettings::default();
+            let set = datafusion::common::config::ExtensionOptions::set(&mut settings, "freshness", age);
+            set.map_err(|error| bad(format!("refresh: {}", describe(&error))))?;
+            read.refresh_seconds = Some(settings.freshness.as_secs()).filter(|seconds| *seconds > 0);
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_lists_its_dashboards_and_a_name_cannot_lead_out_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).expect("a folder");
+        let text = "title = \"Brand\"\nrefresh = \"15m\"\n[[queries]]\ntitle = \"a\"\nsql = \"SELECT 1\"\n";
+        std::fs::write(folder.path().join("outside.toml"), text).expect("written");
+        std::fs::write(inner.join("brand.toml"), text).expect("written");
+        std::fs::write(inner.join("notes.md"), text).expect("written");
+        let dashboards = Folder::new(Some(inner.clone()));
+        dashboards.check().expect("valid");
+        let read = dashboards.read("brand").expect("valid").expect("it is there");
+        assert_eq!((read.refresh_seconds, read.queries[0].chart), (Some(900), Form::Chart));
+        assert_eq!(dashboards.read("../outside").expect("valid"), None);
+        std::fs::write(inner.join("bad.toml"), "title = \"x\"\nqueries = []\nchart = 1\n").expect("written");
+        let error = dashboards.check().expect_err("unknown field").to_string();
+        assert!(error.contains("bad.toml: line 3"), "{error}");
+        let entries = dashboards.entries();
+        assert!(entries[0].error.is_some() && entries[1].title == "Brand", "{entries:?}");
+    }
+}

@@ -1,0 +1,111 @@
+// The page: views by address, login, colours and what is left of the limits.
+
+import { Ask } from "./ask.js";
+import { call, leftInWords, onLogin } from "./calls.js";
+import { Dashboards } from "./dashboards.js";
+import { find } from "./draw.js";
+import { Overview, Service } from "./overview.js";
+
+const VIEWS = ["ask", "overview", "dashboards", "service"];
+const THEMES = { "": ["◐", "automatic"], light: ["☀", "light"], dark: ["☾", "dark"] };
+
+/** Takes what calls learn: the closest limit. */
+function told({ left }) {
+  find("left").textContent = leftInWords(left);
+}
+
+/** Asks for a login until one is accepted. Calls that wait share the question. */
+let asking = null;
+function logIn(form) {
+  asking ??= new Promise((done) => {
+    const dialog = find("login");
+    const texts = {
+      token: ["Token", "Open the address that the server printed when it started, or enter the token in it."],
+      password: ["Password", "Your name and password on this server. Without a name, a token."],
+      key: ["API key", "Your API key of the service. It stays on the server until you log out."],
+    }[form];
+    [find("login-label").textContent, find("login-help").textContent] = texts;
+    find("login-name").hidden = form !== "password";
+    find("login-problem").hidden = true;
+    const refuse = (event) => event.preventDefault();
+    dialog.addEventListener("cancel", refuse);
+    find("login-form").onsubmit = async (event) => {
+      event.preventDefault();
+      const { name, secret } = event.target.elements;
+      try {
+        await call("login", { name: name.value, secret: secret.value });
+        secret.value = "";
+        dialog.removeEventListener("cancel", refuse);
+        dialog.close();
+        asking = null;
+        done();
+      } catch (error) {
+        find("login-problem").hidden = false;
+        find("login-problem").textContent = error.message;
+      }
+    };
+    if (!dialog.open) dialog.showModal();
+  });
+  return asking;
+}
+onLogin(logIn);
+
+function theme(name) {
+  const [sign, words] = THEMES[name] ?? THEMES[""];
+  document.documentElement.dataset.theme = name;
+  find("theme").textContent = sign;
+  find("theme").setAttribute("aria-label", `Colours: ${words}`);
+  try {
+    localStorage.setItem("savedsearch.theme", name);
+  } catch {
+    // Chosen again next time.
+  }
+}
+
+let chosen = "";
+try {
+  chosen = localStorage.getItem("savedsearch.theme") ?? "";
+} catch {
+  // Automatic.
+}
+theme(chosen);
+find("theme").addEventListener("click", () => {
+  const names = Object.keys(THEMES);
+  theme(names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length]);
+});
+
+const ask = new Ask(told);
+const views = { ask, overview: new Overview(find("overview"), told), dashboards: new Dashboards(find("dashboards"), told), service: new Service(find("service"), told) };
+
+/** Shows the view of the address: `#/ask?sql=…`, `#/dashboards/NAME`. */
+function route() {
+  const [path, query] = location.hash.replace(/^#\//, "").split("?");
+  const [name, ...rest] = path.split("/");
+  const view = VIEWS.includes(name) ? name : "ask";
+  for (const other of VIEWS) find(other).hidden = other !== view;
+  for (const link of document.querySelectorAll("nav a")) {
+    const own = link.hash === `#/${view}`;
+    if (own) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${view[0].toUpperCase()}${view.slice(1)} · savedsearch`;
+  const sql = new URLSearchParams(query ?? "").get("sql");
+  if (view === "ask" && sql !== null) ask.open(sql);
+  if (view === "ask") ask.editor.show();
+  else views[view].show(decodeURIComponent(rest.join("/")));
+}
+
+window.addEventListener("hashchange", route);
+find("logout").addEventListener("click", async () => {
+  await call("logout", {});
+  location.reload();
+});
+
+const state = await call("state");
+find("logout").hidden = state.login === "token";
+find("logout").title = `Logged in as ${state.user}`;
+told({ left: state.budget.filter((limit) => limit.remaining !== null).sort((one, other) => one.remaining - other.remaining)[0] });
+ask.start(state);
+views.overview.state = state;
+views.service.state = state;
+route();

@@ -1,0 +1,344 @@
+//! Statements of the page: planned, estimated without a request, and run.
+//!
+//! Rows are lines of JSON, an array each; lines with an object say the rest:
+//!
+//! ```text
+//! {"query":"q7","columns":[{"name":"source","type":"text"},…]}     first
+//! ["forum",12]
+//! {"progress":{"requests":2,"rows":200,"wait_ms":0}}               now and then
+//! {"end":{"rows":450,"summary":"450 rows · …","result":"5f…"}}     last: all rows were sent
+//! {"error":{"message":"…"}}                                        last: they were not
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt64Type};
+use arrow::error::ArrowError;
+use arrow::json::StructMode;
+use arrow::json::writer::{LineDelimited, WriterBuilder};
+use async_stream::stream;
+use axum::body::Bytes;
+use datafusion::common::config::ExtensionOptions;
+use datafusion::prelude::SessionContext;
+use futures::{Stream, StreamExt};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use super::results::{Keeping, Results};
+use crate::config::SessionSettings;
+use crate::error::{Error, ErrorKind, describe};
+use crate::exec::{ExpectedRequests, plan_cost};
+use crate::host::failure::{Code, Failure};
+use crate::host::planner::{Statement, runnable};
+use crate::host::running::Pending;
+use crate::host::sessions::Session;
+use crate::host::state::Host;
+use crate::session::follow_time_zone;
+use crate::shell::{Variables, covered, estimate, period_in_words, schema, summary};
+
+/// Rows of a part of the response.
+const PART: usize = 1_000;
+/// Time after which the page is told what was requested meanwhile.
+const TOLD: Duration = Duration::from_millis(250);
+/// Integers beyond this are not exact in JavaScript; they are sent as text.
+const EXACT: u64 = 1 << 53;
+
+/// A statement with what it depends on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Question {
+    sql: String,
+    /// Values of `:name`, `:'name'` and `:"name"`.
+    #[serde(default)]
+    variables: BTreeMap<String, String>,
+    /// Settings for this statement, by name without the prefix `savedsearch.`.
+    #[serde(default)]
+    settings: BTreeMap<String, String>,
+}
+
+/// A statement that was planned.
+struct Asked {
+    context: SessionContext,
+    statement: Statement,
+}
+
+/// Cost of a statement.
+#[derive(Debug, Serialize)]
+pub(super) struct Costs {
+    /// The number of requests in words, such as `at least 13, likely about 40`.
+    requests: String,
+    at_least: u64,
+    exact: bool,
+    /// Each scan: its table, request and cost.
+    scans: Vec<Value>,
+    /// The limit of which least is left.
+    left: Option<Value>,
+}
+
+/// Plans a statement that changes nothing, without a request.
+async fn read(host: &Host, session: &Session, question: Question) -> Result<Asked, Failure> {
+    let Question { sql, variables, settings } = question;
+    let wrong = |message: String| Failure::new(Code::InvalidArgument, message);
+    host.allow_length(&sql)?;
+    let mut own = SessionSettings::of(session.context.state().config_options());
+    for (name, value) in &settings {
+        own.set(name, value).map_err(|error| wrong(describe(&error)))?;
+    }
+    let zoned = settings.contains_key("timezone");
+    let context = session.for_call(|_| own);
+    if zoned {
+        follow_time_zone(&context).await.map_err(|error| session.failure(&error))?;
+    }
+    let mut known = Variables::default();
+    variables.iter().try_for_each(|(name, value)| known.set(name, value)).map_err(wrong)?;
+    let unset = |line: String| wrong(line.split("; use").next().unwrap_or_default().to_owned());
+    let text = known.expand(&sql).map_err(unset)?;
+    host.allow_length(&text)?;
+    tracing::debug!(principal = %session.principal.name, sql = session.redact(&text), "statement");
+    let failed = async |error| {
+        let failure = session.failure(&error).in_text(&error, &text, &context).await;
+        // The place is one in the text that the page has.
+        let place = failure.place.filter(|_| text == sql);
+        Failure { place, ..failure }
+    };
+    let statement = match Statement::of(&context, &text).await {
+        Ok(statement) => statement,
+        Err(error) => return Err(failed(error).await),
+    };
+    if statement.effect {
+        return Err(wrong("only queries run here: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW".to_owned()));
+    }
+    if !statement.parameters.fields().is_empty() {
+        return Err(wrong("write parameters as :name, or :'name' for a text".to_owned()));
+    }
+    Ok(Asked { context, statement })
+}
+
+/// Estimates a statement. Sends no request.
+///
+/// # Errors
+/// Errors of planning.
+pub(super) async fn costs(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
+    let failed = |error| session.failure(&error);
+    let Asked { context, statement } = read(host, session, question).await?;
+    let plan = runnable(&context, statement.plan).await.map_err(failed)?.plan;
+    let cost = plan_cost(&plan);
+    let expected @ ExpectedRequests { at_least, exact, .. } = cost.expected();
+    let mut scans = objects(&estimate(&plan).map_err(failed)?)?;
+    // The last row is the total.
+    scans.pop();
+    let budget = budget(session).await?;
+    let remaining = |row: &Value| row["remaining"].as_i64();
+    let left = budget.into_iter().filter(|row| remaining(row).is_some()).min_by_key(remaining);
+    Ok(Costs { requests: expected.to_string(), at_least, exact, scans, left })
+}
+
+/// Limits of the key and of the user. Sends no request.
+///
+/// # Errors
+/// Errors of the engine.
+pub(super) async fn budget(session: &Session) -> Result<Vec<Value>, Failure> {
+    let failed = |error| session.failure(&error);
+    let rows = session.context.sql("SELECT * FROM system.budget").await.map_err(failed)?;
+    let batches = rows.collect().await.map_err(failed)?;
+    batches.iter().map(objects).collect::<Result<Vec<_>, _>>().map(|rows| rows.concat())
+}
+
+/// The tables, each with its columns and what can be sent. Sends no request.
+///
+/// # Errors
+/// Errors of the engine.
+pub(super) async fn tables(session: &Session) -> Result<Vec<Value>, Failure> {
+    let failed = |error| session.failure(&error);
+    let all = objects(&schema::all(&session.context).await.map_err(failed)?)?;
+    let mut found = Vec::new();
+    for table in all {
+        let name = table["table"].as_str().unwrap_or_default().to_owned();
+        let provider = session.context.table_provider(name.as_str()).await.map_err(failed)?;
+        let (columns, _) = schema::one(&provider).map_err(failed)?;
+        found.push(json!({ "name": name, "about": table, "columns": objects(&columns)? }));
+    }
+    Ok(found)
+}
+
+/// Runs a statement. The response is described in the module's documentation; dropping it ends the query.
+///
+/// # Errors
+/// Errors of planning; RESOURCE_EXHAUSTED if too many queries are running, or memory is short.
+pub(super) async fn run(
+    host: Arc<Host>,
+    session: Arc<Session>,
+    results: Arc<Results>,
+    question: Question,
+) -> Result<impl Stream<Item = Bytes> + Send + 'static, Failure> {
+    let begun = Instant::now();
+    let planned = {
+        let (host, session) = (Arc::clone(&host), Arc::clone(&session));
+        async move {
+            let Asked { context, statement } = read(&host, &session, question).await?;
+            let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await?;
+            Ok::<_, Failure>(Arc::new(pending))
+        }
+    };
+    let pending = host.away(&session, planned).await?;
+    if pending.schema.fields().is_empty() {
+        return Err(Failure::new(Code::InvalidArgument, "the query selects no columns"));
+    }
+    let query = pending.query().unwrap_or_default();
+    let mut reading = Arc::clone(&pending).run(Arc::clone(&session), &host)?;
+    let schema = Arc::clone(&pending.schema);
+    Ok(stream! {
+        yield line(&json!({ "query": query, "columns": columns(&schema) }));
+        let (mut keeping, mut rows, mut told, mut since) = (Keeping::new(&schema), 0, pending.spent(), begun);
+        let failure = loop {
+            let next = timeout(TOLD, reading.batches.next()).await;
+            let spent = pending.spent();
+            if since.elapsed() >= TOLD && spent != told {
+                (told, since) = (spent, Instant::now());
+                let progress = json!({ "requests": spent.requests, "rows": rows, "wait_ms": spent.wait_ms });
+                yield line(&json!({ "progress": progress }));
+            }
+            match next {
+                // Pages are awaited.
+                Err(_) => {}
+                Ok(None) => break None,
+                Ok(Some(Err(failure))) => break Some(failure),
+                Ok(Some(Ok(batch))) => {
+                    keeping.add(&batch);
+                    rows += batch.num_rows();
+                    let mut from = 0;
+                    while from < batch.num_rows() {
+                        let part = batch.slice(from, PART.min(batch.num_rows() - from));
+                        from += part.num_rows();
+                        match lines(&part) {
+                            Ok(lines) => yield lines,
+                            // All types can be written.
+                            Err(error) => {
+                                yield line(&told_of(&Failure::new(Code::Internal, error.to_string())));
+                                return;
+                            }
+                        }
+                    }
+                }
+            }
+        };
+        let (spent, windows, warnings) = (pending.spent(), pending.windows(), session.warnings(&query));
+        if let Some(failure) = failure {
+            let mut told = told_of(&failure);
+            told["error"]["requests"] = spent.requests.into();
+            yield line(&told);
+            return;
+        }
+        let incomplete = warnings.iter().any(|warning| warning.incomplete);
+        let default = windows.iter().find(|window| window.default).map(|window| period_in_words(&window.words));
+        let covered = session.connections().first().and_then(|connection| covered(connection, &windows));
+        let result = results.add(&session.principal.name, keeping, covered);
+        let notes: Vec<_> = warnings.iter().map(|warning| session.redact(&warning.message)).collect();
+        yield line(&json!({ "end": {
+            "rows": rows,
+            "requests": spent.requests,
+            "summary": summary(rows, begun.elapsed(), spent, windows, incomplete),
+            "incomplete": incomplete || spent.incomplete > 0,
+            "default_window": default,
+            "notes": notes,
+            "result": result,
+        } }));
+    })
+}
+
+/// A failure as the page reads it.
+pub(super) fn told_of(failure: &Failure) -> Value {
+    let Failure { code, message, place, .. } = failure;
+    let place = place.map(|place| json!({ "line": place.line, "column": place.column, "before": place.before }));
+    json!({ "error": { "code": code.name(), "message": message, "place": place } })
+}
+
+fn line(value: &Value) -> Bytes {
+    Bytes::from(format!("{value}\n"))
+}
+
+/// Names and types of the columns, and the alignment that a type has.
+fn columns(schema: &SchemaRef) -> Vec<Value> {
+    let column = |field: &Arc<Field>| {
+        let kind = field.data_type();
+        let class = match kind {
+            _ if kind.is_numeric() => "number",
+            DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => "time",
+            DataType::Boolean => "boolean",
+            _ if kind.is_nested() => "nested",
+            _ => "text",
+        };
+        json!({ "name": field.name(), "type": schema::type_name(kind), "class": class })
+    };
+    schema.fields().iter().map(column).collect()
+}
+
+/// Rows as lines of JSON, an array each.
+fn lines(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
+    let batch = exact(batch)?;
+    let builder = WriterBuilder::new().with_explicit_nulls(true).with_struct_mode(StructMode::ListOnly);
+    let mut writer = builder.build::<_, LineDelimited>(Vec::new());
+    writer.write(&batch)?;
+    writer.finish()?;
+    Ok(writer.into_inner().into())
+}
+
+/// The batch with integers that JavaScript cannot represent as text.
+fn exact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let is_large = |column: &dyn Array| match column.data_type() {
+        DataType::Int64 => {
+            column.as_primitive::<Int64Type>().iter().flatten().any(|value| value.unsigned_abs() > EXACT)
+        }
+        DataType::UInt64 => column.as_primitive::<UInt64Type>().iter().flatten().any(|value| value > EXACT),
+        DataType::Decimal128(..) | DataType::Decimal256(..) => true,
+        _ => false,
+    };
+    if !batch.columns().iter().any(|column| is_large(column)) {
+        return Ok(batch.clone());
+    }
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        let large = is_large(column);
+        let kind = if large { DataType::Utf8 } else { field.data_type().clone() };
+        columns.push(if large { cast(column, &kind)? } else { Arc::clone(column) });
+        fields.push(Field::new(field.name(), kind, true));
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+/// Rows as objects.
+fn objects(batch: &RecordBatch) -> Result<Vec<Value>, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::own(Error::new(ErrorKind::Output, error.to_string()));
+    let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
+    writer.write(batch).map_err(|error| failed(&error))?;
+    writer.finish().map_err(|error| failed(&error))?;
+    let text = writer.into_inner();
+    let rows = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
+    rows.collect::<Result<_, _>>().map_err(|error| failed(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn rows_are_arrays_and_large_numbers_are_exact() {
+        let columns: [(&str, ArrayRef); 3] = [
+            ("a", Arc::new(Int64Array::from(vec![Some(1), None]))),
+            ("a", Arc::new(Int64Array::from(vec![(1 << 53) + 1, -5]))),
+            ("t", Arc::new(StringArray::from(vec!["</script>\n\u{2028}", "שלום"]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let text = String::from_utf8(lines(&batch).expect("lines").to_vec()).expect("UTF-8");
+        let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let expected = [json!([1, "9007199254740993", "</script>\n\u{2028}"]), json!([null, "-5", "שלום"])];
+        assert_eq!(rows, expected);
+    }
+}
