@@ -334,7 +334,9 @@ fn a_pager_has_the_screen_until_it_is_left() {
 
 #[test]
 fn nobody_reads_on_and_nothing_more_is_asked_for() {
-    let desk = Desk::new();
+    // More than a pipe holds, so that a pager that is slow to leave does not receive all of it.
+    let corpus = Corpus::generate(CorpusSpec { seed: 1, searches: 1, mentions: 5_000, now: now() });
+    let desk = Desk::with(Arc::new(corpus), Settings::default());
     let all = "SELECT id, title FROM mentions WHERE aid = '183772' AND duration = '90d';";
     let mut whole = desk.shell((24, 80), &[]);
     whole.line("\\rows 0", "row limit: none");
