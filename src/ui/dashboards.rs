@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::config::{SessionSettings, read_toml};
 use crate::error::{Error, ErrorKind, Result, describe};
 
+/// Bytes of a file: what is larger is no dashboard.
+const LONGEST: u64 = 256 << 10;
+
 /// Folder of dashboards; it may be absent.
 #[derive(Debug, Clone)]
 pub(super) struct Folder(Option<PathBuf>);
@@ -109,8 +112,13 @@ impl Folder {
 
 impl Dashboard {
     fn read(path: &Path) -> Result<Self> {
-        let mut read: Self = read_toml(path)?;
         let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
+        // Opening a pipe waits for its writer.
+        let file = std::fs::metadata(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+        if !file.is_file() || file.len() > LONGEST {
+            return Err(bad(format!("a dashboard is a regular file of at most {} KiB", LONGEST >> 10)));
+        }
+        let mut read: Self = read_toml(path)?;
         if read.queries.is_empty() {
             return Err(bad("a dashboard needs [[queries]]".to_owned()));
         }
@@ -146,6 +154,12 @@ mod tests {
         std::fs::write(inner.join("bad.toml"), "title = \"x\"\nqueries = []\nchart = 1\n").expect("written");
         let error = dashboards.check().expect_err("unknown field").to_string();
         assert!(error.contains("bad.toml: line 3"), "{error}");
+        std::fs::create_dir(inner.join("folder.toml")).expect("a folder");
+        std::fs::write(inner.join("large.toml"), vec![b'#'; 300 << 10]).expect("written");
+        for name in ["folder", "large"] {
+            let error = dashboards.read(name).expect_err("no dashboard").to_string();
+            assert!(error.contains("a regular file of at most 256 KiB"), "{error}");
+        }
         let entries = dashboards.entries();
         assert!(entries[0].error.is_some() && entries[1].title == "Brand", "{entries:?}");
     }

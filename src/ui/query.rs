@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt64Type};
+use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Int64Type, Schema, SchemaRef, UInt64Type};
 use arrow::error::ArrowError;
 use arrow::json::StructMode;
 use arrow::json::writer::{LineDelimited, WriterBuilder};
@@ -288,27 +288,55 @@ fn lines(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
     Ok(writer.into_inner().into())
 }
 
-/// The batch with integers that JavaScript cannot represent as text.
+/// The batch with numbers that JSON or JavaScript cannot represent as text; a list or struct with one is JSON in a text.
 fn exact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let is_large = |column: &dyn Array| match column.data_type() {
-        DataType::Int64 => {
-            column.as_primitive::<Int64Type>().iter().flatten().any(|value| value.unsigned_abs() > EXACT)
-        }
-        DataType::UInt64 => column.as_primitive::<UInt64Type>().iter().flatten().any(|value| value > EXACT),
-        DataType::Decimal128(..) | DataType::Decimal256(..) => true,
-        _ => false,
-    };
-    if !batch.columns().iter().any(|column| is_large(column)) {
+    if !batch.columns().iter().any(|column| is_inexact(column)) {
         return Ok(batch.clone());
     }
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        let large = is_large(column);
-        let kind = if large { DataType::Utf8 } else { field.data_type().clone() };
-        columns.push(if large { cast(column, &kind)? } else { Arc::clone(column) });
-        fields.push(Field::new(field.name(), kind, true));
+        let column = match is_inexact(column) {
+            false => Arc::clone(column),
+            true if column.data_type().is_nested() => in_json(field, column)?,
+            true => cast(column, &DataType::Utf8)?,
+        };
+        fields.push(Field::new(field.name(), column.data_type().clone(), true));
+        columns.push(column);
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+/// True if a value, also one within others, is no exact number in JavaScript.
+fn is_inexact(column: &ArrayRef) -> bool {
+    match column.data_type() {
+        DataType::Int64 => {
+            column.as_primitive::<Int64Type>().iter().flatten().any(|value| value.unsigned_abs() > EXACT)
+        }
+        DataType::UInt64 => column.as_primitive::<UInt64Type>().iter().flatten().any(|value| value > EXACT),
+        DataType::Float32 => column.as_primitive::<Float32Type>().iter().flatten().any(|value| !value.is_finite()),
+        DataType::Float64 => column.as_primitive::<Float64Type>().iter().flatten().any(|value| !value.is_finite()),
+        DataType::Decimal128(..) | DataType::Decimal256(..) => true,
+        DataType::List(_) => is_inexact(column.as_list::<i32>().values()),
+        DataType::LargeList(_) => is_inexact(column.as_list::<i64>().values()),
+        DataType::FixedSizeList(..) => is_inexact(column.as_fixed_size_list().values()),
+        DataType::Struct(_) => column.as_struct().columns().iter().any(is_inexact),
+        DataType::Map(..) => column.as_map().entries().columns().iter().any(is_inexact),
+        _ => false,
+    }
+}
+
+/// The values of a column as JSON.
+fn in_json(field: &Arc<Field>, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let schema = Schema::new(vec![Arc::clone(field)]);
+    let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::clone(column)])?;
+    let builder = WriterBuilder::new().with_explicit_nulls(true).with_struct_mode(StructMode::ListOnly);
+    let mut writer = builder.build::<_, LineDelimited>(Vec::new());
+    writer.write(&batch)?;
+    writer.finish()?;
+    let text = String::from_utf8(writer.into_inner()).map_err(|error| ArrowError::JsonError(error.to_string()))?;
+    // Each line is an array with the value.
+    let values = text.lines().enumerate().map(|(row, line)| column.is_valid(row).then(|| &line[1..line.len() - 1]));
+    Ok(Arc::new(values.collect::<StringArray>()))
 }
 
 /// Rows as objects.
@@ -324,9 +352,21 @@ fn objects(batch: &RecordBatch) -> Result<Vec<Value>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use arrow::array::{Float64Array, Int64Array, ListArray};
 
     use super::*;
+
+    #[test]
+    fn values_that_json_cannot_represent_are_text() {
+        let lists = vec![Some(vec![Some((1 << 53) + 1), None]), None];
+        let columns: [(&str, ArrayRef); 2] = [
+            ("l", Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists))),
+            ("f", Arc::new(Float64Array::from(vec![f64::NAN, f64::NEG_INFINITY]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let text = String::from_utf8(lines(&batch).expect("lines").to_vec()).expect("UTF-8");
+        assert_eq!(text, "[\"[9007199254740993,null]\",\"NaN\"]\n[null,\"-inf\"]\n");
+    }
 
     #[test]
     fn rows_are_arrays_and_large_numbers_are_exact() {

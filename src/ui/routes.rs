@@ -23,7 +23,6 @@ use super::dashboards::Folder;
 use super::query::{Question, budget, costs, run, tables, told_of};
 use super::results::Results;
 use crate::config::SessionSettings;
-use crate::error::Error;
 use crate::host::failure::{Code, Failure};
 use crate::host::http::received;
 use crate::host::peer::Caller;
@@ -391,14 +390,19 @@ fn content(file: std::fs::File) -> impl futures::Stream<Item = std::io::Result<B
 }
 
 async fn list_dashboards(State(shared): Server) -> Response {
-    answered(Ok(shared.dashboards.entries()))
+    answered(aside(move || shared.dashboards.entries()).await)
+}
+
+/// Reads files, which may be on a slow disk.
+async fn aside<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    let ended = |error: tokio::task::JoinError| Failure::new(Code::Internal, error.to_string());
+    tokio::task::spawn_blocking(read).await.map_err(ended)
 }
 
 async fn dashboard(State(shared): Server, Path(name): Path<String>) -> Response {
-    let wrong = |error: Error| Failure::own(error);
-    let read = shared.dashboards.read(&name).map_err(wrong);
-    let missing = || Failure::new(Code::NotFound, format!("there is no dashboard `{name}`"));
-    answered(read.and_then(|found| found.ok_or_else(missing)))
+    let missing = Failure::new(Code::NotFound, format!("there is no dashboard `{name}`"));
+    let read = aside(move || shared.dashboards.read(&name).map_err(Failure::own)).await;
+    answered(read.flatten().and_then(|found| found.ok_or(missing)))
 }
 
 /// Ends a login. A token of the URL stays valid for other browsers.

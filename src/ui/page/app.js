@@ -77,12 +77,25 @@ find("theme").addEventListener("click", () => {
 const ask = new Ask(told);
 const views = { ask, overview: new Overview(find("overview"), told), dashboards: new Dashboards(find("dashboards"), told), service: new Service(find("service"), told) };
 
+/** A part of the address; as it is, if it is no valid encoding. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** Shows the view of the address: `#/ask?sql=…`, `#/dashboards/NAME`. */
 function route() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [name, ...rest] = path.split("/");
   const view = VIEWS.includes(name) ? name : "ask";
-  for (const other of VIEWS) find(other).hidden = other !== view;
+  for (const other of VIEWS) {
+    find(other).hidden = other !== view;
+    // Nothing is requested for a view that nobody sees.
+    if (other !== view) views[other].leave?.();
+  }
   for (const link of document.querySelectorAll("nav a")) {
     const own = link.hash === `#/${view}`;
     if (own) link.setAttribute("aria-current", "page");
@@ -92,7 +105,7 @@ function route() {
   const sql = new URLSearchParams(query ?? "").get("sql");
   if (view === "ask" && sql !== null) ask.open(sql);
   if (view === "ask") ask.editor.show();
-  else views[view].show(decodeURIComponent(rest.join("/")));
+  else views[view].show(decoded(rest.join("/")));
 }
 
 window.addEventListener("hashchange", route);

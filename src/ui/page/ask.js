@@ -14,10 +14,13 @@ const EXAMPLES = [
 const HISTORY = 60;
 const FORMATS = ["csv", "xlsx", "parquet"];
 
-/** Something that this browser remembers. */
+/** Something that this browser remembers: a text or a list. */
 const stored = (name, value) => {
   try {
-    if (value === undefined) return JSON.parse(localStorage.getItem(`savedsearch.${name}`)) ?? [];
+    if (value === undefined) {
+      const known = JSON.parse(localStorage.getItem(`savedsearch.${name}`));
+      return Array.isArray(known) || typeof known === "string" ? known : [];
+    }
     localStorage.setItem(`savedsearch.${name}`, JSON.stringify(value));
   } catch {
     // A browser that keeps nothing has no history.
@@ -85,10 +88,11 @@ export class Ask {
     this.soon = setTimeout(() => this.price(), 200);
   }
 
-  async price() {
+  /** Shows the cost. After a run its error stays, until the text changes. */
+  async price(ran = false) {
     const { text, from } = this.editor.statement;
     const cost = find("cost");
-    this.problem(null);
+    if (!ran) this.problem(null);
     if (!text.trim()) {
       cost.textContent = "";
       return;
@@ -106,7 +110,7 @@ export class Ask {
       if (error.name === "AbortError") return;
       cost.className = "cost";
       cost.textContent = "";
-      this.problem(error, text, from, false);
+      if (!ran) this.problem(error, text, from, false);
     }
   }
 
@@ -179,6 +183,8 @@ export class Ask {
       }
     } catch (error) {
       progress.textContent = "";
+      // Rows of an earlier query do not stay below the error of this one.
+      if (!this.shape) find("result").hidden = true;
       if (error.name === "AbortError") {
         progress.textContent = `Cancelled after ${number(rows)} rows.`;
         find("summary").textContent = rows ? "incomplete: cancelled" : "";
@@ -189,7 +195,7 @@ export class Ask {
     } finally {
       this.running = null;
       this.busy(false);
-      this.price().catch(() => {});
+      this.price(true).catch(() => {});
     }
   }
 

@@ -11,9 +11,14 @@ export class Dashboards {
     Object.assign(this, { root, told });
   }
 
-  async show(name) {
+  /** Ends what is requested for the dashboard. */
+  leave() {
     clearTimeout(this.next);
     this.loading?.abort();
+  }
+
+  async show(name) {
+    this.leave();
     try {
       if (name) await this.open(name);
       else await this.list();
@@ -100,7 +105,7 @@ function fill({ query, body, foot }, { columns, rows, end }) {
   foot.textContent = end.summary;
   if (query.chart === "number") {
     const value = rows[0]?.at(-1);
-    body.replaceChildren(el("p", { class: "total" }, columns.at(-1).class === "number" && value !== null ? number(value) : String(value ?? "none")));
+    body.replaceChildren(el("p", { class: "total" }, typeof value === "number" ? number(value) : String(value ?? "none")));
   } else if (query.chart === "table") {
     const table = new Table(body);
     table.reset(columns);

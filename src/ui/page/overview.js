@@ -39,6 +39,11 @@ export class Overview {
   }
 
   /** Shows what the store has without a request; anything else only when somebody asks for it. */
+  /** Ends what is requested. */
+  leave() {
+    this.loading?.abort();
+  }
+
   async show() {
     if (this.shown || this.loading) return;
     this.root.replaceChildren(el("h1", {}, "Overview"), el("p", { class: "quiet" }, `Each saved search over the last ${DAYS} days, and the ${DAYS} days before.`));

@@ -104,8 +104,7 @@ export class Table {
       }
       if (this.sorted) {
         const { at, down } = this.sorted;
-        const numbers = this.columns[at].class === "number";
-        const compare = numbers ? (one, other) => Number(one) - Number(other) : (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+        const compare = comparing(this.columns[at]);
         const texts = (value) => (value !== null && typeof value === "object" ? shown(value) : value);
         order.sort((one, other) => {
           const [a, b] = [texts(this.rows[one][at]), texts(this.rows[other][at])];
@@ -183,7 +182,7 @@ export class Table {
       find("record-title").textContent = `Row ${number(place + 1)} of ${number(this.length)}`;
       dialog.querySelector("dl").replaceChildren(...this.columns.flatMap((column, number) => [
         el("dt", {}, column.name),
-        el("dd", { dir: "auto", class: row[number] === null ? "null" : null }, linked(shown(row[number]))),
+        el("dd", { dir: "auto", class: row[number] === null ? "null" : null }, linked(beginning(shown(row[number])))),
       ]));
       find("record-before").onclick = () => show(place - 1);
       find("record-after").onclick = () => show(place + 1);
@@ -198,19 +197,54 @@ export class Table {
   }
 }
 
+/** The beginning of a text that is too long for a browser to lay out. */
+function beginning(text) {
+  const most = 100_000;
+  return text.length > most ? `${text.slice(0, most)}… (the first ${most} of ${text.length} characters; a file has them all)` : text;
+}
+
 function shown(value) {
   if (value === null || value === undefined) return "NULL";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** The test of a filter: a comparison with a number, or a part of the text. */
+const plainly = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+
+/** A number as integer where it is one, which may be larger than JavaScript's numbers are exact. */
+function exactly(value) {
+  if (typeof value === "string" && /^-?\d+$/.test(value)) return BigInt(value);
+  const named = { inf: Infinity, "-inf": -Infinity }[value];
+  return named ?? Number(value);
+}
+
+/** Compares two values of a column. NaN is the largest number. */
+function comparing({ class: kind }) {
+  if (kind === "number") {
+    return (one, other) => {
+      const [a, b] = [exactly(one), exactly(other)];
+      return Number.isNaN(a) || Number.isNaN(b) ? plainly(Number.isNaN(a), Number.isNaN(b)) : plainly(a, b);
+    };
+  }
+  if (kind === "time") return (one, other) => plainly(instant(one), instant(other)) || plainly(fraction(one), fraction(other));
+  return plainly;
+}
+
+/** An instant in milliseconds. Times without a zone are those of one zone, so that they compare like UTC. */
+const instant = (text) => Date.parse(zoned(text) ? text : `${text}Z`) || Date.parse(text);
+const zoned = (text) => /(Z|[+-]\d\d:?\d\d)$/.test(text);
+/** What follows the milliseconds. */
+const fraction = (text) => (/\.\d{3}(\d+)/.exec(text)?.[1] ?? "").padEnd(6, "0");
+
+/** The test of a filter: a comparison with a number or a time, or a part of the text. */
 function test(text, column) {
   const parts = /^(<=|>=|<>|!=|=|<|>)\s*(.+)$/.exec(text);
   if (parts && (column.class === "number" || column.class === "time")) {
     const [, sign, operand] = parts;
-    const other = column.class === "number" ? Number(operand) : operand;
-    const compare = { "<": (a) => a < other, ">": (a) => a > other, "<=": (a) => a <= other, ">=": (a) => a >= other, "=": (a) => a === other, "<>": (a) => a !== other, "!=": (a) => a !== other }[sign];
-    return (value) => value !== null && compare(column.class === "number" ? Number(value) : value);
+    // A day or minute is compared with the same part of a time.
+    const part = column.class === "time" && !zoned(operand);
+    const compare = part ? (value) => plainly(value.slice(0, operand.length), operand) : (value) => comparing(column)(value, operand);
+    const holds = { "<": (order) => order < 0, ">": (order) => order > 0, "<=": (order) => order <= 0, ">=": (order) => order >= 0, "=": (order) => order === 0, "<>": (order) => order !== 0, "!=": (order) => order !== 0 }[sign];
+    return (value) => value !== null && holds(compare(value));
   }
   const part = text.toLowerCase();
   return (value) => shown(value).toLowerCase().includes(part);
