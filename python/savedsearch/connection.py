@@ -132,7 +132,7 @@ class Cursor(dbapi.Cursor):
 
     def execute(self, operation: bytes | str, parameters: Any = None) -> Cursor:
         """Runs a statement. It returns when the first rows are there."""
-        self.cancelled, self._failed, self._warned = False, None, frozenset()
+        self._begin()
         with _typed(self):
             super().execute(operation, parameters)
         self._warn()
@@ -140,15 +140,20 @@ class Cursor(dbapi.Cursor):
 
     def executemany(self, operation: bytes | str, seq_of_parameters: Any) -> None:
         """Runs a statement without rows once for each set of parameters."""
-        self.cancelled, self._failed, self._warned = False, None, frozenset()
+        self._begin()
         with _typed(self):
             super().executemany(_statement(operation), bindable_sets(seq_of_parameters))
         self._warn()
 
     def executescript(self, operation: str) -> None:
         """Runs a statement without rows."""
+        self._begin()
         with _typed(self):
             super().executescript(text("statement", operation))
+        self._warn()
+
+    def _begin(self) -> None:
+        self.cancelled, self._failed, self._warned = False, None, frozenset()
 
     def _prepare_execute(self, operation: bytes | str, parameters: Any = None) -> None:
         super()._prepare_execute(_statement(operation), bindable(parameters))
@@ -162,8 +167,9 @@ class Cursor(dbapi.Cursor):
         """Ends the statement and its requests, also while another library reads its rows."""
         if self._closed:
             return
-        self.cancelled, self._sent = True, self.requests
+        self.cancelled = True
         with suppress(adbc_driver_manager.Error):
+            self._sent = self.requests
             self._stmt.cancel()
         super().close()
 
