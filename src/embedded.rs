@@ -8,7 +8,8 @@
 //! Statements are those of the servers: queries, settings, views and temporary tables. Memory and time are the program's own, so only
 //! the settings of the session limit them.
 //!
-//! Invariant: dropping [`Rows`] ends the requests of its query.
+//! Invariants: dropping [`Rows`] ends the requests of its query. The setting `max_requests` holds for all parameter sets of a run
+//! together.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +17,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::{ScalarValue, TableReference};
+use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -40,7 +42,7 @@ use crate::host::running::gather;
 use crate::host::temporary::for_each;
 use crate::host::type_compat::{result_schema, sent_batch, table_schema};
 use crate::session::{follow_time_zone, session_of};
-use crate::shell::{ChartOptions, chart_svg, estimate, refuse_writes};
+use crate::shell::{ChartOptions, chart_svg, estimate_all, refuse_writes};
 
 /// Batches that wait for the reader: the next one is read while the last one is processed.
 const AHEAD: usize = 2;
@@ -78,7 +80,6 @@ pub struct Rows {
     batches: mpsc::Receiver<Result<RecordBatch, Failure>>,
     /// Ends the query when it is dropped.
     _reading: Option<AbortOnDropHandle<()>>,
-    account: Account,
 }
 
 /// Cost of a statement, while it runs and after its rows are gone.
@@ -154,23 +155,48 @@ impl Session {
         }
     }
 
-    /// Estimates the cost of a query. Sends no request.
+    /// Estimates the cost of a query, or of the query that creates a table, for all parameter sets together. Sends no request.
     ///
     /// # Errors
     /// Those of planning.
-    pub async fn estimate(&self, prepared: &Prepared, set: Vec<ScalarValue>) -> Result<RecordBatch, Failure> {
+    pub async fn estimate(&self, prepared: &Prepared, sets: Vec<Vec<ScalarValue>>) -> Result<RecordBatch, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
-        if prepared.0.effect {
-            let error = Error::new(ErrorKind::Query, "this statement sends no request").advice("estimate a query");
-            return Err(Failure::own(error));
+        let mut plans = Vec::with_capacity(sets.len());
+        for set in sets {
+            let query = match prepared.0.bind(set).map_err(failed)? {
+                LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => Arc::unwrap_or_clone(table.input),
+                _ if prepared.0.effect => {
+                    let error = Error::new(ErrorKind::Query, "this statement sends no request");
+                    return Err(Failure::own(error.advice("estimate a query")));
+                }
+                query => query,
+            };
+            plans.push(Box::pin(runnable(&self.context, query)).await.map_err(failed)?.plan);
         }
+        estimate_all(&plans).map_err(failed)
+    }
+
+    /// Columns of the result with a parameter set, whose values may have other types than the statement lets expect. Sends no
+    /// request.
+    ///
+    /// # Errors
+    /// Those of planning.
+    pub async fn result_schema(&self, prepared: &Prepared, set: Vec<ScalarValue>) -> Result<SchemaRef, Failure> {
+        let failed = |error: DataFusionError| self.failure(&error);
         let plan = prepared.0.bind(set).map_err(failed)?;
-        let Runnable { plan, .. } = Box::pin(runnable(&self.context, plan)).await.map_err(failed)?;
-        estimate(&plan).map_err(failed)
+        if prepared.0.effect {
+            return Ok(Arc::clone(&prepared.0.schema));
+        }
+        Ok(result_schema(&Box::pin(runnable(&self.context, plan)).await.map_err(failed)?.plan.schema()))
+    }
+
+    /// An account for a run.
+    pub fn account(&self) -> Account {
+        Account { queries: Arc::default(), connections: self.connections.clone() }
     }
 
     /// Runs a statement once for each set of parameters, of which one without parameters has one empty set. The rows of all sets
-    /// follow each other. A statement that changes the session has run when this returns.
+    /// follow each other. A statement that changes the session has run when this returns. `account` receives the cost.
     ///
     /// # Errors
     /// Those of planning, and of a statement that changes the session.
@@ -179,17 +205,17 @@ impl Session {
         prepared: &Prepared,
         sets: Vec<Vec<ScalarValue>>,
         cancelled: CancellationToken,
+        account: Account,
     ) -> Result<Rows, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
         let plans = sets.into_iter().map(|set| prepared.0.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-        let account = Account { queries: Arc::default(), connections: self.connections.clone() };
         let (sender, batches) = mpsc::channel(AHEAD);
         if prepared.0.effect {
             for plan in plans {
-                Box::pin(self.apply(plan)).await.map_err(failed)?;
+                Box::pin(self.apply(plan, &account)).await.map_err(failed)?;
             }
             let schema = Arc::new(Schema::empty());
-            return Ok(Rows { schema, batches, _reading: None, account });
+            return Ok(Rows { schema, batches, _reading: None });
         }
         let mut plans = plans.into_iter();
         let first = match plans.next() {
@@ -198,12 +224,12 @@ impl Session {
         };
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&prepared.0.schema), |first| result_schema(&first.plan.schema()));
-        let (session, of_rows, counted) = (Arc::clone(self), Arc::clone(&schema), account.clone());
+        let (session, of_rows) = (Arc::clone(self), Arc::clone(&schema));
         let reading = async move {
             let ended = tokio::select! {
                 biased;
                 () = cancelled.cancelled() => Err(stopped()),
-                ended = session.read(first, plans, &of_rows, &counted, &sender) => ended,
+                ended = session.read(first, plans, &of_rows, &account, &sender) => ended,
             };
             if let Err(failure) = ended {
                 // Fails only if nobody reads any more.
@@ -211,7 +237,16 @@ impl Session {
             }
         };
         let reading = Some(AbortOnDropHandle::new(tokio::spawn(reading)));
-        Ok(Rows { schema, batches, _reading: reading, account })
+        Ok(Rows { schema, batches, _reading: reading })
+    }
+
+    /// The session with what the earlier parameter sets have left of `max_requests`.
+    fn limited(&self, account: &Account) -> SessionContext {
+        let mut state = self.context.state();
+        if let Some(settings) = state.config_mut().options_mut().extensions.get_mut::<SessionSettings>() {
+            settings.max_requests = settings.max_requests.saturating_sub(account.requests());
+        }
+        SessionContext::new_with_state(state)
     }
 
     /// Sends the batches of the plans, one plan after another.
@@ -226,9 +261,21 @@ impl Session {
         if let Some(planned) = first {
             Box::pin(self.read_one(planned, schema, account, sender)).await?;
         }
-        for plan in plans {
-            let planned = Box::pin(runnable(&self.context, plan)).await.map_err(|error| self.failure(&error))?;
-            Box::pin(self.read_one(planned, schema, account, sender)).await?;
+        for (set, plan) in (2..).zip(plans) {
+            let sent = account.requests();
+            let read = async {
+                let planned = Box::pin(runnable(&self.limited(account), plan)).await;
+                let planned = planned.map_err(|error| self.failure(&error))?;
+                Box::pin(self.read_one(planned, schema, account, sender)).await
+            };
+            // Its budget is what the earlier sets have left.
+            read.await.map_err(|failure: Failure| match failure.kind() {
+                "budget" => Failure {
+                    message: format!("parameter set {set}, after {sent} requests: {}", failure.message),
+                    ..failure
+                },
+                _ => failure,
+            })?;
         }
         Ok(())
     }
@@ -262,8 +309,12 @@ impl Session {
     }
 
     /// Runs a statement that changes the session.
-    async fn apply(&self, plan: LogicalPlan) -> Result<(), DataFusionError> {
+    async fn apply(&self, plan: LogicalPlan, account: &Account) -> Result<(), DataFusionError> {
         refuse_writes(&plan, &self.context).await?;
+        let plan = match plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => self.with_rows(table, account).await?,
+            plan => plan,
+        };
         let (sets, kind) = (matches!(plan, LogicalPlan::Statement(_)), statement_kind(&plan));
         let span = QuerySpan::start(Some(kind));
         let ran = async { self.context.execute_logical_plan(plan).await?.collect().await };
@@ -274,6 +325,20 @@ impl Session {
             follow_time_zone(&self.context).await?;
         }
         Ok(())
+    }
+
+    /// Reads the rows of a table that is created, unless it exists and stays.
+    async fn with_rows(&self, mut table: CreateMemoryTable, account: &Account) -> Result<LogicalPlan, DataFusionError> {
+        if table.or_replace || !self.context.table_exist(table.name.clone())? {
+            let query = Arc::unwrap_or_clone(table.input);
+            let schema = Arc::clone(query.schema().inner());
+            let Runnable { plan, task, query } = Box::pin(runnable(&self.limited(account), query)).await?;
+            account.begin(query, &plan);
+            let batches = execute_stream(plan, task)?.try_collect().await?;
+            let rows = self.context.read_table(Arc::new(MemTable::try_new(schema, vec![batches])?))?;
+            table.input = Arc::new(rows.into_unoptimized_plan());
+        }
+        Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)))
     }
 
     /// Catalogs with their schemas.
@@ -371,11 +436,6 @@ impl Rows {
     /// The failure of the query, after which there are no further batches.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, Failure>> {
         self.batches.recv().await
-    }
-
-    /// Cost of the statement.
-    pub fn account(&self) -> &Account {
-        &self.account
     }
 
     /// Fails if the task that reads the rows has panicked, which must not look like the end of the result.

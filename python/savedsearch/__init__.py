@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 apilevel = "2.0"
 threadsafety = 1
 paramstyle = "qmark"
+Binary = bytes
 
 if TYPE_CHECKING:
     from .connection import Connection as Connection
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .errors import DatabaseError as DatabaseError
     from .errors import DataError as DataError
     from .errors import Error as Error
+    from .errors import IncompleteResult as IncompleteResult
     from .errors import IntegrityError as IntegrityError
     from .errors import InterfaceError as InterfaceError
     from .errors import InternalError as InternalError
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from .errors import ProgrammingError as ProgrammingError
     from .library import driver_path as driver_path
     from .library import write_manifest as write_manifest
-    from .query import IncompleteResult as IncompleteResult
     from .query import Query as Query
 
 _HOMES = {
@@ -48,6 +49,7 @@ _HOMES = {
         "DatabaseError",
         "DataError",
         "Error",
+        "IncompleteResult",
         "IntegrityError",
         "InterfaceError",
         "InternalError",
@@ -57,11 +59,25 @@ _HOMES = {
         "ProgrammingError",
     ),
     "library": ("driver_path", "write_manifest"),
-    "query": ("IncompleteResult", "Query"),
+    "query": ("Query",),
+    # Further names of PEP 249.
+    "adbc_driver_manager.dbapi": (
+        "DATETIME",
+        "Date",
+        "DateFromTicks",
+        "NUMBER",
+        "ROWID",
+        "STRING",
+        "Time",
+        "TimeFromTicks",
+        "Timestamp",
+        "TimestampFromTicks",
+        "Warning",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [*sorted(_HOME), "sql", "load_ipython_extension"]
+__all__ = [*sorted(_HOME), "Binary", "sql", "load_ipython_extension"]
 
 _default: Connection | None = None
 _lock = threading.Lock()
@@ -74,7 +90,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f".{home}", __name__), name)
+    value = getattr(import_module(home if "." in home else f".{home}", __name__), name)
     globals()[name] = value
     return value
 

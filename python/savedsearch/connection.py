@@ -5,18 +5,25 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import copy
 from datetime import datetime
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import adbc_driver_manager
+import pyarrow
 from adbc_driver_manager import dbapi
 
-from .errors import typed
+from .errors import Error, typed, warn, wrong
 from .library import driver_path
+from .parameters import bindable, bindable_sets, text
 from .query import Query
 
+if TYPE_CHECKING:
+    import polars
+
+_T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -65,7 +72,7 @@ def connect(
         "savedsearch.now": now.isoformat() if isinstance(now, datetime) else now,
         **{f"savedsearch.{name}": value for name, value in settings.items()},
     }
-    options = {name: str(value) for name, value in named.items() if value is not None}
+    options = {name: _option(name, value) for name, value in named.items() if value is not None}
     options["driver"] = str(driver_path())
     try:
         database = adbc_driver_manager.AdbcDatabase(**options)
@@ -78,16 +85,20 @@ def connect(
         raise typed(error) from None
 
 
+def _option(name: str, value: Any) -> str:
+    if isinstance(value, (bytes, bytearray)):
+        raise wrong(f"invalid {name}: expected text, got {type(value).__name__}")
+    return text(name, str(value).lower() if isinstance(value, bool) else str(value))
+
+
 @contextmanager
 def _typed(cursor: Cursor | None = None) -> Iterator[None]:
     try:
         yield
     except adbc_driver_manager.Error as error:
         made = typed(error)
-        if made.kind == "cancelled" and cursor is not None and not cursor.cancelled:
-            # Nobody but Ctrl-C has cancelled it.
-            if threading.current_thread() is threading.main_thread():
-                raise KeyboardInterrupt from None
+        if cursor is not None and cursor._was_interrupted(made):
+            raise KeyboardInterrupt from None
         raise made from None
 
 
@@ -100,45 +111,145 @@ def _with_types(method: _F) -> _F:
     return call  # type: ignore[return-value]
 
 
+def _fetching(method: _F) -> _F:
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._read(lambda: method(self, *args, **kwargs))
+
+    return call  # type: ignore[return-value]
+
+
 class Cursor(dbapi.Cursor):
     """A DB-API cursor. `adbc_…` methods are those of `adbc_driver_manager.dbapi`."""
 
     cancelled = False
-    """True once `adbc_cancel` was called for the running statement."""
+    """True once the running statement was cancelled by a call of `adbc_cancel` or `close`."""
+    _failed: Error | None = None
+    """Failure that the rows ended with. Every further fetch raises it again."""
+    _warned: frozenset[str] = frozenset()
+    _reading = False
+    _sent = 0
 
     def execute(self, operation: bytes | str, parameters: Any = None) -> Cursor:
         """Runs a statement. It returns when the first rows are there."""
-        self.cancelled = False
+        self._begin()
         with _typed(self):
             super().execute(operation, parameters)
+        self._warn()
         return self
+
+    def executemany(self, operation: bytes | str, seq_of_parameters: Any) -> None:
+        """Runs a statement without rows once for each set of parameters."""
+        self._begin()
+        with _typed(self):
+            super().executemany(_statement(operation), bindable_sets(seq_of_parameters))
+        self._warn()
+
+    def executescript(self, operation: str) -> None:
+        """Runs a statement without rows."""
+        self._begin()
+        with _typed(self):
+            super().executescript(text("statement", operation))
+        self._warn()
+
+    def _begin(self) -> None:
+        self.cancelled, self._failed, self._warned = False, None, frozenset()
+
+    def _prepare_execute(self, operation: bytes | str, parameters: Any = None) -> None:
+        super()._prepare_execute(_statement(operation), bindable(parameters))
 
     def adbc_cancel(self) -> None:
         """Cancels the running statement, which ends its requests. Any thread may call it."""
         self.cancelled = True
         super().adbc_cancel()
 
+    def close(self) -> None:
+        """Ends the statement and its requests, also while another library reads its rows."""
+        if self._closed:
+            return
+        self.cancelled = True
+        with suppress(adbc_driver_manager.Error):
+            self._sent = self.requests
+            self._stmt.cancel()
+        super().close()
+
+    def __del__(self) -> None:
+        # Rows that another library still reads go on.
+        if not self._closed:
+            super().close()
+
     @property
     def requests(self) -> int:
         """Requests that the last statement has sent until now."""
-        return self.adbc_statement.get_option_int("savedsearch.requests")
+        return self._sent if self._closed else self._stmt.get_option_int("savedsearch.requests")
 
-    for _name in (
-        "executemany",
-        "executescript",
-        "fetchone",
-        "fetchmany",
-        "fetchall",
-        "fetchallarrow",
-        "fetch_arrow_table",
-        "fetch_df",
-        "fetch_polars",
-        "adbc_execute_schema",
-        "adbc_ingest",
-        "adbc_prepare",
-    ):
+    def _read(self, read: Callable[[], _T]) -> _T:
+        """Reads rows. A failure in the middle of them has lost its parts, which the statement has."""
+        if self._failed is not None:
+            raise copy(self._failed)
+        try:
+            self._reading = True
+            rows = read()
+            self._reading = False
+        except (pyarrow.ArrowException, OSError, adbc_driver_manager.Error) as error:
+            self._failed = made = self._failure()
+            self._reading = False
+            if made is None:
+                raise typed(error) if isinstance(error, adbc_driver_manager.Error) else error from None
+            if self._was_interrupted(made):
+                raise KeyboardInterrupt from None
+            raise copy(made) from None
+        self._warn()
+        return rows
+
+    def _was_interrupted(self, error: Error) -> bool:
+        # Nobody but Ctrl-C has cancelled it.
+        of_main = threading.current_thread() is threading.main_thread()
+        return error.kind == "cancelled" and not self.cancelled and of_main
+
+    def _failure(self) -> Error | None:
+        """The failure that the rows ended with; `None` if there is none."""
+        status = adbc_driver_manager.AdbcStatusCode.IO
+        names = ("message", "sqlstate", "kind", "advice", "table", "aid", "row", "line", "column")
+        parts = {}
+        for name in names if not self._closed else ():
+            with suppress(adbc_driver_manager.Error):
+                parts[name] = self._stmt.get_option(f"savedsearch.error.{name}")
+        if self._closed and self._reading:
+            parts = {"message": "the query was cancelled", "sqlstate": "57014", "kind": "cancelled"}
+        if not parts:
+            return None
+        plain = adbc_driver_manager.OperationalError(
+            parts["message"], status_code=status, sqlstate=parts.get("sqlstate")
+        )
+        return typed(plain, parts.items())
+
+    def _warn(self) -> None:
+        """Warns of rows that are missing, of each reason once."""
+        lines = [] if self._closed else self._stmt.get_option("savedsearch.warnings").split("\n")
+        for line in lines:
+            if line and line not in self._warned:
+                self._warned |= {line}
+                warn(line)
+
+    def fetch_polars(self) -> polars.DataFrame:
+        """Fetches all rows as a polars data frame."""
+        import polars
+
+        frame = polars.from_arrow(self.fetch_arrow_table())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    for _name in ("fetchone", "fetchmany", "fetchall", "fetch_arrow_table", "fetch_df"):
+        locals()[_name] = _fetching(getattr(dbapi.Cursor, _name))
+
+    for _name in ("fetch_record_batch", "adbc_execute_schema", "adbc_ingest", "adbc_prepare"):
         locals()[_name] = _with_types(getattr(dbapi.Cursor, _name))
     del _name
+
+
+def _statement(operation: bytes | str) -> bytes | str:
+    return operation if isinstance(operation, bytes) else text("statement", operation)
 
 
 class Connection(dbapi.Connection):
@@ -147,11 +258,26 @@ class Connection(dbapi.Connection):
 
     def __del__(self) -> None:
         # At a prompt and in notebooks connections are rarely closed. At the end of the process modules may be gone.
+        # Rows that another library still reads go on.
         try:
             if not self._closed:
-                self.close()
+                super().close()
         except Exception:
             pass
+
+    def close(self) -> None:
+        """Ends all statements and their requests, also while another library reads their rows."""
+        if self._closed:
+            return
+        self.adbc_cancel()
+        super().close()
+
+    def adbc_cancel(self) -> None:
+        """Cancels all running statements. Any thread may call it."""
+        for cursor in list(self._cursors):
+            cursor.cancelled = True
+        with _typed():
+            self._conn.cancel()
 
     def cursor(self, *, adbc_stmt_kwargs: Any = None, dbapi_backend: Any = None) -> Cursor:
         """Opens a cursor."""

@@ -6,6 +6,8 @@ Programs branch on `kind`, never on the text. Kinds are those of the library, su
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +42,21 @@ class Error(adbc_driver_manager.Error):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments: dict[str, Any] = {
+            "vendor_code": self.vendor_code,
+            "sqlstate": self.sqlstate,
+            "details": self.details,
+        }
+        if not isinstance(self, NotSupportedError):
+            arguments["status_code"] = int(self.status_code)
+        own = {"kind": self.kind, "place": self.place, "advice": self.advice}
+        return _made, (type(self), str(self), arguments), own
+
+
+class IncompleteResult(UserWarning):
+    """Rows are missing, which `SET savedsearch.completeness = 'report'` allows."""
 
 
 class InterfaceError(Error, adbc_driver_manager.InterfaceError):
@@ -103,6 +120,25 @@ def typed(error: adbc_driver_manager.Error, parts: Iterable[tuple[str, str]] = (
     number = {name: int(found[name]) for name in ("row", "line", "column") if name in found}
     made.place = Place(table=found.get("table"), aid=found.get("aid"), **number)
     return made
+
+
+def warn(line: str) -> None:
+    """Warns of missing rows, at the line of the program that called this package."""
+    level, frame = 1, sys._getframe()
+    # The driver manager calls methods of this package too.
+    inner = (__package__, adbc_driver_manager.__name__)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in inner:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"incomplete result: {line}", IncompleteResult, stacklevel=level)
+
+
+def _made(cls: type[Error], message: str, arguments: dict[str, Any]) -> Error:
+    return cls(message, **arguments)
+
+
+def wrong(message: str) -> ProgrammingError:
+    """The error of a wrong call: a line, with what to do."""
+    return ProgrammingError(message, status_code=adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT)
 
 
 def _text(value: str | bytes) -> str:

@@ -54,10 +54,10 @@ def _run(ipython: Any, connection: Connection, statement: str, arguments: argpar
     if arguments.max_requests is not None:
         connection.adbc_connection.set_options(**{"savedsearch.max_requests": str(arguments.max_requests)})
     try:
-        query = connection.sql(statement)
+        query = Query(connection, statement, only_estimate=arguments.estimate)
         if arguments.name:
             ipython.user_ns[arguments.name] = query
-        if not query.schema.names:
+        if not query.schema.names and not arguments.estimate:
             return None
         shown = Shown(query, arguments.rows, arguments.chart, run=not arguments.estimate)
     except Error as error:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
 import adbc_driver_manager
 import pyarrow
 from adbc_driver_manager import _lib
 
-from .errors import InterfaceError, typed
+from .errors import InterfaceError
+from .parameters import bindable
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
     from .connection import Connection, Cursor
-
-_T = TypeVar("_T")
-
-
-class IncompleteResult(UserWarning):
-    """Rows are missing, which `SET savedsearch.completeness = 'report'` allows."""
 
 
 class Query:
@@ -33,26 +28,28 @@ class Query:
     not kept, once.
     """
 
-    def __init__(self, connection: Connection, statement: str, parameters: Any = None) -> None:
+    def __init__(
+        self, connection: Connection, statement: str, parameters: Any = None, *, only_estimate: bool = False
+    ) -> None:
         self.statement = statement
         """The text."""
         self._connection = connection
-        self._parameters = parameters
+        self._parameters = bindable(parameters)
         self._cursor: Cursor = connection.cursor()
         self._table: pyarrow.Table | None = None
         self._streamed = False
         self._ran = False
         try:
-            self.schema: pyarrow.Schema = self._cursor.adbc_execute_schema(statement)
+            self.schema: pyarrow.Schema = self._cursor.adbc_execute_schema(statement, self._parameters)
         except BaseException:
             self.close()
             raise
         """Columns of the result; none for a statement without one, which has taken effect."""
-        if not self.schema.names:
+        if not self.schema.names and not only_estimate:
             self.arrow()
 
     def estimate(self) -> str:
-        """Requests that the query needs, in words, such as `1` or `at least 2`. Sends no request."""
+        """Requests that the query needs with all its parameter sets, in words, such as `1` or `at least 2`. Sends no request."""
         return str(self.costs().column("requests")[-1])
 
     def costs(self) -> pyarrow.Table:
@@ -63,14 +60,14 @@ class Query:
     @property
     def requests(self) -> int:
         """Requests that it has sent until now."""
-        return self._cursor.requests if self._ran and not self._cursor._closed else 0
+        return self._cursor.requests
 
     def arrow(self) -> pyarrow.Table:
         """All rows as an Arrow table."""
         if self._table is None:
-            reader = self._run()
-            self._table = self._call(reader.read_all)
-            self._warn()
+            reader, cursor = self._run(), self._cursor
+            cancel = cursor.adbc_statement.cancel
+            self._table = cursor._read(lambda: _lib._blocking_call(reader.read_all, (), {}, cancel))
         return self._table
 
     def pl(self) -> polars.DataFrame:
@@ -106,10 +103,6 @@ class Query:
         """Ends the query if it still runs. Rows that were kept stay."""
         self._cursor.close()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_cursor"):
-            self._cursor.close()
-
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
 
@@ -117,13 +110,20 @@ class Query:
         """The rows as an Arrow stream (Arrow PyCapsule interface)."""
         if self._table is not None:
             return self._table.__arrow_c_stream__(requested_schema)
-        return self._run().__arrow_c_stream__(requested_schema)
+        reader = self._run()
+        if self._connection.adbc_connection.get_option("savedsearch.completeness") != "report":
+            return reader.__arrow_c_stream__(requested_schema)
+        stream = pyarrow.RecordBatchReader.from_batches(reader.schema, _batches(reader, self._cursor))
+        return stream.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         state = f"{self.requests} requests" if self._ran else "not run yet"
         return f"<savedsearch.Query {' '.join(self.statement.split())!r}: {state}>"
 
     def _run(self) -> pyarrow.RecordBatchReader:
+        failed = self._cursor._failed or (self._cursor._failure() if self._streamed else None)
+        if failed is not None:
+            raise copy(failed)
         if self._streamed:
             raise InterfaceError(
                 "the rows were streamed and are gone; call arrow() before to keep them, or sql() again",
@@ -133,39 +133,9 @@ class Query:
         self._ran = self._streamed = True
         return pyarrow.RecordBatchReader.from_stream(self._cursor.fetch_arrow())
 
-    def _call(self, read: Callable[[], _T]) -> _T:
-        """Reads, so that Ctrl-C cancels the query. Failures in the middle of a stream have lost their parts, which the statement has."""
-        interrupted = False
 
-        def cancel() -> None:
-            nonlocal interrupted
-            interrupted = True
-            self._cursor.adbc_statement.cancel()
-
-        try:
-            return _lib._blocking_call(read, (), {}, cancel)
-        except (pyarrow.ArrowException, OSError, adbc_driver_manager.Error) as error:
-            if interrupted:
-                raise KeyboardInterrupt from None
-            raise self._failure(error) from None
-
-    def _failure(self, error: BaseException) -> BaseException:
-        names = ("message", "sqlstate", "kind", "advice", "table", "aid", "row", "line", "column")
-        parts = {}
-        for name in names:
-            try:
-                parts[name] = self._cursor.adbc_statement.get_option(f"savedsearch.error.{name}")
-            except adbc_driver_manager.Error:
-                continue
-        if not parts:
-            return error
-        status = adbc_driver_manager.AdbcStatusCode.IO
-        plain = adbc_driver_manager.OperationalError(
-            parts["message"], status_code=status, sqlstate=parts.get("sqlstate")
-        )
-        return typed(plain, parts.items())
-
-    def _warn(self) -> None:
-        text = self._cursor.adbc_statement.get_option("savedsearch.warnings")
-        for line in filter(None, text.split("\n")):
-            warnings.warn(f"incomplete result: {line}", IncompleteResult, stacklevel=3)
+def _batches(reader: pyarrow.RecordBatchReader, cursor: Cursor) -> Iterator[pyarrow.RecordBatch]:
+    """The batches of a stream, with warnings of missing rows."""
+    end = object()
+    while (batch := cursor._read(lambda: next(reader, end))) is not end:
+        yield batch

@@ -1,18 +1,28 @@
 //! Estimated cost of a query as a table: a row per scan, and one for the total.
 
+use std::slice;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::common::Result;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::exec::{Cost, ExpectedRequests, plan_cost};
+use crate::exec::{Cost, ExpectedRequests, PlanCost, plan_cost};
 
 /// Columns `table`, `sent`, `requests` (in words if the count depends on the data) and `at_least`. The last row is the total,
 /// in which scans share the list and equal requests. Saved searches are those of the last list, if it is known.
 pub(crate) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
-    let cost = plan_cost(plan);
-    let (all, scans) = (cost.expected(), &cost.scans);
+    estimate_all(slice::from_ref(plan))
+}
+
+/// As [`estimate`], for plans that run one after another, so that their requests add up.
+pub(crate) fn estimate_all(plans: &[Arc<dyn ExecutionPlan>]) -> Result<RecordBatch> {
+    let costs: Vec<_> = plans.iter().map(plan_cost).collect();
+    let all = match costs.as_slice() {
+        [cost] => cost.expected(),
+        costs => sum(costs),
+    };
+    let scans: Vec<_> = costs.into_iter().flat_map(|cost| cost.scans).collect();
     let of_scan = |scan: &Cost| scan.expected(scan.at_least + u64::from(scan.lists), scan.exact);
     let words = |scan: &Cost| match of_scan(scan) {
         // What the number depends on.
@@ -38,4 +48,19 @@ pub(crate) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
         ("at_least", Arc::new(least.map(Some).collect::<Int64Array>())),
     ];
     Ok(RecordBatch::try_from_iter(columns)?)
+}
+
+/// The expected number of requests of plans that run one after another.
+fn sum(costs: &[PlanCost]) -> ExpectedRequests {
+    let none = ExpectedRequests { at_least: 0, exact: true, likely: None, searches: None };
+    costs.iter().map(PlanCost::expected).fold(none, |all, one| {
+        let likely = all.likely.unwrap_or(all.at_least) + one.likely.unwrap_or(one.at_least);
+        let at_least = all.at_least + one.at_least;
+        ExpectedRequests {
+            at_least,
+            exact: all.exact && one.exact,
+            likely: Some(likely).filter(|likely| *likely > at_least),
+            searches: all.searches.max(one.searches),
+        }
+    })
 }

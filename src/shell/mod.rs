@@ -51,7 +51,7 @@ pub use script::{Script, run_scripts};
 pub(crate) use chart::Covered;
 #[cfg(feature = "ui")]
 pub(crate) use completion::{KEYWORDS, Words};
-pub(crate) use estimate::estimate;
+pub(crate) use estimate::{estimate, estimate_all};
 #[cfg(feature = "ui")]
 pub(crate) use output::write_file;
 pub(crate) use report::{period_in_words, summary};

@@ -1,5 +1,6 @@
 """The wheel in a venv of its own, without Rust: the program, the ADBC driver and the Python package."""
 
+import contextlib
 import gc
 import json
 import os
@@ -263,6 +264,8 @@ def two_keys():
 
 
 def cancelling():
+    import pyarrow
+
     statement = f"SELECT * FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
     with Simulator("--delay-ms", "300", "--mentions", "20000") as service:
         connection = savedsearch.connect(service.url, api_key=KEY, concurrency=1)
@@ -294,6 +297,30 @@ def cancelling():
         ticking.set()
         assert len(ticks) > 20, "the GIL was held"
         quiet("Ctrl-C")
+        # In the fetches of a cursor.
+        for fetch in (lambda cursor: cursor.fetchall(), list, lambda cursor: cursor.fetch_arrow_table()):
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+                threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+                try:
+                    fetch(cursor)
+                    raise AssertionError("the rows were not cancelled")
+                except KeyboardInterrupt:
+                    pass
+                assert refused(savedsearch.Error, cursor.fetchall).kind == "cancelled"
+        quiet("Ctrl-C in a fetch")
+        # A stream that another library reads, by closing its query, or its connection.
+        query = connection.sql(statement)
+        stream = pyarrow.RecordBatchReader.from_stream(query)
+        query.close()
+        assert "the query was cancelled" in str(refused(pyarrow.ArrowException, stream.read_all))
+        other = savedsearch.connect(service.url, api_key=KEY, concurrency=1)
+        stream = pyarrow.RecordBatchReader.from_stream(other.sql(statement))
+        other.close()
+        assert "the query was cancelled" in str(refused(pyarrow.ArrowException, stream.read_all))
+        # A stream goes on when nobody but its reader has it.
+        assert pyarrow.RecordBatchReader.from_stream(connection.sql("SELECT * FROM generate_series(1, 100000)")).read_all().num_rows == 100_000
+        quiet("a closed query")
         # From another thread, and by leaving the rows.
         query = connection.sql(statement)
         threading.Timer(1, query.cancel).start()
@@ -329,11 +356,144 @@ def leaks():
 
 
 def incomplete():
-    with Simulator("--fault", "short@2-") as service, savedsearch.connect(service.url, api_key=KEY, completeness="report") as connection:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            connection.sql(f"SELECT id FROM mentions WHERE aid = '{AID}' AND duration = '365d'").arrow()
-        assert any(issubclass(warning.category, savedsearch.IncompleteResult) for warning in caught), caught
+    import pyarrow
+
+    statement = f"SELECT id FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
+    for use in (
+        lambda connection: connection.sql(statement).arrow(),
+        lambda connection: connection.sql(statement).rows(),
+        lambda connection: pyarrow.table(connection.sql(statement)),
+        lambda connection: connection.cursor().execute(statement).fetchall(),
+        lambda connection: connection.cursor().execute(statement).fetchmany(100_000),
+        lambda connection: list(connection.cursor().execute(statement)),
+        lambda connection: connection.cursor().execute(statement).fetch_arrow_table(),
+        lambda connection: connection.cursor().execute(statement).fetch_polars(),
+        lambda connection: connection.cursor().execute(f"SELECT count(id) FROM ({statement} AND reach >= 0)").fetchone(),
+    ):
+        with Simulator("--fault", "short@2-") as service, savedsearch.connect(service.url, api_key=KEY, completeness="report") as connection:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                use(connection)
+        found = [warning for warning in caught if issubclass(warning.category, savedsearch.IncompleteResult)]
+        assert found and all(warning.filename == __file__ for warning in found), [str(warning) for warning in caught]
+
+
+def sets_of_parameters():
+    """A budget and an estimate are those of all sets together."""
+    import pyarrow
+
+    aids = pyarrow.table({"aid": [AID, "184889", AID, "184889", AID]})
+    statement = "SELECT count(*) AS n FROM mentions WHERE aid = ?"
+    with Simulator() as service, savedsearch.connect(service.url, api_key=KEY, max_requests=3) as connection:
+        query = connection.sql(statement, aids)
+        assert query.estimate() == "5" and query.costs().column("at_least").to_pylist() == [1, 1, 1, 1, 1, 5], query.costs()
+        error = refused(savedsearch.OperationalError, query.arrow)
+        assert error.kind == "budget" and query.requests == 3, (error, query.requests)
+        assert str(error).startswith("parameter set 4, after 3 requests: "), error
+        assert connection.sql("SELECT count(*) FROM system.requests").rows() == [(3,)]
+        connection.sql("SET savedsearch.max_requests = 5")
+        query = connection.sql(statement, aids)
+        assert len(query.rows()) == 5 and query.requests == 5
+        # A stream of parameters is read once, when the query is made.
+        query = connection.sql(statement, aids.slice(0, 2).to_reader())
+        assert query.estimate() == query.estimate() == "2" and len(query.rows()) == 2
+        # Columns have the types of the values that are bound.
+        query = connection.sql("SELECT ? AS n", (1,))
+        assert query.schema == query.arrow().schema and query.rows() == [(1,)], query.schema
+
+
+def created_tables():
+    """A table that is created is estimated without being created, and its requests are counted."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    ipython = InteractiveShell.instance()
+    ipython.run_line_magic("load_ext", "savedsearch")
+    create = "CREATE TABLE kept AS SELECT aid, name FROM saved_searches"
+    with Simulator() as service, savedsearch.connect(service.url, api_key=KEY) as connection:
+        ipython.user_ns["service"] = connection
+        shown = ipython.run_cell_magic("savedsearch", "--estimate --connection service", create)
+        assert repr(shown) == "estimated requests: 1", shown
+        assert refused(savedsearch.Error, lambda: connection.sql("SELECT * FROM kept")).kind == "unknown_table"
+        with connection.cursor(adbc_stmt_kwargs={"savedsearch.estimate": "true"}) as cursor:
+            assert cursor.execute(create).fetchall()[-1][2] == "1"
+        assert connection.sql("SELECT count(*) FROM system.requests").rows() == [(0,)]
+        query = connection.sql(create)
+        assert query.requests == 1
+        query.close()
+        assert query.requests == 1 and connection.sql("SELECT count(*) FROM kept").rows()[0][0] > 1
+        connection.sql("CREATE TABLE IF NOT EXISTS kept AS SELECT aid, name FROM saved_searches")
+        error = refused(savedsearch.Error, lambda: connection.sql(create))
+        assert "already exists" in str(error), error
+        assert connection.sql("SELECT count(*) FROM system.requests").rows() == [(1,)]
+
+
+def in_the_middle():
+    """Failures after the first rows are those of the package, on every path and on every further call."""
+    import pyarrow
+
+    statement = f"SELECT id FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
+
+    def failing():
+        stack = contextlib.ExitStack()
+        service = stack.enter_context(Simulator("--fault", "500@4-"))
+        return stack, stack.enter_context(savedsearch.connect(service.url, api_key=KEY, query_deadline=1, concurrency=1))
+
+    for read in (
+        lambda cursor: cursor.fetchall(),
+        lambda cursor: cursor.fetchmany(10_000),
+        list,
+        lambda cursor: cursor.fetch_arrow_table(),
+        lambda cursor: cursor.fetch_df(),
+        lambda cursor: cursor.fetch_polars(),
+    ):
+        stack, connection = failing()
+        with stack, connection.cursor() as cursor:
+            cursor.execute(statement)
+            error = refused(savedsearch.OperationalError, lambda: read(cursor))
+            assert error.kind in ("unavailable", "timeout") and error.place.aid == AID, (error, error.place)
+            for again in (cursor.fetchall, cursor.fetchone, cursor.fetch_arrow_table):
+                assert str(refused(savedsearch.OperationalError, again)) == str(error)
+    for use in (lambda query: query.arrow(), lambda query: pyarrow.table(query)):
+        stack, connection = failing()
+        with stack:
+            query = connection.sql(statement)
+            refused(Exception, lambda: use(query))
+            assert refused(savedsearch.OperationalError, query.arrow).place.aid == AID
+
+
+def exceptions():
+    """Exceptions can be copied and sent to other processes; wrong arguments are typed."""
+    import copy
+    import pickle
+
+    names = "Warning Date Time Timestamp DateFromTicks TimeFromTicks TimestampFromTicks Binary STRING NUMBER DATETIME ROWID"
+    assert all(hasattr(savedsearch, name) for name in names.split())
+    with savedsearch.connect(now=NOW) as connection:
+        for statement in ("SELECT nothing FROM mentions", "COPY mentions TO 'x.csv'", "SELEC 1"):
+            error = refused(savedsearch.Error, lambda: connection.sql(statement))
+            for other in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
+                assert type(other) is type(error) and vars(other) == vars(error) and str(other) == str(error), vars(other)
+        cursor = connection.cursor()
+        for call, words in [
+            (lambda: connection.sql("SELECT ?", (2**70,)), "parameter 1"),
+            (lambda: connection.sql("SELECT ?, ?", (1, object())), "parameter 2"),
+            (lambda: connection.sql("SELECT ?", "text"), "sequence"),
+            (lambda: connection.sql("SELECT ?", 5), "sequence"),
+            (lambda: connection.sql("SELECT 1\0, 2"), "NUL"),
+            (lambda: connection.sql("SELECT '\ud800'"), "Unicode"),
+            (lambda: cursor.execute("SELECT ?", "text"), "sequence"),
+            (lambda: cursor.execute("SELECT 1\0"), "NUL"),
+            (lambda: cursor.executemany("SET savedsearch.max_requests = ?", ["5"]), "sequence"),
+            (lambda: savedsearch.connect("http://127.0.0.1/v4", api_key=b"bytes"), "api_key"),
+            (lambda: savedsearch.connect("http://127.0.0.1/v4", api_key="a\0b"), "NUL"),
+        ]:
+            error = refused(savedsearch.ProgrammingError, call)
+            assert words in str(error), error
+    with tempfile.TemporaryDirectory() as folder, Simulator() as service:
+        # A store that is no folder.
+        file = pathlib.Path(folder, "file")
+        file.write_text("")
+        assert refused(savedsearch.OperationalError, lambda: savedsearch.connect(service.url, api_key=KEY, store=file)).kind == "store"
 
 
 def notebook():
@@ -407,7 +567,7 @@ def pages():
 imports()
 import savedsearch  # noqa: E402
 
-CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, notebook, forked, manifest, dbt, pages, leaks)
+CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters, created_tables, in_the_middle, exceptions, notebook, forked, manifest, dbt, pages, leaks)
 # wheel.py [CHECK…]
 for check in CHECKS:
     if not sys.argv[1:] or check.__name__ in sys.argv[1:]:

@@ -14,7 +14,11 @@ pub(crate) fn failed(failure: &Failure) -> Error {
     let details = details(failure).into_iter().map(|(name, text)| (name.to_owned(), text.into_bytes()));
     Error {
         message: failure.message.clone(),
-        status: status(failure.code),
+        status: match failure.kind() {
+            // A folder or file that the user named, not a defect.
+            "store" | "output" => Status::IO,
+            _ => status(failure.code),
+        },
         vendor_code: 0,
         sqlstate,
         details: Some(details.collect()),

@@ -7,6 +7,7 @@ use adbc_core::options::{OptionStatement, OptionValue};
 use adbc_core::{CancelHandle, Optionable, PartitionedResult};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchReader, StringArray};
 use arrow::datatypes::{Schema, SchemaRef};
+use datafusion_saved_search::datafusion::common::ScalarValue;
 use datafusion_saved_search::embedded::{Account, Failure, Session, chart, sets_of, stopped};
 use tokio_util::sync::CancellationToken;
 
@@ -90,7 +91,7 @@ impl Statement {
     }
 
     /// The parameter sets that were bound; one empty set if none were.
-    fn take_sets(&mut self) -> Result<Vec<Vec<datafusion_saved_search::datafusion::common::ScalarValue>>> {
+    fn take_sets(&mut self) -> Result<Vec<Vec<ScalarValue>>> {
         // Drivers that bind nothing bind rows without columns.
         let Some((_, bound)) = self.bound.take().filter(|(schema, _)| !schema.fields().is_empty()) else {
             return Ok(vec![Vec::new()]);
@@ -102,11 +103,12 @@ impl Statement {
     /// Runs the statement until its first rows are there, so that most failures are those of this call.
     fn run(&mut self) -> Result<Reader> {
         let (sql, sets, token) = (self.text()?, self.take_sets()?, self.begin());
-        let (session, cancelled, last) = (Arc::clone(&self.session), token.clone(), Arc::clone(&self.last));
+        let (session, cancelled) = (Arc::clone(&self.session), token.clone());
+        let account = session.account();
+        self.last().account = Some(account.clone());
         let begun = self.cancellable(token, async move {
             let prepared = session.prepare(&sql).await?;
-            let mut rows = session.run(&prepared, sets, cancelled).await?;
-            last.lock().unwrap_or_else(PoisonError::into_inner).account = Some(rows.account().clone());
+            let mut rows = session.run(&prepared, sets, cancelled, account).await?;
             match rows.next().await {
                 Some(first) => Ok((Arc::clone(rows.schema()), Some(first?), Some(rows))),
                 None => {
@@ -125,7 +127,7 @@ impl Statement {
         let session = Arc::clone(&self.session);
         self.cancellable(token, async move {
             let prepared = session.prepare(&sql).await?;
-            session.estimate(&prepared, sets.into_iter().next().unwrap_or_default()).await
+            session.estimate(&prepared, sets).await
         })
     }
 
@@ -177,11 +179,21 @@ impl adbc_core::Statement for Statement {
         Ok(None)
     }
 
+    /// Columns of the result; with parameters that are bound, which stay, those of the first set.
     fn execute_schema(&mut self) -> Result<Schema> {
         if self.estimates {
             return Ok(self.estimate()?.schema().as_ref().clone());
         }
-        Ok(self.describe()?.1)
+        let bound = self.bound.as_ref().and_then(|(_, bound)| bound.iter().find(|batch| batch.num_rows() > 0));
+        let Some(first) = bound.filter(|batch| batch.num_columns() > 0).map(|batch| batch.slice(0, 1)) else {
+            return Ok(self.describe()?.1);
+        };
+        let set = sets_of(&first).map_err(|failure| self.fail(failure))?.into_iter().next().unwrap_or_default();
+        let (sql, session, token) = (self.text()?, Arc::clone(&self.session), self.begin());
+        self.cancellable(token, async move {
+            let prepared = session.prepare(&sql).await?;
+            Ok(session.result_schema(&prepared, set).await?.as_ref().clone())
+        })
     }
 
     fn execute_partitions(&mut self) -> Result<PartitionedResult> {

@@ -16,8 +16,8 @@ const NOW: &str = "2026-07-01T12:00:00Z";
 const WEEK: &str = "SELECT id, published_at FROM mentions WHERE aid = '183772'";
 
 fn database(options: &[(&str, &str)]) -> Database {
-    let options = options.iter().chain(&[("savedsearch.now", NOW)]);
-    let options = options.map(|(name, value)| (OptionDatabase::from(*name), OptionValue::from(*value)));
+    let options = [("savedsearch.now", NOW)].into_iter().chain(options.iter().copied());
+    let options = options.map(|(name, value)| (OptionDatabase::from(name), OptionValue::from(value)));
     Driver.new_database_with_opts(options).expect("a database")
 }
 
@@ -70,8 +70,36 @@ fn parameters_are_bound_in_sets() {
 }
 
 #[test]
-fn metadata_has_every_depth_and_costs_no_request() {
+fn a_budget_holds_for_all_parameter_sets_together() {
     let mut connection = connection();
+    let setting = || OptionConnection::Other("savedsearch.max_requests".into());
+    connection.set_option(setting(), OptionValue::Int(2)).expect("a setting");
+    let sets = || {
+        let aids: Arc<dyn Array> = Arc::new(StringArray::from(vec!["183772", "184889", "183772"]));
+        RecordBatch::try_from_iter([("0", aids)]).expect("sets")
+    };
+    let counted = "SELECT count(*) FROM mentions WHERE aid = ?";
+    let mut estimated = statement(&mut connection, counted);
+    estimated.set_option(OptionStatement::Other("savedsearch.estimate".into()), "true".into()).expect("an option");
+    estimated.bind(sets()).expect("bound");
+    let costs = rows(estimated.execute().expect("costs"));
+    assert_eq!(costs[0].column(3).as_primitive::<Int64Type>().values(), &[1, 1, 1, 3]);
+    let mut refused = statement(&mut connection, counted);
+    refused.bind(sets()).expect("bound");
+    let read = refused.execute().and_then(|reader| Ok(reader.collect::<Result<Vec<_>, _>>()?));
+    assert!(read.is_err_and(|error| error.message.contains("parameter set 3, after 2 requests: ")));
+    let requests = |of: &Statement| of.get_option_int(OptionStatement::Other("savedsearch.requests".into())).ok();
+    assert_eq!(requests(&refused), Some(2));
+    let mut created = statement(&mut connection, "CREATE TABLE kept AS SELECT aid FROM saved_searches");
+    assert!(rows(created.execute().expect("a table")).is_empty());
+    assert_eq!(requests(&created), Some(1));
+}
+
+#[test]
+fn metadata_has_every_depth_and_costs_no_request() {
+    // Demo data of its own: other tests send requests at the same time.
+    let mut connection =
+        database(&[("savedsearch.now", "2026-07-02T12:00:00Z")]).new_connection().expect("a connection");
     for (depth, schemas, tables, columns) in [
         (ObjectDepth::Catalogs, false, false, false),
         (ObjectDepth::Schemas, true, false, false),
