@@ -10,7 +10,7 @@ ROOT = HERE.parents[1]
 PAGES = {page.relative_to(ROOT): page.read_text() for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]}
 
 programs = [(name, block) for name, text in PAGES.items() for block in re.findall(r"```python\n(.*?)```", text, re.S)]
-# Others use the package `savedsearch`; wheel.py runs them.
+# Others use the package `savedsearch`; python_package.py runs them.
 programs = [(name, block) for name, block in programs if "grpc://" in block]
 assert programs, "no Python examples in the documentation"
 with Served() as served:

@@ -1,4 +1,4 @@
-//! The driver by its own interface, on demo data. `tests/clients/wheel.py` tests it through driver managers.
+//! The driver by its own interface, on demo data. `tests/clients/python_package.py` tests it through driver managers.
 
 use std::collections::HashSet;
 use std::sync::Arc;

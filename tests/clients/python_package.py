@@ -568,7 +568,7 @@ imports()
 import savedsearch  # noqa: E402
 
 CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters, created_tables, in_the_middle, exceptions, notebook, forked, manifest, dbt, pages, leaks)
-# wheel.py [CHECK…]
+# python_package.py [CHECK…]
 for check in CHECKS:
     if not sys.argv[1:] or check.__name__ in sys.argv[1:]:
         check()
