@@ -290,7 +290,7 @@ fn lines(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
 
 /// The batch with numbers that JSON or JavaScript cannot represent as text; a list or struct with one is JSON in a text.
 fn exact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    if !batch.columns().iter().any(|column| is_inexact(column)) {
+    if !batch.columns().iter().any(is_inexact) {
         return Ok(batch.clone());
     }
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
