@@ -154,9 +154,9 @@ pub async fn sync(
         // What is in flight when a step fails or the requests are used up is read to its end.
         while failed.is_none() && synced.left == 0 && running.len() < at_once {
             let Some((search, piece)) = steps.next() else { break };
-            let (aid, context, left) = (&aids[search], context.clone(), spent.left);
+            let (aid, context, left) = (&aids[search], &context, spent.left);
             running.push(async move {
-                let done = run(connection, &context, aid, &piece, begun, left).await;
+                let done = run(connection, context, aid, &piece, begun, left).await;
                 (search, piece, done)
             });
         }

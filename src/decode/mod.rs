@@ -757,7 +757,7 @@ impl Decoder {
     fn counted_days(&self, buckets: &[(serde_json::Value, u64)]) -> Option<CountedDays> {
         let (at, form) = self.start.as_ref()?;
         let mut instants = Instants::of(form.clone());
-        let mut starts = buckets.iter().map(|(bucket, count)| {
+        let starts = buckets.iter().map(|(bucket, count)| {
             let start = match field_of(bucket, at)? {
                 serde_json::Value::String(text) => instants.read(text),
                 serde_json::Value::Number(number) => instants.read(&number.to_string()),
@@ -765,7 +765,7 @@ impl Decoder {
             };
             Some((start?, *count))
         });
-        let mut starts: Vec<(i64, u64)> = starts.by_ref().collect::<Option<_>>()?;
+        let mut starts = starts.collect::<Option<Vec<(i64, u64)>>>()?;
         starts.sort_unstable();
         let counting = |(_, count): &(i64, u64)| *count > 0;
         let first = starts.iter().position(counting)?;

@@ -8,9 +8,6 @@ use crate::profile::Zone;
 /// Start of a bucket and its end, if the response has it, in microseconds since 1970.
 pub(super) type Bucket = (i64, Option<i64>);
 
-/// Largest distance of a zone from UTC, in which labels of days may be.
-const ZONES: TimeDelta = TimeDelta::hours(14);
-
 /// True if each bucket is a day of the zone, or a part of one at an end of the window. `window` has the instants between
 /// which mentions were counted, as far as they are known.
 pub(super) fn are_days(zone: Zone, mut buckets: Vec<Bucket>, window: (Option<i64>, Option<i64>)) -> bool {
@@ -43,7 +40,7 @@ pub(super) fn outside(
     days: bool,
 ) -> Option<(DateTime<Utc>, i64)> {
     buckets.sort_unstable();
-    let slack = if days { TimeDelta::zero() } else { ZONES };
+    let slack = if days { TimeDelta::zero() } else { Zone::FARTHEST };
     let (from, to) = ((from - slack).timestamp_micros(), (to + slack).timestamp_micros());
     let following = buckets.iter().skip(1).map(|((start, _), _)| Some(*start)).chain([None]);
     let outside = buckets.iter().zip(following).find(|(((start, end), count), following)| {

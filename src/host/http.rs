@@ -151,6 +151,13 @@ impl HttpServer {
     }
 }
 
+/// Names by which requests to a loopback address may call this machine; `None` beyond loopback, where they are unknown. A web page
+/// that reaches the server under a name of its own (DNS rebinding) uses another one.
+pub(crate) fn names_of(address: SocketAddr) -> Option<[String; 4]> {
+    let names = || ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), address.ip().to_string()];
+    address.ip().is_loopback().then(names)
+}
+
 /// Removes expired sessions and connections of a host for as long as the returned handle lives.
 pub(crate) fn sweeping(host: &Arc<Host>) -> AbortOnDropHandle<()> {
     let host = Arc::clone(host);

@@ -24,7 +24,7 @@ use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::auth::{Auth, credentials};
 use crate::host::failure::{Code, Failure};
-use crate::host::http::{Bound, HttpServer, received, sweeping};
+use crate::host::http::{Bound, HttpServer, names_of, received, sweeping};
 use crate::host::peer::Caller;
 use crate::host::reload::Reload;
 use crate::host::sessions::Upstream;
@@ -106,10 +106,9 @@ impl McpServer {
             .with_cancellation_token(bound.ending())
             .enforce_origin_validation();
         // Beyond loopback credentials are required, which such a page does not have, and the names of this machine are unknown.
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), address.ip().to_string()];
-        let config = match address.ip().is_loopback() {
-            true => config.with_allowed_hosts(names),
-            false => config.disable_allowed_hosts(),
+        let config = match names_of(address) {
+            Some(names) => config.with_allowed_hosts(names),
+            None => config.disable_allowed_hosts(),
         };
         let handler = Handler::new(Arc::clone(&host), mcp, None);
         let protocol =

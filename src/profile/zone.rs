@@ -17,6 +17,9 @@ pub enum Zone {
 }
 
 impl Zone {
+    /// Largest distance from UTC (Kiribati).
+    pub const FARTHEST: TimeDelta = TimeDelta::hours(14);
+
     /// Names in the IANA database.
     pub fn names() -> impl Iterator<Item = &'static str> {
         chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())

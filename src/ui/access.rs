@@ -20,6 +20,7 @@ use subtle::ConstantTimeEq;
 
 use crate::host::auth::{Auth, Credentials, Rejection};
 use crate::host::failure::Failure;
+use crate::host::http::names_of;
 use crate::host::peer::Caller;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
@@ -28,7 +29,7 @@ use crate::host::state::Host;
 pub(super) struct Access {
     host: Arc<Host>,
     /// Names of this machine; `None` beyond loopback, where they are unknown, and credentials required.
-    names: Option<Vec<String>>,
+    names: Option<[String; 4]>,
     /// Name of the cookie. Cookies of a machine do not differ by port, so that the name does.
     cookie: String,
     /// The token of the URL, if the server has no users.
@@ -53,10 +54,9 @@ pub(super) type Refused = (StatusCode, String);
 
 impl Access {
     pub(super) fn new(host: Arc<Host>, address: SocketAddr, secure: bool) -> Self {
-        let known = || vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), address.ip().to_string()];
         let token = || BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()).into();
         Self {
-            names: address.ip().is_loopback().then(known),
+            names: names_of(address),
             cookie: format!("savedsearch_{}", address.port()),
             token: matches!(host.sessions.auth(), Auth::None).then(token),
             secure,

@@ -280,22 +280,26 @@ fn columns(schema: &SchemaRef) -> Vec<Value> {
 
 /// Rows as lines of JSON, an array each.
 fn lines(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
-    let batch = exact(batch)?;
+    Ok(arrays(&exact(batch)?)?.into())
+}
+
+fn arrays(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     let builder = WriterBuilder::new().with_explicit_nulls(true).with_struct_mode(StructMode::ListOnly);
     let mut writer = builder.build::<_, LineDelimited>(Vec::new());
-    writer.write(&batch)?;
+    writer.write(batch)?;
     writer.finish()?;
-    Ok(writer.into_inner().into())
+    Ok(writer.into_inner())
 }
 
 /// The batch with numbers that JSON or JavaScript cannot represent as text; a list or struct with one is JSON in a text.
 fn exact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    if !batch.columns().iter().any(is_inexact) {
+    let inexact: Vec<bool> = batch.columns().iter().map(is_inexact).collect();
+    if !inexact.contains(&true) {
         return Ok(batch.clone());
     }
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
-    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        let column = match is_inexact(column) {
+    for ((field, column), inexact) in batch.schema().fields().iter().zip(batch.columns()).zip(inexact) {
+        let column = match inexact {
             false => Arc::clone(column),
             true if column.data_type().is_nested() => in_json(field, column)?,
             true => cast(column, &DataType::Utf8)?,
@@ -329,11 +333,7 @@ fn is_inexact(column: &ArrayRef) -> bool {
 fn in_json(field: &Arc<Field>, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let schema = Schema::new(vec![Arc::clone(field)]);
     let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::clone(column)])?;
-    let builder = WriterBuilder::new().with_explicit_nulls(true).with_struct_mode(StructMode::ListOnly);
-    let mut writer = builder.build::<_, LineDelimited>(Vec::new());
-    writer.write(&batch)?;
-    writer.finish()?;
-    let text = String::from_utf8(writer.into_inner()).map_err(|error| ArrowError::JsonError(error.to_string()))?;
+    let text = String::from_utf8(arrays(&batch)?).map_err(|error| ArrowError::JsonError(error.to_string()))?;
     // Each line is an array with the value.
     let values = text.lines().enumerate().map(|(row, line)| column.is_valid(row).then(|| &line[1..line.len() - 1]));
     Ok(Arc::new(values.collect::<StringArray>()))

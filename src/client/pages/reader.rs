@@ -640,29 +640,24 @@ impl<D: PageDecoder> PageReader<D> {
     /// Checks that the first of mentions sorted by time is of the day with which the timeline of its response begins or ends. A
     /// service that sorts each page alone would return any mentions as the first ones.
     fn check_first(&self, span: Span, answer: &PageAnswer<D::Page>) -> Result<()> {
-        /// Largest distance of a zone from UTC, in which labels of days may be, in microseconds.
-        const ZONES: i64 = 14 * 3_600 * 1_000_000;
         let PageFacts { total, beside: Beside { overview, timeline, .. }, counted_days, .. } = answer.facts;
-        // Only numbers that agree count the same mentions.
+        // Numbers that differ count other mentions.
         let agrees = [total, overview].into_iter().flatten().all(|count| Some(count) == timeline);
         let (Some(order), Some(days), true) = (self.order, counted_days, agrees && span.row == 0) else {
             return Ok(());
         };
         let Some(first) = answer.page.times().and_then(<[i64]>::first).copied() else { return Ok(()) };
-        let (missed, day) = match order {
-            Direction::Desc => (first < days.last_start.saturating_sub(ZONES), Some(days.last_start)),
-            Direction::Asc => (days.first_end.is_some_and(|end| first >= end.saturating_add(ZONES)), days.first_end),
+        // Labels may be those of another zone.
+        let zones = Zone::FARTHEST.num_microseconds().unwrap_or_default();
+        let missed = match order {
+            Direction::Desc => Some(days.last_start).filter(|start| first < start.saturating_sub(zones)),
+            Direction::Asc => days.first_end.filter(|end| first >= end.saturating_add(zones)),
         };
-        if !missed {
-            return Ok(());
-        }
+        let Some(missed) = missed else { return Ok(()) };
         let instant = |at: i64| DateTime::from_timestamp_micros(at).unwrap_or_default();
         let side = if order == Direction::Desc { "after" } else { "before" };
-        let message = format!(
-            "the first mention is of {}, but the timeline counts mentions {side} {}",
-            instant(first),
-            instant(day.unwrap_or_default())
-        );
+        let (first, missed) = (instant(first), instant(missed));
+        let message = format!("the first mention is of {first}, but the timeline counts mentions {side} {missed}");
         Err(Error::new(ErrorKind::Contradiction, message)
             .advice(
                 "the service does not sort all mentions by time, or its timeline has other buckets: check [sort] and \
@@ -937,7 +932,7 @@ impl<D: PageDecoder> PageReader<D> {
             }
         }
         if let Some(reading) = self.reading.as_mut().filter(|_| confirmed) {
-            reading.confirm_end();
+            reading.confirm_end(opposite.is_some());
             return self.end_of_pass();
         }
         let counted = self.reading.take().and_then(|reading| reading.proof.beside().overview);

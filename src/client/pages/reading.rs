@@ -35,6 +35,8 @@ pub(super) struct Reading {
     cuttable: bool,
     /// Set once the opposite order or the overview confirmed the end.
     end_confirmed: bool,
+    /// Set if it was the opposite order.
+    opposite: bool,
     /// Set if the reader may stop before the end.
     stops_early: bool,
 }
@@ -55,6 +57,7 @@ impl Reading {
             one_by_one: false,
             cuttable: false,
             end_confirmed: false,
+            opposite: false,
             stops_early: false,
         }
     }
@@ -319,9 +322,9 @@ impl Reading {
         self.policy.pages.skip + self.proof.chain.all() == count
     }
 
-    /// Records that something beside the pages confirms where the rows end.
-    pub(super) fn confirm_end(&mut self) {
-        self.end_confirmed = true;
+    /// Records that something beside the pages confirms where the rows end: the opposite order, or else the overview.
+    pub(super) fn confirm_end(&mut self, opposite: bool) {
+        (self.end_confirmed, self.opposite) = (true, opposite);
     }
 
     /// True if the rows of a page, in this order and opposite to the one of reading, begin where the rows received end.
@@ -336,11 +339,7 @@ impl Reading {
 
     /// Numbers that the rows were compared with.
     pub(super) fn claims(&self) -> Claims {
-        Claims {
-            total: self.proof.total(),
-            beside: self.proof.beside(),
-            opposite: self.end_confirmed && self.proof.beside().overview.is_none(),
-        }
+        Claims { total: self.proof.total(), beside: self.proof.beside(), opposite: self.opposite }
     }
 
     /// True if rows arrived that an earlier pass should have had, and the plan wants them in order.
