@@ -478,7 +478,9 @@ impl Decoder {
         }
         self.check_echoes(request, &answer)?;
         self.check_complete(&answer)?;
-        let mut sections = self.table.sections.iter().zip(&answer.sections).filter(|_| !self.continues);
+        // An overview that stands beside no mentions has none of their sections.
+        let apart = self.table.kind == TableKind::Mentions && request.plan.pages.is_none();
+        let mut sections = self.table.sections.iter().zip(&answer.sections).filter(|_| !self.continues && !apart);
         if let Some((SectionSpec { at: missing, .. }, _)) = sections.find(|(spec, there)| !spec.optional && !**there) {
             return Err(Error::new(ErrorKind::Contradiction, format!("the response has no `{missing}`"))
                 .advice("check the `sections` of this table in the profile, or set optional = true"));
@@ -497,8 +499,6 @@ impl Decoder {
         let paged = request.plan.pages.is_some() && total.is_some();
         let nothing =
             !answer.sections.contains(&true) && !paged && total.and_then(count_of) != Some(0) && counted != Some(0);
-        // An overview that stands beside no mentions has none of their sections.
-        let apart = self.table.kind == TableKind::Mentions && request.plan.pages.is_none();
         if self.needs_section && nothing && !apart {
             let places: Vec<String> =
                 self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3).collect();

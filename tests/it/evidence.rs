@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use async_trait::async_trait;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
 use datafusion_saved_search::profile::Trust;
-use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings, Simulator};
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Preset, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
@@ -369,6 +369,23 @@ async fn without_a_total_a_round_number_of_rows_is_not_the_end() {
     // One request in the opposite order shows that they are all.
     for mentions in [973, 1_000, 1_605] {
         assert_eq!(read_plain(mentions, usize::MAX, false).await.0.unwrap(), mentions);
+    }
+}
+
+/// The overview that confirms such an end has no mentions, so that some services send none of their sections with it.
+#[tokio::test(start_paused = true)]
+async fn a_round_number_of_rows_is_confirmed_in_dialects_that_send_mentions_on_request() {
+    for preset in [Preset::V4, Preset::Flags, Preset::Names] {
+        for mentions in [100, 300, 500] {
+            let corpus = Corpus::generate(CorpusSpec { seed: 7, searches: 1, mentions, now: now() });
+            let profile = Profile::builtin(preset.name()).unwrap();
+            let duration = if preset == Preset::Names { "last_year" } else { "365d" };
+            let world =
+                Virtual::new(Arc::new(corpus), &[] as &[&str], Settings { preset, ..Settings::default() }, profile);
+            let rows =
+                world.rows(&format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '{duration}'")).await;
+            assert_eq!(rows.len(), mentions, "{preset}");
+        }
     }
 }
 
