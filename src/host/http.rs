@@ -27,7 +27,7 @@ use super::peer::Caller;
 use super::reload::Reload;
 use super::state::Host;
 use crate::error::{Error, ErrorKind, Result};
-use crate::serving::{Acceptor, TlsSpec};
+use crate::serving::{Acceptor, TlsSpec, operate};
 
 /// Time limit of a TLS handshake, and of the headers of a request.
 const HEADERS: Duration = Duration::from_secs(10);
@@ -56,10 +56,12 @@ pub(crate) struct Bound {
     ending: CancellationToken,
 }
 
-/// A running listener. Dropping it stops it at once.
+/// A running server. [`HttpServer::shut_down`] stops it gracefully; dropping it stops it at once.
 #[derive(Debug)]
-pub(crate) struct HttpServer {
+pub struct HttpServer {
+    url: String,
     address: SocketAddr,
+    operations: Option<SocketAddr>,
     host: Arc<Host>,
     tls: Option<Acceptor>,
     /// Connections in service.
@@ -67,7 +69,7 @@ pub(crate) struct HttpServer {
     /// Cancelled at the end of a shutdown: closes connections at once.
     ending: DropGuard,
     closing: DropGuard,
-    _accepting: AbortOnDropHandle<()>,
+    _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
 impl Bound {
@@ -93,8 +95,8 @@ impl Bound {
         self.ending.clone()
     }
 
-    /// Serves connections.
-    pub(crate) fn serve(self, answer: Answer) -> HttpServer {
+    /// Serves connections; `url` is what people open or clients are configured with.
+    pub(crate) fn serve(self, url: String, answer: Answer) -> HttpServer {
         let Self { listener, address, tls, host, ending } = self;
         let (closing, connections) = (CancellationToken::new(), TaskTracker::new());
         let incoming = accept(listener, Arc::clone(&host), closing.clone(), End::AtOnce);
@@ -117,23 +119,58 @@ impl Bound {
             }
         }));
         let (closing, ending) = (closing.drop_guard(), ending.drop_guard());
-        HttpServer { address, host, tls, connections, ending, closing, _accepting: accepting }
+        HttpServer { url, address, operations: None, host, tls, connections, ending, closing, _tasks: vec![accepting] }
     }
 }
 
 impl HttpServer {
-    /// The address that clients connect to.
-    pub(crate) fn address(&self) -> SocketAddr {
+    /// Makes it the only server of its host: removes expired sessions, and serves `/healthz` and `/metrics` if `asked` is an
+    /// address.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an unusable address.
+    pub(crate) async fn alone(mut self, asked: Option<SocketAddr>) -> Result<Self> {
+        if let Some(asked) = asked {
+            let started = operate(asked, Arc::clone(&self.host)).await;
+            let bad = |error| Error::new(ErrorKind::Config, format!("cannot listen on {asked}: {error}"));
+            let (address, task) = started.map_err(bad)?;
+            self.operations = Some(address);
+            self._tasks.push(task);
+        }
+        self._tasks.push(sweeping(&self.host));
+        Ok(self)
+    }
+
+    /// Returns the URL to open or to configure clients with. That of the page contains the token if there are no users.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns the address that the server listens on.
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Handle that reads users, API keys and certificates again.
-    pub(crate) fn reload(&self) -> Reload {
+    /// Returns the address of `/healthz` and `/metrics`.
+    pub fn operations(&self) -> Option<SocketAddr> {
+        self.operations
+    }
+
+    /// Waits until the server has to be restarted, although it still answers: so many threads do not respond that no more are
+    /// started. Returns the reason.
+    pub async fn worn_out(&self) -> Error {
+        self.host.worn_out().await
+    }
+
+    /// Handle that reads users, API keys and certificates again, without closing the server.
+    pub fn reload(&self) -> Reload {
         Reload::new(Arc::clone(&self.host), self.tls.clone())
     }
 
-    /// Stops accepting connections and lets running calls finish for up to the drain time of the host's limits.
-    pub(crate) async fn shut_down(self) {
+    /// Shuts down: stops accepting connections and lets running calls finish for up to [`Limits::drain_seconds`].
+    ///
+    /// [`Limits::drain_seconds`]: super::settings::Limits::drain_seconds
+    pub async fn shut_down(self) {
         let Self { host, connections, ending, closing, .. } = self;
         host.end();
         drop(closing);

@@ -16,28 +16,26 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio_util::task::AbortOnDropHandle;
 
 use super::McpLimits;
 use super::handler::Handler;
 use crate::config::SessionSettings;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::host::auth::{Auth, credentials};
 use crate::host::failure::{Code, Failure};
-use crate::host::http::{Bound, HttpServer, names_of, received, sweeping};
+use crate::host::http::{Answer, Bound, HttpServer, names_of, received};
 use crate::host::peer::Caller;
-use crate::host::reload::Reload;
 use crate::host::sessions::Upstream;
 use crate::host::settings::Limits;
 use crate::host::state::{Host, HostSpec, check_exposure};
-use crate::serving::{TlsSpec, operate};
+use crate::serving::TlsSpec;
 
 /// Path of the endpoint.
 const PATH: &str = "/mcp";
 /// Bytes that a message may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
 
-/// Configuration of an [`McpServer`].
+/// Configuration of [`serve_http`].
 #[derive(Debug)]
 pub struct McpSpec {
     /// Address to listen on; port 0 picks a free one.
@@ -60,92 +58,45 @@ pub struct McpSpec {
     pub mcp: McpLimits,
 }
 
-/// A running MCP server. [`McpServer::shut_down`] stops it gracefully; dropping it stops it at once.
-#[derive(Debug)]
-pub struct McpServer {
-    operations: Option<SocketAddr>,
-    host: Arc<Host>,
-    server: HttpServer,
-    _tasks: Vec<AbortOnDropHandle<()>>,
-}
-
-impl McpServer {
-    /// Starts a server without requests to the service.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`] for an unusable address, an invalid certificate or an invalid combination of settings.
-    pub async fn start(spec: McpSpec) -> Result<Self> {
-        let McpSpec { listen, auth, tls, insecure, operations, limits, settings, upstream, mcp } = spec;
-        let mcp = mcp.within(&settings);
-        check_exposure(listen, &auth, tls.is_some(), insecure)?;
-        let bad = |what: String| Error::new(ErrorKind::Config, what);
-        let host = Arc::new(Host::start(HostSpec {
-            auth,
-            upstream,
-            settings,
-            limits,
-            #[cfg(feature = "distributed")]
-            workers: None,
-        })?);
-        let bound = Bound::new(listen, tls.as_ref(), Arc::clone(&host)).await?;
-        let address = bound.address();
-        let mut tasks = Vec::new();
-        let operations = match operations {
-            Some(asked) => {
-                let started = operate(asked, Arc::clone(&host)).await;
-                let (address, task) = started.map_err(|error| bad(format!("cannot listen on {asked}: {error}")))?;
-                tasks.push(task);
-                Some(address)
-            }
-            None => None,
-        };
-        tasks.push(sweeping(&host));
-        let config = StreamableHttpServerConfig::default()
-            .with_legacy_session_mode(false)
-            .with_max_request_body_bytes(host.limits.statement_bytes.saturating_add(AROUND))
-            .with_cancellation_token(bound.ending())
-            .enforce_origin_validation();
-        // Beyond loopback credentials are required, which such a page does not have, and the names of this machine are unknown.
-        let config = match names_of(address) {
-            Some(names) => config.with_allowed_hosts(names),
-            None => config.disable_allowed_hosts(),
-        };
-        let handler = Handler::new(Arc::clone(&host), mcp, None);
-        let protocol =
-            StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config);
-        let endpoint = Endpoint { host: Arc::clone(&host), protocol };
-        let server = bound.serve(Arc::new(move |request, caller| {
-            let endpoint = endpoint.clone();
-            async move { endpoint.answer(request, caller).await }.boxed()
-        }));
-        Ok(Self { operations, host, server, _tasks: tasks })
-    }
-
-    /// Returns the address that the server listens on.
-    pub fn address(&self) -> SocketAddr {
-        self.server.address()
-    }
-
-    /// Returns the address of `/healthz` and `/metrics`.
-    pub fn operations(&self) -> Option<SocketAddr> {
-        self.operations
-    }
-
-    /// Waits until the server has to be restarted, although it still answers, because too many threads do not respond to
-    /// start more. Returns the reason.
-    pub async fn worn_out(&self) -> Error {
-        self.host.worn_out().await
-    }
-
-    /// Handle that reads users, API keys and certificates again, without closing the server.
-    pub fn reload(&self) -> Reload {
-        self.server.reload()
-    }
-
-    /// Shuts down: stops accepting connections and lets running calls finish for up to [`Limits::drain_seconds`].
-    pub async fn shut_down(self) {
-        self.server.shut_down().await;
-    }
+/// Serves MCP over streamable HTTP, without requests to the service.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for an unusable address, an invalid certificate or an invalid combination of
+/// settings.
+pub async fn serve_http(spec: McpSpec) -> Result<HttpServer> {
+    let McpSpec { listen, auth, tls, insecure, operations, limits, settings, upstream, mcp } = spec;
+    let mcp = mcp.within(&settings);
+    check_exposure(listen, &auth, tls.is_some(), insecure)?;
+    let host = Arc::new(Host::start(HostSpec {
+        auth,
+        upstream,
+        settings,
+        limits,
+        #[cfg(feature = "distributed")]
+        workers: None,
+    })?);
+    let bound = Bound::new(listen, tls.as_ref(), Arc::clone(&host)).await?;
+    let address = bound.address();
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_max_request_body_bytes(host.limits.statement_bytes.saturating_add(AROUND))
+        .with_cancellation_token(bound.ending())
+        .enforce_origin_validation();
+    // Beyond loopback credentials are required, which such a page does not have, and the names of this machine are unknown.
+    let config = match names_of(address) {
+        Some(names) => config.with_allowed_hosts(names),
+        None => config.disable_allowed_hosts(),
+    };
+    let handler = Handler::new(Arc::clone(&host), mcp, None);
+    let protocol =
+        StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config);
+    let endpoint = Endpoint { host, protocol };
+    let url = format!("{}://{address}{PATH}", if tls.is_some() { "https" } else { "http" });
+    let answer: Answer = Arc::new(move |request, caller| {
+        let endpoint = endpoint.clone();
+        async move { endpoint.answer(request, caller).await }.boxed()
+    });
+    bound.serve(url, answer).alone(operations).await
 }
 
 /// The endpoint of the protocol behind the credentials of each request.

@@ -35,7 +35,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use self::handler::Handler;
-pub use self::http::{McpServer, McpSpec};
+pub use self::http::{McpSpec, serve_http};
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::host::auth::{Auth, Credentials};

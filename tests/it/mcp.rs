@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion_saved_search::config::SessionSettings;
-use datafusion_saved_search::flight::{Auth, Limits, PassThrough, TlsSpec, Upstream};
-use datafusion_saved_search::mcp::{McpLimits, McpServer, McpSpec, StdioSpec, serve_streams};
+use datafusion_saved_search::flight::{Auth, HttpServer, Limits, PassThrough, TlsSpec, Upstream};
+use datafusion_saved_search::mcp::{McpLimits, McpSpec, StdioSpec, serve_http, serve_streams};
 use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, session};
 use futures::future::join_all;
@@ -391,7 +391,7 @@ async fn a_signal_ends_the_server_while_a_query_runs() {
 }
 
 /// A server on a port.
-async fn listening(service: &Service, change: impl FnOnce(&mut McpSpec)) -> McpServer {
+async fn listening(service: &Service, change: impl FnOnce(&mut McpSpec)) -> HttpServer {
     let mut spec = McpSpec {
         listen: "127.0.0.1:0".parse().unwrap(),
         auth: Auth::None,
@@ -404,7 +404,7 @@ async fn listening(service: &Service, change: impl FnOnce(&mut McpSpec)) -> McpS
         mcp: McpLimits::default(),
     };
     change(&mut spec);
-    McpServer::start(spec).await.unwrap()
+    serve_http(spec).await.unwrap()
 }
 
 /// Sends an HTTP request by hand and returns the status and the whole response.
@@ -444,7 +444,7 @@ fn result_of(response: &str) -> Result<String, String> {
     text_of(&answer["result"])
 }
 
-async fn post(server: &McpServer, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+async fn post(server: &HttpServer, headers: &[(&str, &str)], body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     exchange(&mut stream, "POST /mcp", headers, body).await
 }
@@ -680,7 +680,7 @@ async fn a_server_that_would_let_in_anybody_does_not_start() {
         (spec("0.0.0.0:0", Auth::Users(users())), "clear text"),
         (spec("127.0.0.1:0", Auth::PassThrough), "needs Upstream::PassThrough"),
     ] {
-        let error = McpServer::start(spec).await.expect_err(told).to_string();
+        let error = serve_http(spec).await.expect_err(told).to_string();
         assert!(error.contains(told), "{error}");
     }
 }

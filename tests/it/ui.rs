@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion_saved_search::config::SessionSettings;
-use datafusion_saved_search::flight::{Auth, FlightServer, Limits, ServerSpec, Upstream};
+use datafusion_saved_search::flight::{Auth, FlightServer, HttpServer, Limits, ServerSpec, Upstream};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Settings, Simulator};
-use datafusion_saved_search::ui::{PageSpec, UiServer, UiSpec};
+use datafusion_saved_search::ui::{PageSpec, UiSpec, serve, serve_beside};
 use datafusion_saved_search::{Clock, Connection, Profile, session};
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use crate::support::{BIG, OTHER, connect, corpus, now, rows};
 /// A simulator inside the process, and the page over it.
 struct Served {
     simulator: Simulator,
-    server: UiServer,
+    server: HttpServer,
     cookie: String,
 }
 
@@ -71,7 +71,7 @@ impl Served {
         let connection = connect(&simulator, clock, Profile::v4());
         let mut spec = spec(own(&connection));
         change(&mut spec);
-        let server = UiServer::start(spec).await.unwrap();
+        let server = serve(spec).await.unwrap();
         let cookie = match server.url().split_once("/?") {
             Some((_, query)) => send(server.address(), "GET", &format!("/?{query}"), &[], "").await.cookie(),
             None => String::new(),
@@ -315,7 +315,7 @@ async fn rows_are_those_of_the_shell() {
     let service = simulator::start("127.0.0.1:0".parse().unwrap(), corpus(), settings).await.unwrap();
     let key = datafusion_saved_search::Secret::new(KEY).unwrap();
     let connection = Connection::builder(service.base_url(), key).build().unwrap();
-    let server = UiServer::start(spec(own(&connection))).await.unwrap();
+    let server = serve(spec(own(&connection))).await.unwrap();
     let (_, query) = server.url().split_once("/?").unwrap();
     let cookie = send(server.address(), "GET", &format!("/?{query}"), &[], "").await.cookie();
     let week = format!("aid = '{BIG}' AND duration = '2026-06-01T00:00:00Z..2026-06-08T00:00:00Z'");
@@ -577,7 +577,7 @@ async fn dashboards_are_files_of_a_folder() {
     assert_eq!(served.get("/api/dashboards/new").await.status, 422);
     let mut spec = spec(own(&connect(&served.simulator, Clock::fixed(now()), Profile::v4())));
     spec.page.dashboards = Some(folder.path().to_owned());
-    let refused = UiServer::start(spec).await.expect_err("an invalid dashboard").to_string();
+    let refused = serve(spec).await.expect_err("an invalid dashboard").to_string();
     assert!(refused.contains("new.toml"), "{refused}");
 }
 
@@ -599,14 +599,14 @@ async fn a_page_beside_a_server_has_its_users_and_ends_with_it() {
     flight.limits.drain_seconds = 1;
     let server = FlightServer::start(flight).await.unwrap();
     let page = || PageSpec { listen: "127.0.0.1:0".parse().unwrap(), tls: None, insecure: false, dashboards: None };
-    let ui = UiServer::beside(page(), &server).await.unwrap();
+    let ui = serve_beside(page(), &server).await.unwrap();
     let login = json!({ "name": "ada", "secret": "swordfish" });
     let cookie = post(ui.address(), "/api/login", "", &login).await.cookie();
     let reply = post(ui.address(), "/api/query", &cookie, &json!({ "sql": "SELECT 1 AS n" })).await;
     assert_eq!(Answer::of(&reply.body).rows, [json!([1])]);
     let address = ui.address();
     let exposed = PageSpec { listen: "0.0.0.0:0".parse().unwrap(), ..page() };
-    let refused = UiServer::beside(exposed, &server).await.expect_err("passwords in clear text").to_string();
+    let refused = serve_beside(exposed, &server).await.expect_err("passwords in clear text").to_string();
     assert!(refused.contains("clear text"), "{refused}");
     tokio::join!(ui.shut_down(), server.shut_down()).1.unwrap();
     TcpStream::connect(address).await.expect_err("closed");

@@ -7,7 +7,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::flight::ServeDocument;
-use datafusion_saved_search::mcp::{McpLimits, McpServer, McpSpec, StdioSpec, serve_stdio};
+use datafusion_saved_search::mcp::{McpLimits, McpSpec, StdioSpec, serve_http, serve_stdio};
 
 use crate::access::{Access, AccessArguments, reload};
 use crate::connect::{Connected, config_file, connect};
@@ -108,7 +108,7 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
     let Access { upstream, demo: _demo, auth, tls, insecure, operations } =
         mcp.access.read(arguments, &document).await?;
     let spec = McpSpec { listen, auth, tls, insecure, operations, limits: of_server, settings, upstream, mcp: limits };
-    let server = McpServer::start(spec).await?;
+    let server = serve_http(spec).await?;
     let files = server.reload();
     let reload = async || reload(&files, &mcp.access, &document).await;
     let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());

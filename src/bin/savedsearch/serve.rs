@@ -12,10 +12,12 @@ use datafusion::common::config::ExtensionOptions;
 use datafusion_saved_search::config::{Environment, SessionSettings};
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::describe;
-use datafusion_saved_search::flight::{Auth, FlightServer, Reload, ServeDocument, ServerSpec, Upstream, hash_password};
+use datafusion_saved_search::flight::{
+    Auth, FlightServer, HttpServer, Reload, ServeDocument, ServerSpec, Upstream, hash_password,
+};
 use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier};
 use datafusion_saved_search::simulator::Running;
-use datafusion_saved_search::ui::{PageSpec, UiServer};
+use datafusion_saved_search::ui::{PageSpec, serve_beside};
 use tokio::task::JoinSet;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
@@ -144,7 +146,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         None => None,
     };
     let page = match page {
-        Some(page) => Some(UiServer::beside(page, &server).await?),
+        Some(page) => Some(serve_beside(page, &server).await?),
         None => None,
     };
     if let Some(postgres) = &postgres {
@@ -155,7 +157,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     }
     let (address, operations) = (server.address(), server.operations());
     let worn_out = server.worn_out();
-    let beside = postgres.as_ref().map(PostgresServer::reload).into_iter().chain(page.as_ref().map(UiServer::reload));
+    let beside = postgres.as_ref().map(PostgresServer::reload).into_iter().chain(page.as_ref().map(HttpServer::reload));
     let files = beside.fold(server.reload(), Reload::and);
     let reload = async || reload(&files, &serve.access, &document).await;
     let reason = ending.end_or_failure(address, operations, server.failed(), worn_out, reload).await?;

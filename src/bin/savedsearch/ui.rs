@@ -7,7 +7,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::flight::ServeDocument;
-use datafusion_saved_search::ui::{PageSpec, UiServer, UiSpec};
+use datafusion_saved_search::ui::{PageSpec, UiSpec, serve};
 
 use crate::access::{Access, AccessArguments, reload};
 use crate::connect::config_file;
@@ -70,7 +70,7 @@ async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument
     let Access { upstream, demo: _demo, auth, tls, insecure, operations } =
         ui.access.read(arguments, &document).await?;
     let page = PageSpec { listen: ui.listen, tls, insecure, dashboards: ui.dashboards.clone() };
-    let server = UiServer::start(UiSpec { page, auth, operations, limits, settings, upstream }).await?;
+    let server = serve(UiSpec { page, auth, operations, limits, settings, upstream }).await?;
     eprintln!("page on {}", server.url());
     let files = server.reload();
     let reload = async || reload(&files, &ui.access, &document).await;
