@@ -2,7 +2,7 @@
 //!
 //! Rules of `optimizer` insert the functions, and `sum` replaces the engine's `sum`. Users see the names of the functions
 //! only in EXPLAIN. Each file has one function or a family of them, with the operation that it replaces and the reason. The
-//! functions in `postgres` are used in translated statements of PostgreSQL clients.
+//! functions in `postgres` are used in translated statements of PostgreSQL clients. Those of `json` are for users as well.
 //!
 //! Invariant: a function returns what the standard requires, or an error. It never returns another value.
 
@@ -10,6 +10,7 @@ mod checked_arithmetic;
 mod checked_sum;
 mod comparable_interval;
 mod in_values;
+mod json;
 mod opaque;
 mod patterns;
 mod postgres;
@@ -26,6 +27,7 @@ pub(crate) use self::comparable_interval::comparable_interval;
 pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar, similar_pattern};
 
 pub(crate) use self::in_values::InValues;
+pub(crate) use self::json::json_operator;
 pub(crate) use self::opaque::Opaque;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
@@ -40,6 +42,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend([comparable_interval(), like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
     all.extend([postgres::PostgresCast::udf(), postgres::PostgresToChar::udf()]);
     all.extend(postgres::listed());
+    all.extend(json::all());
     all
 }
 

@@ -4,11 +4,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use datafusion::common::ScalarValue;
-use datafusion::common::config::ConfigEntry;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    CreateMemoryTable, DdlStatement, LogicalPlan, ResetVariable, SetVariable, Statement as Utility,
-};
+use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use datafusion::physical_plan::execute_stream;
 use futures::TryStreamExt;
 use tokio::time::{Instant, timeout_at};
@@ -25,7 +22,9 @@ use super::temporary::Making;
 use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{in_span, spent};
-use crate::session::{bytes_of_plan, follow_time_zone, session_config};
+#[cfg(feature = "postgres")]
+use crate::session::defaults;
+use crate::session::{bytes_of_plan, follow_time_zone};
 use crate::table::{is_read_only, read_only};
 
 /// Runs a statement that changes the session, once for each set of parameters.
@@ -80,8 +79,9 @@ pub(crate) async fn discard(session: &Arc<Session>) -> Result<(), Failure> {
 pub(crate) fn reset_settings(session: &Session) -> Result<(), Failure> {
     let state = session.context.state_ref();
     let mut state = state.write();
+    let begun = defaults(state.config());
     let options = state.config_mut().options_mut();
-    for entry in defaults(session) {
+    for entry in begun {
         if let Some(value) = entry.value.filter(|_| may_set(&entry.key)) {
             options.set(&entry.key, &value).map_err(|error| session.failure(&error))?;
         }
@@ -89,26 +89,10 @@ pub(crate) fn reset_settings(session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The settings that a session began with.
-fn defaults(session: &Session) -> Vec<ConfigEntry> {
-    session_config().with_option_extension(session.defaults.clone()).options().entries()
-}
-
 async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u64) -> Result<()> {
     if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = plan {
         return create(session, table, metrics, most).await;
     }
-    let plan = match plan {
-        // RESET restores the session's default, not DataFusion's.
-        LogicalPlan::Statement(Utility::ResetVariable(ResetVariable { variable })) => {
-            let default = defaults(session).into_iter().find(|entry| entry.key == variable);
-            match default.and_then(|entry| entry.value) {
-                Some(value) => LogicalPlan::Statement(Utility::SetVariable(SetVariable { variable, value })),
-                None => LogicalPlan::Statement(Utility::ResetVariable(ResetVariable { variable })),
-            }
-        }
-        plan => plan,
-    };
     let held = match &plan {
         LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
             Some((view.name.to_string(), hold_view(session, &view.input)?))

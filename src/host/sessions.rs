@@ -96,8 +96,6 @@ pub(crate) struct Session {
     pub(crate) principal: Principal,
     /// DataFusion session: tables, settings, views and temporary tables.
     pub(crate) context: SessionContext,
-    /// Settings that it began with, and which RESET restores.
-    pub(crate) defaults: SessionSettings,
     /// Permits for running queries.
     pub(crate) streams: Arc<Semaphore>,
     /// Held while a temporary table is created, so that the byte limit cannot be exceeded concurrently.
@@ -468,7 +466,6 @@ impl Sessions {
         Ok(Session {
             principal: principal.clone(),
             context,
-            defaults: self.settings.clone(),
             streams: Arc::new(Semaphore::new(self.limits.streams_per_session)),
             making: tokio::sync::Mutex::default(),
             lane: OwnLane::default(),

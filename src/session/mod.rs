@@ -2,7 +2,11 @@
 
 #[cfg(feature = "flight")]
 mod bounded;
+mod defaults;
+mod exact_numbers;
 mod guarded;
+#[cfg(feature = "shell")]
+mod headers;
 mod lateral;
 mod merged_columns;
 mod misread;
@@ -39,6 +43,12 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
+#[cfg(feature = "shell")]
+pub(crate) use self::defaults::begin_here;
+#[cfg(feature = "postgres")]
+pub(crate) use self::defaults::defaults;
+#[cfg(feature = "shell")]
+pub(crate) use self::headers::{Headers, with_schema};
 #[cfg(feature = "postgres")]
 pub(crate) use self::nodes::{call, query_of};
 #[cfg(feature = "postgres")]
@@ -107,7 +117,7 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     }
     let page = usize::try_from(connection.profile().page.max).unwrap_or(usize::MAX).clamp(16, 1_024);
     let batch = config.batch_size().min(page);
-    *builder.config() = Some(config.with_batch_size(batch));
+    *builder.config() = Some(defaults::begin_with(config.with_batch_size(batch)));
     let scalar = builder.scalar_functions().get_or_insert_default();
     scalar.push(Arc::new(now()));
     scalar.extend(functions::all());

@@ -1,6 +1,7 @@
 //! Operators that the engine does not have, or whose result does not fit the type that the engine gives it.
 //!
 //! - `a && b` on arrays is `array_has_any(a, b)`.
+//! - `->`, `->>`, and in PostgreSQL's dialect `#>`, `#>>` and `?`, read JSON text.
 //! - The difference of two unsigned integers, such as two row numbers, is a signed integer.
 
 use datafusion::arrow::datatypes::DataType;
@@ -9,6 +10,8 @@ use datafusion::functions_nested::expr_fn::array_has_any;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{ExprSchemable, cast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use crate::functions::json_operator;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -28,7 +31,10 @@ impl ExprPlanner for Operators {
                 }
                 Ok(PlannerResult::Original(expr))
             }
-            _ => Ok(PlannerResult::Original(expr)),
+            _ => Ok(match json_operator(&expr.op, &expr.left, &expr.right) {
+                Some(call) => PlannerResult::Planned(call),
+                None => PlannerResult::Original(expr),
+            }),
         }
     }
 }

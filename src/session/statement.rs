@@ -8,6 +8,8 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement as Ast, UnaryOperator, Value};
 
+use super::defaults::reset_as_set;
+use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
 use super::lateral::lateral;
 use super::merged_columns::{expand_wildcards, merge_columns};
@@ -52,7 +54,7 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
 /// # Errors
 /// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
 pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
-    let mut statement = merge_columns(state, as_standard(resolve_time_zone(statement))?).await?;
+    let mut statement = merge_columns(state, as_standard(exact_numbers(resolve_time_zone(statement)))?).await?;
     if uses_name(&statement)
         && let Some(named) = with_search_names(state, statement.clone(), true).await?
     {
@@ -65,7 +67,8 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
         },
         outcome => outcome,
     };
-    guarded(signed_numbers(moved_subqueries(lateral(plan?)?)?)?)
+    let plan = reset_as_set(plan?, state.config());
+    guarded(signed_numbers(moved_subqueries(lateral(plan)?)?)?)
 }
 
 async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {

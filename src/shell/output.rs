@@ -15,12 +15,11 @@ use console::Term;
 use super::chart::Covered;
 use super::screen::Display;
 #[cfg(feature = "ui")]
-use super::statement::with_schema;
 use super::workbook::Book;
 use super::writer::ResultWriter;
 use crate::error::nearest;
 use crate::numbers::counted;
-use crate::session::{shown_name, unique_names};
+use crate::session::{shown_name, unique_names, with_schema};
 
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

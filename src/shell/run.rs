@@ -28,7 +28,7 @@ use super::output::Output;
 use super::progress::Progress;
 use super::report::{Report, period_in_words};
 use super::screen::{Rest, Shown};
-use super::statement::{Headers, refuse_changes, used, with_order, with_schema};
+use super::statement::{refuse_changes, used, with_order};
 use super::variables::Variables;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::client::QuerySpan;
@@ -37,7 +37,7 @@ use crate::connection::Connection;
 use crate::exec::{Spent, Unsized, WindowRead, in_span, spent, statement_kind, windows};
 use crate::numbers::counted;
 use crate::profile::Zone;
-use crate::session::{follow_time_zone, parse_statements, plan_statement};
+use crate::session::{Headers, begin_here, follow_time_zone, parse_statements, plan_statement, with_schema};
 use crate::table::{is_read_only, read_only};
 
 /// Rows of the last result kept for `\\chart`: charts of more rows are unreadable.
@@ -160,6 +160,7 @@ impl Shell {
     pub fn new(context: SessionContext, connection: Arc<Connection>) -> Self {
         // Lets errors name their place in the statement.
         context.state_ref().write().config_mut().options_mut().sql_parser.collect_spans = true;
+        begin_here(&context);
         let connections = vec![(CATALOG.to_owned(), connection)];
         Self {
             context,

@@ -24,6 +24,7 @@ use async_stream::stream;
 use axum::body::Bytes;
 use datafusion::common::config::ExtensionOptions;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -34,11 +35,11 @@ use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, describe};
 use crate::exec::{ExpectedRequests, plan_cost};
 use crate::host::failure::{Code, Failure};
-use crate::host::planner::{Statement, runnable};
+use crate::host::planner::{Statement, parse, runnable};
 use crate::host::running::Pending;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
-use crate::session::follow_time_zone;
+use crate::session::{Headers, follow_time_zone, with_schema};
 use crate::shell::{Variables, covered, estimate, period_in_words, schema, summary};
 
 /// Rows of a part of the response.
@@ -65,6 +66,7 @@ pub(super) struct Question {
 struct Asked {
     context: SessionContext,
     statement: Statement,
+    headers: Headers,
 }
 
 /// Cost of a statement.
@@ -106,8 +108,13 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Aske
         let place = failure.place.filter(|_| text == sql);
         Failure { place, ..failure }
     };
-    let statement = match Statement::of(&context, &text).await {
-        Ok(statement) => statement,
+    let planned = async {
+        let parsed = parse(&text, GenericDialect {})?;
+        let headers = Headers::of(&parsed);
+        Ok((Statement::of_parsed(&context, parsed, &[]).await?, headers))
+    };
+    let (statement, headers) = match planned.await {
+        Ok(planned) => planned,
         Err(error) => return Err(failed(error).await),
     };
     if statement.effect {
@@ -116,7 +123,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Aske
     if !statement.parameters.fields().is_empty() {
         return Err(wrong("write parameters as :name, or :'name' for a text".to_owned()));
     }
-    Ok(Asked { context, statement })
+    Ok(Asked { context, statement, headers })
 }
 
 /// Estimates a statement. Sends no request.
@@ -125,7 +132,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Aske
 /// Errors of planning.
 pub(super) async fn costs(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
     let failed = |error| session.failure(&error);
-    let Asked { context, statement } = read(host, session, question).await?;
+    let Asked { context, statement, .. } = read(host, session, question).await?;
     let plan = runnable(&context, statement.plan).await.map_err(failed)?.plan;
     let cost = plan_cost(&plan);
     let expected @ ExpectedRequests { at_least, exact, .. } = cost.expected();
@@ -180,18 +187,18 @@ pub(super) async fn run(
     let planned = {
         let (host, session) = (Arc::clone(&host), Arc::clone(&session));
         async move {
-            let Asked { context, statement } = read(&host, &session, question).await?;
+            let Asked { context, statement, headers } = read(&host, &session, question).await?;
             let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await?;
-            Ok::<_, Failure>(Arc::new(pending))
+            Ok::<_, Failure>((Arc::new(pending), headers))
         }
     };
-    let pending = host.away(&session, planned).await?;
+    let (pending, headers) = host.away(&session, planned).await?;
     if pending.schema.fields().is_empty() {
         return Err(Failure::new(Code::InvalidArgument, "the query selects no columns"));
     }
     let query = pending.query().unwrap_or_default();
     let mut reading = Arc::clone(&pending).run(Arc::clone(&session), &host)?;
-    let schema = Arc::clone(&pending.schema);
+    let schema = headers.apply(Arc::clone(&pending.schema));
     Ok(stream! {
         yield line(&json!({ "query": query, "columns": columns(&schema) }));
         let (mut keeping, mut rows, mut told, mut since) = (Keeping::new(&schema), 0, pending.spent(), begun);
@@ -209,6 +216,10 @@ pub(super) async fn run(
                 Ok(None) => break None,
                 Ok(Some(Err(failure))) => break Some(failure),
                 Ok(Some(Ok(batch))) => {
+                    let batch = match with_schema(batch, &schema) {
+                        Ok(batch) => batch,
+                        Err(error) => break Some(Failure::new(Code::Internal, error.to_string())),
+                    };
                     keeping.add(&batch);
                     rows += batch.num_rows();
                     let mut from = 0;

@@ -394,3 +394,80 @@ async fn times_of_one_row_may_be_compared_in_the_default_window() {
         assert!(error.contains("no lower bound") || error.starts_with("error"), "{condition}: {error}");
     }
 }
+
+/// PostgreSQL and DuckDB return the same, except for the zeros at the end.
+#[tokio::test]
+async fn numbers_are_those_that_were_written() {
+    check(&[
+        ("SELECT 12345678901234567890123456789012345678::decimal(38,0)", "12345678901234567890123456789012345678"),
+        ("SELECT CAST(-123456789.123456789123456789 AS numeric(38,18))", "-123456789.123456789123456789"),
+        ("SELECT 1.005::decimal(10,2), (-1.005)::numeric(10,2)", "1.01|-1.01"),
+        ("SELECT 9007199254740993.0::decimal(20,1)", "9007199254740993.0"),
+        ("SELECT 18446744073709551616", "18446744073709551616"),
+        ("SELECT n FROM (VALUES (1), (2)) AS t(n) WHERE n < 123456789012345678901234567890 ORDER BY n", "1; 2"),
+        ("SELECT 123456789012345678901234567890 - 1", "123456789012345678901234567889"),
+        ("SELECT 1234::decimal(3,0)", "error: "),
+        ("SELECT 12, 1.5, 1e2", "12|1.5|100.0"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn reset_restores_the_value_with_which_the_session_began() {
+    let world = tables().await;
+    for (set, reset, shown, began) in [
+        (
+            "SET timezone = 'Asia/Tokyo'",
+            "RESET timezone",
+            "SELECT TIMESTAMPTZ '2026-01-01T00:00:00Z'::date",
+            "2026-01-01",
+        ),
+        ("SET savedsearch.max_requests = 7", "RESET savedsearch.max_requests", "SHOW savedsearch.max_requests", "1000"),
+        (
+            "SET datafusion.execution.batch_size = 7",
+            "RESET datafusion.execution.batch_size",
+            "SHOW datafusion.execution.batch_size",
+            "100",
+        ),
+        ("SET savedsearch.freshness = '1h'", "SET TIME ZONE DEFAULT", "SHOW savedsearch.freshness", "1h"),
+    ] {
+        assert_eq!(answer(&world.context, set).await, "", "{set}");
+        assert_eq!(answer(&world.context, reset).await, "", "{reset}");
+        assert!(
+            answer(&world.context, shown).await.ends_with(began),
+            "{reset}: {}",
+            answer(&world.context, shown).await
+        );
+    }
+    let unknown = answer(&world.context, "RESET savedsearch.max_request").await;
+    assert!(unknown.starts_with("error: ") && unknown.contains("max_requests"), "{unknown}");
+}
+
+/// PostgreSQL returns the same for its operators on `json`.
+#[tokio::test]
+async fn operators_read_json_text() {
+    let world = World::new().await;
+    let table = r#"CREATE TABLE j AS SELECT * FROM (VALUES (1, '{"a": {"b": [1, "x"], "c": null}, "n": 7, "t": "é\n"}'), (2, '{}'), (3, NULL)) AS t(k, j)"#;
+    sql(&world.context, table).await.unwrap().collect().await.unwrap();
+    for (expression, expected) in [
+        ("j->>'n'", "7; ; "),
+        ("(j->>'n')::int + 1", "8; ; "),
+        ("j->'a'->>'b'", "[1, \"x\"]; ; "),
+        ("j->'a'->'b'->>1", "x; ; "),
+        ("j->'a'->'b'->1", "\"x\"; ; "),
+        ("j->'a'->>'c'", "; ; "),
+        ("json_contains(j, 'a')", "true; false; false"),
+        ("j->>'t' = E'é\\n'", "true; ; "),
+        ("json_get_int(j, 'n')", "7; ; "),
+        ("json_get_int(j, 't')", "; ; "),
+        ("json_length(j)", "3; 0; "),
+        ("array_to_string(json_object_keys(j), ',')", "a,n,t; ; "),
+        ("j->>'missing'", "; ; "),
+    ] {
+        assert_eq!(
+            answer(&world.context, &format!("SELECT {expression} FROM j ORDER BY k")).await,
+            expected,
+            "{expression}"
+        );
+    }
+}
