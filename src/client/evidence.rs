@@ -133,7 +133,8 @@ impl Asked {
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`], naming both windows, if the response does not cover the requested one.
-    pub(crate) fn check(self, (since, until): (DateTime<Utc>, DateTime<Utc>), now: DateTime<Utc>) -> Result<bool> {
+    pub(crate) fn check(self, told: (DateTime<Utc>, DateTime<Utc>), now: DateTime<Utc>) -> Result<bool> {
+        let (since, until) = self.half_open(told);
         let (covers, exceeds) = match self {
             // A service may end the window at the current time.
             Self::Instants(from, to) => (since <= from && until >= to.min(now - CURRENT), since < from || until > to),
@@ -153,9 +154,18 @@ impl Asked {
     /// [`ErrorKind::Contradiction`], naming both windows.
     pub(crate) fn check_equal(self, told: (DateTime<Utc>, DateTime<Utc>), now: DateTime<Utc>) -> Result<()> {
         let Self::Instants(from, to) = self else { return self.check(told, now).map(drop) };
-        let (since, until) = told;
+        let (since, until) = self.half_open(told);
         let ends = until == to || (now - TimeDelta::minutes(10) <= until && until < to);
         if since == from && ends && since < until { Ok(()) } else { Err(self.differs(told)) }
+    }
+
+    /// The reported window with an end of its own. Some services report the last instant within it, by their precision.
+    fn half_open(self, (since, until): (DateTime<Utc>, DateTime<Utc>)) -> (DateTime<Utc>, DateTime<Utc>) {
+        let precisions = [TimeDelta::microseconds(1), TimeDelta::milliseconds(1), TimeDelta::seconds(1)];
+        match self {
+            Self::Instants(_, to) if precisions.contains(&(to - until)) => (since, to),
+            _ => (since, until),
+        }
     }
 
     /// The error for a response that does not cover the requested window.

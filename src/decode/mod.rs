@@ -829,11 +829,13 @@ impl Decoder {
             (ECHO_TIMEZONE, plan.timezone.as_deref(), "timezone"),
             (ECHO_OFFSET, offset.as_deref(), "offset"),
         ] {
-            // A number may be written as `100.0`.
-            let number = |text: &str| integer_of(text).filter(|_| slot != ECHO_TIMEZONE);
+            // A JSON number may be written as `100.0`; the text `0100` is the key of another saved search.
+            let is_number = answer.raw(slot).is_some_and(|raw| matches!(raw.first(), b'0'..=b'9' | b'-'));
+            let number = |text: &str| integer_of(text).filter(|_| is_number || slot == ECHO_OFFSET);
+            let plain = |text: &str| number(text).filter(|number| slot == ECHO_OFFSET || number.to_string() == text);
             if let (Some(asked), Some(echoed)) = (asked, answer.text(slot))
                 && *asked != *echoed
-                && (number(asked).is_none() || number(asked) != number(&echoed))
+                && (slot == ECHO_TIMEZONE || plain(asked).is_none() || plain(asked) != number(&echoed))
                 && !(slot == ECHO_TIMEZONE && self.is_same_zone(asked, &echoed))
                 // An offset that was rounded down shows in the rows.
                 && !(slot == ECHO_OFFSET && self.is_rounded(request, &echoed))

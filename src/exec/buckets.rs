@@ -55,11 +55,11 @@ pub(super) fn uncounted(mut buckets: Vec<(Bucket, i64)>, times: &[i64]) -> Optio
     let uncounted = times.iter().find(|time| {
         let bucket = buckets.partition_point(|((start, _), _)| start <= *time).checked_sub(1);
         match bucket.and_then(|at| buckets.get_mut(at)) {
-            Some((_, left)) => {
+            Some(((_, end), left)) if end.is_none_or(|end| **time < end) => {
                 *left -= 1;
                 *left < 0
             }
-            None => true,
+            _ => true,
         }
     });
     uncounted.and_then(|time| DateTime::from_timestamp_micros(*time))

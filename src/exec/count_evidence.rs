@@ -42,16 +42,19 @@ impl Driver {
         }
     }
 
+    /// A request for an overview as one for the mentions that stand beside it; `None` if there are none.
+    pub(super) fn with_mentions(&self, request: &PageRequest) -> Option<PageRequest> {
+        let size = request.size.max(self.config.connection.client().beside_overview());
+        let pages = self.config.plan.template.pages.filter(|_| size > 0)?;
+        let plan = RequestPlan { pages: Some(Pages { size, ..pages }), ..request.plan.as_ref().clone() };
+        Some(PageRequest { plan: Arc::new(plan), size, ..request.clone() })
+    }
+
     /// Judges an overview's count of mentions by the mentions and the other numbers in its response.
     pub(super) fn judge(&self, counts: &Counts, request: &PageRequest, body: &[u8], counted: i64) -> Result<Judged> {
         let profile = self.config.connection.profile();
-        let size = request.size.max(self.config.connection.client().beside_overview());
-        let pages = self.config.plan.template.pages.filter(|_| size > 0);
-        let beside = pages.map(|pages| Pages { size, ..pages });
         let (mut all, mut by, mut times) = (false, Vec::new(), None);
-        if let Some(pages) = beside {
-            let plan = Arc::new(RequestPlan { pages: Some(pages), ..request.plan.as_ref().clone() });
-            let asked = PageRequest { plan, size: pages.size, ..request.clone() };
+        if let Some(asked) = self.with_mentions(request) {
             let page = match self.reader.decoder.decode(&asked, body) {
                 Ok(page) => page,
                 // Reading them shows what is wrong.
@@ -139,8 +142,9 @@ impl Driver {
         Ok(true)
     }
 
-    /// Checks that the lists of filtered columns contain only the requested values.
-    pub(super) fn check_filters(&self, counts: &Counts, request: &PageRequest, body: &[u8]) -> Result<()> {
+    /// Says which value the list of a filtered column counts beside the requested ones: the service ignores the filter, compares
+    /// differently, or its lists count all mentions.
+    pub(super) fn unfiltered(&self, counts: &Counts, request: &PageRequest, body: &[u8]) -> Result<Option<String>> {
         let parameters = &self.config.connection.profile().filters.parameters;
         for term in &request.plan.filters {
             let column = parameters.iter().find(|known| known.parameter == term.parameter).map(|known| &known.column);
@@ -149,17 +153,12 @@ impl Driver {
             let counted = names.iter().flatten().zip(numbers).filter(|(_, number)| *number > 0);
             let mut others = counted.map(|(name, _)| name).filter(|name| !term.values.contains(name));
             if let Some(other) = others.next() {
-                let message = format!(
-                    "requested {} `{}`, but the response also counts `{other}`",
-                    list.column,
-                    term.values.join("|")
-                );
-                return Err(Error::new(ErrorKind::Contradiction, message).advice(
-                    "the service ignores the filter or compares differently; correct the profile's [filters]",
-                ));
+                let values = term.values.join("|");
+                let reason = format!("requested {} `{values}`, but the response also counts `{other}`", list.column);
+                return Ok(Some(reason));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// True if the lists in a response prove that all of its mentions match the filters.

@@ -158,7 +158,6 @@ impl Driver {
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         self.counters.page(&self.scan, &Decoded { batch: head.batch.slice(0, 0), ..head.clone() });
         self.check_window(&request.plan, head.window)?;
-        self.check_filters(counts, request, body)?;
         let number = |column: usize| {
             let column = head.batch.column(column).as_primitive_opt::<Int64Type>()?;
             column.iter().next().flatten()
@@ -175,10 +174,13 @@ impl Driver {
             self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
             Ok(None)
         };
+        if let Some(reason) = self.unfiltered(counts, request, body)? {
+            return doubted(reason, "; correct the profile's [filters] or [counts]");
+        }
         let (by, times) = match summary.approximate {
             true => (vec!["approximate"], None),
             false => match self.judge(counts, request, body, total)? {
-                Judged::Proven(by, times) => (by, times.filter(|_| request.plan.pages.is_some())),
+                Judged::Proven(by, times) => (by, times),
                 Judged::Doubted(reason) => return doubted(reason, ""),
             },
         };
@@ -389,7 +391,9 @@ impl Driver {
         let Some(counts) = profile.counts.as_ref().filter(|counts| counts.days) else { return Ok(None) };
         let head = self.decoder(totals(counts, None, &self.overview_table())).decode(request, body)?;
         self.check_window(&request.plan, head.window)?;
-        self.check_filters(counts, request, body)?;
+        if self.unfiltered(counts, request, body)?.is_some() {
+            return Ok(None);
+        }
         let total =
             head.batch.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
         let exact = counts.relation.is_none() || {
@@ -416,12 +420,10 @@ impl Driver {
         request: &PageRequest,
         body: &[u8],
     ) -> Result<Option<String>> {
-        if request.plan.pages.is_none() {
-            return Ok(None);
-        }
+        let Some(asked) = self.with_mentions(request) else { return Ok(None) };
         let mentions = picked(&self.config.spec, &[&list.column]);
         let decoder = self.decoder(mentions).lossy(self.settings.lossy_text);
-        let page = decoder.decode(request, body)?.batch;
+        let page = decoder.decode(&asked, body)?.batch;
         let mut left: HashMap<Option<&str>, i64> = HashMap::new();
         for (name, number) in names.iter().zip(numbers) {
             *left.entry(name.as_deref()).or_default() += number;
@@ -446,7 +448,7 @@ impl Driver {
             let connection = &self.config.connection;
             let exact = self.config.plan.countable();
             let counts = self.reader.counts();
-            let (first_plan, mut left) = (plan.clone(), None);
+            let (first_plan, mut left, mut some) = (plan.clone(), None, None);
             for (at, order) in orders.iter().enumerate() {
                 let reader = {
                     let schema = Arc::clone(&self.reader.schema);
@@ -498,7 +500,8 @@ impl Driver {
                     }
                 }
                 let total = total.and_then(|total| usize::try_from(total).ok());
-                if exact && at == 0 && total == Some(received) {
+                let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));
+                if exact && at == 0 && total == Some(received) && !contradicted {
                     for batch in rows {
                         yield batch;
                     }
@@ -507,7 +510,7 @@ impl Driver {
                 // The number of mentions through a filter is not known to be of those that match it, and one that other counts
                 // contradict is not known at all.
                 let unproven = counts && left.is_none() && match (total, first_response.get()) {
-                    (Some(total), _) if beside.contradicts(total as u64) => true,
+                    _ if contradicted => true,
                     (Some(total), Some(response)) => !self.proves_filters(response, total),
                     _ => false,
                 };
@@ -519,7 +522,12 @@ impl Driver {
                     }
                     return;
                 }
-                let Some(first) = rows.iter().find(|batch| batch.num_rows() > 0) else { continue };
+                let first = rows.iter().find(|batch| batch.num_rows() > 0);
+                if first.is_some() != *some.get_or_insert(first.is_some()) {
+                    let message = "there are mentions in one sort order of the window, and none in another";
+                    Err(self.at_plan(Error::new(ErrorKind::Contradiction, message).passing(), &plan))?;
+                }
+                let Some(first) = first else { continue };
                 // The first mention represents all of them, if their count is needed.
                 let number = match (left, total) {
                     (Some(left), _) => left,

@@ -6,13 +6,16 @@
 //! conditions lose their columns when they are simplified, or when they are pushed through a projection of literals: `… FROM
 //! (SELECT 'a' AS w, count(*) FROM mentions UNION ALL …) WHERE w = 'b'`. Each such condition, and each such literal, is tied
 //! to a result of the aggregate ([`Opaque`]). That costs nothing, because it is evaluated for a few rows.
+//!
+//! A condition of a join that is never true is pushed to both of its sides. Such an aggregate below a join gets a limit, which
+//! conditions do not pass.
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection, lit};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::Opaque;
@@ -27,6 +30,7 @@ impl AnalyzerRule for AggregateFilters {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(below_join).data()?;
         match plan {
             // No condition is above the SELECT list of the statement.
             plan @ LogicalPlan::Projection(_) => {
@@ -70,6 +74,28 @@ fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         other => return Ok(Transformed::no(other)),
     };
     Ok(Transformed::yes(plan))
+}
+
+fn below_join(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Join(_) = &plan else { return Ok(Transformed::no(plan)) };
+    plan.map_children(|side| {
+        side.transform_down(|node| match node {
+            // It is limited, or decorrelated with the aggregate as it is.
+            LogicalPlan::Limit(_) | LogicalPlan::Subquery(_) => {
+                Ok(Transformed::new(node, false, TreeNodeRecursion::Jump))
+            }
+            LogicalPlan::Aggregate(_) => {
+                let limit = match result_of_aggregate(&node) {
+                    Some((_, false)) => 1,
+                    Some((_, true)) => i64::MAX as usize,
+                    None => return Ok(Transformed::no(node)),
+                };
+                let limited = LogicalPlanBuilder::from(node).limit(0, Some(limit))?.build()?;
+                Ok(Transformed::new(limited, true, TreeNodeRecursion::Jump))
+            }
+            node => Ok(Transformed::no(node)),
+        })
+    })
 }
 
 /// Position of a column that such an aggregate computes, and whether it has keys; `None` if there is no such aggregate, or if none

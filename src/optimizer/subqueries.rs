@@ -7,11 +7,15 @@
 //! | IN or NOT IN anywhere but at the top of WHERE | false instead of NULL | a list of the values ([`InValues`]), read once |
 //! | the same, correlated | the same | two scalar subqueries: is it among the values, and is NULL among them |
 //! | NOT IN at the top of WHERE, of a constant or an expression | NULLs of the subquery are ignored | as anywhere else |
-//! | correlated NOT IN at the top of WHERE | the same | NOT EXISTS with tests for NULL |
+//! | IN of a constant in WHERE | its condition is pushed to the outer rows | EXISTS of an equal value |
+//! | correlated NOT IN at the top of WHERE | NULLs of the correlated columns count as values | NOT EXISTS with tests for NULL |
 //! | IN and EXISTS over an aggregate without GROUP BY, correlated | no row for an empty input | compared with the single value |
 //! | EXISTS over ROLLUP and other sets with an empty one, correlated | the same | true |
 //! | IN over such sets, correlated | the same | refused |
 //! | EXISTS in the SELECT list | an error | a scalar subquery |
+//! | EXISTS over LIMIT, DISTINCT and ORDER BY | an error, or a part is ignored | EXISTS without them |
+//! | correlated windows, OFFSET, LIMIT, and in LATERAL ROLLUP and HAVING without GROUP BY | applied to all outer rows together | refused |
+//! | a correlated scalar subquery with HAVING and without GROUP BY | HAVING is ignored for an empty input | CASE of two subqueries |
 //! | a scalar subquery of a column without NULLs, which may have no row | taken for never NULL | its column may be NULL |
 //!
 //! Invariant: if an expression stays IN or EXISTS, it cannot be NULL, or it is at the top of WHERE or HAVING, where false
@@ -29,8 +33,8 @@ use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery, Scal
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, Expr, ExprSchemable, Filter, GroupingSet, LogicalPlan, LogicalPlanBuilder, Subquery, lit, not_exists,
-    when,
+    Aggregate, Distinct, Expr, ExprSchemable, FetchType, Filter, GroupingSet, LogicalPlan, LogicalPlanBuilder,
+    SkipType, Subquery, lit, not_exists, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -50,6 +54,10 @@ impl AnalyzerRule for Subqueries {
         // Where such subqueries become joins, a list would be repeated for each row.
         let lists = config.optimizer.enable_physical_uncorrelated_scalar_subquery;
         plan.transform_up_with_subqueries(|plan| {
+            if let LogicalPlan::Join(join) = &plan {
+                let sides = [&join.left, &join.right].into_iter();
+                sides.filter_map(|side| lateral_of(side)).try_for_each(|subquery| lost_rows(subquery, true))?;
+            }
             if !has_subquery(&plan)? {
                 return Ok(Transformed::no(plan));
             }
@@ -136,9 +144,14 @@ impl Site {
     }
 
     fn top_in(&self, within: InSubquery) -> Result<Expr> {
+        let within = without_distinct(within);
+        lost_rows(&within.subquery, false)?;
         let correlated = !within.subquery.outer_ref_columns.is_empty();
         if correlated && has_grand_total(&within.subquery.subquery) {
             return Err(unsupported_sets());
+        }
+        if let Some(found) = self.equal_to_constant(&within, true)? {
+            return Ok(found);
         }
         // The engine's anti join respects NULLs if its only key is a column.
         let joins = !within.negated || matches!(*within.expr, Expr::Column(_)) || !self.may_be_null(&within)?;
@@ -146,7 +159,7 @@ impl Site {
             (false, true) => return Ok(Expr::InSubquery(within)),
             (false, false) => return self.value_of_in(within),
             (true, _) if is_one_row(&within.subquery.subquery) => return equals_the_row(within),
-            (true, _) if !within.negated || !self.may_be_null(&within)? => return Ok(Expr::InSubquery(within)),
+            (true, _) if !within.negated => return Ok(Expr::InSubquery(within)),
             (true, _) => {}
         }
         let InSubquery { expr, subquery, .. } = within;
@@ -161,6 +174,12 @@ impl Site {
     fn embedded(&self, expr: Expr) -> Result<Transformed<Expr>> {
         expr.transform_up(|expr| match expr {
             Expr::InSubquery(within) => self.value_of_in(within).map(Transformed::yes),
+            Expr::ScalarSubquery(subquery) => {
+                lost_rows(&subquery, false)?;
+                let expr = with_having(subquery)?;
+                let changed = !matches!(expr, Expr::ScalarSubquery(_));
+                Ok(Transformed::new(expr, changed, TreeNodeRecursion::Continue))
+            }
             Expr::Exists(these) => {
                 let negated = these.negated;
                 let expr = exists(these)?;
@@ -176,6 +195,8 @@ impl Site {
     }
 
     fn value_of_in(&self, within: InSubquery) -> Result<Expr> {
+        let within = without_distinct(within);
+        lost_rows(&within.subquery, false)?;
         let correlated = !within.subquery.outer_ref_columns.is_empty();
         if correlated && has_grand_total(&within.subquery.subquery) {
             return Err(unsupported_sets());
@@ -183,7 +204,10 @@ impl Site {
         if is_one_row(&within.subquery.subquery) {
             return equals_the_row(within);
         }
-        if self.in_filter && !self.may_be_null(&within)? {
+        if let Some(found) = self.equal_to_constant(&within, false)? {
+            return Ok(found);
+        }
+        if self.in_filter && !correlated && !self.may_be_null(&within)? {
             return Ok(Expr::InSubquery(within));
         }
         let InSubquery { expr, subquery, negated } = within;
@@ -204,6 +228,29 @@ impl Site {
             when(equal.is_not_null(), lit(true)).when(unknown, lit(ScalarValue::Boolean(None))).otherwise(lit(false))?
         };
         Ok(if negated { Expr::Not(found.into()) } else { found })
+    }
+
+    /// IN of a constant in WHERE as EXISTS of an equal value; `None` elsewhere, or if the result may be NULL where that matters. As
+    /// the key of a join, the engine would push the constant's condition to the outer rows. `top`: false and NULL are the same.
+    fn equal_to_constant(&self, within: &InSubquery, top: bool) -> Result<Option<Expr>> {
+        let InSubquery { expr, subquery, negated } = within;
+        let one_row = !subquery.outer_ref_columns.is_empty() && is_one_row(&subquery.subquery);
+        let constant = expr.column_refs().is_empty() && !expr.is_volatile();
+        let constant = constant
+            && !expr.exists(|part| {
+                Ok(matches!(
+                    part,
+                    Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)
+                ))
+            })?;
+        if !constant || one_row || !self.in_filter || ((*negated || !top) && self.may_be_null(within)?) {
+            return Ok(None);
+        }
+        let plan = LogicalPlan::clone(&subquery.subquery);
+        let equal = only_column(&plan)?.eq(expr.as_ref().clone());
+        let plan = LogicalPlanBuilder::from(plan).filter(equal)?.build()?;
+        let subquery = Subquery { subquery: Arc::new(plan), ..subquery.clone() };
+        Ok(Some(Expr::Exists(Exists { subquery, negated: *negated })))
     }
 
     fn may_be_null(&self, within: &InSubquery) -> Result<bool> {
@@ -240,6 +287,12 @@ impl Site {
 
 /// EXISTS, unless the subquery has one row for any input and the engine would lose that row.
 fn exists(these: Exists) -> Result<Expr> {
+    let Exists { subquery, negated } = these;
+    let Some(plan) = without_order(&subquery.subquery) else { return Ok(lit(negated)) };
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    let subquery = Subquery { subquery: Arc::new(plan), outer_ref_columns, ..subquery };
+    lost_rows(&subquery, false)?;
+    let these = Exists { subquery, negated };
     let plan = &these.subquery.subquery;
     let total = has_grand_total(plan);
     if these.subquery.outer_ref_columns.is_empty() || !(total || is_one_row(plan)) {
@@ -253,6 +306,100 @@ fn exists(these: Exists) -> Result<Expr> {
         None => lit(true),
     };
     Ok(if these.negated { Expr::Not(found.into()) } else { found })
+}
+
+/// The subquery of EXISTS without ORDER BY, DISTINCT and LIMIT, which do not decide whether it has a row; `None` if it has none.
+fn without_order(plan: &LogicalPlan) -> Option<LogicalPlan> {
+    let mut node = plan;
+    loop {
+        node = match node {
+            LogicalPlan::Distinct(distinct) => distinct.input(),
+            LogicalPlan::Sort(sort) if sort.fetch != Some(0) => &sort.input,
+            LogicalPlan::Limit(limit) => match (limit.get_skip_type(), limit.get_fetch_type()) {
+                (Ok(SkipType::Literal(_)), Ok(FetchType::Literal(Some(0)))) => return None,
+                (Ok(SkipType::Literal(0)), Ok(FetchType::Literal(_))) => &limit.input,
+                _ => return Some(node.clone()),
+            },
+            LogicalPlan::Projection(projection)
+                if matches!(
+                    projection.input.as_ref(),
+                    LogicalPlan::Distinct(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_)
+                ) =>
+            {
+                &projection.input
+            }
+            other => return Some(other.clone()),
+        }
+    }
+}
+
+/// IN without ORDER BY and DISTINCT in its subquery, which do not decide which values there are.
+fn without_distinct(within: InSubquery) -> InSubquery {
+    let InSubquery { expr, subquery, negated } = within;
+    let mut node = &subquery.subquery;
+    loop {
+        node = match node.as_ref() {
+            LogicalPlan::Distinct(Distinct::All(input)) => input,
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => &sort.input,
+            _ => break,
+        }
+    }
+    let subquery = Subquery { subquery: Arc::clone(node), ..subquery.clone() };
+    InSubquery { expr, subquery, negated }
+}
+
+/// Refuses a correlated subquery if the engine would apply one of its operators to the rows of all outer rows together.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`], naming the operator.
+fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
+    if subquery.outer_ref_columns.is_empty() {
+        return Ok(());
+    }
+    let mut lost = None;
+    subquery.subquery.apply(|node| {
+        if !node.inputs().iter().any(|input| !input.all_out_ref_exprs().is_empty()) {
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        let of_sets = |aggregate: &Aggregate| matches!(aggregate.group_expr[..], [Expr::GroupingSet(_)]);
+        let found = match node {
+            LogicalPlan::Window(_) => Some("a window function"),
+            LogicalPlan::Limit(_) => Some("LIMIT or OFFSET"),
+            LogicalPlan::Sort(sort) if sort.fetch.is_some() => Some("LIMIT or OFFSET"),
+            LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
+            LogicalPlan::Aggregate(aggregate) if lateral && of_sets(aggregate) => Some("ROLLUP, CUBE or GROUPING SETS"),
+            LogicalPlan::Filter(filter) if lateral && is_one_row(&filter.input) => Some("HAVING without GROUP BY"),
+            _ => None,
+        };
+        lost = lost.or(found);
+        Ok(if lost.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    let Some(lost) = lost else { return Ok(()) };
+    let error = format!("{lost} in a correlated subquery is not supported here");
+    let advice = "compute it in a subquery of FROM for all values of the outer columns, with PARTITION BY or GROUP BY, and join it";
+    Err(Error::new(ErrorKind::Unsupported, error).advice(advice).into())
+}
+
+/// The subquery of a LATERAL item of FROM.
+fn lateral_of(plan: &LogicalPlan) -> Option<&Subquery> {
+    match plan {
+        LogicalPlan::Subquery(subquery) => Some(subquery),
+        LogicalPlan::SubqueryAlias(alias) => lateral_of(&alias.input),
+        _ => None,
+    }
+}
+
+/// A correlated scalar subquery with HAVING and without GROUP BY, whose row the engine would keep for an empty input.
+fn with_having(subquery: Subquery) -> Result<Expr> {
+    let correlated = !subquery.outer_ref_columns.is_empty() && is_one_row(&subquery.subquery);
+    let condition = if correlated { having(&subquery.subquery)? } else { None };
+    match condition {
+        Some(condition) => {
+            let value = scalar(without_having(&subquery.subquery)?);
+            when(scalar(condition).is_true(), value).end()
+        }
+        None => Ok(Expr::ScalarSubquery(subquery)),
+    }
 }
 
 /// `x IN (SELECT count(*) …)` as `x = (SELECT count(*) …)`.

@@ -30,6 +30,7 @@ mod from_items;
 mod functions;
 mod json;
 mod operators;
+mod regexes;
 mod spans;
 
 use std::borrow::Cow;
@@ -777,6 +778,7 @@ fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> R
     use BinaryOperator::{
         ArrowAt, AtArrow, BitwiseXor, Custom, Overlaps, PGCustomBinaryOperator, PGExp, PGOverlap, PGStartsWith,
     };
+    regexes::of_operator(op, right);
     let of_rows =
         matches!(left, SqlExpr::Tuple(_) | SqlExpr::Function(_) | SqlExpr::Nested(_)) && members(left).is_some();
     Ok(match op {

@@ -11,11 +11,13 @@
 //! | positions in ROLLUP, CUBE and GROUPING SETS | constants | the results at these positions |
 //! | `WITH ORDINALITY` of a table function | ignored | refused |
 //! | `NOT EXISTS (…) IS NULL`, `NOT EXISTS (…) = c` | `(NOT EXISTS (…)) IS NULL` | `NOT (EXISTS (…) IS NULL)` |
+//! | clauses of other dialects, such as PREWHERE and `OVER (w ORDER BY a)` | ignored | refused (`ignored_clauses`) |
 //! | `a JOIN b` without a condition | a cross join | refused |
 //! | `FETCH FIRST n ROWS ONLY` | refused | as `LIMIT n` |
 //! | `LIMIT (SELECT n)` | refused | as `LIMIT n` |
 //! | `TABLE t` | refused | as `SELECT * FROM t` |
 //! | `LOCALTIMESTAMP`, `LOCALTIME` | refused | as casts of `now()` |
+//! | `a ~ '.*'` of NULL | false | NULL |
 //! | `LIKE … ESCAPE ''`, `SIMILAR TO … ESCAPE ''` | refused | the pattern with its backslashes doubled |
 
 use datafusion::error::Result;
@@ -26,6 +28,7 @@ use datafusion::sql::sqlparser::ast::{
     TableWithJoins, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
+use super::ignored_clauses::{self, Ignored};
 use super::nodes::{call, select_of, table_of};
 use super::quantified::{Elsewhere, is_row, is_row_with_subquery, quantified_conditions, quantified_value};
 use super::syntax::{self, Editor};
@@ -52,6 +55,12 @@ struct Standard {
 impl Standard {
     fn refuse(&mut self, what: &str, advice: &str) {
         self.error = Some(Error::new(ErrorKind::Unsupported, what).advice(advice));
+    }
+
+    fn refuse_ignored(&mut self, ignored: Option<Ignored>) {
+        if let Some((what, advice)) = ignored {
+            self.refuse(what, advice);
+        }
     }
 
     /// Turns FETCH into LIMIT, and a subquery that is a constant into the constant.
@@ -100,6 +109,7 @@ impl Standard {
 
 impl Editor for Standard {
     fn pre_visit_query(&mut self, query: &mut Query) {
+        self.refuse_ignored(ignored_clauses::of_query(query));
         self.limit(query);
         let mut bodies = vec![query.body.as_mut()];
         while let Some(body) = bodies.pop() {
@@ -122,6 +132,7 @@ impl Editor for Standard {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) {
+        self.refuse_ignored(ignored_clauses::of_table(factor));
         if let TableFactor::Table { with_ordinality: true, .. } | TableFactor::Function { with_ordinality: true, .. } =
             factor
         {
@@ -133,6 +144,7 @@ impl Editor for Standard {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) {
+        self.refuse_ignored(ignored_clauses::of_select(select));
         quantified_conditions(select);
         having_as_where(select);
         if let Err(error) = positions_of_groups(select) {
@@ -145,6 +157,7 @@ impl Editor for Standard {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) {
+        self.refuse_ignored(ignored_clauses::of_expr(expr));
         let of_subquery = |right: &Expr| matches!(right, Expr::Subquery(_));
         if let Some(exists) = first_operand(expr)
             && let Expr::Exists { negated, .. } = exists
@@ -190,6 +203,10 @@ impl Editor for Standard {
                 *escape_char = None;
                 let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
                 **pattern = call("replace", vec![(**pattern).clone(), text("\\"), text("\\\\")]);
+            }
+            // The engine takes it for IS NOT NULL.
+            Expr::BinaryOp { op, right, .. } if is_regex(op) && is_any(right) => {
+                **right = Expr::Value(Value::SingleQuotedString("(?s:.*)".to_owned()).into());
             }
             Expr::Identifier(name) if name.quote_style.is_none() => {
                 if let Some(local) = local_time(&name.value) {
@@ -313,6 +330,15 @@ fn join_without_condition(from: &[TableWithJoins]) -> Option<&'static str> {
         }
     }
     None
+}
+
+fn is_regex(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{PGRegexIMatch, PGRegexMatch, PGRegexNotIMatch, PGRegexNotMatch};
+    matches!(op, PGRegexMatch | PGRegexIMatch | PGRegexNotMatch | PGRegexNotIMatch)
+}
+
+fn is_any(pattern: &Expr) -> bool {
+    matches!(pattern, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) if text == ".*")
 }
 
 fn is_empty(value: &ValueWithSpan) -> bool {

@@ -7,6 +7,7 @@ mod exact_numbers;
 mod guarded;
 #[cfg(feature = "shell")]
 mod headers;
+mod ignored_clauses;
 mod lateral;
 mod merged_columns;
 mod misread;
@@ -19,6 +20,7 @@ mod output_names;
 mod parse;
 mod plan_size;
 mod quantified;
+mod repeated_random;
 mod search_names;
 mod signed_numbers;
 mod sorted_names;

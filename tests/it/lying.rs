@@ -462,7 +462,9 @@ enum Unseen {
 impl Unseen {
     /// The rule by which no answer of these lies shows them. The pages are read as if paging had no limits.
     async fn of(lies: &[String], question: &Question, period: &Period) -> Option<Self> {
-        let world = World::new(lies, false);
+        // A response that says that it is a part of the result is requested again.
+        let lasting: Vec<String> = lies.iter().filter(|lie| !lie.starts_with("partial")).cloned().collect();
+        let world = World::new(&lasting, false);
         let size = if question.first > 0 { question.first.min(PAGE) } else { PAGE };
         let first = world.raw(question, period, 0, size).await;
         let items = |page: &Value| page["mentions"]["items"].as_array().cloned().unwrap_or_default();
@@ -501,7 +503,10 @@ impl Unseen {
             });
             let full = keys.len() as u64 == total.min(question.first);
             let valued = keys.first().is_none_or(Option::is_some);
-            return (ordered && full && valued && rows.iter().all(own)).then_some(Self::FirstRows);
+            if ordered && full && valued && rows.iter().all(own) {
+                return Some(Self::FirstRows);
+            }
+            // Otherwise all mentions are read.
         }
         let counted = first["overview"]["totalMentions"].as_u64();
         let days = first["overview"]["volume"].as_array().cloned().unwrap_or_default();
@@ -576,7 +581,7 @@ async fn judge(case: &Case, stored: bool, known: &mut Honest, tally: &mut Tally)
         let cost = honest(known, (*question, *period, case.paging.clone(), stored)).await;
         // Rows that were not requested come as well, and what is not ready is requested again.
         let has = |name: &str| u64::from(faults.iter().any(|fault| fault.starts_with(name)));
-        let share = 1 + has("filters-") + has("accepted");
+        let share = 1 + has("filters-") + has("accepted") + has("partial");
         let most = 3 * cost * share + SLACK;
         let (question, period) = (&QUESTIONS[*question], &PERIODS[*period]);
         let (sql, truth) = (question.sql(period), question.truth(period));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 use tokio_util::task::AbortOnDropHandle;
@@ -26,7 +26,7 @@ use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::memory::inherited;
 use crate::profile::{Direction, Zone};
-use crate::request::{Beside, PageRequest, Pages, RequestKey, RequestPlan};
+use crate::request::{Beside, CLOCK_SKEW, PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
@@ -98,9 +98,11 @@ struct PageAnswer<P> {
     call: Option<u64>,
 }
 
-/// Window before it was cut, and the numbers of mentions in it by the first response.
+/// Window as it was first requested, and the numbers of mentions in it by the first response.
 struct Whole {
     words: Option<String>,
+    /// Set if its instants replaced it, and were requested since.
+    resolved: bool,
     total: u64,
     beside: Beside,
 }
@@ -324,6 +326,7 @@ impl<D: PageDecoder> PageReader<D> {
         }
         self.check_window(span, answer.facts.window)?;
         self.check_first(span, &answer)?;
+        let asked = self.window.words.clone();
         let window = &self.client.profile().window;
         self.window.freeze(window, self.zone, answer.facts.window);
         let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
@@ -338,7 +341,7 @@ impl<D: PageDecoder> PageReader<D> {
         // A total that counts mentions outside of the window says nothing about its parts.
         let apart = self.window.cut || self.window.exceeded;
         if let (None, Some(total), false) = (&self.whole, answer.facts.total, apart) {
-            self.whole = Some(Whole { words: self.window.words.clone(), total, beside });
+            self.whole = Some(Whole { resolved: asked != self.window.words, words: asked, total, beside });
         }
         // If totals cannot show that a part is complete, its pages have to.
         let sayable = self.window.is_sayable(window, self.zone);
@@ -548,7 +551,7 @@ impl<D: PageDecoder> PageReader<D> {
     /// Takes the new rows of a page.
     fn absorb(&mut self, span: Span, answer: PageAnswer<D::Page>) -> Result<()> {
         let PageAnswer { page, facts, memory, call } = answer;
-        self.check_times(span, &page)?;
+        self.check_times(span, facts.window, &page)?;
         if let (Some(ids), Some(traits)) = (page.ids(), page.traits()) {
             self.known.take(ids, traits).map_err(|error| error.at(self.place(span)))?;
         }
@@ -641,8 +644,10 @@ impl<D: PageDecoder> PageReader<D> {
     /// service that sorts each page alone would return any mentions as the first ones.
     fn check_first(&self, span: Span, answer: &PageAnswer<D::Page>) -> Result<()> {
         let PageFacts { total, beside: Beside { overview, timeline, .. }, counted_days, .. } = answer.facts;
-        // Numbers that differ count other mentions.
-        let agrees = [total, overview].into_iter().flatten().all(|count| Some(count) == timeline);
+        // Numbers that differ count other mentions, and a timeline alone may ignore the filters.
+        let mut counts = [total, overview].into_iter().flatten().peekable();
+        let alone = counts.peek().is_none() && !self.plan.filters.is_empty();
+        let agrees = !alone && counts.all(|count| Some(count) == timeline);
         let (Some(order), Some(days), true) = (self.order, counted_days, agrees && span.row == 0) else {
             return Ok(());
         };
@@ -668,9 +673,25 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Checks that a response contains no mentions outside the requested period. A service that ignores the period would
     /// return others instead, or those of one period for several.
-    fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
-        let mut outside = page.times().into_iter().flatten().filter(|at| !self.window.may_have(**at));
-        outside.next().map_or(Ok(()), |at| Err(self.outside(span, *at)))
+    fn check_times(&self, span: Span, told: Option<(DateTime<Utc>, DateTime<Utc>)>, page: &D::Page) -> Result<()> {
+        let mut times = page.times().into_iter().flatten();
+        if let Some(at) = times.clone().find(|at| !self.window.may_have(**at)) {
+            return Err(self.outside(span, *at));
+        }
+        // A relative period ends now, or where the response says.
+        let now = self.client.time_of_service();
+        let end = told.map_or(now, |(_, to)| to.max(now));
+        let latest = (end + CLOCK_SKEW).timestamp_micros();
+        let relative = self.plan.duration.is_some() && !self.window.stated;
+        let Some(at) = times.find(|at| relative && **at > latest) else { return Ok(()) };
+        let (at, hours) = (DateTime::from_timestamp_micros(*at).unwrap_or_default(), (*at - latest) / 3_600_000_000);
+        let message = format!("the response has a mention of {at}, {hours} h after {}", end.trunc_subsecs(0));
+        Err(Error::new(ErrorKind::Contradiction, format!("{message}, where the period ends"))
+            .advice(
+                "its times may be local ones that are written as UTC: set `zone` and `pattern` of the column in the profile, or \
+                 use a range of published_at",
+            )
+            .at(self.place(span)))
     }
 
     fn outside(&self, span: Span, at: i64) -> Error {
@@ -875,17 +896,17 @@ impl<D: PageDecoder> PageReader<D> {
         self.incomplete_because(reason, evidence::LEFT_OUT)
     }
 
-    /// Compares the mentions of a window that was read in parts with its total before it was cut. If they differ, the total is
-    /// requested once more: in a changing set it has changed.
+    /// Compares the mentions of a window that was read in parts, or as instants instead of a relative period, with its first
+    /// total. If they are fewer, the total is requested once more: in a changing set it has changed.
     async fn check_parts(&mut self) -> Result<()> {
-        let Some(Whole { words, total, beside: first }) = self.whole.take() else { return Ok(()) };
+        let Some(Whole { words, resolved, total, beside: first }) = self.whole.take() else { return Ok(()) };
         if self.history.cut {
             self.claims = Claims { total: Some(total), beside: first, opposite: false };
         }
         let expected = first.most(total);
         let agrees = self.distinct >= expected || self.distinct == total;
         let limited = self.plan.pages.is_none_or(|pages| pages.fetch.is_some() || pages.skip > 0);
-        if agrees || limited || !self.history.cut || !self.history.missing.is_empty() {
+        if agrees || limited || !(self.history.cut || resolved) || !self.history.missing.is_empty() {
             return Ok(());
         }
         let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, Span { row: 0, size: 1 }).await;
@@ -893,8 +914,9 @@ impl<D: PageDecoder> PageReader<D> {
         if facts.total.is_none_or(|total| facts.beside.most(total) != expected) {
             return Ok(());
         }
+        let how = if self.history.cut { "in parts of the window" } else { "by the instants of the window" };
         let reason = format!(
-            "{} distinct mentions received in parts of the window, but the service reports {expected} for all of it",
+            "{} distinct mentions received {how}, but the service reports {expected} for all of it",
             self.distinct
         );
         self.incomplete_because(reason, evidence::PARTS)

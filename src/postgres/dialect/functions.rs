@@ -11,6 +11,7 @@
 //! | `json_build_object`, `json_agg`, `to_json`, `row_to_json` | structures, which clients receive as JSON |
 //! | `array(SELECT x …)` | `array_agg` in a subquery |
 //! | `generate_series(…)`, `string_to_table(…)` in SELECT | rows |
+//! | patterns and replacements of `regexp_…` | see `regexes` |
 //! | `date(x)`, `int4(x)`, `text(x)`, … | casts |
 //!
 //! [`REFUSED`] lists functions without a translation, with the form to write instead.
@@ -21,12 +22,12 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
 };
 
-use super::{cast_to, digits_of, is_numeric, literal_of, number, pair, text, unsupported};
+use super::{cast_to, digits_of, is_numeric, literal_of, number, pair, regexes, text, unsupported};
 use crate::postgres::report::Report;
 use crate::session::{call, query_of, syntax};
 
 /// Functions that have the same meaning under another name.
-const RENAMED: [(&str, &str); 9] = [
+const RENAMED: [(&str, &str); 11] = [
     ("every", "bool_and"),
     ("variance", "var_samp"),
     ("ceiling", "ceil"),
@@ -35,6 +36,8 @@ const RENAMED: [(&str, &str); 9] = [
     ("statement_timestamp", "now"),
     ("clock_timestamp", "now"),
     ("array_cat", "array_concat"),
+    ("array_remove", "array_remove_all"),
+    ("array_replace", "array_replace_all"),
     ("char_length", "character_length"),
 ];
 
@@ -46,7 +49,7 @@ const REFUSED: [(&str, &str); 40] = [
     ("json_object_agg", "use json_agg(json_build_object('key', k, 'value', v))"),
     ("json_build_array", "use to_json(ARRAY[…]), with items of one type"),
     ("to_jsonb", "use to_json"),
-    ("json_extract_path_text", "use the columns of the table"),
+    ("json_extract_path_text", "use ->>"),
     ("json_array_elements", "use unnest of an array"),
     ("jsonb_array_elements", "use unnest of an array"),
     ("json_each", "use the columns of the table"),
@@ -113,6 +116,7 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
     if let Some((_, advice)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         return Err(Report::error("42883", format!("function {name} is not supported; {advice}")));
     }
+    regexes::of_function(name, function);
     if let Some((_, engine)) = RENAMED.iter().find(|(known, _)| *known == name) {
         function.name = ObjectName::from(vec![Ident::new(*engine)]);
         return Ok(None);

@@ -348,3 +348,23 @@ async fn a_cursor_with_hold_outlives_its_transaction() {
     assert_eq!(code(&client, "FETCH 1 FROM e").await.0, "34000");
     assert_eq!(code(&client, "DECLARE f CURSOR FOR SELECT 1").await.0, "25P01");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patterns_have_postgresqls_syntax() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("('a' || chr(10) || 'b') ~ 'a.b', 'a' ~ 'a.b'", "t|f"),
+            ("NOT (x ~ '.*') FROM (VALUES (NULL::text)) AS t(x)", "NULL"),
+            ("'é' ~ '^[[:alpha:]]$', 'É' ~ '[[:upper:]]', '5' ~ '[[:alpha:]]'", "t|t|f"),
+            (r"'the word' ~ '\mword\M', 'swords' ~ '\yword\y', 'a]' ~ '[]]'", "t|f|t"),
+            (r"regexp_replace('USD 10', 'USD ', '$1'), regexp_replace('foobar', 'o+', '[\&]')", "$110|f[oo]bar"),
+            (r"regexp_replace('ab', '(a)(b)', '\2\1')", "ba"),
+            ("array_remove(ARRAY[1,2,1], 1), array_replace(ARRAY[1,2,1], 1, 9)", "{2}|{9,2,9}"),
+            ("'{\"a\": {\"b\": 7}}'::text -> 'a' ->> 'b', '{\"a\": {\"b\": 7}}'::text #>> '{a,b}'", "7|7"),
+        ],
+    )
+    .await;
+}

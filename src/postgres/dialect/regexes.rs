@@ -1,0 +1,192 @@
+//! Regular expressions of PostgreSQL in the syntax of the engine. Only literals are translated.
+//!
+//! | PostgreSQL | here |
+//! | --- | --- |
+//! | `.` matches a line break | `(?s)` |
+//! | `[[:alpha:]]` and other classes, of all scripts | properties of Unicode |
+//! | `\y`, `\m`, `\M`, `\Z`, `[[:<:]]`, `[[:>:]]` | `\b`, `\b{start}`, `\b{end}`, `\z` |
+//! | `[` within a class | `\[` |
+//! | `\1`, `\&` in a replacement | `${1}`, `${0}` |
+//! | `$` in a replacement | `$$` |
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+};
+
+use super::{literal_of, text};
+
+/// Functions whose second argument is a pattern.
+const WITH_PATTERN: [&str; 6] =
+    ["regexp_count", "regexp_instr", "regexp_like", "regexp_match", "regexp_replace", "regexp_substr"];
+
+/// Translates the pattern of an operator.
+pub(super) fn of_operator(op: &BinaryOperator, right: &mut SqlExpr) {
+    use BinaryOperator::{PGRegexIMatch, PGRegexMatch, PGRegexNotIMatch, PGRegexNotMatch};
+    if matches!(op, PGRegexMatch | PGRegexIMatch | PGRegexNotMatch | PGRegexNotIMatch) {
+        translate(right, pattern);
+    }
+}
+
+/// Translates the pattern and the replacement of a function.
+pub(super) fn of_function(name: &str, function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let mut arguments = list.args.iter_mut().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    if !WITH_PATTERN.contains(&name) {
+        return;
+    }
+    if let Some(expr) = arguments.nth(1) {
+        translate(expr, pattern);
+    }
+    if let Some(expr) = arguments.next().filter(|_| name == "regexp_replace") {
+        translate(expr, replacement);
+    }
+}
+
+fn translate(expr: &mut SqlExpr, to: fn(&str) -> String) {
+    if let Some(literal) = literal_of(expr) {
+        let translated = to(&literal);
+        if translated != literal {
+            *expr = text(&translated);
+        }
+    }
+}
+
+fn pattern(text: &str) -> String {
+    let (mut translated, mut any, mut rest) = (String::new(), false, text);
+    while let Some(first) = rest.chars().next() {
+        let after = &rest[first.len_utf8()..];
+        rest = match first {
+            '\\' => {
+                let Some(escaped) = after.chars().next() else {
+                    translated.push('\\');
+                    break;
+                };
+                match escaped {
+                    'y' => translated.push_str(r"\b"),
+                    'Y' => translated.push_str(r"\B"),
+                    'm' => translated.push_str(r"\b{start}"),
+                    'M' => translated.push_str(r"\b{end}"),
+                    'Z' => translated.push_str(r"\z"),
+                    other => translated.extend(['\\', other]),
+                }
+                &after[escaped.len_utf8()..]
+            }
+            '[' => class(rest, &mut translated),
+            other => {
+                any |= other == '.';
+                translated.push(other);
+                after
+            }
+        };
+    }
+    // A pattern with options of its own says what `.` matches.
+    if any && !text.starts_with("(?") { format!("(?s){translated}") } else { translated }
+}
+
+/// Translates the class in brackets at the beginning of a text; returns what follows it.
+fn class<'t>(text: &'t str, translated: &mut String) -> &'t str {
+    for (known, boundary) in [("[[:<:]]", r"\b{start}"), ("[[:>:]]", r"\b{end}")] {
+        if let Some(rest) = text.strip_prefix(known) {
+            translated.push_str(boundary);
+            return rest;
+        }
+    }
+    let mut rest = &text[1..];
+    translated.push('[');
+    for literal in ["^", "]"] {
+        if let Some(after) = rest.strip_prefix(literal) {
+            translated.push_str(if literal == "]" { r"\]" } else { literal });
+            rest = after;
+        }
+    }
+    while let Some(first) = rest.chars().next() {
+        let named = CLASSES.iter().find_map(|(name, class)| rest.strip_prefix(name).map(|after| (class, after)));
+        let after = &rest[first.len_utf8()..];
+        rest = match (first, named) {
+            (_, Some((class, after))) => {
+                translated.push_str(class);
+                after
+            }
+            (']', _) => {
+                translated.push(']');
+                return after;
+            }
+            ('\\', _) => {
+                translated.push('\\');
+                let Some(escaped) = after.chars().next() else { return after };
+                translated.push(escaped);
+                &after[escaped.len_utf8()..]
+            }
+            ('[' | '&' | '~', _) => {
+                translated.extend(['\\', first]);
+                after
+            }
+            (other, _) => {
+                translated.push(other);
+                after
+            }
+        };
+    }
+    rest
+}
+
+/// Named classes within brackets.
+const CLASSES: [(&str, &str); 6] = [
+    ("[:alpha:]", r"\p{Alphabetic}"),
+    ("[:alnum:]", r"\p{Alphabetic}\p{Nd}"),
+    ("[:upper:]", r"\p{Uppercase}"),
+    ("[:lower:]", r"\p{Lowercase}"),
+    ("[:digit:]", r"\p{Nd}"),
+    ("[:space:]", r"\s"),
+];
+
+fn replacement(text: &str) -> String {
+    // The engine has no form for a backslash.
+    if text.contains(r"\\") {
+        return text.to_owned();
+    }
+    let (mut translated, mut characters) = (String::new(), text.chars().peekable());
+    while let Some(character) = characters.next() {
+        match (character, characters.peek().copied()) {
+            ('$', _) => translated.push_str("$$"),
+            ('\\', Some('&')) => {
+                characters.next();
+                translated.push_str("${0}");
+            }
+            ('\\', Some(digit @ '0'..='9')) => {
+                characters.next();
+                translated.push_str(&format!("${{{digit}}}"));
+            }
+            (other, _) => translated.push(other),
+        }
+    }
+    translated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_what_they_mean_in_postgresql() {
+        for (postgres, here) in [
+            ("acme", "acme"),
+            ("acme.*x", "(?s)acme.*x"),
+            (r"a\.b", r"a\.b"),
+            (r"\mword\M", r"\b{start}word\b{end}"),
+            ("^[[:alpha:]_]+$", r"^[\p{Alphabetic}_]+$"),
+            ("[[:<:]]a[[:>:]]", r"\b{start}a\b{end}"),
+            ("[][a]", r"[\]\[a]"),
+            ("[^a.]", "[^a.]"),
+            ("(?n)a.b", "(?n)a.b"),
+        ] {
+            assert_eq!(pattern(postgres), here);
+        }
+        for (postgres, here) in [("$1", "$$1"), (r"[\&]", "[${0}]"), (r"\1x", "${1}x"), (r"a\\b", r"a\\b")] {
+            assert_eq!(replacement(postgres), here);
+        }
+    }
+}
