@@ -88,7 +88,7 @@ def measure(url, store, words):
     duck = ducklake.attach(store)
     duck.execute("SET threads = 2")
     ratios = []
-    with psycopg.connect(host=host, port=port, user="bench", dbname="mentions", autocommit=True) as ours:
+    with psycopg.connect(host=host, port=port, user="bench", dbname="savedsearch", autocommit=True) as ours:
         for name, sql in QUESTIONS.items():
             for word, value in words.items():
                 sql = sql.replace(word, value)

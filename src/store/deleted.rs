@@ -161,14 +161,6 @@ impl Store {
 }
 
 impl Layout {
-    /// Returns the ids of a batch as texts.
-    fn ids(&self, batch: &RecordBatch) -> Result<Vec<String>> {
-        let Some(id) = self.id else { return Ok(Vec::new()) };
-        let texts = files::texts(batch.column(id));
-        let texts = texts.map_err(|error| Error::new(ErrorKind::Store, error.to_string()))?;
-        Ok(texts.iter().flatten().map(str::to_owned).collect())
-    }
-
     /// Returns the mentions of a batch whose ids are not among these.
     fn without(&self, batch: &RecordBatch, ids: &HashSet<String>) -> Result<RecordBatch> {
         let Some(id) = self.id else { return Ok(batch.clone()) };

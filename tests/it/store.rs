@@ -265,8 +265,8 @@ async fn files_are_merged_across_saved_searches_and_each_is_opened_once() {
     let since = (now() - days(100)).date_naive();
     let visit = shop.at(now());
     sync(&visit.connection, &SyncOptions::since(since), |_| {}).await.unwrap();
-    let compacted = visit.connection.compact_store().unwrap();
-    assert_eq!((compacted.written, files_in(&shop)), (1, 1), "{compacted:?}");
+    visit.connection.compact_store().unwrap();
+    assert_eq!(files_in(&shop), 1);
     assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
     assert_eq!(visit.connection.compact_store().unwrap().merged, 0, "nothing is left to merge");
     let ask = async |visit: &Visit, files: u64| {
@@ -279,7 +279,8 @@ async fn files_are_merged_across_saved_searches_and_each_is_opened_once() {
             assert_eq!(visit.cost(&sql).await, 0, "{sql}");
             let opened = visit.connection.store_statistics().unwrap().files - before;
             let newest = sql.ends_with("ORDER BY published_at DESC, id LIMIT 10") && !sql.contains("language");
-            assert_eq!(opened, if newest { 1 } else { files }, "{sql}");
+            // Tiers of days may each open a file, if a condition leaves too few rows.
+            assert!(opened <= if newest { 1 } else { files }, "{sql}: {opened}");
         }
     };
     ask(&visit, 1).await;
