@@ -39,7 +39,7 @@ pub enum Erase {
     Before(NaiveDate),
 }
 
-/// What was erased.
+/// Numbers of erased mentions, days and files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Erased {

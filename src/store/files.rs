@@ -307,7 +307,7 @@ pub(crate) struct FileReader {
     /// Position of the next row.
     next: u64,
     rows: Option<ParquetRecordBatchReader>,
-    /// What is left of the last batch.
+    /// Rest of the last batch.
     left: Option<RecordBatch>,
 }
 
