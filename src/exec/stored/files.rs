@@ -96,6 +96,9 @@ struct Common {
     alone: Option<String>,
 }
 
+/// Texts to compare a column with.
+type Texts = Vec<Arc<dyn PhysicalExpr>>;
+
 /// The parts of a file that are used.
 struct FileParts<'p> {
     file: &'p DataFile,
@@ -199,7 +202,7 @@ impl FileScan<'_> {
                 None => days.push((span.start, span.end)),
             }
         }
-        let mut aids: BTreeMap<Vec<(i64, i64)>, Vec<Arc<dyn PhysicalExpr>>> = BTreeMap::new();
+        let mut aids: BTreeMap<Vec<(i64, i64)>, Texts> = BTreeMap::new();
         for (aid, days) in days {
             aids.entry(days).or_default().push(lit(ScalarValue::Utf8(Some(aid.to_owned()))));
         }
