@@ -64,6 +64,9 @@ pub(super) struct Used {
     pub(super) mentions: u64,
 }
 
+/// Saved searches, with their regions, that may share files.
+pub(super) type Group = Vec<(Subject, Vec<Region>)>;
+
 /// Returns the rows of a batch that stay, in the columns of a layout.
 pub(super) type Keep<'k> = &'k dyn Fn(&Layout, RecordBatch) -> Result<RecordBatch>;
 
@@ -86,7 +89,7 @@ impl Store {
     }
 
     /// Returns all regions in the order of saved search and time, in groups that may share files.
-    pub(super) fn sharing(&self) -> Result<Vec<Vec<(Subject, Vec<Region>)>>> {
+    pub(super) fn sharing(&self) -> Result<Vec<Group>> {
         let mut subjects: BTreeMap<Subject, Vec<Region>> = BTreeMap::new();
         for aid in self.catalog.aids()? {
             for (filters, region) in self.catalog.regions(&aid)? {

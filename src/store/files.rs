@@ -323,7 +323,8 @@ impl FileReader {
     /// [`ErrorKind::Store`] if the file is missing, not a Parquet file or too short.
     pub(crate) fn read(&mut self, rows: &Range<u64>, mut take: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         if self.rows.is_none() || self.next != rows.start {
-            self.rows = Some(open(&self.path, None, &[rows.start..self.file.rows], self.file.rows)?);
+            self.rows =
+                Some(open(&self.path, None, std::slice::from_ref(&(rows.start..self.file.rows)), self.file.rows)?);
             (self.next, self.left) = (rows.start, None);
         }
         while self.next < rows.end {
@@ -371,7 +372,7 @@ fn open(path: &Path, columns: Option<&[&str]>, rows: &[Range<u64>], all: u64) ->
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
 pub(crate) fn read(path: &Path, file: &DataFile) -> Result<Vec<RecordBatch>> {
-    let batches = open(path, None, &[0..file.rows], file.rows)?;
+    let batches = open(path, None, std::slice::from_ref(&(0..file.rows)), file.rows)?;
     batches.collect::<std::result::Result<_, _>>().map_err(|error| corrupt(path, &error))
 }
 
@@ -385,7 +386,7 @@ pub(crate) fn find(
     columns: &[&str],
     mut is_found: impl FnMut(RecordBatch) -> Result<bool>,
 ) -> Result<bool> {
-    for batch in open(path, Some(columns), &[0..file.rows], file.rows)? {
+    for batch in open(path, Some(columns), std::slice::from_ref(&(0..file.rows)), file.rows)? {
         if is_found(batch.map_err(|error| corrupt(path, &error))?)? {
             return Ok(true);
         }

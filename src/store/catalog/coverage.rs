@@ -307,7 +307,7 @@ fn overlapping(connection: &Connection, subject: &Subject, with: &[Region]) -> r
 fn between(named: &[Range<u64>], rows: u64) -> Vec<Range<u64>> {
     let mut unnamed = Vec::new();
     let mut next = 0;
-    for range in named.iter().cloned().chain([rows..rows]) {
+    for range in named.iter().cloned().chain(std::iter::once(rows..rows)) {
         if next < range.start {
             unnamed.push(next..range.start);
         }
