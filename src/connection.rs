@@ -18,9 +18,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
 #[cfg(feature = "store")]
-use chrono::{NaiveDate, TimeDelta};
+use chrono::TimeDelta;
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
 
@@ -43,7 +43,9 @@ use crate::profile::Profile;
 use crate::profile::{ColumnSpec, ColumnType, Origin};
 use crate::request::{PageRequest, RequestKey};
 #[cfg(feature = "store")]
-use crate::store::{AS_OF, Filters, FromStore, Holding, Owner, Store, StoreStatistics};
+use crate::store::{
+    AS_OF, Compacted, Erase, Erased, Extent, Filters, FromStore, Holding, Owner, Store, StoreStatistics,
+};
 
 /// A service, a key and a profile. Cheap to share; create one per key and process.
 #[derive(Debug)]
@@ -425,23 +427,24 @@ impl Connection {
         self.some_store()?.verify()
     }
 
-    /// Merges stored days of past months, and removes files that are no longer used. Returns by how many the number of the
-    /// store's parts decreased, and the number of files that were removed.
+    /// Merges small files of the store, and removes files that are no longer used.
     ///
     /// # Errors
     /// As [`holdings`](Self::holdings).
     #[cfg(feature = "store")]
-    pub fn compact_store(&self) -> Result<(u64, u64)> {
-        self.some_store()?.compact(self.now(), self.profile().store.settle.length())
+    pub fn compact_store(&self) -> Result<Compacted> {
+        self.some_store()?.compact(self.now(), self.profile().store.settle.length(), Extent::All)
     }
 
-    /// Removes stored days before a date, of one saved search or of all. Returns the number of their mentions.
+    /// Erases stored mentions, of one saved search or of all, so that nothing of them is left in the store's folder. Mentions that
+    /// the service still has are stored again when their day is read next.
     ///
     /// # Errors
-    /// As [`holdings`](Self::holdings).
+    /// [`ErrorKind::Store`] if a file cannot be read or written, or if another process is using the store; the call can be
+    /// repeated.
     #[cfg(feature = "store")]
-    pub fn forget_stored(&self, aid: Option<&str>, before: NaiveDate) -> Result<u64> {
-        self.some_store()?.forget(aid, before.to_epoch_days())
+    pub fn erase_stored(&self, aid: Option<&str>, what: &Erase) -> Result<Erased> {
+        self.some_store()?.erase(aid, what, self.now(), self.profile().store.settle.length())
     }
 
     #[cfg(feature = "store")]

@@ -108,7 +108,7 @@ pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
-pub use store::{Holding, StoreStatistics};
+pub use store::{Compacted, Erase, Erased, Holding, StoreStatistics};
 #[cfg(feature = "store")]
 pub use sync::{SyncOptions, SyncStep, Synced, sync};
 pub use table::SavedSearchFactory;

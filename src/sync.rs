@@ -31,7 +31,7 @@ use crate::error::{Error, ErrorKind, Place, Result, own_or_query};
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
-use crate::store::{Day, Filters, Terms, date_of, day_of, days_of, divide, month_of, start_of};
+use crate::store::{Day, Extent, Filters, Terms, date_of, day_of, days_of, divide, month_of, start_of};
 
 /// Saved searches and days to synchronize.
 #[derive(Debug, Clone)]
@@ -180,7 +180,7 @@ pub async fn sync(
     if let Some(error) = failed {
         return Err(error);
     }
-    store.compact(connection.now(), connection.profile().store.settle.length())?;
+    store.compact(connection.now(), connection.profile().store.settle.length(), Extent::Bounded)?;
     synced.requests = spent.requests;
     Ok(synced)
 }

@@ -16,9 +16,12 @@ mod fill;
 mod in_files;
 mod tail;
 mod timeline;
+mod together;
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
 
 use async_stream::try_stream;
 use chrono::TimeDelta;
@@ -28,6 +31,7 @@ use futures::{StreamExt, stream};
 pub(crate) use self::candidates::can_confirm;
 use self::candidates::{Candidates, Timelines, candidates, direct, is_limited, subject_of, usable};
 pub(super) use self::candidates::{StoreUse, expected};
+pub(super) use self::files::StoredPart;
 pub(super) use self::fill::Fill;
 #[cfg(feature = "distributed")]
 pub(crate) use self::in_files::{InFiles, Readers};
@@ -311,12 +315,18 @@ impl Driver {
         let regions: Vec<_> = regions.iter().filter(|(_, region)| overlap(&region.days, &days)).cloned().collect();
         let checked = blocking(move || {
             let (mut sound, mut missing) = (Vec::with_capacity(regions.len()), None);
+            // Regions share files.
+            let mut complete: HashMap<PathBuf, bool> = HashMap::new();
             for (filters, region) in regions {
-                let folder = store.folder(&Subject { aid: aid.clone(), filters: filters.clone() });
-                let mut files = region.files.iter().map(|file| (folder.join(&file.path), file.bytes));
-                match files.find(|(path, bytes)| !path.metadata().is_ok_and(|found| found.len() == *bytes)) {
-                    Some((path, _)) => missing = Some(path),
-                    None => sound.push((filters, region)),
+                let Some(file) = region.file() else {
+                    sound.push((filters, region));
+                    continue;
+                };
+                let path = store.folder(&Subject { aid: aid.clone(), filters: filters.clone() }).join(&file.path);
+                let found = || path.metadata().is_ok_and(|found| found.len() == file.bytes);
+                match *complete.entry(path.clone()).or_insert_with(found) {
+                    false => missing = Some(path),
+                    true => sound.push((filters, region)),
                 }
             }
             Ok((sound, missing))
@@ -362,7 +372,8 @@ impl Driver {
             // Parts follow each other, so that a reader that has enough opens no more files.
             for part in stored {
                 let start = start_of(part.days.start);
-                segments.push((start, self.files(from, plan, vec![part], span)?));
+                let part = StoredPart { plan: plan.clone(), stored: vec![part], span: span.clone() };
+                segments.push((start, self.files(from, &[part])?));
             }
             segments.extend(reads);
             segments.sort_by_key(|(start, _)| *start);
@@ -370,8 +381,11 @@ impl Driver {
                 segments.reverse();
             }
         } else {
-            if !stored.is_empty() {
-                segments.push((i64::MIN, self.files(from, plan, stored, span)?));
+            let part = StoredPart { plan: plan.clone(), stored, span: span.clone() };
+            match self.together.get() {
+                _ if part.stored.is_empty() => {}
+                Some(together) => together.lock().unwrap_or_else(PoisonError::into_inner).push(part),
+                None => segments.push((i64::MIN, self.files(from, &[part])?)),
             }
             segments.extend(reads);
             if order.is_some() && segments.len() > 1 {

@@ -10,6 +10,8 @@
 use std::any::Any;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+#[cfg(feature = "store")]
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
@@ -40,6 +42,8 @@ use super::reader::Reader;
 use super::requests::{Requests, least_rows};
 use super::scan_config::{Mode, ScanConfig, Slice};
 use super::scan_exec::{FetchExec, sort_key};
+#[cfg(feature = "store")]
+use super::stored::StoredPart;
 use crate::client::{Asked, Caller, Completeness, Pace, QuerySpan, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
@@ -166,6 +170,8 @@ impl Starting {
             context: self.context,
             degraded: AtomicBool::new(false),
             outlook: OnceLock::new(),
+            #[cfg(feature = "store")]
+            together: OnceLock::new(),
             in_parts,
         }))
     }
@@ -187,6 +193,9 @@ pub(super) struct Driver {
     pub(super) degraded: AtomicBool,
     /// The plans, if all of them are read completely.
     pub(super) outlook: OnceLock<Outlook>,
+    /// Stored days of several plans, if they are read together after what is requested.
+    #[cfg(feature = "store")]
+    pub(super) together: OnceLock<Mutex<Vec<StoredPart>>>,
     /// Set if the rows are fetched in parts.
     in_parts: bool,
 }
@@ -218,6 +227,13 @@ impl Driver {
         }
         let searches = self.plans(rows).await?;
         let several = searches.len() > 1;
+        #[cfg(feature = "store")]
+        if self.config.summary().is_none() {
+            let plans: Vec<RequestPlan> = searches.iter().flatten().cloned().collect();
+            if let Some(rows) = self.all_stored(&plans).await? {
+                return Ok(rows);
+            }
+        }
         let ahead = self.ahead(self.settings.concurrency);
         let Mode::Ordered { order, wanted, .. } = mode else {
             let plans: Vec<RequestPlan> = searches.into_iter().flatten().collect();
@@ -298,6 +314,12 @@ impl Driver {
         // Plans that stop at some page must not request later pages ahead.
         let ahead = Pace::Ahead(self.settings.concurrency.div_ceil(scans));
         let pace = if self.config.plan.until.is_some() { Pace::OnDemand } else { ahead };
+        #[cfg(feature = "store")]
+        if several {
+            self.together.get_or_init(Mutex::default);
+        }
+        #[cfg(feature = "store")]
+        let driver = Arc::clone(&self);
         let streams = stream::iter(plans).map(move |plan| {
             let refused = several.then(|| plan.clone());
             let rows = match self.config.summary() {
@@ -306,7 +328,10 @@ impl Driver {
             };
             Arc::clone(&self).without_refused(refused, rows)
         });
-        Ok(streams.flatten_unordered(scans).boxed())
+        let rows = streams.flatten_unordered(scans);
+        #[cfg(feature = "store")]
+        let rows = rows.chain(stream::once(async move { driver.rows_together() }).try_flatten());
+        Ok(rows.boxed())
     }
 
     /// Returns the rows of all plans, one after another until the limit is reached. `several` is set if the query

@@ -126,7 +126,7 @@ impl Metrics {
         let store = StoreGauges {
             days_from_store: gauge("store_days", "Days of mentions that queries took from the store"),
             days_requested: gauge("store_days_requested", "Days of mentions requested by queries that use a store"),
-            bytes: gauge("store_bytes", "Size of the store files that queries opened, in bytes"),
+            bytes: gauge("store_bytes", "Size of the stored mentions that queries read, in bytes"),
             responses: gauge("store_responses", "Stored responses without mentions that queries used"),
             requests_saved: gauge("store_requests_saved", "Requests to the service that the store made unnecessary"),
         };

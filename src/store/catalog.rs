@@ -13,7 +13,8 @@
 //! A file is part of the catalog only after the transaction that records it. It is written and synced before that
 //! transaction. After the transaction that replaces it, it is kept for a grace period, because queries may still read it.
 //!
-//! Invariant: regions of a subject never overlap, and every current file that this program wrote belongs to one region.
+//! Invariant: regions of a subject never overlap, and each row of a current file that this program wrote belongs to one
+//! region or is named by a delete file.
 
 mod check;
 mod columns;
@@ -34,6 +35,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 pub(crate) use self::columns::{FileColumn, StoredColumn};
+pub(crate) use self::coverage::Change;
 use self::failure::{failure, instant};
 use super::region::Filters;
 use crate::clock::Clock;
@@ -43,7 +45,9 @@ use crate::files;
 /// Name of the file below the store's folder.
 const FILE: &str = "catalog.sqlite";
 /// Version of our own tables. All others are refused.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
+/// Earlier version of our own tables, which is migrated.
+const MIGRATED: i64 = 2;
 /// Version of DuckLake's tables. All others are refused.
 const DUCKLAKE_VERSION: &str = "1.0";
 /// Responses that are kept.
@@ -120,9 +124,12 @@ impl Catalog {
             Access::Read => {}
         }
         let connect = |access| connect(&path, access).map_err(|error| failure(&path, &error));
-        let writer = (access == Access::ReadWrite).then(|| connect(access)).transpose()?;
+        let mut writer = (access == Access::ReadWrite).then(|| connect(access)).transpose()?;
         let reader = connect(Access::Read)?;
-        verify(&path, &reader)?;
+        if let Some(writer) = &mut writer {
+            migrate(writer).map_err(|error| failure(&path, &error))?;
+        }
+        verify(&path, &reader, access)?;
         let mut catalog = Self {
             path,
             reader: Mutex::new(reader),
@@ -343,8 +350,30 @@ fn connect_alone(path: &Path) -> Option<rusqlite::Result<Connection>> {
     Some(Connection::open_with_flags(address, READ | OpenFlags::SQLITE_OPEN_URI))
 }
 
-/// Verifies that the file is a catalog of this version.
-fn verify(path: &Path, connection: &Connection) -> Result<()> {
+/// Version of our own tables, if they are there.
+fn version_of(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('savedsearch_store', 'ducklake_metadata')";
+    match connection.query_row(sql, [], |row| row.get::<_, i64>(0))? {
+        2 => connection.query_row("SELECT version FROM savedsearch_store", [], |row| row.get(0)).optional(),
+        _ => Ok(None),
+    }
+}
+
+/// Brings tables of an earlier version to this one, in one transaction.
+fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    if version_of(connection)? != Some(MIGRATED) {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it.
+    if version_of(&transaction)? == Some(MIGRATED) {
+        transaction.execute_batch(include_str!("catalog/migrate.sql"))?;
+    }
+    transaction.commit()
+}
+
+/// Verifies that the file is a catalog of this version, or can be read as one.
+fn verify(path: &Path, connection: &Connection, access: Access) -> Result<()> {
     let failure = |error: rusqlite::Error| failure(path, &error);
     let refused = |what: String, advice: &str| {
         Err(Error::new(ErrorKind::Store, format!("{}: {what}", path.display())).advice(advice))
@@ -358,6 +387,9 @@ fn verify(path: &Path, connection: &Connection) -> Result<()> {
     let (version, ducklake): (i64, String) =
         connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failure)?;
     match version {
+        MIGRATED if access == Access::Read => {
+            connection.execute_batch(include_str!("catalog/readable.sql")).map_err(failure)?;
+        }
         ..VERSION => {
             let what = format!("version {version} of the store; this program supports version {VERSION}");
             return refused(what, "remove the folder, or use another one");

@@ -194,6 +194,16 @@ impl Stored {
         self.days.clone().zip(self.region.counts.iter().skip(skipped).copied())
     }
 
+    /// Number of mentions of the used days.
+    pub(crate) fn mentions(&self) -> u64 {
+        self.counts().map(|(_, count)| count).sum()
+    }
+
+    /// Size of the mentions of the used days in their file, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.region.file().map_or(0, |file| file.share(self.mentions()))
+    }
+
     /// True if all days of the region are used.
     pub(crate) fn is_whole(&self) -> bool {
         self.days == self.region.days
@@ -220,7 +230,7 @@ impl Division {
 
     /// Number of stored mentions of the used days.
     pub(crate) fn mentions(&self) -> u64 {
-        self.stored.iter().flat_map(Stored::counts).map(|(_, count)| count).sum()
+        self.stored.iter().map(Stored::mentions).sum()
     }
 
     /// True if no request is needed.
@@ -312,7 +322,7 @@ mod tests {
 
     fn region(days: Range<Day>, as_of: DateTime<Utc>) -> (Filters, Arc<Region>) {
         let counts = vec![10; days.len()];
-        let region = Region { id: None, days, counts, as_of, confirmed: as_of, sealed: false, files: Vec::new() };
+        let region = Region { id: None, days, counts, as_of, confirmed: as_of, sealed: false, rows: None };
         (Filters::default(), Arc::new(region))
     }
 

@@ -3,7 +3,8 @@
 //! A mention counts as deleted if its stored day is read again without it, and no other stored day has it; a changed time
 //! may have moved it to another day. If a deleted mention is read again, it no longer counts as deleted.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, TimestampMicrosecondArray};
@@ -11,7 +12,7 @@ use chrono::{DateTime, Utc};
 
 use super::coverage::day_of;
 use super::files::{self, FileWriter, Layout};
-use super::region::{DataFile, Deletions, Region, Subject};
+use super::region::{DataFile, Day, Deletions, Region, Subject};
 use super::{Store, Written, only};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -34,9 +35,7 @@ impl Store {
         let mut deletions = Deletions { known: before.iter().map(|(id, _)| *id).collect(), ..Deletions::default() };
         let Some(id) = self.id.as_deref().filter(|_| keeps || !before.is_empty()) else { return Ok(deletions) };
         let mut present: HashSet<String> = HashSet::new();
-        for file in groups.iter().flat_map(|(_, new)| new).flat_map(|region| &region.files) {
-            present.extend(files::ids(&self.folder(subject).join(&file.path), id)?);
-        }
+        present.extend(self.ids(subject, groups.iter().flat_map(|(_, new)| new).copied(), id)?);
         for (file_id, file) in before {
             // Files that cannot be read, or have other ids, stay as they are.
             if !self.readable(file.schema)?.iter().any(|column| column == id) {
@@ -47,13 +46,13 @@ impl Store {
             let left: usize = absent.iter().map(RecordBatch::num_rows).sum();
             if file.rows > left as u64 {
                 deletions.ended.push(file_id);
-                deletions.added.extend(self.write_deleted(subject, &absent, written)?);
+                deletions.added.extend(self.write_deleted(&absent, written)?);
             }
         }
         if keeps {
             let missing = self.missing(subject, known, groups, present)?;
             let rows = missing.iter().map(|rows| self.as_deleted(rows, as_of)).collect::<Result<Vec<_>>>()?;
-            deletions.added.extend(self.write_deleted(subject, &rows, written)?);
+            deletions.added.extend(self.write_deleted(&rows, written)?);
         }
         Ok(deletions)
     }
@@ -68,13 +67,19 @@ impl Store {
     ) -> Result<Vec<RecordBatch>> {
         let mut missing = Vec::new();
         for (old, new) in groups {
-            let replaced = |time: i64| new.iter().any(|region| region.days.contains(&day_of(time)));
-            for file in old.iter().flat_map(|region| &region.files) {
+            let replaced = |day: Day| new.iter().any(|region| region.days.contains(&day));
+            for region in old {
                 // What cannot be read is dropped with its region.
-                for rows in self.read(subject, file).into_iter().flatten() {
-                    present.extend(self.layout.ids(&self.layout.filtered(&rows, |time| !replaced(time))?)?);
-                    let rows = self.layout.without(&self.layout.filtered(&rows, replaced)?, &present)?;
-                    missing.extend((rows.num_rows() > 0).then_some(rows));
+                for stays in region.parts(|day| !replaced(day)) {
+                    present.extend(
+                        self.ids(subject, [&stays], self.id.as_deref().unwrap_or_default()).into_iter().flatten(),
+                    );
+                }
+                for gone in region.parts(replaced) {
+                    for rows in self.read(subject, &gone).into_iter().flatten() {
+                        let rows = self.layout.without(&rows, &present)?;
+                        missing.extend((rows.num_rows() > 0).then_some(rows));
+                    }
                 }
             }
         }
@@ -82,11 +87,33 @@ impl Store {
             return Ok(missing);
         }
         let replaced: HashSet<Option<i64>> = groups.iter().flat_map(|(old, _)| old).map(|region| region.id).collect();
-        for file in known.iter().filter(|region| !replaced.contains(&region.id)).flat_map(|region| &region.files) {
-            let id = self.id.as_deref().unwrap_or_default();
-            present.extend(files::ids(&self.folder(subject).join(&file.path), id).into_iter().flatten());
+        let others = known.iter().filter(|region| !replaced.contains(&region.id));
+        let id = self.id.as_deref().unwrap_or_default();
+        for region in others {
+            present.extend(self.ids(subject, [region], id).into_iter().flatten());
         }
         missing.iter().map(|rows| self.layout.without(rows, &present)).collect()
+    }
+
+    /// Returns the ids of the mentions of regions. Each file is opened once.
+    fn ids<'r>(
+        &self,
+        subject: &Subject,
+        regions: impl IntoIterator<Item = &'r Region>,
+        id: &str,
+    ) -> Result<Vec<String>> {
+        let mut rows: BTreeMap<&str, (&DataFile, Vec<Range<u64>>)> = BTreeMap::new();
+        for region in regions {
+            if let Some(file) = region.file() {
+                rows.entry(&file.path).or_insert_with(|| (file, Vec::new())).1.push(region.rows_of(&region.days));
+            }
+        }
+        let mut ids = Vec::new();
+        for (path, (file, mut rows)) in rows {
+            rows.sort_unstable_by_key(|rows| rows.start);
+            ids.extend(files::ids(&self.folder(subject).join(path), file, &rows, id)?);
+        }
+        Ok(ids)
     }
 
     /// Returns mentions in the columns of deleted ones.
@@ -100,17 +127,12 @@ impl Store {
             .map_err(|error| Error::new(ErrorKind::Store, error.to_string()))
     }
 
-    fn write_deleted(
-        &self,
-        subject: &Subject,
-        rows: &[RecordBatch],
-        written: &mut Written,
-    ) -> Result<Option<DataFile>> {
+    pub(super) fn write_deleted(&self, rows: &[RecordBatch], written: &mut Written) -> Result<Option<DataFile>> {
         let times = rows.iter().map(|rows| self.deleted.times(rows)).collect::<Result<Vec<_>>>()?.concat();
         let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return Ok(None) };
         let days = day_of(*first)..day_of(*last).saturating_add(1);
         let folder = self.catalog.folder_of_deleted();
-        let file = FileWriter::of(&folder, subject, &days, &self.deleted, rows)?;
+        let file = FileWriter::of(&folder, &days, &self.deleted, rows)?;
         written.files.extend(file.iter().map(|file| folder.join(&file.path)));
         Ok(file)
     }
@@ -128,7 +150,7 @@ impl Store {
     pub(crate) fn read_deleted(&self, file: &DataFile) -> Result<Vec<RecordBatch>> {
         let mut readable = self.readable(file.schema)?;
         readable.extend(self.deleted.schema.fields().last().map(|field| field.name().clone()));
-        let batches = files::read(&self.catalog.folder_of_deleted().join(&file.path))?;
+        let batches = files::read(&self.catalog.folder_of_deleted().join(&file.path), file)?;
         batches.iter().map(|batch| self.deleted.arrange(&only(batch, &readable)?)).collect()
     }
 
@@ -139,14 +161,6 @@ impl Store {
 }
 
 impl Layout {
-    /// Returns the ids of a batch as texts.
-    fn ids(&self, batch: &RecordBatch) -> Result<Vec<String>> {
-        let Some(id) = self.id else { return Ok(Vec::new()) };
-        let texts = files::texts(batch.column(id));
-        let texts = texts.map_err(|error| Error::new(ErrorKind::Store, error.to_string()))?;
-        Ok(texts.iter().flatten().map(str::to_owned).collect())
-    }
-
     /// Returns the mentions of a batch whose ids are not among these.
     fn without(&self, batch: &RecordBatch, ids: &HashSet<String>) -> Result<RecordBatch> {
         let Some(id) = self.id else { return Ok(batch.clone()) };

@@ -1,4 +1,7 @@
-//! Parquet files of mentions: written sorted by time, complete and synced before the catalog names them.
+//! Parquet files of mentions: complete and synced before the catalog names them.
+//!
+//! A file has the mentions of one or many regions, those of each sorted by time. Files of few rows have small footers: no page
+//! index, and statistics of `aid` and time only.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -6,21 +9,21 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
-use arrow::compute::{SortColumn, concat_batches, filter_record_batch, lexsort_to_indices, take_record_batch};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
+use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use data_encoding::HEXLOWER;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use sha2::{Digest, Sha256};
 
 use super::catalog::FileColumn;
-use super::region::{DataFile, Day, Subject};
+use super::region::{DataFile, Day};
 use crate::decode::data_type;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{create_empty, private_folder};
@@ -31,8 +34,15 @@ pub(crate) const AID: &str = "aid";
 pub(crate) const FILTERS: &str = "filters";
 /// Column with the instant by the service's clock at which a mention was read.
 pub(crate) const AS_OF: &str = "as_of";
-/// Rows of a row group.
-const GROUP: usize = 65_536;
+/// Rows of a row group. Readers divide files by row groups, and skip them by their statistics.
+const GROUP: usize = 32_768;
+/// Rows from which on a file is large.
+const LARGE: usize = 16_384;
+/// Rows of a batch that is read from a file.
+const BATCH: usize = 1_024;
+/// Field ids of DuckLake's delete files.
+const DELETES: [(&str, DataType, i64); 2] =
+    [("file_path", DataType::Utf8, 2_147_483_546), ("pos", DataType::Int64, 2_147_483_545)];
 /// Suffix of a file that is being written.
 const PARTIAL: &str = "partial";
 
@@ -97,12 +107,6 @@ impl Layout {
         }
     }
 
-    /// Returns the mentions of a batch whose times, in microseconds since 1970, are wanted.
-    pub(crate) fn filtered(&self, batch: &RecordBatch, wanted: impl Fn(i64) -> bool) -> Result<RecordBatch> {
-        let keep: Vec<bool> = self.times(batch)?.iter().map(|time| wanted(*time)).collect();
-        filter_record_batch(batch, &keep.into()).map_err(broken)
-    }
-
     /// Sorts batches by time, and by id among equal times.
     pub(crate) fn sorted(&self, batches: &[RecordBatch]) -> Result<RecordBatch> {
         let all = concat_batches(&self.schema, batches).map_err(broken)?;
@@ -158,25 +162,39 @@ pub(crate) struct FileWriter {
     finished: bool,
 }
 
+/// Size of a file, by which it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    Small,
+    Large,
+}
+
+impl Size {
+    pub(crate) fn of(rows: usize) -> Self {
+        if rows < LARGE { Self::Small } else { Self::Large }
+    }
+}
+
 impl FileWriter {
-    /// Creates a file for the mentions of a subject on these days, below the data folder of its table.
-    pub(crate) fn create(folder: &Path, subject: &Subject, days: &Range<Day>, layout: &Layout) -> Result<Self> {
-        let plain = subject.aid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-        // Hexadecimal if a file system might not accept the characters.
-        let aid = if plain { subject.aid.clone() } else { format!("x{}", HEXLOWER.encode(subject.aid.as_bytes())) };
-        let day = chrono::NaiveDate::from_epoch_days(days.start).unwrap_or_default();
-        let path = format!("aid={aid}/{day}-{:032x}.parquet", rand::random::<u128>());
+    /// Creates a file for mentions from a day on, in the data folder of its table.
+    pub(crate) fn create(folder: &Path, first: Day, layout: &Layout, size: Size) -> Result<Self> {
+        let day = chrono::NaiveDate::from_epoch_days(first).unwrap_or_default();
+        Self::named(folder, format!("{day}-{:032x}.parquet", rand::random::<u128>()), layout, size)
+    }
+
+    fn named(folder: &Path, path: String, layout: &Layout, size: Size) -> Result<Self> {
         let file = folder.join(&path);
         let partial = file.with_extension(PARTIAL);
         let created = || {
-            private_folder(file.parent().unwrap_or(folder))?;
+            private_folder(folder)?;
             create_empty(&partial)
         };
         let created = created().map_err(|error| failed("write", &partial, &error))?;
         let digested = Digested { file: created, digest: Sha256::new() };
-        let writer =
-            ArrowWriter::try_new(digested, Arc::clone(&layout.schema), Some(layout.properties(days.len() > 1)));
-        let writer = writer.map_err(broken)?;
+        let schema = Arc::clone(&layout.schema);
+        // The types follow from those of Parquet.
+        let options = ArrowWriterOptions::new().with_properties(layout.properties(size)).with_skip_arrow_metadata(true);
+        let writer = ArrowWriter::try_new_with_options(digested, schema, options).map_err(broken)?;
         let (layout, places) = (layout.clone(), (partial, file));
         Ok(Self { writer, layout, places, path, times: None, rows: 0, finished: false })
     }
@@ -185,7 +203,6 @@ impl FileWriter {
     /// are none.
     pub(crate) fn of(
         folder: &Path,
-        subject: &Subject,
         days: &Range<Day>,
         layout: &Layout,
         batches: &[RecordBatch],
@@ -194,9 +211,19 @@ impl FileWriter {
         if rows.num_rows() == 0 {
             return Ok(None);
         }
-        let mut file = Self::create(folder, subject, days, layout)?;
+        let mut file = Self::create(folder, days.start, layout, Size::of(rows.num_rows()))?;
         file.write(&rows)?;
         file.finish().map(Some)
+    }
+
+    /// Number of rows so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Approximate length of the file so far, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.writer.bytes_written() + self.writer.in_progress_size()) as u64
     }
 
     /// Appends mentions in the layout's columns.
@@ -247,46 +274,140 @@ impl Drop for FileWriter {
 }
 
 impl Layout {
-    /// `long`: set for files of several days, which may have many mentions.
-    fn properties(&self, long: bool) -> WriterProperties {
-        // Each column has one leaf in the Parquet schema.
-        let sorting = SortingColumn {
-            column_idx: i32::try_from(self.time).unwrap_or_default(),
-            descending: false,
-            nulls_first: false,
-        };
+    fn properties(&self, size: Size) -> WriterProperties {
+        let of = |at: usize| ColumnPath::from(self.schema.field(at).name().as_str());
         let mut properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
             .set_max_row_group_row_count(Some(GROUP))
-            .set_statistics_enabled(EnabledStatistics::Page)
-            .set_sorting_columns(Some(vec![sorting]));
-        if let Some(id) = self.id.filter(|_| long) {
-            let column = ColumnPath::from(self.schema.field(id).name().as_str());
-            properties = properties.set_column_bloom_filter_max_ndv(column, GROUP as u64);
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_offset_index_disabled(size == Size::Small);
+        // Each column has one leaf in the Parquet schema.
+        for (at, field) in self.schema.fields().iter().enumerate() {
+            let bounded = match size {
+                Size::Small => at == self.time || field.name() == AID,
+                // Texts have bounds that exclude nothing.
+                Size::Large => field.name() == AID || field.data_type().is_primitive(),
+            };
+            if bounded {
+                properties = properties.set_column_statistics_enabled(of(at), EnabledStatistics::Chunk);
+            }
+        }
+        if let Some(id) = self.id.filter(|_| size == Size::Large) {
+            properties = properties.set_column_bloom_filter_max_ndv(of(id), GROUP as u64);
         }
         properties.build()
     }
+}
+
+/// Reads the rows of a file from a position on, in batches.
+#[derive(Debug)]
+pub(crate) struct FileReader {
+    path: PathBuf,
+    file: Arc<DataFile>,
+    /// Position of the next row.
+    next: u64,
+    rows: Option<ParquetRecordBatchReader>,
+    /// Rest of the last batch.
+    left: Option<RecordBatch>,
+}
+
+impl FileReader {
+    /// Nothing is read yet.
+    pub(crate) fn new(folder: &Path, file: &Arc<DataFile>) -> Self {
+        Self { path: folder.join(&file.path), file: Arc::clone(file), next: 0, rows: None, left: None }
+    }
+
+    /// Passes consecutive rows on in batches. It is fast if they follow those before.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the file is missing, not a Parquet file or too short.
+    pub(crate) fn read(&mut self, rows: &Range<u64>, mut take: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+        if self.rows.is_none() || self.next != rows.start {
+            self.rows =
+                Some(open(&self.path, None, std::slice::from_ref(&(rows.start..self.file.rows)), self.file.rows)?);
+            (self.next, self.left) = (rows.start, None);
+        }
+        while self.next < rows.end {
+            let batch = match self.left.take() {
+                Some(batch) => batch,
+                None => match self.rows.as_mut().and_then(Iterator::next) {
+                    Some(batch) => batch.map_err(|error| corrupt(&self.path, &error))?,
+                    None => return Err(corrupt(&self.path, &"it has fewer rows than when it was written")),
+                },
+            };
+            let wanted = usize::try_from(rows.end - self.next).unwrap_or(usize::MAX).min(batch.num_rows());
+            if wanted < batch.num_rows() {
+                self.left = Some(batch.slice(wanted, batch.num_rows() - wanted));
+            }
+            self.next += wanted as u64;
+            take(batch.slice(0, wanted))?;
+        }
+        Ok(())
+    }
+
+    /// True if all rows have been read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.next >= self.file.rows
+    }
+}
+
+/// Opens a file for reading some of its rows, and only some of its columns if names are given.
+fn open(path: &Path, columns: Option<&[&str]>, rows: &[Range<u64>], all: u64) -> Result<ParquetRecordBatchReader> {
+    let file = File::open(path).map_err(|error| failed("read", path, &error))?;
+    let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
+    let position = |at: u64| usize::try_from(at.min(all)).unwrap_or(usize::MAX);
+    if !matches!(rows, [rows] if *rows == (0..all)) {
+        let ranges = rows.iter().map(|rows| position(rows.start)..position(rows.end));
+        reader = reader.with_row_selection(RowSelection::from_consecutive_ranges(ranges, position(all)));
+    }
+    if let Some(names) = columns {
+        let columns = ProjectionMask::columns(reader.parquet_schema(), names.iter().copied());
+        reader = reader.with_projection(columns);
+    }
+    reader.with_batch_size(BATCH).build().map_err(|error| corrupt(path, &error))
 }
 
 /// Reads a file in batches.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
-pub(crate) fn read(path: &Path) -> Result<Vec<RecordBatch>> {
-    let file = File::open(path).map_err(|error| failed("read", path, &error))?;
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
-    let batches = reader.with_batch_size(8_192).build().map_err(|error| corrupt(path, &error))?;
+pub(crate) fn read(path: &Path, file: &DataFile) -> Result<Vec<RecordBatch>> {
+    let batches = open(path, None, std::slice::from_ref(&(0..file.rows)), file.rows)?;
     batches.collect::<std::result::Result<_, _>>().map_err(|error| corrupt(path, &error))
 }
 
-/// Counts the mentions of a file whose times are within a range, in microseconds since 1970.
+/// Passes some columns of all rows of a file on in batches until something is found in one. Returns whether it was.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
-pub(crate) fn count_within(path: &Path, time: &str, within: &Range<i64>) -> Result<u64> {
+pub(crate) fn find(
+    path: &Path,
+    file: &DataFile,
+    columns: &[&str],
+    mut is_found: impl FnMut(RecordBatch) -> Result<bool>,
+) -> Result<bool> {
+    for batch in open(path, Some(columns), std::slice::from_ref(&(0..file.rows)), file.rows)? {
+        if is_found(batch.map_err(|error| corrupt(path, &error))?)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Counts the rows of a file, among some of them, whose times are within a range, in microseconds since 1970.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if it is missing or not a Parquet file.
+pub(crate) fn count_within(
+    path: &Path,
+    file: &DataFile,
+    rows: &Range<u64>,
+    time: &str,
+    within: &Range<i64>,
+) -> Result<u64> {
     let mut count = 0;
-    for batch in column(path, time)? {
-        let batch = batch?;
+    for batch in open(path, Some(&[time]), std::slice::from_ref(rows), file.rows)? {
+        let batch = batch.map_err(|error| corrupt(path, &error))?;
         let times = batch.column(0).as_primitive_opt::<TimestampMicrosecondType>();
         count += times.into_iter().flat_map(|times| times.values()).filter(|time| within.contains(time)).count() as u64;
     }
@@ -308,14 +429,14 @@ pub(crate) fn digest_of(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Returns the values of a file's column of ids as texts.
+/// Returns the values of a file's column of ids as texts, of some rows.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
-pub(crate) fn ids(path: &Path, id: &str) -> Result<Vec<String>> {
+pub(crate) fn ids(path: &Path, file: &DataFile, rows: &[Range<u64>], id: &str) -> Result<Vec<String>> {
     let mut ids = Vec::new();
-    for batch in column(path, id)? {
-        let batch = batch?;
+    for batch in open(path, Some(&[id]), rows, file.rows)? {
+        let batch = batch.map_err(|error| corrupt(path, &error))?;
         // The file may be older than the column.
         let Some(column) = batch.columns().first() else { continue };
         let texts = texts(column).map_err(|error| corrupt(path, &error))?;
@@ -324,18 +445,31 @@ pub(crate) fn ids(path: &Path, id: &str) -> Result<Vec<String>> {
     Ok(ids)
 }
 
+/// Writes the positions of rows of a file that are deleted, as DuckLake's readers expect them, and makes them durable.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if they cannot be written.
+pub(crate) fn write_deletes(folder: &Path, of: &str, rows: &[Range<u64>]) -> Result<DataFile> {
+    let field = |(name, kind, id): (&str, DataType, i64)| {
+        Field::new(name, kind, false).with_metadata([(PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string())].into())
+    };
+    let layout = Layout { schema: Arc::new(Schema::new(DELETES.map(field).to_vec())), time: 0, id: None, version: 0 };
+    let positions = rows.iter().cloned().flatten().filter_map(|at| i64::try_from(at).ok());
+    let positions: Int64Array = positions.collect();
+    let of = StringArray::from(vec![of; positions.len()]);
+    let columns: Vec<ArrayRef> = vec![Arc::new(of), Arc::new(positions)];
+    let batch = RecordBatch::try_new(Arc::clone(&layout.schema), columns).map_err(broken)?;
+    // Readers of a folder of Parquet files would take it for one of mentions.
+    let path = format!("{:032x}.deletes", rand::random::<u128>());
+    let mut file = FileWriter::named(folder, path, &layout, Size::Small)?;
+    file.writer.write(&batch).map_err(broken)?;
+    file.rows = batch.num_rows() as u64;
+    file.finish()
+}
+
 /// Returns a column of ids as texts.
 pub(crate) fn texts(ids: &ArrayRef) -> std::result::Result<StringArray, ArrowError> {
     Ok(arrow::compute::cast(ids, &DataType::Utf8)?.as_string::<i32>().clone())
-}
-
-/// Returns one column of a file in batches.
-fn column(path: &Path, name: &str) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
-    let file = File::open(path).map_err(|error| failed("read", path, &error))?;
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
-    let column = ProjectionMask::columns(reader.parquet_schema(), [name]);
-    let batches = reader.with_projection(column).build().map_err(|error| corrupt(path, &error))?;
-    Ok(batches.map(move |batch| batch.map_err(|error| corrupt(path, &error))))
 }
 
 /// Makes the names in a folder durable.

@@ -11,16 +11,18 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::JoinHandle;
 
 use super::coverage::day_of;
-use super::files::{self, AID, AS_OF, FILTERS, FileWriter, Layout};
-use super::region::{DataFile, Day, Region, Subject};
+use super::files::{self, AID, AS_OF, FILTERS, FileWriter, Layout, Size};
+use super::region::{DataFile, Day, Region, Rows, Subject};
 use super::{FromStore, Store};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Pages that wait for the writing thread.
 const WAITING: usize = 4;
-/// Files that one read writes at the same time.
+/// Files that one read writes at the same time, beside the one of all small regions.
 const OPEN: usize = 8;
-/// Days before today that have a file each; earlier ones share one with their month.
+/// Mentions that one read keeps in memory for the file of all small regions.
+const BUFFERED: usize = 8_192;
+/// Days before today that are a region each; earlier ones share one with their month.
 pub(crate) const DAILY: Day = 35;
 
 /// Days of a subject that are being read into the store.
@@ -37,12 +39,19 @@ pub(crate) struct Filling {
     writing: JoinHandle<Result<Vec<Bucket>>>,
 }
 
-/// Days that share files.
+/// Days that become a region.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     pub(crate) days: Range<Day>,
     pub(crate) counts: Vec<u64>,
-    pub(crate) files: Vec<DataFile>,
+    /// Mentions that are in no file yet, if they are few.
+    buffered: Vec<RecordBatch>,
+    /// Files of this region, if it has many mentions.
+    files: Vec<DataFile>,
+    /// Position of its mentions in the file of small regions.
+    first: Option<u64>,
+    /// The final place of its mentions.
+    rows: Option<Rows>,
     /// Latest time so far, and whether all times were in order.
     last: i64,
     in_order: bool,
@@ -91,7 +100,7 @@ impl Filling {
     }
 }
 
-/// Divides days into those that share a file: whole months of the past, and single days.
+/// Divides days into regions: whole months of the past, and single days.
 pub(crate) fn buckets(days: &Range<Day>, today: Day) -> Vec<Range<Day>> {
     let mut buckets = Vec::new();
     let mut day = days.start;
@@ -126,6 +135,8 @@ struct Writer {
     buckets: BTreeMap<Day, Bucket>,
     /// Files being written, by the first day of their bucket, the latest used last.
     open: Vec<(Day, FileWriter)>,
+    /// Number of buffered mentions.
+    buffered: usize,
 }
 
 impl Writer {
@@ -139,6 +150,7 @@ impl Writer {
             as_of,
             buckets: buckets.collect(),
             open: Vec::new(),
+            buffered: 0,
         }
     }
 
@@ -181,10 +193,31 @@ impl Writer {
             .map_err(|error| Error::new(ErrorKind::Store, error.to_string()))
     }
 
+    /// Keeps mentions of a bucket in memory, or writes them to its file if it has one.
     fn write(&mut self, first: Day, rows: &RecordBatch, times: &[i64]) -> Result<()> {
         let Some(bucket) = self.buckets.get_mut(&first) else { return Ok(()) };
         bucket.count(times);
-        let days = bucket.days.clone();
+        if !bucket.files.is_empty() || self.open.iter().any(|(day, _)| *day == first) {
+            return self.append(first, rows);
+        }
+        bucket.buffered.push(rows.clone());
+        self.buffered += rows.num_rows();
+        while self.buffered > BUFFERED {
+            let mentions = |bucket: &Bucket| bucket.buffered.iter().map(RecordBatch::num_rows).sum::<usize>();
+            let Some((first, largest)) = self.buckets.iter_mut().max_by_key(|(_, bucket)| mentions(bucket)) else {
+                break;
+            };
+            let (first, rows) = (*first, std::mem::take(&mut largest.buffered));
+            for rows in rows {
+                self.buffered -= rows.num_rows();
+                self.append(first, &rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes mentions to the file of their bucket.
+    fn append(&mut self, first: Day, rows: &RecordBatch) -> Result<()> {
         let file = match self.open.iter().position(|(day, _)| *day == first) {
             Some(at) => self.open.remove(at).1,
             None => {
@@ -193,7 +226,7 @@ impl Writer {
                     let file = oldest.finish()?;
                     self.buckets.entry(day).and_modify(|bucket| bucket.files.push(file));
                 }
-                FileWriter::create(&self.store.folder(&self.subject), &self.subject, &days, &self.layout)?
+                FileWriter::create(&self.store.folder(&self.subject), first, &self.layout, Size::Large)?
             }
         };
         self.open.push((first, file));
@@ -208,18 +241,37 @@ impl Writer {
             let file = file.finish()?;
             self.buckets.entry(day).and_modify(|bucket| bucket.files.push(file));
         }
-        let mut buckets = Vec::new();
-        for mut bucket in std::mem::take(&mut self.buckets).into_values() {
-            if !bucket.in_order {
-                let (folder, mut batches) = (self.store.folder(&self.subject), Vec::new());
+        let folder = self.store.folder(&self.subject);
+        let mut small: Option<FileWriter> = None;
+        for bucket in self.buckets.values_mut() {
+            if bucket.files.len() > 1 || (!bucket.files.is_empty() && !bucket.in_order) {
+                let mut batches = Vec::new();
                 for file in &bucket.files {
-                    batches.extend(files::read(&folder.join(&file.path))?);
+                    let stored = files::read(&folder.join(&file.path), file)?;
+                    batches.extend(stored.iter().map(|batch| self.layout.arrange(batch)).collect::<Result<Vec<_>>>()?);
                 }
-                let sorted = FileWriter::of(&folder, &self.subject, &bucket.days, &self.layout, &batches)?;
+                let sorted = FileWriter::of(&folder, &bucket.days, &self.layout, &batches)?;
                 self.store.remove(&self.subject, &bucket.files);
                 bucket.files = sorted.into_iter().collect();
             }
-            buckets.push(bucket);
+            let rows = match std::mem::take(&mut bucket.buffered) {
+                buffered if buffered.is_empty() => continue,
+                buffered => self.layout.sorted(&buffered)?,
+            };
+            let file = match &mut small {
+                Some(file) => file,
+                None => small.insert(FileWriter::create(&folder, bucket.days.start, &self.layout, Size::Small)?),
+            };
+            bucket.first = Some(file.rows());
+            file.write(&rows)?;
+        }
+        let small = small.map(FileWriter::finish).transpose()?.map(Arc::new);
+        let mut buckets: Vec<Bucket> = std::mem::take(&mut self.buckets).into_values().collect();
+        for bucket in &mut buckets {
+            bucket.rows = match (bucket.first, &small) {
+                (Some(first), Some(file)) => Some(Rows { file: Arc::clone(file), first }),
+                _ => bucket.files.pop().map(|file| Rows { file: Arc::new(file), first: 0 }),
+            };
         }
         Ok(buckets)
     }
@@ -236,7 +288,8 @@ impl Drop for Writer {
 impl Bucket {
     fn of(days: Range<Day>) -> Self {
         let counts = vec![0; days.len()];
-        Self { days, counts, files: Vec::new(), last: i64::MIN, in_order: true }
+        let (buffered, files) = (Vec::new(), Vec::new());
+        Self { days, counts, buffered, files, first: None, rows: None, last: i64::MIN, in_order: true }
     }
 
     fn count(&mut self, times: &[i64]) {
@@ -247,14 +300,12 @@ impl Bucket {
             self.in_order &= self.last <= *time;
             self.last = self.last.max(*time);
         }
-        // More than one file is merged, so that each region has its mentions in order.
-        self.in_order &= self.files.is_empty();
     }
 
     /// Returns the region of these days.
     pub(crate) fn region(self, as_of: DateTime<Utc>) -> Region {
-        let Self { days, counts, files, .. } = self;
-        Region { id: None, days, counts, as_of, confirmed: as_of, sealed: false, files }
+        let Self { days, counts, rows, .. } = self;
+        Region { id: None, days, counts, as_of, confirmed: as_of, sealed: false, rows }
     }
 }
 
@@ -267,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_months_of_the_past_share_a_file() {
+    fn whole_months_of_the_past_are_a_region() {
         let buckets = buckets(&(day("2026-01-30")..day("2026-04-02")), day("2026-04-20"));
         let first: Vec<Range<Day>> = buckets.iter().take(3).cloned().collect();
         let expected = ["2026-01-30", "2026-01-31", "2026-02-01", "2026-03-01"].map(day);

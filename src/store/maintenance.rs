@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::catalog::Catalog;
-use super::coverage::day_of;
-use super::filling::{DAILY, month_of};
-use super::region::{DataFile, Day, Filters, Region, Subject};
-use super::{Store, Written, files};
+use super::region::{Day, Region, Subject};
+use super::{Store, files};
 use crate::error::Result;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
@@ -37,9 +35,9 @@ pub struct Holding {
     pub sealed_days: u64,
     /// Number of mentions.
     pub mentions: u64,
-    /// Number of files.
+    /// Number of files with its mentions, which they may share with others.
     pub files: u64,
-    /// Length of the files.
+    /// Size of its mentions in the files.
     pub bytes: u64,
     /// Earliest instant at which one of the days was last seen at the service.
     pub confirmed_at: DateTime<Utc>,
@@ -54,11 +52,18 @@ impl Store {
     /// Returns what the store has, in the order of aids and filters.
     pub(crate) fn holdings(&self) -> Result<Vec<Holding>> {
         let mut holdings: BTreeMap<Subject, Holding> = BTreeMap::new();
+        let (mut files, mut named) = (HashSet::new(), BTreeMap::<Subject, u64>::new());
         for aid in self.catalog.aids()? {
             for (filters, region) in self.regions(&aid)?.iter() {
                 let subject = Subject { aid: aid.clone(), filters: filters.clone() };
+                if files.insert((subject.clone(), region.file().map(|file| file.path.clone()))) {
+                    *named.entry(subject.clone()).or_insert(0) += u64::from(region.rows.is_some());
+                }
                 holdings.entry(subject).or_insert_with_key(|subject| Holding::of(subject, region)).add(region);
             }
+        }
+        for (subject, holding) in &mut holdings {
+            holding.files = named.get(subject).copied().unwrap_or_default();
         }
         Ok(holdings.into_values().collect())
     }
@@ -66,88 +71,53 @@ impl Store {
     /// Compares the catalog with the files. Returns the problems in words; none if there are none.
     pub(crate) fn verify(&self) -> Result<Vec<String>> {
         let mut problems = self.catalog.check()?;
+        let mut files: BTreeMap<PathBuf, (u64, String)> = BTreeMap::new();
         for aid in self.catalog.aids()? {
             for (filters, region) in self.catalog.regions(&aid)? {
-                let subject = Subject { aid: aid.clone(), filters };
-                let folder = self.folder(&subject);
-                problems.extend(region.files.iter().filter_map(|file| problem_of(&folder, file)));
-            }
-        }
-        let folder = self.catalog.folder_of_deleted();
-        problems.extend(self.deleted_files()?.iter().filter_map(|file| problem_of(&folder, file)));
-        Ok(problems)
-    }
-
-    /// Merges days of the past into months, and removes files that nothing names any more. Returns the number of regions
-    /// that became fewer, and of files that were removed.
-    pub(crate) fn compact(&self, now: DateTime<Utc>, settling: TimeDelta) -> Result<(u64, u64)> {
-        let today = day_of(now.timestamp_micros());
-        self.catalog.forget_answers_before(now - RESPONSES)?;
-        let mut fewer = 0;
-        for aid in self.catalog.aids()? {
-            let mut subjects: BTreeMap<Filters, Vec<Region>> = BTreeMap::new();
-            for (filters, region) in self.catalog.regions(&aid)? {
-                subjects.entry(filters).or_default().push(region);
-            }
-            for (filters, regions) in subjects {
-                let subject = Subject { aid: aid.clone(), filters };
-                // A region that had not settled would have the others read again with it.
-                let settled = |region: &Region| {
-                    region.sealed || day_of((region.as_of - settling).timestamp_micros()) >= region.days.end
-                };
-                let regions: Vec<Region> = regions.into_iter().filter(settled).collect();
-                for group in months(&regions, today) {
-                    let all: Vec<&Region> = group.iter().collect();
-                    let ids: Vec<i64> = group.iter().filter_map(|region| region.id).collect();
-                    let mut written = Written::default();
-                    let Some(merged) = self.merged(&subject, &all, &[], &mut written)? else { continue };
-                    let merged = Region { sealed: group.iter().all(|region| region.sealed), ..merged };
-                    // If another process wrote these days, they are merged next time.
-                    if self.catalog.replace(&subject, &ids, std::slice::from_ref(&merged), None)? {
-                        written.keep();
-                        fewer += group.len() as u64 - 1;
-                    }
-                }
-            }
-        }
-        Ok((fewer, self.sweep()?))
-    }
-
-    /// Removes days that end at or before a day. Returns the number of their mentions.
-    pub(crate) fn forget(&self, aid: Option<&str>, before: Day) -> Result<u64> {
-        self.catalog.forget(aid, before)
-    }
-
-    /// Removes files that no region has named for a while.
-    fn sweep(&self) -> Result<u64> {
-        // Snapshots and files have the time of this machine.
-        let now = self.catalog.now();
-        let data = self.catalog.data();
-        let unused = self.catalog.unused_files(Some(now - GRACE))?;
-        let mut removed = 0;
-        for (_, path) in &unused {
-            removed += u64::from(remove_below(&data, &data.join(path)));
-        }
-        self.catalog.removed_files(&unused.iter().map(|(id, _)| *id).collect::<Vec<_>>())?;
-        // Of processes that ended while they wrote.
-        let mut named: HashSet<std::path::PathBuf> = HashSet::new();
-        for aid in self.catalog.aids()? {
-            for (filters, region) in self.catalog.regions(&aid)? {
-                let folder = self.folder(&Subject { aid: aid.clone(), filters });
-                named.extend(region.files.iter().map(|file| folder.join(&file.path)));
+                let folder = self.catalog.folder(&filters);
+                files.extend(region.file().map(|file| (folder.join(&file.path), (file.bytes, file.digest.clone()))));
             }
         }
         let deleted = self.catalog.folder_of_deleted();
-        named.extend(self.deleted_files()?.iter().map(|file| deleted.join(&file.path)));
-        named.extend(self.catalog.unused_files(None)?.into_iter().map(|(_, path)| data.join(path)));
-        for table in Catalog::folders() {
-            for folder in entries(&data.join(table)) {
-                for file in entries(&folder) {
-                    let old = fs::metadata(&file).and_then(|file| file.modified());
-                    let old = old.is_ok_and(|at| DateTime::<Utc>::from(at) < now - ABANDONED);
-                    if old && !named.contains(&file) {
-                        removed += u64::from(remove_below(&data, &file));
-                    }
+        files.extend(
+            self.deleted_files()?.into_iter().map(|file| (deleted.join(&file.path), (file.bytes, file.digest))),
+        );
+        let data = self.catalog.data();
+        let deletes = self.catalog.delete_files()?.into_iter();
+        files.extend(deletes.map(|(path, bytes, digest)| (data.join(path), (bytes, digest))));
+        problems.extend(files.iter().filter_map(|(path, (bytes, digest))| problem_of(path, *bytes, digest)));
+        Ok(problems)
+    }
+
+    /// Removes responses that are old, and files that nothing has named for a while. Returns the number of files.
+    pub(super) fn sweep(&self, now: DateTime<Utc>) -> Result<u64> {
+        self.catalog.forget_answers_before(now - RESPONSES)?;
+        // Snapshots and files have the time of this machine.
+        let now = self.catalog.now();
+        self.remove_unused(Some((now - GRACE, now - ABANDONED)))
+    }
+
+    /// Removes files that no region names: those that were replaced before an instant, and those that the catalog does not
+    /// know and were last written before another one; all of them if no instants are given. Returns their number.
+    pub(super) fn remove_unused(&self, before: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<u64> {
+        let data = self.catalog.data();
+        let unused = self.catalog.unused_files(before.map(|(replaced, _)| replaced))?;
+        let mut removed = 0;
+        for (_, path) in unused.files.iter().chain(&unused.deletes) {
+            removed += u64::from(remove_below(&data, &data.join(path)));
+        }
+        self.catalog.removed_files(&unused)?;
+        // Of processes that ended while they wrote.
+        let known: HashSet<PathBuf> = self.catalog.known_files()?.into_iter().map(|path| data.join(path)).collect();
+        let mut folders: Vec<PathBuf> = Catalog::folders().map(|table| data.join(table)).collect();
+        while let Some(folder) = folders.pop() {
+            for entry in entries(&folder) {
+                let Ok(found) = fs::symlink_metadata(&entry) else { continue };
+                let is_before = |at| found.modified().is_ok_and(|written| DateTime::<Utc>::from(written) < at);
+                if found.is_dir() {
+                    folders.push(entry);
+                } else if !known.contains(&entry) && before.is_none_or(|(_, written)| is_before(written)) {
+                    removed += u64::from(remove_below(&data, &entry));
                 }
             }
         }
@@ -178,9 +148,8 @@ impl Holding {
         self.to = self.to.max(date_of(region.days.end));
         self.days += region.days.len() as u64;
         self.sealed_days += if region.sealed { region.days.len() as u64 } else { 0 };
-        self.mentions += region.counts.iter().sum::<u64>();
-        self.files += region.files.len() as u64;
-        self.bytes += region.files.iter().map(|file| file.bytes).sum::<u64>();
+        self.mentions += region.mentions();
+        self.bytes += region.bytes();
         self.confirmed_at = self.confirmed_at.min(region.confirmed);
     }
 }
@@ -190,35 +159,14 @@ pub(crate) fn date_of(day: Day) -> NaiveDate {
     NaiveDate::from_epoch_days(day).unwrap_or_default()
 }
 
-/// Groups of adjacent regions of months of the past that could be one.
-fn months(regions: &[Region], today: Day) -> Vec<Vec<Region>> {
-    let mut groups: Vec<Vec<Region>> = Vec::new();
-    for region in regions {
-        let month = month_of(region.days.start);
-        if month.end > today - DAILY {
-            continue;
-        }
-        let joins = |group: &&mut Vec<Region>| {
-            group.last().is_some_and(|last| last.days.end == region.days.start && month.contains(&last.days.start))
-        };
-        match groups.last_mut().filter(joins) {
-            Some(group) => group.push(region.clone()),
-            None => groups.push(vec![region.clone()]),
-        }
-    }
-    groups.retain(|group| group.len() > 1);
-    groups
-}
-
-/// Describes what is wrong with a file in a folder.
-fn problem_of(folder: &Path, file: &DataFile) -> Option<String> {
-    let path = folder.join(&file.path);
-    let problem = match fs::metadata(&path).map(|metadata| metadata.len()) {
+/// Describes what is wrong with a file.
+fn problem_of(path: &Path, length: u64, digest: &str) -> Option<String> {
+    let problem = match fs::metadata(path).map(|metadata| metadata.len()) {
         Err(error) => Some(error.to_string()),
-        Ok(bytes) if bytes != file.bytes => Some(format!("has {bytes} bytes instead of {}", file.bytes)),
-        Ok(_) => match files::digest_of(&path) {
+        Ok(bytes) if bytes != length => Some(format!("has {bytes} bytes instead of {length}")),
+        Ok(_) => match files::digest_of(path) {
             Err(error) => Some(error.to_string()),
-            Ok(digest) => (digest != file.digest).then(|| "its contents have changed since it was written".to_owned()),
+            Ok(found) => (found != digest).then(|| "its contents have changed since it was written".to_owned()),
         },
     };
     problem.map(|problem| format!("{}: {problem}", path.display()))
@@ -232,7 +180,7 @@ pub(super) fn remove_below(data: &Path, file: &Path) -> bool {
     within && fs::remove_file(file).is_ok()
 }
 
-fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
+fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }

@@ -6,13 +6,16 @@
 //!         catalog (SQLite, DuckLake tables) ◀─ filling ─ files (Parquet)
 //! ```
 //!
-//! The unit is a [region](region::Region): days of a saved search, read completely. A region enters the catalog in one
-//! transaction, after its files are durable, and replaces whole regions; so readers, writers and other programs see either
-//! the old days or the new days, even after a crash.
+//! The unit is a [region](region::Region): days of a saved search, read completely. Its mentions are consecutive rows of a
+//! file, which many regions may share. A region enters the catalog in one transaction, after its file is durable, and
+//! replaces whole regions; so readers, writers and other programs see either the old days or the new days, even after a
+//! crash. Files are never changed: [compaction] moves regions to other files.
 
 mod catalog;
+mod compaction;
 mod coverage;
 mod deleted;
+mod erasure;
 mod files;
 mod filling;
 mod in_flight;
@@ -20,6 +23,7 @@ mod maintenance;
 mod region;
 mod statistics;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -34,9 +38,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
+pub use self::compaction::Compacted;
+pub(crate) use self::compaction::Extent;
 pub(crate) use self::coverage::{
     Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, overlap, span_of, start_of,
 };
+pub use self::erasure::{Erase, Erased};
 pub(crate) use self::files::{AID, AS_OF, retyped};
 pub(crate) use self::filling::Filling;
 pub(crate) use self::filling::month_of;
@@ -49,7 +56,7 @@ pub use self::statistics::StoreStatistics;
 
 use self::catalog::FileColumn;
 use self::coverage::is_credible;
-use self::files::{FILTERS, FileWriter, Layout};
+use self::files::{FILTERS, FileReader, Layout};
 use self::filling::Bucket;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
@@ -332,11 +339,11 @@ impl Store {
     /// keep the mentions of replaced days that are missing now.
     fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>, keeps_deleted: bool) -> Result<()> {
         let new: Vec<Region> = buckets.into_iter().map(|bucket| bucket.region(as_of)).collect();
-        let written: Vec<DataFile> = new.iter().flat_map(|region| region.files.clone()).collect();
         let done = self.try_commit(subject, &new, as_of, keeps_deleted);
         let used = done.as_ref().map_or(&[][..], Vec::as_slice);
-        let unused = written.into_iter().filter(|file| !used.contains(&file.path));
-        self.remove(subject, &unused.collect::<Vec<_>>());
+        let unused = new.iter().filter_map(Region::file).filter(|file| !used.contains(&file.path));
+        let unused: BTreeMap<&str, &DataFile> = unused.map(|file| (file.path.as_str(), file.as_ref())).collect();
+        self.remove(subject, unused.into_values());
         done.map(|_| ())
     }
 
@@ -361,14 +368,8 @@ impl Store {
             let mut with: Vec<Region> = Vec::new();
             for (old, new) in &groups {
                 let stays = |day: Day| !new.iter().any(|new| new.days.contains(&day));
-                if !old.iter().any(|region| region.days.clone().any(stays)) {
-                    with.extend(new.iter().copied().cloned());
-                } else if let Some(merged) = self.merged(subject, old, new, &mut written)? {
-                    with.push(merged);
-                } else {
-                    with.extend(self.remaining(subject, old, stays, &mut written)?);
-                    with.extend(new.iter().copied().cloned());
-                }
+                with.extend(old.iter().flat_map(|region| region.parts(stays)));
+                with.extend(new.iter().copied().cloned());
             }
             let deletions = match subject.filters.is_empty() {
                 true => Some(self.deletions(subject, &known, &groups, as_of, keeps_deleted, &mut written)?),
@@ -377,133 +378,37 @@ impl Store {
             };
             if self.catalog.replace(subject, &replaced, &with, deletions.as_ref())? {
                 written.keep();
-                return Ok(with.into_iter().flat_map(|region| region.files).map(|file| file.path).collect());
+                return Ok(with.iter().filter_map(Region::file).map(|file| file.path.clone()).collect());
             }
         }
         Err(Error::new(ErrorKind::Store, "other processes kept writing the same days to the store")
             .advice("run the query again"))
     }
 
-    /// True if files have all columns of today, so that their mentions can be written again.
-    fn is_current<'f>(&self, mut files: impl Iterator<Item = &'f DataFile>) -> bool {
-        files.all(|file| file.schema == self.catalog.schema())
-    }
-
     /// Number of mentions of a region within a range of instants, in microseconds since 1970.
     pub(crate) fn count_within(&self, subject: &Subject, region: &Region, within: &Range<i64>) -> Result<u64> {
-        let touched = region.files.iter().filter(|file| file.times.0 < within.end && within.start <= file.times.1);
-        let counts =
-            touched.map(|file| files::count_within(&self.folder(subject).join(&file.path), &self.time, within));
-        counts.sum()
-    }
-
-    /// Returns one region of the days of all these, where those of `new` were read again; `None` if the files of `old` cannot be
-    /// read, or lack columns.
-    fn merged(
-        &self,
-        subject: &Subject,
-        old: &[&Region],
-        new: &[&Region],
-        written: &mut Written,
-    ) -> Result<Option<Region>> {
-        let all = || old.iter().chain(new);
-        let first = all().map(|region| region.days.start).min().unwrap_or_default();
-        let last = all().map(|region| region.days.end).max().unwrap_or_default();
-        let days = first..last;
-        let of = |regions: &[&Region], day: Day| regions.iter().find_map(|region| region.count_of(day));
-        let count = |day: Day| of(new, day).or_else(|| of(old, day)).unwrap_or_default();
-        let files = || old.iter().flat_map(|region| &region.files);
-        if !self.is_current(files()) {
-            return Ok(None);
-        }
-        let Ok(stored) = files().map(|file| self.read(subject, file)).collect::<Result<Vec<_>>>() else {
-            return Ok(None);
-        };
-        let layout = self.layout(subject);
-        let mut batches = Vec::new();
-        for batch in stored.into_iter().flatten() {
-            let stays = |time: i64| !new.iter().any(|region| region.days.contains(&day_of(time)));
-            batches.push(layout.filtered(&batch, stays)?);
-        }
-        for file in new.iter().flat_map(|region| &region.files) {
-            batches.extend(self.read(subject, file)?);
-        }
-        let files = self.write(subject, &days, layout, &batches, written)?;
-        let earliest = |of: fn(&Region) -> DateTime<Utc>| all().map(|region| of(region)).min().unwrap_or_default();
-        // What was confirmed after it had settled is as good as read then.
-        let seen = |region: &Region| if region.sealed { region.confirmed } else { region.as_of };
-        Ok(Some(Region {
-            id: None,
-            counts: days.clone().map(count).collect(),
-            days,
-            as_of: earliest(seen),
-            confirmed: earliest(|region| region.confirmed),
-            sealed: false,
-            files,
-        }))
-    }
-
-    /// Returns regions of the days that stay, with the columns that their files have. Those whose files cannot be read are
-    /// dropped.
-    fn remaining(
-        &self,
-        subject: &Subject,
-        old: &[&Region],
-        stays: impl Fn(Day) -> bool,
-        written: &mut Written,
-    ) -> Result<Vec<Region>> {
-        let mut regions = Vec::new();
-        for region in old {
-            let version = region.files.first().map_or(self.catalog.schema(), |file| file.schema);
-            if region.files.iter().any(|file| file.schema != version) {
-                continue;
+        let days = days_of(within);
+        let days = days.start.max(region.days.start)..days.end.min(region.days.end);
+        match region.file() {
+            Some(file) if days.start < days.end => {
+                let path = self.folder(subject).join(&file.path);
+                files::count_within(&path, file, &region.rows_of(&days), &self.time, within)
             }
-            let own = (!subject.filters.is_empty()).then(FileColumn::filters);
-            let columns: Vec<FileColumn> = self.catalog.columns_of(version)?.into_iter().chain(own).collect();
-            // The profile's time may be another column today.
-            let Ok(layout) = Layout::try_new(version, &columns, &self.time, self.id.as_deref()) else { continue };
-            let paths = region.files.iter().map(|file| self.folder(subject).join(&file.path));
-            let Ok(stored) = paths.map(|path| files::read(&path)).collect::<Result<Vec<_>>>() else { continue };
-            let mut day = region.days.start;
-            while day < region.days.end {
-                let run = (day..region.days.end).take_while(|day| stays(*day)).count();
-                let days = day..day + Day::try_from(run).unwrap_or(1);
-                day = days.end + 1;
-                if days.is_empty() {
-                    continue;
-                }
-                let mut batches = Vec::new();
-                for batch in stored.iter().flatten() {
-                    batches.push(layout.filtered(&layout.arrange(batch)?, |time| days.contains(&day_of(time)))?);
-                }
-                let files = self.write(subject, &days, &layout, &batches, written)?;
-                let counts = days.clone().filter_map(|day| region.count_of(day)).collect();
-                regions.push(Region { id: None, days, counts, files, ..Region::clone(region) });
-            }
+            _ => Ok(0),
         }
-        Ok(regions)
     }
 
-    /// Writes mentions into a file, in order of time; none if there are none.
-    fn write(
-        &self,
-        subject: &Subject,
-        days: &Range<Day>,
-        layout: &Layout,
-        batches: &[RecordBatch],
-        written: &mut Written,
-    ) -> Result<Vec<DataFile>> {
-        let file = FileWriter::of(&self.folder(subject), subject, days, layout, batches)?;
-        written.files.extend(file.iter().map(|file| self.folder(subject).join(&file.path)));
-        Ok(file.into_iter().collect())
-    }
-
-    /// Reads a file, in the columns of today.
-    fn read(&self, subject: &Subject, file: &DataFile) -> Result<Vec<RecordBatch>> {
+    /// Reads mentions of a region, in the columns of today.
+    fn read(&self, subject: &Subject, region: &Region) -> Result<Vec<RecordBatch>> {
+        let Some(file) = region.file() else { return Ok(Vec::new()) };
         let mut readable = self.readable(file.schema)?;
         readable.push(FILTERS.to_owned());
-        let batches = files::read(&self.folder(subject).join(&file.path))?;
-        batches.iter().map(|batch| self.layout(subject).arrange(&only(batch, &readable)?)).collect()
+        let mut batches = Vec::new();
+        FileReader::new(&self.folder(subject), file).read(&region.rows_of(&region.days), |batch| {
+            batches.push(self.layout(subject).arrange(&only(&batch, &readable)?)?);
+            Ok(())
+        })?;
+        Ok(batches)
     }
 
     /// Names of the columns that a file of this version has as they are today. A column of the same name and another
@@ -535,7 +440,7 @@ impl Store {
     }
 
     /// Removes files that no region names.
-    fn remove(&self, subject: &Subject, files: &[DataFile]) {
+    fn remove<'f>(&self, subject: &Subject, files: impl IntoIterator<Item = &'f DataFile>) {
         let data = self.catalog.data();
         for file in files {
             // A file that stays behind is removed by `sync` and `store compact` later.

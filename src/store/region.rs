@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
@@ -38,16 +39,24 @@ pub(crate) struct Region {
     pub(crate) confirmed: DateTime<Utc>,
     /// Set once a timeline confirmed the numbers after all days had settled.
     pub(crate) sealed: bool,
-    /// The files with the mentions, and with no others; none if there are no mentions.
-    pub(crate) files: Vec<DataFile>,
+    /// The place of the mentions; `None` if there are none.
+    pub(crate) rows: Option<Rows>,
 }
 
-/// A Parquet file of mentions, in order of time.
+/// Consecutive rows of a file: the mentions of a region, in order of time. Regions may share a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub(crate) file: Arc<DataFile>,
+    /// Position of the first one in the file.
+    pub(crate) first: u64,
+}
+
+/// A Parquet file of mentions: those of each region follow each other, in order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DataFile {
     /// Path below the data folder of its table, with `/` between its parts.
     pub(crate) path: String,
-    /// Number of mentions, at least 1.
+    /// Number of rows, at least 1. Those that no region names are no longer mentions.
     pub(crate) rows: u64,
     /// Length in bytes.
     pub(crate) bytes: u64,
@@ -76,6 +85,63 @@ impl Region {
     /// Number of mentions of a day; `None` if the region does not have it.
     pub(crate) fn count_of(&self, day: Day) -> Option<u64> {
         self.counts.get(usize::try_from(day - self.days.start).ok()?).copied()
+    }
+
+    /// Number of mentions.
+    pub(crate) fn mentions(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The file with the mentions; `None` if there are none.
+    pub(crate) fn file(&self) -> Option<&Arc<DataFile>> {
+        self.rows.as_ref().map(|rows| &rows.file)
+    }
+
+    /// Size of the mentions in their file, in bytes, as if all its rows had the same size.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file().map_or(0, |file| file.share(self.mentions()))
+    }
+
+    /// Positions in the file of the mentions of some days; empty if there are none.
+    pub(crate) fn rows_of(&self, days: &Range<Day>) -> Range<u64> {
+        let first = self.rows.as_ref().map_or(0, |rows| rows.first);
+        let until = |day: Day| {
+            let days = usize::try_from(day - self.days.start).unwrap_or_default();
+            first + self.counts.iter().take(days).sum::<u64>()
+        };
+        until(days.start)..until(days.end)
+    }
+
+    /// Returns the region of some of its days. The mentions stay where they are.
+    pub(crate) fn part(&self, days: Range<Day>) -> Self {
+        let positions = self.rows_of(&days);
+        let counts: Vec<u64> = days.clone().filter_map(|day| self.count_of(day)).collect();
+        let rows = self.rows.as_ref().filter(|_| !positions.is_empty());
+        let rows = rows.map(|rows| Rows { file: Arc::clone(&rows.file), first: positions.start });
+        Self { id: None, days, counts, rows, ..*self }
+    }
+
+    /// Returns the regions of the days that stay.
+    pub(crate) fn parts(&self, stays: impl Fn(Day) -> bool) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let mut day = self.days.start;
+        while day < self.days.end {
+            let run = (day..self.days.end).take_while(|day| stays(*day)).count();
+            let end = day + Day::try_from(run).unwrap_or(1);
+            if day < end {
+                parts.push(self.part(day..end));
+            }
+            day = end + 1;
+        }
+        parts
+    }
+}
+
+impl DataFile {
+    /// Size of some of its rows in bytes, as if all had the same size.
+    pub(crate) fn share(&self, rows: u64) -> u64 {
+        let bytes = u128::from(self.bytes) * u128::from(rows) / u128::from(self.rows.max(1));
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }
 

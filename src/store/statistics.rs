@@ -10,7 +10,9 @@ pub struct StoreStatistics {
     pub days_from_store: u64,
     /// Days whose mentions were requested by queries that use the store, whole or in part.
     pub days_requested: u64,
-    /// Length of the files that were opened, in bytes.
+    /// Files that were opened, once per scan.
+    pub files: u64,
+    /// Size of the stored mentions of scans in their files, in bytes.
     pub bytes: u64,
     /// Stored responses without mentions that were used.
     pub responses: u64,
@@ -23,6 +25,7 @@ pub struct StoreStatistics {
 pub(crate) struct Counters {
     days_from_store: AtomicU64,
     days_requested: AtomicU64,
+    files: AtomicU64,
     bytes: AtomicU64,
     responses: AtomicU64,
     requests_saved: AtomicU64,
@@ -36,8 +39,9 @@ impl Counters {
         self.requests_saved.fetch_add(saved, Ordering::Relaxed);
     }
 
-    /// Counts files that are opened.
-    pub(crate) fn opened(&self, bytes: u64) {
+    /// Counts files that a scan opens, and the size of their rows that it uses.
+    pub(crate) fn opened(&self, files: u64, bytes: u64) {
+        self.files.fetch_add(files, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -52,6 +56,7 @@ impl Counters {
         StoreStatistics {
             days_from_store: of(&self.days_from_store),
             days_requested: of(&self.days_requested),
+            files: of(&self.files),
             bytes: of(&self.bytes),
             responses: of(&self.responses),
             requests_saved: of(&self.requests_saved),

@@ -3,8 +3,10 @@
 Needs the environment variable SAVEDSEARCH, and the packages of ducklake.py.
 """
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -34,6 +36,11 @@ def expected(folder):
     return {(row["aid"], row["day"]): row["mentions"] for row in map(json.loads, lines)}
 
 
+def deletes(folder):
+    with contextlib.closing(sqlite3.connect(f"{folder}/catalog.sqlite")) as catalog:
+        return catalog.execute("SELECT count(*) FROM ducklake_delete_file WHERE end_snapshot IS NULL").fetchone()[0]
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         all_mentions = expected(folder)
@@ -55,6 +62,24 @@ def main():
         versions = ducklake.attach(folder).execute("SELECT snapshot_id FROM store.snapshots() ORDER BY 1").fetchall()
         numbers = [sum(by_day(folder, version).values()) for (version,) in versions[1:]]
         assert numbers == sorted(numbers) and numbers[-1] == sum(all_mentions.values())
+        # The rows stay where they are read from: before and after files are merged, and when a few rows of one are replaced.
+        columns = "count(*), count(DISTINCT id), sum(reach), min(title), max(as_of)"
+        by_aid = f"SELECT aid, {columns} FROM store.mentions GROUP BY aid ORDER BY aid"
+        rows = ducklake.attach(folder).execute(by_aid).fetchall()
+        savedsearch(folder, "store", "compact")
+        assert ducklake.attach(folder).execute(by_aid).fetchall() == rows
+        one = rows[0][0]
+        again = f"SELECT id FROM mentions WHERE aid = '{one}' AND published_at >= '2026-06-03' AND published_at < '2026-06-05'"
+        savedsearch(folder, "sql", "--set", "store=write", "-c", again)
+        assert deletes(folder) == 1, "the file has the rows of other days and saved searches"
+        assert by_day(folder) == all_mentions
+        # Statistics of the file exclude nothing that is there.
+        some = f"SELECT aid, {columns} FROM store.mentions WHERE aid = '{rows[-1][0]}' GROUP BY aid"
+        assert ducklake.attach(folder).execute(some).fetchall() == rows[-1:]
+        savedsearch(folder, "store", "compact")
+        assert (deletes(folder), by_day(folder)) == (0, all_mentions)
+        savedsearch(folder, "store", "forget", "--before", "2026-05-20")
+        assert by_day(folder) == {key: number for key, number in all_mentions.items() if key[1] >= "2026-05-20"}
         print(f"DuckDB: {len(all_mentions)} days agree, {snapshots} reads during the sync, {len(versions)} versions")
 
 

@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, SavedSearch, Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, Profile, Secret, SyncOptions, session, sync, verify_counts};
+use datafusion_saved_search::{Clock, Connection, Erase, Profile, Secret, SyncOptions, session, sync, verify_counts};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -234,11 +234,138 @@ async fn a_sync_fills_the_store_and_finds_what_changed() {
             assert_eq!(later.cost(&sql).await, 0, "{}", later.explain(&sql).await);
         }
     }
-    // A sync merges days of past months.
-    let holdings = later.connection.holdings().unwrap();
-    assert!(holdings.iter().all(|holding| holding.files < 70), "{holdings:?}");
-    assert_eq!(later.connection.compact_store().unwrap().0, 0);
+    // A sync merges small files once there are more than eight.
+    assert!(files_in(&shop) <= 8, "{}", files_in(&shop));
     assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+/// Number of files of mentions that the catalog names.
+fn files_in(shop: &Shop) -> u64 {
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    let sql = "SELECT count(*) FROM ducklake_data_file WHERE table_id = 1 AND end_snapshot IS NULL";
+    catalog.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// Queries over all saved searches, which the store answers without a request.
+const OVER_ALL: [&str; 9] = [
+    "SELECT count(*) FROM mentions WHERE SINCE",
+    "SELECT aid, id, title, tags, published_at FROM mentions WHERE SINCE",
+    "SELECT aid, date_trunc('month', published_at) AS month, count(*), sum(reach) FROM mentions WHERE SINCE GROUP BY 1, 2",
+    "SELECT id FROM mentions WHERE SINCE AND text LIKE '%recall%'",
+    "SELECT id, published_at FROM mentions WHERE SINCE ORDER BY published_at DESC, id LIMIT 10",
+    "SELECT id, published_at FROM mentions WHERE SINCE AND language = 'de' ORDER BY published_at DESC, id LIMIT 10",
+    "SELECT id, published_at FROM mentions WHERE SINCE ORDER BY published_at, id",
+    "SELECT id, reach FROM mentions WHERE SINCE ORDER BY reach DESC, id LIMIT 10",
+    "SELECT aid, id FROM mentions WHERE SINCE AND published_at < TIMESTAMP '2026-06-11T13:37:00Z' AND reach > 1000",
+];
+
+#[tokio::test]
+async fn files_are_merged_across_saved_searches_and_each_is_opened_once() {
+    let shop = Shop::new();
+    let since = (now() - days(100)).date_naive();
+    let visit = shop.at(now());
+    sync(&visit.connection, &SyncOptions::since(since), |_| {}).await.unwrap();
+    visit.connection.compact_store().unwrap();
+    assert_eq!(files_in(&shop), 1);
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+    assert_eq!(visit.connection.compact_store().unwrap().merged, 0, "nothing is left to merge");
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    // The list is stored as well.
+    visit.cost("SELECT count(*) FROM mentions WHERE published_at >= TIMESTAMP '2026-06-01T00:00:00Z'").await;
+    for sql in OVER_ALL {
+        let sql = sql.replace("SINCE", "published_at >= TIMESTAMP '2026-03-25T00:00:00Z'");
+        let before = visit.connection.store_statistics().unwrap().files;
+        assert_eq!(visit.cost(&sql).await, 0, "{sql}");
+        let opened = visit.connection.store_statistics().unwrap().files - before;
+        // In order of time, days are read in tiers, each of which may open a file.
+        assert!(opened <= 1 || sql.contains("ORDER BY published_at"), "{sql}: {opened}");
+    }
+}
+
+/// True if a file below a folder has these bytes.
+fn is_in(folder: &std::path::Path, bytes: &[u8]) -> bool {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
+        true => is_in(&path, bytes),
+        false => {
+            let found = std::fs::read(&path).unwrap();
+            let parquet = path.extension().is_some_and(|extension| extension == "parquet");
+            // Contents of Parquet files are compressed.
+            let texts = if parquet { texts_in(&path) } else { Vec::new() };
+            [found, texts].iter().any(|all| all.windows(bytes.len()).any(|some| some == bytes))
+        }
+    })
+}
+
+/// The texts in a Parquet file.
+fn texts_in(path: &std::path::Path) -> Vec<u8> {
+    use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    let file = std::fs::File::open(path).unwrap();
+    let batches = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    rows(&batches.collect::<Result<Vec<_>, _>>().unwrap()).concat().join("\n").into_bytes()
+}
+
+#[tokio::test]
+async fn of_an_erased_author_nothing_is_left_in_the_folder() {
+    let mut shop = Shop::new();
+    let since = (now() - days(100)).date_naive();
+    let visit = shop.at(now());
+    let mut options = SyncOptions::since(since);
+    options.keep_deleted = true;
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    visit.connection.compact_store().unwrap();
+    let value =
+        async |visit: &Visit, sql: &str| rows(&visit.stored.sql(sql).await.unwrap().collect().await.unwrap()).concat();
+    let all = "published_at >= TIMESTAMP '2026-03-25T00:00:00Z'";
+    let author = "SELECT author_handle FROM mentions WHERE SINCE AND author_handle IS NOT NULL GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1";
+    let author = value(&visit, &author.replace("SINCE", all)).await.remove(0);
+    let of_author = format!("SELECT aid, id FROM mentions WHERE {all} AND author_handle = '{author}' ORDER BY aid, id");
+    let theirs = rows(&visit.stored.sql(&of_author).await.unwrap().collect().await.unwrap());
+    // One of them is deleted at the service and kept here; another one is in a file of its own and in an earlier version.
+    let aid = theirs[0][0].clone();
+    let mentions = &mut shop.search(&aid).mentions;
+    let at = mentions.iter().position(|mention| mention.facts.id.as_ref() == theirs[0][1].as_str()).unwrap();
+    mentions.remove(at);
+    let later = shop.at(now() + days(10));
+    later.set("SET savedsearch.store = 'write'").await;
+    later.set("SET savedsearch.keep_deleted = on").await;
+    value(&later, &format!("SELECT id FROM mentions WHERE aid = '{aid}' AND {all}")).await;
+    later.set("SET savedsearch.store = 'read-write'").await;
+    value(&later, &format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {all} AND language = 'de'")).await;
+    let kept = "SELECT count(*) FROM system.deleted_mentions";
+    assert_eq!(value(&later, kept).await, ["1"]);
+    assert!(is_in(shop.folder.path(), author.as_bytes()));
+
+    let erased = later.connection.erase_stored(None, &Erase::Author(author.clone())).unwrap();
+    assert!(erased.mentions >= theirs.len() as u64 - 1 && erased.rewritten > 0 && erased.removed > 0, "{erased:?}");
+    assert_eq!(erased.deleted, 1);
+    assert!(!is_in(shop.folder.path(), author.as_bytes()));
+    assert_eq!(value(&later, kept).await, ["0"]);
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+    assert_eq!(later.connection.erase_stored(None, &Erase::Author(author.clone())).unwrap().mentions, 0);
+
+    // The service has erased the author too: the counts of the days that are left are those that it has.
+    for search in &mut shop.searches {
+        search.mentions.retain(|mention| mention.facts.author.as_deref() != Some(author.as_str()));
+    }
+    let last = shop.at(now() + days(20));
+    let sql = format!(
+        "SELECT id, title FROM mentions WHERE aid = '{aid}' AND {all} AND published_at < TIMESTAMP '2026-06-20'"
+    );
+    assert_eq!(last.cost(&sql).await, 1, "{}", last.explain(&sql).await);
+
+    // One mention, and the days before a date, which cut a month.
+    let id = value(&last, &format!("SELECT max(id) FROM mentions WHERE aid = '{BIG}' AND {QUARTER}")).await.remove(0);
+    let erased = last.connection.erase_stored(Some(BIG), &Erase::Id(id.clone())).unwrap();
+    assert_eq!((erased.mentions, erased.days), (1, 1));
+    assert!(!is_in(&shop.folder.path().join("data"), id.as_bytes()));
+    let before = "2026-05-10".parse().unwrap();
+    let mentions: u64 = last.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
+    let erased = last.connection.erase_stored(None, &Erase::Before(before)).unwrap();
+    let holdings = last.connection.holdings().unwrap();
+    assert!(holdings.iter().all(|holding| holding.from >= before), "{holdings:?}");
+    assert_eq!(holdings.iter().map(|holding| holding.mentions).sum::<u64>() + erased.mentions, mentions);
+    assert_eq!(last.connection.verify_store().unwrap(), Vec::<String>::new());
+    last.cost(&format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {all}")).await;
 }
 
 #[tokio::test]
@@ -453,7 +580,7 @@ async fn a_broken_store_does_not_break_queries() {
     let visit = shop.at(now() + days(5));
     visit.cost(&all).await;
     assert_eq!(visit.cost(&all).await, 1);
-    let folder = shop.folder.path().join("data/mentions").join(format!("aid={BIG}"));
+    let folder = shop.folder.path().join("data/mentions");
     let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     let largest = files.iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
     let bytes = std::fs::read(largest).unwrap();
@@ -604,7 +731,8 @@ async fn replay(steps: &[Step], short_windows: bool, keeps_deleted: bool) {
             }
             Step::Compact => drop(visit.connection.compact_store().unwrap()),
             Step::Forget(age) => {
-                visit.connection.forget_stored(None, (time - days(age)).date_naive()).unwrap();
+                let before = Erase::Before((time - days(age)).date_naive());
+                visit.connection.erase_stored(None, &before).unwrap();
             }
             Step::Rewrite(of, length) => {
                 visit.set("SET savedsearch.store = 'write'").await;
@@ -793,7 +921,9 @@ async fn deleted_mentions_are_kept_if_wanted() {
     last.cost(&german).await;
     last.cost(&german).await;
     assert_eq!(ask(&last).await, Vec::<Vec<String>>::new());
-    last.connection.forget_stored(None, (now() + days(20)).date_naive()).unwrap();
+    let erased = last.connection.erase_stored(None, &Erase::Before((now() + days(20)).date_naive())).unwrap();
+    assert!(erased.mentions > 0);
+    assert_eq!(last.connection.holdings().unwrap(), []);
     assert_eq!(last.connection.verify_store().unwrap(), Vec::<String>::new());
 }
 
@@ -823,7 +953,7 @@ async fn changed_contents_are_found() {
     let all = format!("SELECT id, title FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
     let visit = shop.at(now() + days(5));
     visit.cost(&all).await;
-    let folder = shop.folder.path().join("data/mentions").join(format!("aid={BIG}"));
+    let folder = shop.folder.path().join("data/mentions");
     let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[100] ^= 1;

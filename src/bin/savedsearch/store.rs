@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{NaiveDate, TimeDelta};
 use clap::Subcommand;
 use datafusion_saved_search::shell::Progress;
-use datafusion_saved_search::{Connection, SyncOptions, SyncStep, Synced, sync, verify_counts};
+use datafusion_saved_search::{Connection, Erase, Erased, SyncOptions, SyncStep, Synced, sync, verify_counts};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::connect::{Connected, connect};
@@ -69,13 +69,32 @@ pub(crate) enum StoreCommand {
         #[arg(long)]
         service: bool,
     },
-    /// Merge days of past months, and remove files that are no longer used
+    /// Merge small files into larger ones, across saved searches and months, and remove files that are no longer used
     Compact,
-    /// Delete stored days older than an age
+    /// Erase mentions, so that nothing of them is left in the folder
+    #[command(group = clap::ArgGroup::new("what").required(true))]
+    #[command(
+        after_help = "Removes mentions from files, earlier versions of files, kept deleted mentions and stored responses, and
+prints what was removed. Mentions that the service still has are stored again when their day is read.
+Stop other processes that use the store: their queries may fail, and they may keep the journal.
+
+Examples:
+  savedsearch --store mentions store forget --older-than 400d
+  savedsearch --store mentions store forget --author 8251"
+    )]
     Forget {
-        /// Age, such as 400d
-        #[arg(long, value_name = "AGE", value_parser = days)]
-        older_than: u32,
+        /// Days older than an age, such as 400d
+        #[arg(long, value_name = "AGE", value_parser = days, group = "what")]
+        older_than: Option<u32>,
+        /// Days before a date (UTC)
+        #[arg(long, value_name = "DATE", group = "what")]
+        before: Option<NaiveDate>,
+        /// Mentions of an author: an id, handle or name, as in the columns whose names begin with `author`
+        #[arg(long, value_name = "AUTHOR", group = "what")]
+        author: Option<String>,
+        /// The mention with this id
+        #[arg(long, value_name = "ID", group = "what")]
+        id: Option<String>,
         /// Saved search [default: all]
         #[arg(long, value_name = "AID")]
         aid: Option<String>,
@@ -181,13 +200,29 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
             return Err(Exit(FAILED, Some(line)));
         }
         StoreCommand::Compact => {
-            let (fewer, removed) = connection.compact_store()?;
-            eprintln!("merged parts: {fewer} · deleted files: {removed}");
+            let compacted = connection.compact_store()?;
+            eprintln!(
+                "merged files: {} into {} ({:.1} MB) · deleted files: {}",
+                compacted.merged,
+                compacted.written,
+                compacted.bytes as f64 / 1e6,
+                compacted.removed
+            );
         }
-        StoreCommand::Forget { older_than, aid } => {
-            let before = (connection.now() - TimeDelta::days(i64::from(*older_than))).date_naive();
-            let mentions = connection.forget_stored(aid.as_deref(), before)?;
-            eprintln!("deleted mentions before {before}: {mentions}");
+        StoreCommand::Forget { older_than, before, author, id, aid } => {
+            let what = match (before, older_than, author, id) {
+                (Some(date), ..) => Erase::Before(*date),
+                (_, Some(age), ..) => Erase::Before((connection.now() - TimeDelta::days(i64::from(*age))).date_naive()),
+                (_, _, Some(author), _) => Erase::Author(author.clone()),
+                (_, _, _, Some(id)) => Erase::Id(id.clone()),
+                (None, None, None, None) => return Err(Exit::usage("name what is to be erased".to_owned())),
+            };
+            let Erased { mentions, deleted, days, rewritten, removed, .. } =
+                connection.erase_stored(aid.as_deref(), &what)?;
+            eprintln!(
+                "erased mentions: {mentions} · of kept deleted ones: {deleted} · changed days: {days} · rewritten files: \
+                 {rewritten} · removed files: {removed}"
+            );
         }
     }
     Ok(())

@@ -108,7 +108,7 @@ pub(super) fn regions_for(config: &ScanConfig, from: &FromStore, aid: &str) -> R
     let mut fitting = Vec::with_capacity(all.len());
     for (filters, region) in all.iter() {
         let mut fits = true;
-        for file in &region.files {
+        if let Some(file) = region.file() {
             fits &= match versions.get(&file.schema) {
                 Some(fits) => *fits,
                 None => {

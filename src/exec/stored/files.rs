@@ -3,24 +3,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use chrono::DateTime;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, Result, ScalarValue, Statistics, internal_err};
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::{CachedParquetFileReaderFactory, ParquetRowSelection};
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Operator;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{self, ObjectMeta};
-use datafusion::physical_expr::expressions::{Column, binary, cast, lit};
+use datafusion::physical_expr::expressions::{Column, binary, cast, in_list, lit};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, conjunction};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -32,6 +35,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
+use parquet::arrow::arrow_reader::RowSelection;
 
 use crate::decode::arrow_schema;
 use crate::error::{Error, ErrorKind};
@@ -41,14 +45,14 @@ use crate::exec::scan_exec::sort_key;
 use crate::exec::stream::{Batches, Driver, Merging};
 use crate::profile::Origin;
 use crate::request::RequestPlan;
-use crate::store::{AID, DataFile, FromStore, Stored, Subject, days_of, retyped, span_of};
+use crate::store::{AID, DataFile, FromStore, Stored, Subject, retyped, span_of};
 
 /// Rows of a batch that is read from a file.
 const BATCH: usize = 8_192;
 
 /// Stored days of one plan, and the instants that belong to its window, in microseconds since 1970.
 #[derive(Debug, Clone)]
-pub(super) struct StoredPart {
+pub(in crate::exec) struct StoredPart {
     pub(super) plan: RequestPlan,
     pub(super) stored: Vec<Stored>,
     pub(super) span: Range<i64>,
@@ -71,6 +75,8 @@ pub(super) struct FileScan<'s> {
     pub(super) output: &'s SchemaRef,
     pub(super) from: &'s FromStore,
     pub(super) at: FilesAt,
+    /// Keeps the footers of files, which never change, for later queries; `None`: each query reads them.
+    pub(super) runtime: Option<Arc<RuntimeEnv>>,
     /// Number of partitions that read at the same time.
     pub(super) partitions: usize,
     pub(super) options: &'s ConfigOptions,
@@ -84,38 +90,82 @@ struct Common {
     /// Version of the columns in the catalog.
     version: i64,
     unfiltered: bool,
-    /// The instants of rows that are used, in microseconds since 1970; empty: all rows.
-    ranges: Vec<(i64, i64)>,
+    /// The instants of rows that are used, in microseconds since 1970, if it cuts days; `None`: those of all used days.
+    range: Option<(i64, i64)>,
+    /// The file, if a condition has to choose the rows that are used.
+    alone: Option<String>,
+}
+
+/// Texts to compare a column with.
+type Texts = Vec<Arc<dyn PhysicalExpr>>;
+
+/// The parts of a file that are used.
+struct FileParts<'p> {
+    file: &'p DataFile,
+    parts: Vec<(&'p RequestPlan, &'p Stored)>,
+}
+
+impl FileParts<'_> {
+    /// The positions of the rows that are used, in order.
+    fn rows(&self) -> Vec<Range<u64>> {
+        let mut rows: Vec<Range<u64>> = self.parts.iter().map(|(_, part)| part.region.rows_of(&part.days)).collect();
+        rows.retain(|rows| !rows.is_empty());
+        rows.sort_unstable_by_key(|rows| rows.start);
+        rows
+    }
+
+    /// Number of rows that are used.
+    fn mentions(&self) -> u64 {
+        self.parts.iter().map(|(_, part)| part.mentions()).sum()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.mentions() == self.file.rows
+    }
 }
 
 impl FileScan<'_> {
-    /// Returns operators with the rows of these days, in the output's columns and in no particular order.
+    /// Returns operators with the rows of these days, in the output's columns and in no particular order. Each file is in one of
+    /// them, as far as its rows have the same values beside their own.
     pub(super) fn sources(&self, parts: &[StoredPart]) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
-        let mut groups: BTreeMap<Common, Vec<(&RequestPlan, &Stored)>> = BTreeMap::new();
+        let mut groups: BTreeMap<Common, BTreeMap<&str, FileParts<'_>>> = BTreeMap::new();
+        let mut files: BTreeMap<(Common, &str), FileParts<'_>> = BTreeMap::new();
+        let used = |part: &&Stored| part.mentions() > 0;
+        // Days that are whole lie within the span as well, and are read together with others.
+        let cut = parts.iter().filter(|StoredPart { stored, span, .. }| {
+            let cuts = |days: Range<i64>| days.start < span.start || span.end < days.end;
+            stored.iter().filter(used).any(|part| cuts(span_of(&part.days)))
+        });
+        let cut: BTreeSet<(i64, i64)> = cut.map(|part| (part.span.start, part.span.end)).collect();
         for StoredPart { plan, stored, span } in parts {
-            // Other days of a region may come from another one.
-            let mut regions: BTreeMap<Option<i64>, Vec<&Stored>> = BTreeMap::new();
-            for part in stored {
-                regions.entry(part.region.id).or_default().push(part);
-            }
-            for used in regions.into_values() {
-                let Some(first) = used.first() else { continue };
-                for version in first.region.files.iter().map(|file| file.schema).collect::<BTreeSet<_>>() {
-                    let common = Common {
-                        duration: plan.duration.clone(),
-                        timezone: plan.timezone.clone(),
-                        version,
-                        unfiltered: first.filters.is_empty(),
-                        ranges: ranges_of(&used, span),
-                    };
-                    groups.entry(common).or_default().push((plan, first));
-                }
+            for part in stored.iter().filter(used) {
+                let Some(file) = part.region.file() else { continue };
+                let range = (span.start, span.end);
+                let common = Common {
+                    duration: plan.duration.clone(),
+                    timezone: plan.timezone.clone(),
+                    version: file.schema,
+                    unfiltered: part.filters.is_empty(),
+                    range: cut.contains(&range).then_some(range),
+                    alone: None,
+                };
+                let of =
+                    files.entry((common, file.path.as_str())).or_insert_with(|| FileParts { file, parts: Vec::new() });
+                of.parts.push((plan, part));
             }
         }
-        groups.iter().map(|(common, used)| self.source(common, used)).collect()
+        for ((mut common, path), of) in files {
+            // Plans that other machines read have no positions of rows.
+            let chosen = !matches!(self.at, FilesAt::Folder) && !of.is_whole();
+            common.alone = chosen.then(|| path.to_owned());
+            groups.entry(common).or_default().insert(path, of);
+        }
+        groups.iter().map(|(common, used)| self.source(common, used.values())).collect()
     }
 
-    fn file(&self, plan: &RequestPlan, part: &Stored, file: &DataFile) -> Result<PartitionedFile> {
+    fn file(&self, of: &FileParts<'_>) -> Result<PartitionedFile> {
+        let FileParts { file, parts } = of;
+        let Some((plan, part)) = parts.first() else { return internal_err!("no part of a file is used") };
         let subject = Subject { aid: plan.aid.clone().unwrap_or_default(), filters: part.filters.clone() };
         let external = |error: object_store::path::Error| DataFusionError::External(error.into());
         let location = match &self.at {
@@ -127,23 +177,71 @@ impl FileScan<'_> {
             #[cfg(feature = "distributed")]
             FilesAt::Url(_) => Path::parse(self.from.store.path_below_data(&subject, file)).map_err(external)?,
         };
-        let meta =
-            ObjectMeta { location, last_modified: part.region.as_of, size: file.bytes, e_tag: None, version: None };
+        // A file never changes.
+        let last_modified = DateTime::UNIX_EPOCH;
+        let meta = ObjectMeta { location, last_modified, size: file.bytes, e_tag: None, version: None };
         let footer = usize::try_from(file.footer).unwrap_or_default();
-        Ok(PartitionedFile::new_from_meta(meta).with_metadata_size_hint(footer + 8))
+        let read = PartitionedFile::new_from_meta(meta).with_metadata_size_hint(footer + 8);
+        if of.is_whole() || !matches!(self.at, FilesAt::Folder) {
+            return Ok(read);
+        }
+        let position = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let rows = of.rows().into_iter().map(|rows| position(rows.start)..position(rows.end));
+        let selection = RowSelection::from_consecutive_ranges(rows, position(file.rows));
+        Ok(read.with_extension(ParquetRowSelection::new(selection)))
+    }
+
+    /// Returns the condition that chooses the used rows of a file: days of saved searches. No other row of a file has these.
+    fn chosen(&self, of: &FileParts<'_>, schema: &Schema) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+        let mut days: BTreeMap<&str, Vec<(i64, i64)>> = BTreeMap::new();
+        for (plan, part) in &of.parts {
+            let span = span_of(&part.days);
+            let days = days.entry(plan.aid.as_deref().unwrap_or_default()).or_default();
+            match days.last_mut().filter(|last| last.1 == span.start) {
+                Some(last) => last.1 = span.end,
+                None => days.push((span.start, span.end)),
+            }
+        }
+        let mut aids: BTreeMap<Vec<(i64, i64)>, Texts> = BTreeMap::new();
+        for (aid, days) in days {
+            aids.entry(days).or_default().push(lit(ScalarValue::Utf8(Some(aid.to_owned()))));
+        }
+        let aid: Arc<dyn PhysicalExpr> = Arc::new(Column::new(AID, schema.index_of(AID)?));
+        let chosen = aids.into_iter().map(|(days, aids)| {
+            let named = in_list(Arc::clone(&aid), aids, &false, schema)?;
+            match self.within(&days, schema)? {
+                Some(days) => binary(named, Operator::And, days, schema),
+                None => Ok(named),
+            }
+        });
+        let chosen = chosen.collect::<Result<Vec<_>>>()?.into_iter();
+        Ok(any_of(chosen, schema)?.into_iter().collect())
+    }
+
+    /// Returns the condition that the time of a row is within one of these ranges, in microseconds since 1970.
+    fn within(&self, ranges: &[(i64, i64)], schema: &Schema) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+        let time = self.config.spec.time.as_deref().unwrap_or_default();
+        let time: Arc<dyn PhysicalExpr> = Arc::new(Column::new(time, schema.index_of(time)?));
+        let instant = |at: i64| lit(ScalarValue::TimestampMicrosecond(Some(at), Some("UTC".into())));
+        let ranges = ranges.iter().map(|(start, end)| {
+            let from = binary(Arc::clone(&time), Operator::GtEq, instant(*start), schema)?;
+            let to = binary(Arc::clone(&time), Operator::Lt, instant(*end), schema)?;
+            binary(from, Operator::And, to, schema)
+        });
+        any_of(ranges.collect::<Result<Vec<_>>>()?.into_iter(), schema)
     }
 
     /// Returns an operator with the rows of files that have this in common, in the output's columns.
-    fn source(&self, common: &Common, used: &[(&RequestPlan, &Stored)]) -> Result<Arc<dyn ExecutionPlan>> {
+    fn source<'p>(
+        &self,
+        common: &Common,
+        used: impl Iterator<Item = &'p FileParts<'p>> + Clone,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let ScanConfig { spec, projection, predicate, .. } = self.config;
-        let (mut files, mut rows) = (Vec::new(), 0);
-        for (plan, part) in used {
-            for file in part.region.files.iter().filter(|file| file.schema == common.version) {
-                files.push(self.file(plan, part, file)?);
-                rows += usize::try_from(file.rows).unwrap_or(usize::MAX);
-            }
-        }
-        let aids: BTreeSet<Option<&str>> = used.iter().map(|(plan, _)| plan.aid.as_deref()).collect();
+        let files = used.clone().map(|of| self.file(of)).collect::<Result<Vec<_>>>()?;
+        let rows: usize = used.clone().map(|of| usize::try_from(of.mentions()).unwrap_or(usize::MAX)).sum();
+        let parts = used.clone().flat_map(|of| &of.parts);
+        let aids: BTreeSet<Option<&str>> = parts.map(|(plan, _)| plan.aid.as_deref()).collect();
         let layout = self.from.store.schema();
         let readable = self.from.store.readable(common.version)?;
         let fields = layout.fields().iter().filter(|field| readable.contains(field.name()));
@@ -173,23 +271,11 @@ impl FileScan<'_> {
                 None => Ok(lit(ScalarValue::try_from(shown)?)),
             }
         };
-        let within = |ranges: &[(i64, i64)]| -> Result<Option<Arc<dyn PhysicalExpr>>> {
-            let time = spec.time.as_deref().unwrap_or_default();
-            let time: Arc<dyn PhysicalExpr> = Arc::new(Column::new(time, files_schema.index_of(time)?));
-            let instant = |at: i64| lit(ScalarValue::TimestampMicrosecond(Some(at), Some("UTC".into())));
-            let mut any: Option<Arc<dyn PhysicalExpr>> = None;
-            for (start, end) in ranges {
-                let from = binary(Arc::clone(&time), Operator::GtEq, instant(*start), &files_schema)?;
-                let to = binary(Arc::clone(&time), Operator::Lt, instant(*end), &files_schema)?;
-                let both = binary(from, Operator::And, to, &files_schema)?;
-                any = Some(match any {
-                    Some(any) => binary(any, Operator::Or, both, &files_schema)?,
-                    None => both,
-                });
-            }
-            Ok(any)
-        };
-        let mut filters: Vec<Arc<dyn PhysicalExpr>> = within(&common.ranges)?.into_iter().collect();
+        let range = common.range.as_slice();
+        let mut filters: Vec<Arc<dyn PhysicalExpr>> = self.within(range, &files_schema)?.into_iter().collect();
+        for of in used.filter(|_| common.alone.is_some()) {
+            filters.extend(self.chosen(of, &files_schema)?);
+        }
         if let Some(predicate) = predicate {
             let mapped = Arc::clone(predicate).transform(|expr| {
                 match expr.downcast_ref::<Column>().map(|column| value(column.index())).transpose()? {
@@ -210,6 +296,12 @@ impl FileScan<'_> {
         // Otherwise the engine's rules push it down from the filter.
         if let (Some(predicate), FilesAt::Folder) = (&predicate, &self.at) {
             source = source.with_predicate(Arc::clone(predicate));
+        }
+        if let Some(runtime) = &self.runtime {
+            let files = runtime.object_store(ObjectStoreUrl::local_filesystem())?;
+            let footers = runtime.cache_manager.get_file_metadata_cache();
+            let readers = CachedParquetFileReaderFactory::new(files, footers);
+            source = source.with_parquet_file_reader_factory(Arc::new(readers));
         }
         let url = match &self.at {
             FilesAt::Folder => ObjectStoreUrl::local_filesystem(),
@@ -253,43 +345,48 @@ impl FileScan<'_> {
     }
 }
 
-/// The instants of a region's rows that are used, of a span; empty: all of them. `used` are parts of one region.
-fn ranges_of(used: &[&Stored], span: &Range<i64>) -> Vec<(i64, i64)> {
-    let Some(region) = used.first().map(|part| &part.region) else { return Vec::new() };
-    let (all, asked) = (span_of(&region.days), span_of(&days_of(span)));
-    let days: usize = used.iter().map(|part| part.days.len()).sum();
-    let wanted = all.start.max(asked.start)..all.end.min(asked.end);
-    match days == days_of(&wanted).len() {
-        true if span.start <= all.start && all.end <= span.end => Vec::new(),
-        // The same for all saved searches.
-        true => vec![(span.start, span.end)],
-        false => {
-            let days = used.iter().map(|part| span_of(&part.days));
-            days.map(|days| (days.start.max(span.start), days.end.min(span.end))).collect()
-        }
+/// Number of files with the mentions of stored days.
+pub(super) fn files_of<'s>(stored: impl Iterator<Item = &'s Stored>) -> u64 {
+    let used = stored.filter(|part| part.mentions() > 0).filter_map(|part| part.region.file());
+    used.map(|file| file.path.as_str()).collect::<BTreeSet<_>>().len() as u64
+}
+
+/// Returns the condition that one of several holds.
+fn any_of(
+    conditions: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
+    schema: &Schema,
+) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    let mut any: Option<Arc<dyn PhysicalExpr>> = None;
+    for condition in conditions {
+        any = Some(match any {
+            Some(any) => binary(any, Operator::Or, condition, schema)?,
+            None => condition,
+        });
     }
+    Ok(any)
+}
+
+/// Number of processors. It is looked up once: the engine reads several files of the system for it.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 impl Driver {
-    /// Returns the rows of stored days of one plan, in the sort order of the scan, if it has one.
-    pub(super) fn files(
-        &self,
-        from: &FromStore,
-        plan: &RequestPlan,
-        stored: Vec<Stored>,
-        span: &Range<i64>,
-    ) -> Result<Batches> {
-        let opened = stored.iter().flat_map(|part| &part.region.files).map(|file| file.bytes).sum();
-        from.store.counters().opened(opened);
+    /// Returns the rows of stored days, in the sort order of the scan, if it has one.
+    pub(super) fn files(&self, from: &FromStore, parts: &[StoredPart]) -> Result<Batches> {
+        let stored = || parts.iter().flat_map(|part| &part.stored);
+        from.store.counters().opened(files_of(stored()), stored().map(Stored::bytes).sum());
         let scan = FileScan {
             config: &self.config,
             output: &self.reader.schema,
             from,
             at: FilesAt::Folder,
-            partitions: std::thread::available_parallelism().map_or(1, usize::from),
+            runtime: Some(self.context.runtime_env()),
+            partitions: processors(),
             options: self.context.session_config().options(),
         };
-        let mut sources = scan.sources(&[StoredPart { plan: plan.clone(), stored, span: span.clone() }])?;
+        let mut sources = scan.sources(parts)?;
         let schema = Arc::clone(&self.reader.schema);
         let rows: Arc<dyn ExecutionPlan> = match sources.len() {
             0 => return Ok(futures::stream::empty().boxed()),

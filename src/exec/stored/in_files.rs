@@ -21,7 +21,7 @@ use datafusion::physical_plan::union::UnionExec;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::candidates::{Candidates, candidates, is_limited, usable};
-use super::files::{FileScan, FilesAt, StoredPart};
+use super::files::{FileScan, FilesAt, StoredPart, files_of};
 use super::{Divided, Driver};
 use crate::client::Pace;
 use crate::config::SessionSettings;
@@ -85,7 +85,7 @@ impl FetchExec {
                 return 0;
             };
             let stored = divide(&span, &subject.filters, &regions, &terms).stored;
-            stored.iter().flat_map(|part| &part.region.files).map(|file| file.bytes).sum()
+            stored.iter().map(Stored::bytes).sum()
         });
         bytes.fold(0, u64::saturating_add)
     }
@@ -164,6 +164,7 @@ impl FetchExec {
             output: &schema,
             from,
             at: FilesAt::Url(readers.url.clone()),
+            runtime: None,
             partitions: readers.partitions,
             options: &options,
         };
@@ -174,7 +175,7 @@ impl FetchExec {
             _ => UnionExec::try_new(sources)?,
         };
         let stored = || parts.iter().flat_map(|part| &part.stored);
-        let bytes = stored().flat_map(|part| &part.region.files).map(|file| file.bytes).sum();
+        let bytes = stored().map(Stored::bytes).sum();
         let used = Used {
             days: stored().map(|part| (part.region.id, part.days.clone())).collect(),
             spans: parts.iter().map(|part| part.span.clone()).collect(),
@@ -223,7 +224,7 @@ impl Driver {
             }
         }
         let counters = from.store.counters();
-        counters.opened(stored.iter().flat_map(|part| &part.region.files).map(|file| file.bytes).sum());
+        counters.opened(files_of(stored.iter()), stored.iter().map(Stored::bytes).sum());
         Ok(Some(StoredPart { plan, stored, span }))
     }
 

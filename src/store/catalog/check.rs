@@ -29,7 +29,7 @@ fn texts(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
 
 /// Queries for problems, one text per row. Tables 1, 2 and 3 are `mentions`, `mentions_filtered` and
 /// `mentions_deleted`.
-const CHECKS: [&str; 13] = [
+const CHECKS: [&str; 14] = [
     // Files of regions.
     "SELECT 'aid ' || c.aid || ' from ' || date(c.from_day * 86400, 'unixepoch') || ': file ' || \
             coalesce(d.path, r.data_file_id) || ' was removed by another program' \
@@ -38,7 +38,8 @@ const CHECKS: [&str; 13] = [
      WHERE d.data_file_id IS NULL OR d.end_snapshot IS NOT NULL",
     "SELECT 'file ' || d.path || ': another program deleted rows' \
      FROM ducklake_delete_file e JOIN ducklake_data_file d ON d.data_file_id = e.data_file_id \
-     WHERE e.end_snapshot IS NULL AND d.end_snapshot IS NULL",
+     WHERE e.end_snapshot IS NULL AND d.end_snapshot IS NULL \
+       AND e.delete_file_id NOT IN (SELECT delete_file_id FROM savedsearch_delete_file)",
     "SELECT 'file ' || r.data_file_id || ' belongs to region ' || r.region || ', which does not exist' \
      FROM savedsearch_region_file r WHERE r.region NOT IN (SELECT id FROM savedsearch_coverage)",
     "SELECT 'file ' || d.path || ' belongs to no region' FROM ducklake_data_file d \
@@ -55,26 +56,34 @@ const CHECKS: [&str; 13] = [
     // Files of all tables.
     "SELECT 'file ' || d.path || ' is current twice' FROM ducklake_data_file d \
      WHERE d.end_snapshot IS NULL GROUP BY d.table_id, d.path HAVING count(*) > 1",
-    "SELECT 'file ' || d.path || ' belongs to aid ' || coalesce(v.partition_value, '(none)') || ' of table ' || \
-            d.table_id || ', but its region to aid ' || c.aid || ' with filters ' || c.filters \
+    "SELECT 'file ' || d.path || ' of table ' || d.table_id || ' has a region of aid ' || c.aid || ' with filters ' || c.filters \
      FROM savedsearch_coverage c JOIN savedsearch_region_file r ON r.region = c.id \
      JOIN ducklake_data_file d ON d.data_file_id = r.data_file_id \
      LEFT JOIN ducklake_file_partition_value v ON v.data_file_id = d.data_file_id \
-     WHERE v.partition_value IS NOT c.aid OR d.table_id <> iif(c.filters = '{}', 1, 2)",
+     WHERE (v.partition_value IS NOT NULL AND v.partition_value <> c.aid) OR d.table_id <> iif(c.filters = '{}', 1, 2)",
     // Numbers of regions.
     "SELECT 'aid ' || aid || ' from ' || date(from_day * 86400, 'unixepoch') || ': invalid daily counts' \
      FROM savedsearch_coverage \
      WHERE NOT json_valid('[' || counts || ']') OR from_day >= to_day \
         OR iif(json_valid('[' || counts || ']'), json_array_length('[' || counts || ']'), 0) <> to_day - from_day",
-    "SELECT 'aid ' || c.aid || ' from ' || date(c.from_day * 86400, 'unixepoch') || ': ' || c.mentions || \
-            ' mentions by day, ' || c.rows || ' in files' \
-     FROM (SELECT aid, from_day, \
-                  (SELECT coalesce(sum(value), -1) FROM \
-                   json_each(iif(json_valid('[' || counts || ']'), '[' || counts || ']', '[]'))) AS mentions, \
-                  (SELECT coalesce(sum(d.record_count), 0) FROM savedsearch_region_file r \
-                   JOIN ducklake_data_file d ON d.data_file_id = r.data_file_id WHERE r.region = c.id) AS rows \
-           FROM savedsearch_coverage c) c \
-     WHERE c.mentions IS NOT c.rows",
+    "SELECT 'aid ' || aid || ' from ' || date(from_day * 86400, 'unixepoch') || ': mentions without a file' \
+     FROM savedsearch_coverage WHERE id NOT IN (SELECT region FROM savedsearch_region_file) \
+        AND EXISTS (SELECT 1 FROM json_each(iif(json_valid('[' || counts || ']'), '[' || counts || ']', '[]')) WHERE value > 0)",
+    "WITH named AS MATERIALIZED \
+        (SELECT r.data_file_id AS file, r.first_row AS first, r.first_row + \
+                (SELECT coalesce(sum(value), 0) FROM \
+                 json_each(iif(json_valid('[' || counts || ']'), '[' || counts || ']', '[]'))) AS last \
+         FROM savedsearch_region_file r JOIN savedsearch_coverage c ON c.id = r.region), \
+     ordered AS \
+        (SELECT file, first, last, lag(last, 1, 0) OVER (PARTITION BY file ORDER BY first, last) AS before FROM named) \
+     SELECT 'file ' || d.path || ': ' || d.record_count || ' rows, of which regions have ' || sum(o.last - o.first) || \
+            ' and ' || coalesce(max(e.delete_count), 0) || ' are deleted' \
+     FROM ordered o JOIN ducklake_data_file d ON d.data_file_id = o.file AND d.end_snapshot IS NULL \
+     LEFT JOIN ducklake_delete_file e ON e.data_file_id = o.file AND e.end_snapshot IS NULL \
+        AND e.delete_file_id IN (SELECT delete_file_id FROM savedsearch_delete_file) \
+     GROUP BY o.file \
+     HAVING d.record_count <> sum(o.last - o.first) + coalesce(max(e.delete_count), 0) \
+         OR min(o.first - o.before) < 0 OR max(o.last) > d.record_count",
     "SELECT 'aid ' || a.aid || ': regions from ' || date(a.from_day * 86400, 'unixepoch') || ' and ' || \
             date(b.from_day * 86400, 'unixepoch') || ' overlap' \
      FROM savedsearch_coverage a JOIN savedsearch_coverage b ON b.aid = a.aid AND b.filters = a.filters \

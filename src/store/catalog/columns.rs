@@ -14,7 +14,7 @@ use super::failure::invalid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::ColumnType;
 
-/// Partition column of all tables, the first of all columns.
+/// The first of all columns.
 const AID: &str = "aid";
 /// Additional column of the filtered table.
 const FILTERS: &str = "filters";

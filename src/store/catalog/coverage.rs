@@ -1,29 +1,49 @@
-//! Regions: the days that were read, the time of the read, and the files with the mentions.
+//! Regions: the days that were read, the time of the read, and the rows of a file with the mentions.
 //!
-//! A region is *whole* while all its files are current and no program has deleted rows of them. Other regions are ignored,
-//! and are removed when their days are next replaced.
+//! A region is *whole* while its file is current and no other program has deleted rows of it. Other regions are ignored, and
+//! are removed when their days are next replaced. Rows that lose their region are named by a delete file; a file without
+//! regions ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, Utc};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::Catalog;
-use super::ducklake::{self, DELETED, Snapshot, table_of, text_of};
-use super::failure::{instant, invalid};
+use super::ducklake::{self, DELETED, Labels, Snapshot, table_of, text_of};
+use super::failure::{caused, instant, invalid};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::coverage::start_of;
-use crate::store::region::{DataFile, Day, Deletions, Filters, Region, Subject};
+use crate::store::files;
+use crate::store::region::{DataFile, Day, Deletions, Filters, Region, Rows, Subject};
 
-/// A row per file of each region, and one for a region without files. The condition joins the files that are whole.
+/// A row per region. The condition joins the files that are whole.
 const REGIONS: &str = "\
     SELECT c.id, c.filters, c.from_day, c.to_day, c.counts, c.as_of, c.confirmed, c.sealed, \
-           r.data_file_id, d.path, d.record_count, d.file_size_bytes, d.footer_size, r.first, r.last, r.schema, r.digest \
+           r.data_file_id, r.first_row, d.path, d.record_count, d.file_size_bytes, d.footer_size, f.first, f.last, \
+           f.schema, f.digest \
     FROM savedsearch_coverage c LEFT JOIN savedsearch_region_file r ON r.region = c.id \
-    LEFT JOIN ducklake_data_file d ON d.data_file_id = r.data_file_id AND d.end_snapshot IS NULL \
+    LEFT JOIN savedsearch_file f ON f.data_file_id = r.data_file_id \
+    LEFT JOIN ducklake_data_file d ON d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL \
         AND NOT EXISTS (SELECT 1 FROM ducklake_delete_file e \
-                        WHERE e.data_file_id = d.data_file_id AND e.end_snapshot IS NULL) \
-    WHERE c.aid = ?1 ORDER BY c.from_day, c.id, r.data_file_id";
+                        WHERE e.data_file_id = d.data_file_id AND e.end_snapshot IS NULL \
+                          AND e.delete_file_id NOT IN (SELECT delete_file_id FROM savedsearch_delete_file)) \
+    WHERE c.aid = ?1 ORDER BY c.from_day, c.id";
+
+/// Table, path, rows and deleted rows of a current file, and true if another program may have deleted them.
+type CurrentFile = (i64, String, u64, Option<u64>, bool);
+
+/// A replacement of regions of a subject.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Change<'c> {
+    pub(crate) subject: &'c Subject,
+    /// All regions that overlap the new ones.
+    pub(crate) replaced: &'c [i64],
+    pub(crate) with: &'c [Region],
+    pub(crate) deletions: Option<&'c Deletions>,
+}
 
 impl Catalog {
     /// Returns the regions of a saved search, sorted by their first day.
@@ -38,12 +58,7 @@ impl Catalog {
         self.read(|connection| connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect())
     }
 
-    /// Replaces regions of a subject by others in one transaction. `replaced` are all regions that overlap the new
-    /// ones. If the catalog has others by now, or other deleted mentions, it stays as it is, and the result is false: the
-    /// caller reads it again. A file that a new region shares with a replaced one stays.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if the catalog cannot be written, or regions contradict their files or each other.
+    /// Replaces regions of a subject as [`replace_all`](Self::replace_all) does. Returns whether it has.
     pub(crate) fn replace(
         &self,
         subject: &Subject,
@@ -51,61 +66,127 @@ impl Catalog {
         with: &[Region],
         deletions: Option<&Deletions>,
     ) -> Result<bool> {
-        validate(with)?;
+        let replaced = self.replace_all(&[Change { subject, replaced, with, deletions }])?;
+        Ok(replaced.first().is_some_and(|done| *done))
+    }
+
+    /// Replaces regions of different subjects by others in one transaction. Where the catalog has other regions of these days
+    /// by now, or other deleted mentions, they stay as they are, and the result is false: the caller reads it again. A file
+    /// that a new region shares with others stays. If nothing is replaced, none of the new files is added.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the catalog cannot be written, or regions contradict their files or each other.
+    pub(crate) fn replace_all(&self, changes: &[Change<'_>]) -> Result<Vec<bool>> {
+        for change in changes {
+            validate(change.with)?;
+        }
+        // Rows of a change that is not made are in the file as well.
+        let mut labels: HashMap<&str, Labels> = HashMap::new();
+        for Change { subject, with, .. } in changes {
+            for file in with.iter().filter_map(Region::file) {
+                let of = labels.entry(&file.path).or_insert_with(|| Labels::of(subject));
+                of.include(subject);
+            }
+        }
         self.write(|transaction| {
-            let stored = regions(transaction, &subject.aid)?.into_iter();
-            let overlapping: Vec<Stored> = stored
-                .filter(|stored| stored.filters == subject.filters)
-                .filter(|stored| with.iter().any(|new| overlap(new, &stored.region)))
-                .collect();
-            let known: BTreeSet<Option<i64>> =
-                overlapping.iter().filter(|stored| stored.whole).map(|stored| stored.region.id).collect();
-            if known != replaced.iter().copied().map(Some).collect() {
-                return Ok(false);
-            }
-            if let Some(Deletions { known, .. }) = deletions
-                && !deleted(transaction, &subject.aid)?.iter().map(|(id, _)| id).eq(known)
-            {
-                return Ok(false);
-            }
             let mut snapshot = Snapshot::begin(transaction)?;
-            let mut kept = BTreeMap::new();
-            for (id, path) in uncover(transaction, overlapping.iter().filter_map(|stored| stored.region.id))? {
-                match with.iter().flat_map(|new| &new.files).any(|file| Some(&file.path) == path.as_ref()) {
-                    true => drop(kept.insert(path, id)),
-                    false => snapshot.end_file(id)?,
+            let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());
+            let mut ids: HashMap<&str, i64> = HashMap::new();
+            for Change { subject, replaced, with, deletions } in changes {
+                let overlapping = overlapping(transaction, subject, with)?;
+                let whole = overlapping.iter().filter(|stored| stored.whole);
+                let known: BTreeSet<i64> = whole.filter_map(|stored| stored.region.id).collect();
+                let unknown = match deletions {
+                    Some(Deletions { known, .. }) => {
+                        !deleted(transaction, &subject.aid)?.iter().map(|(id, _)| id).eq(known)
+                    }
+                    None => false,
+                };
+                made.push(!unknown && known == replaced.iter().copied().collect());
+                if made.last() != Some(&true) {
+                    continue;
                 }
-            }
-            for region in with {
-                let mut files = Vec::with_capacity(region.files.len());
-                for file in &region.files {
-                    let id = match kept.remove(&Some(file.path.clone())) {
-                        Some(id) => id,
-                        None => {
-                            let columns = super::columns::of(transaction, file.schema)?;
-                            let time = ducklake::time_column(&columns, &self.time);
-                            snapshot.add_file(table_of(&subject.filters), subject, file, time)?
-                        }
+                touched.extend(uncover(transaction, overlapping.iter().filter_map(|stored| stored.region.id))?);
+                let table = table_of(&subject.filters);
+                for region in *with {
+                    let id = match region.file() {
+                        None => None,
+                        Some(file) => Some(match ids.get(file.path.as_str()) {
+                            Some(id) => *id,
+                            None => {
+                                let id = match current_file(transaction, table.id, &file.path)? {
+                                    Some(id) => id,
+                                    None => {
+                                        let columns = super::columns::of(transaction, file.schema)?;
+                                        let time = ducklake::time_column(&columns, &self.time);
+                                        let id = snapshot.add_file(table, &labels[file.path.as_str()], file, time)?;
+                                        name_file(transaction, id, file)?;
+                                        id
+                                    }
+                                };
+                                ids.insert(&file.path, id);
+                                id
+                            }
+                        }),
                     };
-                    files.push((id, file));
+                    touched.extend(id);
+                    cover(transaction, snapshot.id(), subject, region, id)?;
                 }
-                cover(transaction, snapshot.id(), subject, region, &files)?;
+                for id in deletions.iter().flat_map(|deletions| &deletions.ended) {
+                    snapshot.end_file(*id)?;
+                    transaction.execute("DELETE FROM savedsearch_deleted WHERE data_file_id = ?1", [id])?;
+                }
+                for file in deletions.iter().flat_map(|deletions| &deletions.added) {
+                    let columns = super::columns::of(transaction, file.schema)?;
+                    let time = ducklake::time_column(&columns, &self.time);
+                    let id = snapshot.add_file(DELETED, &Labels::of(subject), file, time)?;
+                    let sql = "INSERT INTO savedsearch_deleted (data_file_id, aid, schema, first, last, digest) \
+                               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+                    let DataFile { schema, times, digest, .. } = file;
+                    transaction.execute(sql, params![id, subject.aid, schema, times.0, times.1, digest])?;
+                }
             }
-            for id in deletions.iter().flat_map(|deletions| &deletions.ended) {
-                snapshot.end_file(*id)?;
-                transaction.execute("DELETE FROM savedsearch_deleted WHERE data_file_id = ?1", [id])?;
+            for file in touched {
+                self.settle(transaction, &mut snapshot, file)?;
             }
-            for file in deletions.iter().flat_map(|deletions| &deletions.added) {
-                let columns = super::columns::of(transaction, file.schema)?;
-                let id = snapshot.add_file(DELETED, subject, file, ducklake::time_column(&columns, &self.time))?;
-                let sql = "INSERT INTO savedsearch_deleted (data_file_id, aid, schema, first, last, digest) \
-                           VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-                let DataFile { schema, times, digest, .. } = file;
-                transaction.execute(sql, params![id, subject.aid, schema, times.0, times.1, digest])?;
-            }
-            snapshot.finish(self.clock.now(), &message(subject, with))?;
-            Ok(true)
+            snapshot.finish(self.clock.now(), &message(changes, &made))?;
+            Ok(made)
         })
+    }
+
+    /// Names the rows of a file that no region has in a delete file, and ends a file of which no region has a row.
+    fn settle(&self, transaction: &Transaction<'_>, snapshot: &mut Snapshot<'_>, file: i64) -> rusqlite::Result<()> {
+        let sql = "SELECT d.table_id, d.path, d.record_count, e.delete_count, s.delete_file_id IS NULL \
+                   FROM ducklake_data_file d \
+                   LEFT JOIN ducklake_delete_file e ON e.data_file_id = d.data_file_id AND e.end_snapshot IS NULL \
+                   LEFT JOIN savedsearch_delete_file s ON s.delete_file_id = e.delete_file_id \
+                   WHERE d.data_file_id = ?1 AND d.end_snapshot IS NULL";
+        let current = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
+        let current: Option<CurrentFile> = transaction.query_row(sql, [file], current).optional()?;
+        // Another program may have ended it.
+        let Some((table, path, rows, deleted, foreign)) = current else { return Ok(()) };
+        let sql = "SELECT r.first_row, c.counts FROM savedsearch_region_file r JOIN savedsearch_coverage c ON c.id = r.region \
+                   WHERE r.data_file_id = ?1 ORDER BY r.first_row";
+        let named = |row: &Row<'_>| {
+            let first: u64 = row.get(0)?;
+            Ok(first..first + counts(row, 1)?.iter().sum::<u64>())
+        };
+        let mut statement = transaction.prepare(sql)?;
+        let named: Vec<Range<u64>> = statement.query_map([file], named)?.collect::<rusqlite::Result<_>>()?;
+        if named.is_empty() {
+            return snapshot.end_file(file);
+        }
+        let unnamed = between(&named, rows);
+        let count: u64 = unnamed.iter().map(|rows| rows.end - rows.start).sum();
+        if count == deleted.unwrap_or_default() || (deleted.is_some() && foreign) {
+            return Ok(());
+        }
+        let table_name = ducklake::TABLES.into_iter().find(|one| one.id == table).map_or("", |one| one.name);
+        let folder = self.data().join(table_name);
+        let deletes = files::write_deletes(&folder, &path, &unnamed).map_err(caused)?;
+        let id = snapshot.delete_rows(table, file, &deletes)?;
+        let sql = "INSERT INTO savedsearch_delete_file (delete_file_id, digest) VALUES (?1, ?2)";
+        transaction.execute(sql, params![id, deletes.digest]).map(drop)
     }
 
     /// Returns the files with mentions of a saved search that the service no longer has, with their identities, in their
@@ -136,6 +217,25 @@ impl Catalog {
         })
     }
 
+    /// Removes regions, and those that are not whole.
+    pub(crate) fn discard(&self, ids: &[i64]) -> Result<()> {
+        self.write(|transaction| {
+            let sql = "SELECT DISTINCT aid FROM savedsearch_coverage";
+            let aids: Vec<String> =
+                transaction.prepare(sql)?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            let mut discarded = ids.to_vec();
+            for aid in aids {
+                let broken = regions(transaction, &aid)?.into_iter().filter(|stored| !stored.whole);
+                discarded.extend(broken.filter_map(|stored| stored.region.id));
+            }
+            let mut snapshot = Snapshot::begin(transaction)?;
+            for file in uncover(transaction, discarded.into_iter())? {
+                self.settle(transaction, &mut snapshot, file)?;
+            }
+            snapshot.finish(self.clock.now(), "removed regions")
+        })
+    }
+
     /// Removes the regions, of all saved searches or of one, that end at or before a day, and the deleted mentions of the
     /// same time. Returns the number of the regions' mentions.
     pub(crate) fn forget(&self, aid: Option<&str>, before: Day) -> Result<u64> {
@@ -145,8 +245,8 @@ impl Catalog {
             let regions: Vec<(i64, Vec<u64>)> =
                 transaction.prepare(sql)?.query_map(params![before, aid], ended)?.collect::<Result<_, _>>()?;
             let mut snapshot = Snapshot::begin(transaction)?;
-            for (id, _) in uncover(transaction, regions.iter().map(|(id, _)| *id))? {
-                snapshot.end_file(id)?;
+            for file in uncover(transaction, regions.iter().map(|(id, _)| *id))? {
+                self.settle(transaction, &mut snapshot, file)?;
             }
             let sql =
                 "DELETE FROM savedsearch_deleted WHERE last < ?1 AND (?2 IS NULL OR aid = ?2) RETURNING data_file_id";
@@ -165,7 +265,7 @@ impl Catalog {
 struct Stored {
     filters: Filters,
     region: Region,
-    /// True if all its files are as this program wrote them.
+    /// True if its file is as this program wrote it.
     whole: bool,
 }
 
@@ -173,24 +273,60 @@ struct Stored {
 fn regions(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<Stored>> {
     let mut statement = connection.prepare(REGIONS)?;
     let mut rows = statement.query([aid])?;
+    let mut files: HashMap<i64, Arc<DataFile>> = HashMap::new();
     let mut stored: Vec<Stored> = Vec::new();
     while let Some(row) = rows.next()? {
-        let id: i64 = row.get(0)?;
-        if stored.last().is_none_or(|last| last.region.id != Some(id)) {
-            stored.push(region(row, id)?);
-        }
-        let Some(last) = stored.last_mut() else { continue };
-        let (named, path): (Option<i64>, Option<String>) = (row.get(8)?, row.get(9)?);
+        let mut of = region(row, row.get(0)?)?;
+        let (named, path): (Option<i64>, Option<String>) = (row.get(8)?, row.get(10)?);
         match (named, path) {
             (None, _) => {}
-            (Some(_), None) => last.whole = false,
-            (Some(_), Some(path)) => last.region.files.push(data_file(row, 9, path)?),
+            (Some(_), None) => of.whole = false,
+            (Some(id), Some(path)) => {
+                let file = match files.get(&id) {
+                    Some(file) => Arc::clone(file),
+                    None => Arc::new(data_file(row, 10, path)?),
+                };
+                files.insert(id, Arc::clone(&file));
+                of.region.rows = Some(Rows { file, first: row.get(9)? });
+            }
         }
-    }
-    for Stored { region, whole, .. } in &mut stored {
-        *whole = *whole && agrees(region);
+        of.whole = of.whole && agrees(&of.region);
+        stored.push(of);
     }
     Ok(stored)
+}
+
+/// Reads the regions of a subject that share a day with others.
+fn overlapping(connection: &Connection, subject: &Subject, with: &[Region]) -> rusqlite::Result<Vec<Stored>> {
+    let stored = regions(connection, &subject.aid)?.into_iter();
+    let same = stored.filter(|stored| stored.filters == subject.filters);
+    Ok(same.filter(|stored| with.iter().any(|new| overlap(new, &stored.region))).collect())
+}
+
+/// Returns the rows between others, which are in order, up to a number of rows.
+fn between(named: &[Range<u64>], rows: u64) -> Vec<Range<u64>> {
+    let mut unnamed = Vec::new();
+    let mut next = 0;
+    for range in named.iter().cloned().chain(std::iter::once(rows..rows)) {
+        if next < range.start {
+            unnamed.push(next..range.start);
+        }
+        next = next.max(range.end);
+    }
+    unnamed
+}
+
+/// Returns the identity of a current file.
+fn current_file(connection: &Connection, table: i64, path: &str) -> rusqlite::Result<Option<i64>> {
+    let sql = "SELECT data_file_id FROM ducklake_data_file WHERE table_id = ?1 AND path = ?2 AND end_snapshot IS NULL";
+    connection.query_row(sql, params![table, path], |row| row.get(0)).optional()
+}
+
+/// Records what DuckLake does not know of a file.
+fn name_file(connection: &Connection, id: i64, file: &DataFile) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO savedsearch_file (data_file_id, schema, first, last, digest) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let DataFile { schema, times, digest, .. } = file;
+    connection.execute(sql, params![id, schema, times.0, times.1, digest]).map(drop)
 }
 
 /// Reads the current files of deleted mentions of a saved search.
@@ -217,7 +353,7 @@ fn data_file(row: &Row<'_>, path_at: usize, path: String) -> rusqlite::Result<Da
     })
 }
 
-/// Reads a region without its files.
+/// Reads a region without the place of its mentions.
 fn region(row: &Row<'_>, id: i64) -> rusqlite::Result<Stored> {
     let filters: String = row.get(1)?;
     let filters = Filters(serde_json::from_str(&filters).map_err(|error| invalid(1, error))?);
@@ -228,7 +364,7 @@ fn region(row: &Row<'_>, id: i64) -> rusqlite::Result<Stored> {
         as_of: instant(row, 5)?,
         confirmed: instant(row, 6)?,
         sealed: row.get(7)?,
-        files: Vec::new(),
+        rows: None,
     };
     Ok(Stored { filters, region, whole: true })
 }
@@ -239,13 +375,13 @@ fn counts(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u64>> {
     text.split(',').map(|count| count.parse().map_err(|error| invalid(column, error))).collect()
 }
 
-/// Adds a region with its files, whose ids are known.
+/// Adds a region, with the identity of its file.
 fn cover(
     connection: &Connection,
     snapshot: i64,
     subject: &Subject,
     region: &Region,
-    files: &[(i64, &DataFile)],
+    file: Option<i64>,
 ) -> rusqlite::Result<()> {
     let counts: Vec<String> = region.counts.iter().map(u64::to_string).collect();
     let sql = "INSERT INTO savedsearch_coverage (aid, filters, from_day, to_day, counts, as_of, confirmed, sealed, \
@@ -265,32 +401,25 @@ fn cover(
         ],
     )?;
     let id = connection.last_insert_rowid();
-    for (file, DataFile { times, schema, digest, .. }) in files {
-        let sql = "INSERT INTO savedsearch_region_file (region, data_file_id, schema, first, last, digest) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        connection.execute(sql, params![id, file, schema, times.0, times.1, digest])?;
+    if let (Some(file), Some(rows)) = (file, &region.rows) {
+        let sql = "INSERT INTO savedsearch_region_file (region, data_file_id, first_row) VALUES (?1, ?2, ?3)";
+        connection.execute(sql, params![id, file, rows.first])?;
     }
     Ok(())
 }
 
-/// Removes regions. Returns their files, with the paths of those that the catalog still has.
-fn uncover(
-    connection: &Connection,
-    regions: impl Iterator<Item = i64>,
-) -> rusqlite::Result<Vec<(i64, Option<String>)>> {
-    let sql = "SELECT r.data_file_id, d.path FROM savedsearch_region_file r \
-               LEFT JOIN ducklake_data_file d ON d.data_file_id = r.data_file_id AND d.end_snapshot IS NULL \
-               WHERE r.region = ?1";
-    let mut named = connection.prepare(sql)?;
-    let mut files = Vec::new();
+/// Removes regions. Returns the identities of their files.
+fn uncover(connection: &Connection, regions: impl Iterator<Item = i64>) -> rusqlite::Result<Vec<i64>> {
+    let sql = "DELETE FROM savedsearch_region_file WHERE region = ?1 RETURNING data_file_id";
+    let mut remove = connection.prepare(sql)?;
+    let mut files = BTreeSet::new();
     for region in regions {
-        for file in named.query_map([region], |row| Ok((row.get(0)?, row.get(1)?)))? {
-            files.push(file?);
+        for file in remove.query_map([region], |row| row.get(0))? {
+            files.insert(file?);
         }
-        connection.execute("DELETE FROM savedsearch_region_file WHERE region = ?1", [region])?;
         connection.execute("DELETE FROM savedsearch_coverage WHERE id = ?1", [region])?;
     }
-    Ok(files)
+    Ok(files.into_iter().collect())
 }
 
 /// Rejects regions that contradict their files or each other.
@@ -307,14 +436,16 @@ fn validate(regions: &[Region]) -> Result<()> {
     }
 }
 
-/// True if a region has a number for each of its days, and files with as many mentions.
+/// True if a region has a number for each of its days, and as many rows in a file.
 fn agrees(region: &Region) -> bool {
     let days = i64::from(region.days.end) - i64::from(region.days.start);
-    let rows: u64 = region.files.iter().map(|file| file.rows).sum();
+    let mentions = region.mentions();
     days > 0
         && usize::try_from(days) == Ok(region.counts.len())
-        && region.files.iter().all(|file| file.rows > 0)
-        && region.counts.iter().sum::<u64>() == rows
+        && match &region.rows {
+            None => mentions == 0,
+            Some(Rows { file, first }) => mentions > 0 && first + mentions <= file.rows,
+        }
 }
 
 fn overlap(one: &Region, other: &Region) -> bool {
@@ -322,14 +453,21 @@ fn overlap(one: &Region, other: &Region) -> bool {
 }
 
 /// Describes a replacement for users who list the snapshots.
-fn message(subject: &Subject, regions: &[Region]) -> String {
-    let mentions: u64 = regions.iter().flat_map(|region| &region.counts).sum();
-    let days = regions.iter().map(|region| &region.days);
-    let (Some(first), Some(end)) = (days.clone().map(|days| days.start).min(), days.map(|days| days.end).max()) else {
+fn message(changes: &[Change<'_>], made: &[bool]) -> String {
+    let made = || changes.iter().zip(made).filter(|(_, made)| **made).map(|(change, _)| change);
+    let regions = || made().flat_map(|change| change.with);
+    let mentions: u64 = regions().map(Region::mentions).sum();
+    let days = || regions().map(|region| &region.days);
+    let (Some(first), Some(end)) = (days().map(|days| days.start).min(), days().map(|days| days.end).max()) else {
         return String::new();
     };
-    let filtered = if subject.filters.is_empty() { "" } else { ", filtered" };
-    format!("{mentions} mentions of {}, {} to {}{filtered}", subject.aid, date(first), date(end - 1))
+    let aids: BTreeSet<&str> = made().map(|change| change.subject.aid.as_str()).collect();
+    let of = match (aids.len(), aids.first()) {
+        (1, Some(aid)) => (*aid).to_owned(),
+        (several, _) => format!("{several} saved searches"),
+    };
+    let filtered = if made().all(|change| change.subject.filters.is_empty()) { "" } else { ", filtered" };
+    format!("{mentions} mentions of {of}, {} to {}{filtered}", date(first), date(end - 1))
 }
 
 fn date(day: Day) -> NaiveDate {

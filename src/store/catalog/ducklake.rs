@@ -1,8 +1,11 @@
 //! Rows of a DuckLake catalog: snapshots, tables, files and their bounds, in the notation of DuckDB 1.5.
 //!
 //! ```text
-//! Snapshot::begin ─▶ end_file, add_file, … (each notes a change) ─▶ finish: a snapshot, if anything changed
+//! Snapshot::begin ─▶ end_file, add_file, delete_rows, … (each notes a change) ─▶ finish: a snapshot, if anything changed
 //! ```
+//!
+//! A file may have the mentions of many saved searches. Rows of it that are no longer mentions are named by a delete file,
+//! of which a file has one at a time.
 //!
 //! Readers skip files by the bounds of `ducklake_file_column_stats`, and all of a table by those of
 //! `ducklake_table_column_stats`, so neither may be too narrow. A file without bounds is never skipped. The bounds of a
@@ -26,19 +29,18 @@ pub(super) const DELETED_AT_ID: i64 = 2;
 /// Id of the column `aid`. Ids of other columns follow; all tables share them.
 const AID_ID: i64 = 3;
 /// Unfiltered regions.
-const MENTIONS: Table = Table { id: 1, partition: 4, name: "mentions" };
+const MENTIONS: Table = Table { id: 1, name: "mentions" };
 /// Regions of filtered reads.
-pub(super) const FILTERED: Table = Table { id: 2, partition: 5, name: "mentions_filtered" };
+pub(super) const FILTERED: Table = Table { id: 2, name: "mentions_filtered" };
 /// Mentions that were in a region, and that the service no longer has.
-pub(super) const DELETED: Table = Table { id: 3, partition: 6, name: "mentions_deleted" };
+pub(super) const DELETED: Table = Table { id: 3, name: "mentions_deleted" };
 /// All tables.
 pub(super) const TABLES: [Table; 3] = [MENTIONS, FILTERED, DELETED];
 
-/// DuckLake table of mentions, partitioned by `aid`.
+/// DuckLake table of mentions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table {
     pub(super) id: i64,
-    partition: i64,
     /// Name of the table, and of the folder below the data folder.
     pub(super) name: &'static str,
 }
@@ -52,6 +54,32 @@ pub(super) struct Snapshot<'c> {
     next_catalog_id: i64,
     next_file_id: i64,
     changes: BTreeSet<String>,
+}
+
+/// Least and greatest values of the columns in a file that are the same for all mentions of a region.
+#[derive(Debug, Clone)]
+pub(super) struct Labels {
+    pub(super) aids: (String, String),
+    pub(super) filters: (String, String),
+}
+
+impl Labels {
+    pub(super) fn of(subject: &Subject) -> Self {
+        let (aid, filters) = (subject.aid.clone(), text_of(&subject.filters));
+        Self { aids: (aid.clone(), aid), filters: (filters.clone(), filters) }
+    }
+
+    pub(super) fn include(&mut self, subject: &Subject) {
+        let widen = |(least, most): &mut (String, String), text: String| {
+            if text < *least {
+                *least = text;
+            } else if text > *most {
+                *most = text;
+            }
+        };
+        widen(&mut self.aids, subject.aid.clone());
+        widen(&mut self.filters, text_of(&subject.filters));
+    }
 }
 
 /// Least and greatest value of a column in a file.
@@ -114,19 +142,15 @@ impl<'c> Snapshot<'c> {
         self.latest + i64::from(!self.changes.is_empty())
     }
 
-    /// Writes the tables, still without columns, and their partitions. Returns the snapshot's id.
+    /// Writes the tables, still without columns. Returns the snapshot's id.
     pub(super) fn create_tables(&mut self) -> rusqlite::Result<i64> {
-        for Table { id, partition, name } in TABLES {
+        for Table { id, name } in TABLES {
             self.changes.insert(format!("created_table:\"main\".\"{name}\""));
             let begin = self.id();
             let sql = "INSERT INTO ducklake_table VALUES (?1, ?2, ?3, NULL, 0, ?4, ?5, 1)";
             self.connection.execute(sql, params![id, uuid(), begin, name, format!("{name}/")])?;
-            let sql = "INSERT INTO ducklake_partition_info VALUES (?1, ?2, ?3, NULL)";
-            self.connection.execute(sql, [partition, id, begin])?;
-            let sql = "INSERT INTO ducklake_partition_column VALUES (?1, ?2, 0, ?3, 'identity')";
-            self.connection.execute(sql, [partition, id, AID_ID])?;
         }
-        self.next_catalog_id = DELETED.partition + 1;
+        self.next_catalog_id = DELETED.id + 1;
         self.new_schema_version()
     }
 
@@ -146,20 +170,26 @@ impl<'c> Snapshot<'c> {
         Ok(begin)
     }
 
-    /// Ends a current file. Nothing changes if another program has ended or removed it.
+    /// Ends a current file, and with it the one that names its deleted rows. Nothing changes if another program has ended or
+    /// removed it.
     pub(super) fn end_file(&mut self, file: i64) -> rusqlite::Result<()> {
         let sql = "UPDATE ducklake_data_file SET end_snapshot = ?1 \
                    WHERE data_file_id = ?2 AND end_snapshot IS NULL RETURNING table_id";
         let ended = self.connection.query_row(sql, [self.latest + 1, file], |row| row.get::<_, i64>(0)).optional()?;
         self.changes.extend(ended.map(|table| format!("deleted_from_table:{table}")));
-        Ok(())
+        self.end_deletes(file)
     }
 
-    /// Adds a file of a subject to a table, with the time column of its version. Returns its id.
+    fn end_deletes(&self, file: i64) -> rusqlite::Result<()> {
+        let sql = "UPDATE ducklake_delete_file SET end_snapshot = ?1 WHERE data_file_id = ?2 AND end_snapshot IS NULL";
+        self.connection.execute(sql, [self.latest + 1, file]).map(drop)
+    }
+
+    /// Adds a file to a table, with the time column of its version. Returns its id.
     pub(super) fn add_file(
         &mut self,
         table: Table,
-        subject: &Subject,
+        labels: &Labels,
         file: &DataFile,
         time: Option<&FileColumn>,
     ) -> rusqlite::Result<i64> {
@@ -168,24 +198,40 @@ impl<'c> Snapshot<'c> {
         self.next_file_id += 1;
         let first_row = self.grow(table, file)?;
         let sql = "INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative, \
-                   file_format, record_count, file_size_bytes, footer_size, row_id_start, partition_id) \
-                   VALUES (?1, ?2, ?3, ?4, 1, 'parquet', ?5, ?6, ?7, ?8, ?9)";
+                   file_format, record_count, file_size_bytes, footer_size, row_id_start) \
+                   VALUES (?1, ?2, ?3, ?4, 1, 'parquet', ?5, ?6, ?7, ?8)";
         let DataFile { path, rows, bytes, footer, times, .. } = file;
-        let row = params![id, table.id, self.id(), path, rows, bytes, footer, first_row, table.partition];
-        self.connection.execute(sql, row)?;
-        let sql = "INSERT INTO ducklake_file_partition_value VALUES (?1, ?2, 0, ?3)";
-        self.connection.execute(sql, params![id, table.id, subject.aid])?;
+        self.connection.execute(sql, params![id, table.id, self.id(), path, rows, bytes, footer, first_row])?;
 
-        let constant = |column, text: String| Bounds { column, least: text.clone(), most: text, values: Some(*rows) };
-        let mut bounds = vec![constant(AID_ID, subject.aid.clone())];
+        let labelled = |column, (least, most): &(String, String)| Bounds {
+            column,
+            least: least.clone(),
+            most: most.clone(),
+            values: Some(*rows),
+        };
+        let mut bounds = vec![labelled(AID_ID, &labels.aids)];
         if table.id == FILTERED.id {
-            bounds.push(constant(FILTERS_ID, text_of(&subject.filters)));
+            bounds.push(labelled(FILTERS_ID, &labels.filters));
         }
         if let (Some(time), Some(least), Some(most)) = (time, bound(times.0), bound(times.1)) {
             bounds.push(Bounds { column: time.id, least, most, values: None });
         }
         self.bound_file(table, id, &bounds)?;
         self.bound_table(table, first_row == 0, &bounds)?;
+        Ok(id)
+    }
+
+    /// Names the deleted rows of a file by a file of this snapshot, instead of the one before. Returns its id.
+    pub(super) fn delete_rows(&mut self, table: i64, file: i64, deletes: &DataFile) -> rusqlite::Result<i64> {
+        self.end_deletes(file)?;
+        self.changes.insert(format!("deleted_from_table:{table}"));
+        let id = self.next_file_id;
+        self.next_file_id += 1;
+        let sql = "INSERT INTO ducklake_delete_file (delete_file_id, table_id, begin_snapshot, data_file_id, path, \
+                   path_is_relative, format, delete_count, file_size_bytes, footer_size) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, 1, 'parquet', ?6, ?7, ?8)";
+        let DataFile { path, rows, bytes, footer, .. } = deletes;
+        self.connection.execute(sql, params![id, table, self.id(), file, path, rows, bytes, footer])?;
         Ok(id)
     }
 

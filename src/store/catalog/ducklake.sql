@@ -105,4 +105,5 @@ CREATE TABLE ducklake_sort_expression (
 
 -- DuckDB scans these tables; our removal of a file does not.
 CREATE INDEX savedsearch_column_stats_of ON ducklake_file_column_stats (data_file_id);
+CREATE INDEX savedsearch_deletes_of ON ducklake_delete_file (data_file_id);
 CREATE INDEX savedsearch_partition_of ON ducklake_file_partition_value (data_file_id);

@@ -15,6 +15,11 @@ pub(super) const DAMAGED: &str = "run savedsearch store verify, or remove the fo
 
 /// Describes a failed operation on a file.
 pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Error {
+    if let rusqlite::Error::ToSqlConversionFailure(cause) = error
+        && let Some(cause) = cause.downcast_ref::<Error>()
+    {
+        return cause.clone();
+    }
     let of = |what: &str| Error::new(ErrorKind::Store, format!("{}: {what}", path.display()));
     let Some(code) = error.sqlite_error_code() else {
         return of(&format!("the store is damaged: {error}")).advice(DAMAGED);
@@ -38,6 +43,11 @@ pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Error {
         // A missing table or column among them.
         _ => of(&format!("the store cannot be used: {error}")).advice(DAMAGED),
     }
+}
+
+/// An error of this program, by which a transaction ends.
+pub(super) fn caused(error: Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(error.into())
 }
 
 /// The value of a column that is not what this program writes.

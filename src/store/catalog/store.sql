@@ -15,12 +15,19 @@ CREATE TABLE savedsearch_coverage (
     sealed INTEGER NOT NULL, snapshot INTEGER NOT NULL
 );
 CREATE INDEX savedsearch_coverage_subject ON savedsearch_coverage (aid, filters, from_day);
--- The files of each region, with the version of their columns, the first and last instant in them, and the SHA-256 digest
--- of their contents.
+-- The place of the mentions of each region: as many consecutive rows of a file as `counts` adds up to.
 CREATE TABLE savedsearch_region_file (
-    region INTEGER NOT NULL, data_file_id INTEGER NOT NULL UNIQUE, schema INTEGER NOT NULL, first INTEGER NOT NULL,
-    last INTEGER NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (region, data_file_id)
+    region INTEGER PRIMARY KEY, data_file_id INTEGER NOT NULL, first_row INTEGER NOT NULL
 );
+CREATE INDEX savedsearch_region_file_of ON savedsearch_region_file (data_file_id);
+-- The files of regions, with the version of their columns, the first and last instant in them, and the SHA-256 digest of
+-- their contents.
+CREATE TABLE savedsearch_file (
+    data_file_id INTEGER PRIMARY KEY, schema INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    digest TEXT NOT NULL
+);
+-- Those of DuckLake's delete files that this program wrote. They name the rows that no region has.
+CREATE TABLE savedsearch_delete_file (delete_file_id INTEGER PRIMARY KEY, digest TEXT NOT NULL);
 -- The files of mentions that the service no longer has.
 CREATE TABLE savedsearch_deleted (
     data_file_id INTEGER PRIMARY KEY, aid TEXT NOT NULL, schema INTEGER NOT NULL, first INTEGER NOT NULL,

@@ -1,11 +1,13 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 use tempfile::TempDir;
 
+use super::unused::Unused;
 use super::*;
 use crate::profile::ColumnType;
-use crate::store::region::{DataFile, Day, Region, Subject};
+use crate::store::region::{DataFile, Day, Region, Rows, Subject};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -56,15 +58,8 @@ fn region(catalog: &Catalog, first: Day, counts: &[u64], name: &str) -> Region {
     let times = (i64::from(days.start) * DAY + 1, i64::from(days.end) * DAY - 1);
     let (path, schema) = (format!("aid=a/{name}.parquet"), catalog.schema());
     let file = DataFile { path, rows, bytes: 100 * rows, footer: 7, times, schema, digest: String::new() };
-    Region {
-        id: None,
-        days,
-        counts: counts.to_vec(),
-        as_of: noon(),
-        confirmed: noon(),
-        sealed: false,
-        files: if rows == 0 { Vec::new() } else { vec![file] },
-    }
+    let rows = (rows > 0).then(|| Rows { file: Arc::new(file), first: 0 });
+    Region { id: None, days, counts: counts.to_vec(), as_of: noon(), confirmed: noon(), sealed: false, rows }
 }
 
 fn ids(catalog: &Catalog, aid: &str) -> Vec<i64> {
@@ -145,7 +140,7 @@ fn catalogs_of_others_are_refused() {
     }
     for (change, message) in [
         ("UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'", "DuckLake version 1.1"),
-        ("UPDATE savedsearch_store SET version = 3", "version 3 of the store"),
+        ("UPDATE savedsearch_store SET version = 4", "version 4 of the store"),
         ("DROP TABLE savedsearch_store", "not a savedsearch store"),
     ] {
         tamper(&dir, change);
@@ -167,8 +162,6 @@ fn regions_are_read_as_they_were_written() {
     let catalog = open(&dir);
     let (all, german) = (subject("a", &[]), subject("a", &[("lang", &["de", "d\"e"])]));
     let mut month = region(&catalog, 20_000, &[3, 0, 12], "month");
-    month.files[0].rows = 10;
-    month.files.push(DataFile { rows: 5, path: "aid=a/more.parquet".into(), ..month.files[0].clone() });
     month.as_of = noon() + TimeDelta::microseconds(1);
     let empty = region(&catalog, 19_999, &[0], "none");
     assert!(catalog.replace(&all, &[], &[month.clone(), empty.clone()], None).expect("written"));
@@ -220,19 +213,152 @@ fn a_replacement_that_missed_another_changes_nothing() {
     }
 }
 
+/// Regions of one file: of its rows, as many as each has mentions, in this order.
+fn sharing(mut regions: Vec<Region>, path: &str) -> Vec<Region> {
+    let rows = regions.iter().map(Region::mentions).sum();
+    let any = regions.iter().find_map(Region::file).expect("mentions");
+    let file = Arc::new(DataFile { path: path.into(), rows, ..any.as_ref().clone() });
+    let mut first = 0;
+    for region in &mut regions {
+        if region.rows.is_some() {
+            region.rows = Some(Rows { file: Arc::clone(&file), first });
+            first += region.mentions();
+        }
+    }
+    regions
+}
+
 #[test]
-fn a_shared_file_stays() {
+fn regions_share_a_file_and_leave_it_one_by_one() {
     let dir = folder();
     let catalog = open(&dir);
-    let all = subject("a", &[]);
-    let parts = [region(&catalog, 10, &[1], "one"), region(&catalog, 11, &[2], "two")];
-    assert!(catalog.replace(&all, &[], &parts, None).expect("written"));
-    let merged = Region { files: parts.map(|part| part.files[0].clone()).into(), ..region(&catalog, 10, &[1, 2], "") };
-    assert!(catalog.replace(&all, &ids(&catalog, "a"), &[merged], None).expect("written"));
-    assert_eq!(catalog.regions("a").expect("regions")[0].1.files.len(), 2);
-    assert_eq!(catalog.unused_files(Some(noon() + TimeDelta::days(1))).expect("files"), []);
-    assert_eq!(value::<i64>(&dir, "SELECT max(snapshot_id) FROM ducklake_snapshot"), 2, "no file has changed");
+    let (a, b) = (subject("a", &[]), subject("b", &[]));
+    let all = sharing(
+        vec![region(&catalog, 10, &[3, 4], ""), region(&catalog, 12, &[0], ""), region(&catalog, 10, &[5], "")],
+        "shared.parquet",
+    );
+    let changes = [
+        Change { subject: &a, replaced: &[], with: &all[..2], deletions: None },
+        Change { subject: &b, replaced: &[], with: &all[2..], deletions: None },
+    ];
+    assert_eq!(catalog.replace_all(&changes).expect("written"), [true, true]);
+    let read = |aid: &str| {
+        let regions = catalog.regions(aid).expect("regions").into_iter();
+        regions.map(|(_, region)| Region { id: None, ..region }).collect::<Vec<_>>()
+    };
+    assert_eq!((read("a"), read("b")), (all[..2].to_vec(), all[2..].to_vec()));
+    let bounds = "SELECT min_value || ' ' || max_value FROM ducklake_file_column_stats WHERE column_id = 3";
+    assert_eq!(value::<String>(&dir, bounds), "a b");
+    assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM ducklake_data_file"), 1);
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+
+    // The second day of one is read again: its four rows are deleted, and the first day stays where it is.
+    let day = all[0].part(10..11);
+    let (first, again) = (day.clone(), region(&catalog, 11, &[9], "again"));
+    assert!(catalog.replace(&a, &ids(&catalog, "a")[..1], &[day, again.clone()], None).expect("written"));
+    assert_eq!(read("a"), [first, again, all[1].clone()]);
+    let deleted = "SELECT group_concat(delete_count || ' ' || begin_snapshot || ' ' || coalesce(end_snapshot, '-'), ', ') \
+                   FROM ducklake_delete_file";
+    assert_eq!(value::<String>(&dir, deleted), "4 3 -");
+    let place = dir.path().join("store/data/mentions");
+    let path: String = value(&dir, "SELECT path FROM ducklake_delete_file");
+    assert!(place.join(&path).exists());
+    assert_eq!(catalog.delete_files().expect("files").len(), 1);
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+
+    // The other search leaves the file, and then the last region does.
+    assert_eq!(catalog.forget(Some("b"), 20).expect("written"), 5);
+    assert_eq!(value::<String>(&dir, deleted), "4 3 4, 9 4 -");
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+    assert_eq!(catalog.forget(Some("a"), 11).expect("written"), 3);
+    assert_eq!(value::<String>(&dir, deleted), "4 3 4, 9 4 5");
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+    let unused = catalog.unused_files(Some(noon() + TimeDelta::days(1))).expect("files");
+    assert_eq!((unused.files.len(), unused.deletes.len()), (1, 2));
+    catalog.removed_files(&unused).expect("written");
+    assert_eq!(catalog.unused_files(None).expect("files"), Unused::default());
+    assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM savedsearch_file"), 1);
+    assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM savedsearch_delete_file"), 0);
+}
+
+/// Of a move of many regions, those that another process has replaced meanwhile stay replaced.
+#[test]
+fn a_move_skips_what_was_replaced_meanwhile() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let (a, b) = (subject("a", &[]), subject("b", &[]));
+    for (of, name) in [(&a, "a"), (&b, "b")] {
+        assert!(catalog.replace(of, &[], &[region(&catalog, 10, &[2], name)], None).expect("written"));
+    }
+    let (old_a, old_b) = (ids(&catalog, "a"), ids(&catalog, "b"));
+    let moved = sharing(vec![region(&catalog, 10, &[2], "x"), region(&catalog, 10, &[2], "x")], "moved.parquet");
+    assert!(catalog.replace(&a, &old_a, &[region(&catalog, 10, &[7], "late")], None).expect("written"));
+    let changes = [
+        Change { subject: &a, replaced: &old_a, with: &moved[..1], deletions: None },
+        Change { subject: &b, replaced: &old_b, with: &moved[1..], deletions: None },
+    ];
+    assert_eq!(catalog.replace_all(&changes).expect("written"), [false, true]);
+    let path = |aid: &str| catalog.regions(aid).expect("regions")[0].1.file().expect("a file").path.clone();
+    assert_eq!((path("a").as_str(), path("b").as_str()), ("aid=a/late.parquet", "moved.parquet"));
+    assert_eq!(value::<i64>(&dir, "SELECT delete_count FROM ducklake_delete_file"), 2);
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+    // Nothing is added by a move of which nothing is left.
+    let again = sharing(vec![region(&catalog, 10, &[2], "x")], "unused.parquet");
+    assert!(!catalog.replace(&a, &old_a, &again, None).expect("read"));
+    assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM ducklake_data_file WHERE path = 'unused.parquet'"), 0);
+}
+
+/// The tables of a store of version 2: each region has files of its own.
+fn to_version_2(dir: &TempDir) {
+    tamper(
+        dir,
+        "CREATE TABLE earlier (
+             region INTEGER NOT NULL, data_file_id INTEGER NOT NULL UNIQUE, schema INTEGER NOT NULL,
+             first INTEGER NOT NULL, last INTEGER NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (region, data_file_id)
+         );
+         INSERT INTO earlier SELECT r.region, f.data_file_id, f.schema, f.first, f.last, f.digest
+             FROM savedsearch_region_file r JOIN savedsearch_file f ON f.data_file_id = r.data_file_id;
+         DROP TABLE savedsearch_region_file;
+         DROP TABLE savedsearch_file;
+         DROP TABLE savedsearch_delete_file;
+         DROP INDEX savedsearch_deletes_of;
+         ALTER TABLE earlier RENAME TO savedsearch_region_file;
+         INSERT INTO ducklake_partition_info VALUES (4, 1, 1, NULL);
+         INSERT INTO ducklake_partition_column VALUES (4, 1, 0, 3, 'identity');
+         INSERT INTO ducklake_file_partition_value SELECT data_file_id, table_id, 0, 'a' FROM ducklake_data_file;
+         UPDATE savedsearch_store SET version = 2;",
+    );
+}
+
+#[test]
+fn a_store_of_the_version_before_is_read_and_migrated() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let all = [region(&catalog, 10, &[2, 3], "x"), region(&catalog, 12, &[0], ""), region(&catalog, 13, &[1], "y")];
+    assert!(catalog.replace(&subject("a", &[]), &[], &all, None).expect("written"));
+    drop(catalog);
+    to_version_2(&dir);
+    let read = |catalog: &Catalog| {
+        let regions = catalog.regions("a").expect("regions").into_iter();
+        regions.map(|(_, region)| Region { id: None, ..region }).collect::<Vec<_>>()
+    };
+    let reader = open_with(&dir, &[], Access::Read, noon()).expect("a catalog");
+    assert_eq!(read(&reader), all);
+    drop(reader);
+    assert_eq!(value::<i64>(&dir, "SELECT version FROM savedsearch_store"), 2, "a reader changes nothing");
+    let catalog = open(&dir);
+    assert_eq!(read(&catalog), all);
+    assert_eq!(value::<i64>(&dir, "SELECT version FROM savedsearch_store"), 3);
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+    assert!(catalog.replace(&subject("a", &[]), &ids(&catalog, "a")[..1], &[all[0].part(11..12)], None).expect("ok"));
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+
+    // The order of the rows of several files is unknown: such a region is read again.
+    to_version_2(&dir);
+    tamper(&dir, "UPDATE savedsearch_region_file SET region = (SELECT max(id) FROM savedsearch_coverage)");
+    assert_eq!(read(&open_with(&dir, &[], Access::Read, noon()).expect("a catalog")).len(), 1, "one without mentions");
+    let catalog = open(&dir);
+    assert_eq!(read(&catalog).len(), 1);
 }
 
 #[test]
@@ -268,7 +394,7 @@ fn old_days_are_forgotten() {
     assert_eq!(catalog.forget(None, 100).expect("written"), 11);
     assert_eq!(catalog.aids().expect("aids"), Vec::<String>::new());
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
-    assert_eq!(catalog.unused_files(Some(noon() + TimeDelta::days(1))).expect("files").len(), 5);
+    assert_eq!(catalog.unused_files(Some(noon() + TimeDelta::days(1))).expect("files").files.len(), 5);
 }
 
 #[test]
@@ -282,13 +408,14 @@ fn files_are_unused_after_the_grace_period_and_then_removed_with_their_versions(
         assert!(catalog.replace(&all, &known, &[region(&catalog, 10, &[1], name)], None).expect("written"));
     }
     let catalog = open(&dir);
-    assert_eq!(catalog.unused_files(Some(hours(1))).expect("files"), [], "replaced at that instant");
-    assert_eq!(catalog.unused_files(None).expect("files").len(), 2, "whenever they were replaced");
+    assert_eq!(catalog.unused_files(Some(hours(1))).expect("files"), Unused::default(), "replaced at that instant");
+    assert_eq!(catalog.unused_files(None).expect("files").files.len(), 2, "whenever they were replaced");
     let unused = catalog.unused_files(Some(hours(2))).expect("files");
-    assert_eq!(unused, [(0, "mentions/aid=a/first.parquet".to_owned())]);
-    assert_eq!(catalog.unused_files(Some(hours(3))).expect("files").len(), 2);
-    catalog.removed_files(&[0, 2]).expect("written");
-    assert_eq!(catalog.unused_files(Some(hours(3))).expect("files").len(), 1, "a current file is not removed");
+    assert_eq!(unused.files, [(0, "mentions/aid=a/first.parquet".to_owned())]);
+    assert_eq!(catalog.unused_files(Some(hours(3))).expect("files").files.len(), 2);
+    let removed = Unused { files: vec![(0, String::new()), (2, String::new())], deletes: Vec::new() };
+    catalog.removed_files(&removed).expect("written");
+    assert_eq!(catalog.unused_files(Some(hours(3))).expect("files").files.len(), 1, "a current file is not removed");
     assert_eq!(value::<i64>(&dir, "SELECT min(snapshot_id) FROM ducklake_snapshot"), 3, "those with the file are gone");
     assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM ducklake_file_column_stats WHERE data_file_id = 0"), 0);
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
@@ -317,7 +444,7 @@ fn changed_columns_are_a_new_version_and_keep_their_ids() {
     );
     // The first process goes on with its own columns.
     assert!(first.replace(&subject("a", &[]), &[], &[region(&first, 10, &[1], "old")], None).expect("written"));
-    assert_eq!(second.regions("a").expect("regions")[0].1.files[0].schema, 1);
+    assert_eq!(second.regions("a").expect("regions")[0].1.file().map_or(0, |file| file.schema), 1);
     changed.reverse();
     changed.rotate_right(1);
     let reordered = open_with(&dir, &changed, Access::ReadWrite, noon()).expect("a catalog");
@@ -374,10 +501,10 @@ fn processes_see_each_others_commits() {
 
 #[test]
 fn threads_that_write_at_once_take_turns() {
-    let dir = std::sync::Arc::new(folder());
+    let dir = Arc::new(folder());
     let threads: Vec<_> = (0..4)
         .map(|thread| {
-            let dir = std::sync::Arc::clone(&dir);
+            let dir = Arc::clone(&dir);
             std::thread::spawn(move || {
                 let catalog = open(&dir);
                 for day in 0..25 {
@@ -399,7 +526,7 @@ fn threads_that_write_at_once_take_turns() {
     assert_eq!((ids(&catalog, "0").len(), ids(&catalog, "1").len()), (25, 25));
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
     assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM ducklake_snapshot"), 102);
-    assert_eq!(catalog.unused_files(Some(noon() + TimeDelta::days(1))).expect("files").len(), 50);
+    assert_eq!(catalog.unused_files(Some(noon() + TimeDelta::days(1))).expect("files").files.len(), 50);
 
     fn at(catalog: &Catalog, aid: &str, day: Day) -> Vec<i64> {
         let regions = catalog.regions(aid).expect("regions");
@@ -426,7 +553,7 @@ fn what_other_programs_change_is_found_and_not_used() {
     for problem in [
         "aid a from 1970-01-01: file aid=a/f0.parquet was removed by another program",
         "file aid=a/f1.parquet: another program deleted rows",
-        "aid a from 1970-01-03: 2 mentions by day, 3 in files",
+        "file aid=a/f2.parquet: 3 rows, of which regions have 2 and 0 are deleted",
         "file other belongs to no region",
         "table 1: another program may keep rows in ducklake_inlined_data_1_1",
     ] {
@@ -434,7 +561,7 @@ fn what_other_programs_change_is_found_and_not_used() {
     }
     assert_eq!(problems.len(), 5, "{problems:#?}");
     let usable = ids(&catalog, "a");
-    assert_eq!(usable.len(), 1, "only one region is still whole");
+    assert_eq!(usable.len(), 2, "two regions are still whole");
     // They give way to new regions without being named.
     let again: Vec<Region> = (0..4).map(|day| region(&catalog, day, &[2], &format!("g{day}"))).collect();
     assert!(catalog.replace(&all, &usable, &again, None).expect("written"));
@@ -444,15 +571,18 @@ fn what_other_programs_change_is_found_and_not_used() {
         &dir,
         "UPDATE savedsearch_coverage SET counts = '1,1' WHERE from_day = 0;
          UPDATE savedsearch_coverage SET to_day = 3 WHERE from_day = 1;
-         UPDATE ducklake_file_partition_value SET partition_value = 'b' WHERE data_file_id = 5;
+         UPDATE savedsearch_coverage SET filters = '{\"l\":[\"x\"]}' WHERE from_day = 0;
          UPDATE ducklake_table_stats SET record_count = 1;
+         INSERT INTO savedsearch_coverage SELECT 99, 'c', '{}', 7, 8, '2', as_of, confirmed, 0, snapshot
+             FROM savedsearch_coverage WHERE from_day = 0;
          DELETE FROM savedsearch_coverage WHERE from_day = 3;",
     );
     let problems = catalog.check().expect("checked").join("\n");
     for problem in [
         "aid a from 1970-01-01: invalid daily counts",
         "regions from 1970-01-02 and 1970-01-03 overlap",
-        "belongs to aid b of table 1, but its region to aid a with filters {}",
+        "mentions without a file",
+        " of table 1 has a region of aid a with filters {\"l\":[\"x\"]}",
         "table 1: row count lower than the rows in files",
         "which does not exist",
     ] {
@@ -502,7 +632,11 @@ fn bounds_only_widen() {
     let all = subject("b", &[]);
     let at = |first, last, name: &str| {
         let mut region = region(&catalog, 10, &[1], name);
-        region.files[0].times = (first, last);
+        let times = (first, last);
+        region.rows = region.rows.map(|rows| {
+            let file = DataFile { times, ..rows.file.as_ref().clone() };
+            Rows { file: Arc::new(file), ..rows }
+        });
         region
     };
     let bounds = "SELECT min_value || ' ' || max_value FROM ducklake_table_column_stats WHERE column_id = 5";

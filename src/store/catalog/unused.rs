@@ -1,46 +1,73 @@
 //! Files that no region names any more. Queries that began before may still read them.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use rusqlite::params;
 
-use super::Catalog;
 use super::ducklake::{table_ids, timestamp};
-use crate::error::Result;
+use super::failure::failure;
+use super::{Catalog, lock};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Files that no region names, or whose deleted rows another file names by now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Unused {
+    /// Files of mentions: ids, and paths below [`Catalog::data`].
+    pub(crate) files: Vec<(i64, String)>,
+    /// Files that name deleted rows.
+    pub(crate) deletes: Vec<(i64, String)>,
+}
 
 impl Catalog {
-    /// Returns the files that were replaced or forgotten, before an instant if one is given: ids, and paths below
-    /// [`Catalog::data`].
-    pub(crate) fn unused_files(&self, before: Option<DateTime<Utc>>) -> Result<Vec<(i64, String)>> {
+    /// Returns the files that were replaced or forgotten, before an instant if one is given.
+    pub(crate) fn unused_files(&self, before: Option<DateTime<Utc>>) -> Result<Unused> {
         // A removed snapshot was older than those that remain.
-        let sql = format!(
-            "SELECT d.data_file_id, t.path || d.path \
-             FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
-             LEFT JOIN ducklake_snapshot s ON s.snapshot_id = d.end_snapshot \
-             WHERE d.table_id IN ({}) AND d.end_snapshot IS NOT NULL AND d.path_is_relative \
-               AND (s.snapshot_id IS NULL OR ?1 IS NULL OR s.snapshot_time < ?1) \
-               AND NOT EXISTS (SELECT 1 FROM savedsearch_region_file r WHERE r.data_file_id = d.data_file_id) \
-             ORDER BY d.data_file_id",
-            table_ids()
-        );
+        let sql = |table: &str, id: &str, rest: &str| {
+            format!(
+                "SELECT d.{id}, t.path || d.path FROM {table} d JOIN ducklake_table t ON t.table_id = d.table_id \
+                 LEFT JOIN ducklake_snapshot s ON s.snapshot_id = d.end_snapshot \
+                 WHERE d.table_id IN ({}) AND d.end_snapshot IS NOT NULL AND d.path_is_relative \
+                   AND (s.snapshot_id IS NULL OR ?1 IS NULL OR s.snapshot_time < ?1) {rest} ORDER BY d.{id}",
+                table_ids()
+            )
+        };
+        let named = "AND NOT EXISTS (SELECT 1 FROM savedsearch_region_file r WHERE r.data_file_id = d.data_file_id)";
         self.read(|connection| {
-            let row = params![before.map(timestamp)];
-            connection.prepare(&sql)?.query_map(row, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            let found = |sql: String| -> rusqlite::Result<Vec<(i64, String)>> {
+                let row = params![before.map(timestamp)];
+                connection.prepare(&sql)?.query_map(row, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            };
+            Ok(Unused {
+                files: found(sql("ducklake_data_file", "data_file_id", named))?,
+                deletes: found(sql("ducklake_delete_file", "delete_file_id", ""))?,
+            })
         })
     }
 
     /// Removes files from the catalog that the caller has deleted, and with them the snapshots that had them: no reader
     /// can select a version with missing mentions.
-    pub(crate) fn removed_files(&self, ids: &[i64]) -> Result<()> {
+    pub(crate) fn removed_files(&self, unused: &Unused) -> Result<()> {
         self.write(|transaction| {
             let mut oldest: Option<i64> = None;
-            let sql = "DELETE FROM ducklake_data_file WHERE data_file_id = ?1 AND end_snapshot IS NOT NULL \
-                       RETURNING end_snapshot";
-            let mut remove = transaction.prepare(sql)?;
-            for id in ids {
-                for end in remove.query_map([id], |row| row.get(0))? {
-                    oldest = oldest.max(Some(end?));
-                    for table in ["ducklake_file_column_stats", "ducklake_file_partition_value"] {
-                        transaction.execute(&format!("DELETE FROM {table} WHERE data_file_id = ?1"), [id])?;
+            for (ids, table, id, others) in [
+                (
+                    &unused.files,
+                    "ducklake_data_file",
+                    "data_file_id",
+                    &["ducklake_file_column_stats", "ducklake_file_partition_value", "savedsearch_file"][..],
+                ),
+                (&unused.deletes, "ducklake_delete_file", "delete_file_id", &["savedsearch_delete_file"][..]),
+            ] {
+                let sql =
+                    format!("DELETE FROM {table} WHERE {id} = ?1 AND end_snapshot IS NOT NULL RETURNING end_snapshot");
+                let mut remove = transaction.prepare(&sql)?;
+                for (file, _) in ids {
+                    for end in remove.query_map([file], |row| row.get(0))? {
+                        oldest = oldest.max(Some(end?));
+                        for table in others {
+                            transaction.execute(&format!("DELETE FROM {table} WHERE {id} = ?1"), [file])?;
+                        }
                     }
                 }
             }
@@ -49,5 +76,48 @@ impl Catalog {
             }
             Ok(())
         })
+    }
+
+    /// Removes all responses that are kept, and what the service was last seen to have of filtered mentions; then overwrites
+    /// what the file of the catalog no longer has.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if another process is using the catalog, so that its journal has to stay.
+    pub(crate) fn purge(&self) -> Result<()> {
+        self.write(|transaction| {
+            transaction.execute("DELETE FROM savedsearch_answer", [])?;
+            let sql = "DELETE FROM savedsearch_cursor WHERE name LIKE 'timeline of %' AND name NOT LIKE '%{}'";
+            transaction.execute(sql, []).map(drop)
+        })?;
+        let Some(writer) = &self.writer else { return Ok(()) };
+        let connection = lock(writer);
+        let emptied = connection
+            .execute_batch("VACUUM")
+            .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0)));
+        match emptied.map_err(|error| failure(&self.path, &error))? {
+            false => Ok(()),
+            true => Err(Error::new(
+                ErrorKind::Store,
+                "another process is using the store, so its journal could not be emptied",
+            )
+            .advice("stop that process, and run the command again")),
+        }
+    }
+
+    /// Returns the paths of all files that the catalog knows, below [`Catalog::data`].
+    pub(crate) fn known_files(&self) -> Result<HashSet<String>> {
+        let sql = "SELECT t.path || d.path FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
+                   UNION ALL \
+                   SELECT t.path || d.path FROM ducklake_delete_file d JOIN ducklake_table t ON t.table_id = d.table_id";
+        self.read(|connection| connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect())
+    }
+
+    /// Returns the current files that name deleted rows: paths below [`Catalog::data`], lengths and digests.
+    pub(crate) fn delete_files(&self) -> Result<Vec<(String, u64, String)>> {
+        let sql = "SELECT t.path || d.path, d.file_size_bytes, s.digest FROM savedsearch_delete_file s \
+                   JOIN ducklake_delete_file d ON d.delete_file_id = s.delete_file_id AND d.end_snapshot IS NULL \
+                   JOIN ducklake_table t ON t.table_id = d.table_id ORDER BY 1";
+        let file = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        self.read(|connection| connection.prepare(sql)?.query_map([], file)?.collect())
     }
 }

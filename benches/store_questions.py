@@ -1,0 +1,131 @@
+"""Thirteen kinds of question over all saved searches of a store, compared with DuckDB over the same store: prints the ratios.
+
+    pip install duckdb duckdb-extension-ducklake duckdb-extension-sqlite-scanner pytz 'psycopg[binary]'
+    SAVEDSEARCH_BIN=target/release/savedsearch python benches/store_questions.py [MENTIONS [SEARCHES [RUNS]]]
+
+The store is filled by `sync` from the simulator, and measured before and after `store compact`. Our times are those of a client
+of the PostgreSQL server on loopback, DuckDB's those of a connection in this process. Both read files in the cache of the
+operating system, and take two threads.
+"""
+
+import atexit
+import gzip
+import os
+import pathlib
+import re
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import psycopg
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests/clients"))
+import ducklake  # noqa: E402
+
+PROGRAM = os.environ["SAVEDSEARCH_BIN"]
+MENTIONS, SEARCHES, RUNS = (int(number) for number in (sys.argv[1:] + ["100000", "50", "5"][len(sys.argv) - 1 :]))
+NOW, KEY, SINCE = "2026-07-01T12:00:00Z", "demo-key-comms", "2025-01-01"
+QUESTIONS = {
+    "count": "SELECT count(*) FROM mentions WHERE SINCE",
+    "by language": "SELECT language, count(*) FROM mentions WHERE SINCE GROUP BY language",
+    "by aid and month": "SELECT aid, date_trunc('month', published_at), count(*) FROM mentions WHERE SINCE GROUP BY 1, 2",
+    "distinct authors": "SELECT count(DISTINCT author_name) FROM mentions WHERE SINCE",
+    "length": "SELECT sum(length(text)) FROM mentions WHERE SINCE",
+    "top authors": "SELECT author_name, sum(reach) FROM mentions WHERE SINCE GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 10",
+    "by day": "SELECT date_trunc('day', published_at), count(*) FROM mentions WHERE SINCE GROUP BY 1",
+    "id in a search": "SELECT title FROM mentions WHERE SINCE AND aid = 'AID' AND id = 'ID'",
+    "id anywhere": "SELECT title FROM mentions WHERE SINCE AND id = 'ID'",
+    "newest ten": "SELECT id, title FROM mentions WHERE SINCE ORDER BY published_at DESC LIMIT 10",
+    "ten by reach": "SELECT id, title, reach FROM mentions WHERE SINCE ORDER BY reach DESC, id LIMIT 10",
+    "LIKE": "SELECT count(*) FROM mentions WHERE SINCE AND text LIKE '%recall%'",
+    "ILIKE": "SELECT count(*) FROM mentions WHERE SINCE AND text ILIKE '%RECALL%'",
+}
+
+
+def start(*arguments):
+    process = subprocess.Popen([PROGRAM, *arguments], stderr=subprocess.PIPE, text=True)
+    atexit.register(process.kill)
+    told = {}
+    for line in process.stderr:
+        if found := re.match(r"(listening|Postgres) on (\S+)", line):
+            told[found[1]] = found[2]
+        if "listening" in told:
+            return process, told
+    raise RuntimeError(f"{arguments} did not start")
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, "--quiet", *arguments], check=True, stdout=subprocess.PIPE).stdout
+
+
+def median(ask, sql):
+    times = []
+    for _ in range(RUNS + 1):
+        begun = time.perf_counter()
+        rows = ask(sql)
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times[1:]) * 1000, rows
+
+
+def sizes(store, what):
+    paths = sqlite3.connect(f"{store}/catalog.sqlite").execute(
+        "SELECT file_size_bytes, footer_size, record_count FROM ducklake_data_file WHERE table_id = 1 AND end_snapshot IS NULL"
+    )
+    files = paths.fetchall()
+    rows = sum(rows for _, _, rows in files)
+    length, footers = sum(length for length, _, _ in files), sum(footer for _, footer, _ in files)
+    print(f"{what}: {len(files)} files, {length / rows:.0f} bytes a mention, {footers / rows:.1f} of them footers")
+    return length / rows
+
+
+def measure(url, store, words):
+    serve = ("serve", "--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0", "--set", "freshness=3650d")
+    server, told = start("--base-url", url, "--store", store, *serve)
+    host, port = told["Postgres"].rsplit(":", 1)
+    duck = ducklake.attach(store)
+    duck.execute("SET threads = 2")
+    ratios = []
+    with psycopg.connect(host=host, port=port, user="bench", dbname="savedsearch", autocommit=True) as ours:
+        for name, sql in QUESTIONS.items():
+            for word, value in words.items():
+                sql = sql.replace(word, value)
+            time_taken, rows = median(lambda sql: ours.execute(sql).fetchall(), sql)
+            theirs, expected = median(
+                lambda sql: duck.execute(sql).fetchall(), sql.replace("FROM mentions", "FROM store.mentions")
+            )
+            assert len(rows) == len(expected), (sql, len(rows), len(expected))
+            ratios.append(time_taken / theirs)
+            print(f"  {name:<18} {time_taken:>9.1f} {theirs:>9.1f} ms  ratio {ratios[-1]:.2f}")
+    print(f"  geometric mean of the ratios {statistics.geometric_mean(ratios):.2f}")
+    server.terminate()
+    server.wait(30)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.environ |= {"SAVEDSEARCH_API_KEY": KEY, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
+    simulate = ("simulate", "--listen", "127.0.0.1:0", "--mentions", str(MENTIONS), "--searches", str(SEARCHES))
+    service, told = start("--now", NOW, *simulate, "--largest-page", "1000")
+    url, store = f"http://{told['listening']}/v4", f"{folder}/store"
+    begun = time.perf_counter()
+    run("--base-url", url, "--store", store, "sync", "--since", SINCE)
+    print(f"filled in {time.perf_counter() - begun:.1f} s")
+    since = f"published_at >= TIMESTAMP '{SINCE} 00:00:00+00'"
+    select = f"SELECT aid, id FROM mentions WHERE {since} ORDER BY published_at, id LIMIT 1"
+    query = ("--base-url", url, "--store", store, "sql", "--set", "freshness=3650d")
+    aid, id = run(*query, "--format", "csv", "-c", select).decode().splitlines()[1].split(",")
+    words = {"SINCE": since, "AID": aid, "ID": id}
+    sizes(store, "after sync")
+    measure(url, store, words)
+    begun = time.perf_counter()
+    run("--base-url", url, "--store", store, "store", "compact")
+    print(f"compacted in {time.perf_counter() - begun:.1f} s")
+    stored = sizes(store, "after store compact")
+    lines = run(*query, "--format", "ndjson", "-c", f"SELECT * FROM mentions WHERE {since}")
+    zipped = len(gzip.compress(lines, 6)) / lines.count(b"\n")
+    print(f"gzipped JSON: {zipped:.0f} bytes a mention; the store has {stored / zipped:.2f} times as many")
+    measure(url, store, words)
+    service.terminate()
+    service.wait(30)

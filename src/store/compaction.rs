@@ -1,0 +1,306 @@
+//! Moves regions to fewer and larger files, in the order of saved search and time.
+//!
+//! ```text
+//! files to merge ─ their regions in order ─▶ new files ─▶ one transaction: regions name their new rows
+//! ```
+//!
+//! A merge reads its files and writes as much again. Readers of the old files are not disturbed, because these stay for the
+//! grace period. Regions that another process replaces meanwhile stay replaced; their rows in the new file are then named by
+//! a delete file. Adjacent regions of a month of the past become one. Filtered regions share files only with their own kind.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::catalog::{Change, FileColumn};
+use super::coverage::day_of;
+use super::files::{FileReader, FileWriter, Layout, Size};
+use super::filling::{DAILY, month_of};
+use super::region::{DataFile, Day, Region, Rows, Subject};
+use super::{Store, Written};
+use crate::error::Result;
+
+/// Size from which on a file is not merged with others, in bytes.
+const SMALL: u64 = 16 << 20;
+/// Size at which a new file is complete, in bytes. A region stays in one file.
+const ENOUGH: u64 = 48 << 20;
+/// Number of small files that the end of a sync leaves as they are.
+const FEW: usize = 8;
+/// Size of the files that the end of a sync merges, in bytes.
+const AT_ONCE: u64 = 64 << 20;
+
+/// Extent of a compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All files that are small, or of which a tenth of the rows is deleted.
+    All,
+    /// If more than a few files are small: the smallest, up to a size.
+    Bounded,
+}
+
+/// Result of a compaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Number of files that were merged.
+    pub merged: u64,
+    /// Number of files that were written instead.
+    pub written: u64,
+    /// Length of the files that were written, in bytes.
+    pub bytes: u64,
+    /// Number by which the stored parts of saved searches decreased.
+    pub fewer: u64,
+    /// Number of files that were deleted, because nothing has used them for a while.
+    pub removed: u64,
+}
+
+/// A file, and how much of it is in use.
+pub(super) struct Used {
+    pub(super) file: Arc<DataFile>,
+    pub(super) mentions: u64,
+}
+
+/// Saved searches, with their regions, that may share files.
+pub(super) type Group = Vec<(Subject, Vec<Region>)>;
+
+/// Returns the rows of a batch that stay, in the columns of a layout.
+pub(super) type Keep<'k> = &'k dyn Fn(&Layout, RecordBatch) -> Result<RecordBatch>;
+
+impl Store {
+    /// Merges small files, and removes files that nothing names any more.
+    pub(crate) fn compact(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
+        let mut compacted = Compacted::default();
+        let merging = Merging { store: self, today: day_of(now.timestamp_micros()), settling };
+        for subjects in self.sharing()? {
+            for (version, files) in files_of(&subjects) {
+                let chosen = chosen(files, extent);
+                let layout = subjects.first().map(|(subject, _)| self.layout_of(subject, version)).transpose()?;
+                if let Some(layout) = layout.flatten().filter(|_| !chosen.is_empty()) {
+                    merging.merge(&subjects, &chosen, &layout, None, &mut compacted)?;
+                }
+            }
+        }
+        compacted.removed = self.sweep(now)?;
+        Ok(compacted)
+    }
+
+    /// Returns all regions in the order of saved search and time, in groups that may share files.
+    pub(super) fn sharing(&self) -> Result<Vec<Group>> {
+        let mut subjects: BTreeMap<Subject, Vec<Region>> = BTreeMap::new();
+        for aid in self.catalog.aids()? {
+            for (filters, region) in self.catalog.regions(&aid)? {
+                subjects.entry(Subject { aid: aid.clone(), filters }).or_default().push(region);
+            }
+        }
+        let (filtered, all): (Vec<_>, Vec<_>) = subjects.into_iter().partition(|(of, _)| !of.filters.is_empty());
+        Ok([all].into_iter().chain(filtered.into_iter().map(|subject| vec![subject])).collect())
+    }
+
+    /// The columns of files of a version; `None` if today's time column is not among them.
+    pub(super) fn layout_of(&self, subject: &Subject, version: i64) -> Result<Option<Layout>> {
+        let own = (!subject.filters.is_empty()).then(FileColumn::filters);
+        let columns: Vec<FileColumn> = self.catalog.columns_of(version)?.into_iter().chain(own).collect();
+        Ok(Layout::try_new(version, &columns, &self.time, self.id.as_deref()).ok())
+    }
+}
+
+/// Returns the files of regions by version of their columns and by path.
+pub(super) fn files_of(subjects: &[(Subject, Vec<Region>)]) -> BTreeMap<i64, Vec<Used>> {
+    let mut versions: BTreeMap<i64, BTreeMap<&str, Used>> = BTreeMap::new();
+    for region in subjects.iter().flat_map(|(_, regions)| regions) {
+        let Some(file) = region.file() else { continue };
+        let files = versions.entry(file.schema).or_default();
+        let used = files.entry(&file.path).or_insert_with(|| Used { file: Arc::clone(file), mentions: 0 });
+        used.mentions += region.mentions();
+    }
+    versions.into_iter().map(|(version, files)| (version, files.into_values().collect())).collect()
+}
+
+/// Returns the files to merge, by path.
+fn chosen(mut files: Vec<Used>, extent: Extent) -> HashMap<String, Arc<DataFile>> {
+    let deleted = |used: &Used| (used.file.rows - used.mentions) * 10 >= used.file.rows;
+    let size = |used: &Used| used.file.share(used.mentions);
+    files.retain(|used| size(used) < SMALL || deleted(used));
+    match extent {
+        // One file without deleted rows is as good as it can be.
+        Extent::All if files.len() == 1 => files.retain(deleted),
+        Extent::All => {}
+        Extent::Bounded => {
+            files.sort_by_key(size);
+            let mut sum = 0;
+            let few = files.len() <= FEW;
+            files.retain(|used| {
+                sum += size(used);
+                !few && sum <= AT_ONCE
+            });
+        }
+    }
+    files.into_iter().map(|used| (used.file.path.clone(), used.file)).collect()
+}
+
+/// Moves regions of a store.
+pub(super) struct Merging<'s> {
+    pub(super) store: &'s Store,
+    pub(super) today: Day,
+    /// Time for which a day changes after its end.
+    pub(super) settling: TimeDelta,
+}
+
+impl Merging<'_> {
+    /// Writes the regions of these files to new ones, with all their rows or those to keep. Returns false if another process has
+    /// replaced some of them meanwhile.
+    pub(super) fn merge(
+        &self,
+        subjects: &[(Subject, Vec<Region>)],
+        chosen: &HashMap<String, Arc<DataFile>>,
+        layout: &Layout,
+        keep: Option<Keep<'_>>,
+        compacted: &mut Compacted,
+    ) -> Result<bool> {
+        let mut written = Written::default();
+        let mut readers: HashMap<&str, FileReader> = HashMap::new();
+        let mut output: Option<FileWriter> = None;
+        // Regions of the file that is being written have no file yet.
+        let mut moved: Vec<Moved<'_>> = Vec::new();
+        let mut complete: Vec<Moved<'_>> = Vec::new();
+        let rows: u64 = chosen.values().map(|file| file.rows).sum();
+        let size = Size::of(usize::try_from(rows).unwrap_or(usize::MAX));
+        for (subject, regions) in subjects {
+            let folder = self.store.folder(subject);
+            let mut last: Option<Day> = None;
+            for region in regions {
+                let Some((path, file)) = region.file().and_then(|file| chosen.get_key_value(&file.path)) else {
+                    // A region without mentions is a part of those beside it.
+                    let joins = region.rows.is_none()
+                        && last == Some(region.days.start)
+                        && moved.last_mut().is_some_and(|moved| moved.join(region, self));
+                    last = joins.then_some(region.days.end);
+                    continue;
+                };
+                if output.as_ref().is_some_and(|output| output.bytes() >= ENOUGH) {
+                    self.complete(&folder, &mut output, &mut moved, &mut complete, &mut written, compacted)?;
+                    last = None;
+                }
+                let writer = match &mut output {
+                    Some(writer) => writer,
+                    None => output.insert(FileWriter::create(&folder, region.days.start, layout, size)?),
+                };
+                let first = writer.rows();
+                let reader = readers.entry(path.as_str()).or_insert_with(|| FileReader::new(&folder, file));
+                let mut region = region.clone();
+                let mut counts = vec![0; region.counts.len()];
+                reader.read(&region.rows_of(&region.days), |batch| {
+                    let batch = layout.arrange(&batch)?;
+                    let batch = match keep {
+                        Some(keep) => keep(layout, batch)?,
+                        None => batch,
+                    };
+                    for time in layout.times(&batch)? {
+                        if let Some(count) = counts.get_mut((day_of(*time) - region.days.start) as usize) {
+                            *count += 1;
+                        }
+                    }
+                    writer.write(&batch)
+                })?;
+                region.counts = counts;
+                if reader.is_at_end() {
+                    readers.remove(path.as_str());
+                }
+                let joins =
+                    last == Some(region.days.start) && moved.last_mut().is_some_and(|moved| moved.join(&region, self));
+                last = Some(region.days.end);
+                if !joins {
+                    moved.push(Moved { subject, ids: region.id.into_iter().collect(), first, region });
+                }
+            }
+        }
+        let Some((subject, _)) = subjects.first() else { return Ok(true) };
+        let folder = self.store.folder(subject);
+        self.complete(&folder, &mut output, &mut moved, &mut complete, &mut written, compacted)?;
+        let mut changes: BTreeMap<&Subject, (Vec<i64>, Vec<Region>)> = BTreeMap::new();
+        for Moved { subject, ids, region, .. } in complete {
+            let (replaced, with) = changes.entry(subject).or_default();
+            compacted.fewer += (ids.len() as u64).saturating_sub(1);
+            replaced.extend(ids);
+            with.push(region);
+        }
+        let changes =
+            changes.iter().map(|(subject, (replaced, with))| Change { subject, replaced, with, deletions: None });
+        let made = self.store.catalog.replace_all(&changes.collect::<Vec<_>>())?;
+        if made.contains(&true) {
+            written.keep();
+        }
+        compacted.merged += chosen.len() as u64;
+        Ok(!made.contains(&false))
+    }
+
+    /// Completes the file that is being written, and gives it to its regions.
+    fn complete<'s>(
+        &self,
+        folder: &Path,
+        output: &mut Option<FileWriter>,
+        moved: &mut Vec<Moved<'s>>,
+        complete: &mut Vec<Moved<'s>>,
+        written: &mut Written,
+        compacted: &mut Compacted,
+    ) -> Result<()> {
+        let Some(output) = output.take() else { return Ok(()) };
+        let file = match output.rows() {
+            0 => None,
+            _ => Some(Arc::new(output.finish()?)),
+        };
+        if let Some(file) = &file {
+            written.files.push(folder.join(&file.path));
+            compacted.written += 1;
+            compacted.bytes += file.bytes;
+        }
+        for mut moved in mem::take(moved) {
+            let file = file.as_ref().filter(|_| moved.region.mentions() > 0);
+            moved.region.rows = file.map(|file| Rows { file: Arc::clone(file), first: moved.first });
+            complete.push(moved);
+        }
+        Ok(())
+    }
+
+    /// True if a region is of the past, and was read or confirmed after its days had settled.
+    fn is_over(&self, region: &Region) -> bool {
+        region.sealed || day_of((region.as_of - self.settling).timestamp_micros()) >= region.days.end
+    }
+}
+
+/// Regions that become one, in another file.
+struct Moved<'s> {
+    subject: &'s Subject,
+    ids: Vec<i64>,
+    first: u64,
+    region: Region,
+}
+
+impl Moved<'_> {
+    /// Adds a region that follows, unless they have to stay apart. A region that had not settled would have the others read
+    /// again with it.
+    fn join(&mut self, next: &Region, merging: &Merging<'_>) -> bool {
+        let month = month_of(self.region.days.start);
+        let past = month.end <= merging.today - DAILY;
+        if !past || !month.contains(&next.days.start) || !merging.is_over(&self.region) || !merging.is_over(next) {
+            return false;
+        }
+        // What was confirmed after it had settled is as good as read then.
+        let seen = |region: &Region| if region.sealed { region.confirmed } else { region.as_of };
+        self.ids.extend(next.id);
+        self.region = Region {
+            id: None,
+            days: self.region.days.start..next.days.end,
+            counts: self.region.counts.iter().chain(&next.counts).copied().collect(),
+            as_of: seen(&self.region).min(seen(next)),
+            confirmed: self.region.confirmed.min(next.confirmed),
+            sealed: self.region.sealed && next.sealed,
+            rows: None,
+        };
+        true
+    }
+}

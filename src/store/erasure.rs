@@ -1,0 +1,272 @@
+//! Erases mentions, so that nothing of them is left in the folder of the store.
+//!
+//! ```text
+//! regions lose days or rows ─▶ files with such rows are written again ─▶ all files without regions are removed
+//!                                                                   └─▶ responses are removed, the catalog is rewritten
+//! ```
+//!
+//! No grace period applies: a query that was about to open a file fails. What the service still has is stored again when its
+//! day is read next.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::DataType;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+
+use super::catalog::Change;
+use super::compaction::{Compacted, Merging, files_of};
+use super::coverage::{day_of, start_of};
+use super::files::{self, AID, Layout};
+use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
+use super::{Store, Written};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Beginning of the names of columns that identify an author.
+const AUTHOR: &str = "author";
+
+/// Mentions to be erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Erase {
+    /// Those with this text in a column whose name begins with `author`: an id, a handle or a name.
+    Author(String),
+    /// Those with this id.
+    Id(String),
+    /// Those of the days before a date, in UTC.
+    Before(NaiveDate),
+}
+
+/// Numbers of erased mentions, days and files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Erased {
+    /// Number of mentions.
+    pub mentions: u64,
+    /// Number of mentions that the service had deleted, and that were kept.
+    pub deleted: u64,
+    /// Number of days of saved searches that have fewer mentions now, or are no longer stored.
+    pub days: u64,
+    /// Number of files that were written again without them.
+    pub rewritten: u64,
+    /// Number of files that were removed.
+    pub removed: u64,
+}
+
+impl Store {
+    /// Erases mentions of all saved searches, or of one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if a file cannot be read or written, files have no column that tells, or another process keeps the
+    /// catalog from being rewritten. What was done until then stays done; the call can be repeated.
+    pub(crate) fn erase(
+        &self,
+        aid: Option<&str>,
+        what: &Erase,
+        now: DateTime<Utc>,
+        settling: TimeDelta,
+    ) -> Result<Erased> {
+        let mut erased = Erased::default();
+        let before = self.counts(aid)?;
+        self.discard_unreadable(what)?;
+        if let Erase::Before(date) = what {
+            self.cut(aid, date.to_epoch_days())?;
+        }
+        let merging = Merging { store: self, today: day_of(now.timestamp_micros()), settling };
+        for subjects in self.sharing()? {
+            let Some((any, _)) = subjects.first() else { continue };
+            for (version, files) in files_of(&subjects) {
+                let Some(layout) = self.layout_of(any, version)? else { continue };
+                let keep = |layout: &Layout, batch: RecordBatch| match what {
+                    // Regions have lost these days.
+                    Erase::Before(_) => Ok(batch),
+                    _ => layout.without_matching(&batch, aid, what),
+                };
+                let mut chosen: HashMap<String, Arc<DataFile>> = HashMap::new();
+                for used in files {
+                    // Rows without a region count as well.
+                    let is_chosen = match what {
+                        Erase::Before(_) => used.mentions < used.file.rows,
+                        _ => self.matches(any, &used.file, &layout, aid, what)?,
+                    };
+                    if is_chosen {
+                        chosen.insert(used.file.path.clone(), used.file);
+                    }
+                }
+                if !chosen.is_empty() {
+                    let mut compacted = Compacted::default();
+                    if !merging.merge(&subjects, &chosen, &layout, Some(&keep), &mut compacted)? {
+                        return Err(busy());
+                    }
+                    erased.rewritten += compacted.merged;
+                }
+            }
+        }
+        erased.deleted = self.erase_deleted(aid, what)?;
+        let after = self.counts(aid)?;
+        for (key, mentions) in &before {
+            let left = after.get(key);
+            erased.mentions += mentions - left.copied().unwrap_or_default().min(*mentions);
+            erased.days += u64::from(left != Some(mentions));
+        }
+        erased.removed = self.remove_unused(None)?;
+        self.catalog.purge()?;
+        Ok(erased)
+    }
+
+    /// Number of mentions of each stored day.
+    fn counts(&self, aid: Option<&str>) -> Result<BTreeMap<(String, Filters, Day), u64>> {
+        let mut counts = BTreeMap::new();
+        for of in self.catalog.aids()?.into_iter().filter(|of| aid.is_none_or(|aid| aid == of)) {
+            for (filters, region) in self.catalog.regions(&of)? {
+                let days = region.days.clone().zip(region.counts.iter().copied());
+                counts.extend(days.map(|(day, count)| ((of.clone(), filters.clone(), day), count)));
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Removes regions that cannot be written again: damaged ones, those of a profile with another time column, and those whose
+    /// conditions name what is erased.
+    fn discard_unreadable(&self, what: &Erase) -> Result<()> {
+        let mut ids = Vec::new();
+        for (subject, regions) in self.sharing()?.into_iter().flatten() {
+            let named = match what {
+                Erase::Author(text) | Erase::Id(text) => {
+                    subject.filters.0.values().flatten().any(|value| value == text)
+                }
+                Erase::Before(_) => false,
+            };
+            for region in regions {
+                let readable = match region.file() {
+                    Some(file) => self.layout_of(&subject, file.schema)?.is_some(),
+                    None => true,
+                };
+                ids.extend(region.id.filter(|_| named || !readable));
+            }
+        }
+        self.catalog.discard(&ids)
+    }
+
+    /// Removes all days before one.
+    fn cut(&self, aid: Option<&str>, before: Day) -> Result<()> {
+        self.catalog.forget(aid, before)?;
+        let mut cut: Vec<(Subject, Vec<i64>, Vec<Region>)> = Vec::new();
+        for (subject, regions) in self.sharing()?.into_iter().flatten() {
+            if aid.is_some_and(|aid| aid != subject.aid) {
+                continue;
+            }
+            let begun: Vec<&Region> = regions.iter().filter(|region| region.days.start < before).collect();
+            let ids = begun.iter().filter_map(|region| region.id).collect();
+            let left: Vec<Region> = begun.iter().map(|region| region.part(before..region.days.end)).collect();
+            if !left.is_empty() {
+                cut.push((subject, ids, left));
+            }
+        }
+        let changes = cut.iter().map(|(subject, replaced, with)| Change { subject, replaced, with, deletions: None });
+        match self.catalog.replace_all(&changes.collect::<Vec<_>>())?.iter().all(|done| *done) {
+            true => Ok(()),
+            false => Err(busy()),
+        }
+    }
+
+    /// True if a file has a row to be erased, whether a region has it or not.
+    fn matches(
+        &self,
+        subject: &Subject,
+        file: &DataFile,
+        layout: &Layout,
+        aid: Option<&str>,
+        what: &Erase,
+    ) -> Result<bool> {
+        if layout.compared(what).is_empty() {
+            let message = format!("{}: stored with an earlier profile, which has no such column", file.path);
+            return Err(Error::new(ErrorKind::Store, message)
+                .advice("erase its days with --before, or read them again with `sync --rescan`"));
+        }
+        let compared = layout.compared(what).into_iter().map(|at| layout.schema.field(at).name().as_str());
+        let columns: Vec<&str> = [AID].into_iter().chain(compared).collect();
+        files::find(&self.folder(subject).join(&file.path), file, &columns, |batch| {
+            let batch = layout.arrange(&batch)?;
+            Ok(layout.without_matching(&batch, aid, what)?.num_rows() < batch.num_rows())
+        })
+    }
+
+    /// Erases mentions that the service had deleted. Returns their number.
+    fn erase_deleted(&self, aid: Option<&str>, what: &Erase) -> Result<u64> {
+        let mut erased = 0;
+        for of in self.catalog.aids_with_deleted()?.into_iter().filter(|of| aid.is_none_or(|aid| aid == of)) {
+            let subject = Subject { aid: of, filters: Filters::default() };
+            let files = self.catalog.deleted_files(&subject.aid)?;
+            let mut written = Written::default();
+            let mut deletions = Deletions { known: files.iter().map(|(id, _)| *id).collect(), ..Deletions::default() };
+            for (id, file) in files {
+                let rows = self.read_deleted(&file)?;
+                let left = rows.iter().map(|rows| self.deleted_layout().without_matching(rows, aid, what));
+                let left = left.collect::<Result<Vec<_>>>()?;
+                let kept = left.iter().map(|rows| rows.num_rows() as u64).sum::<u64>();
+                if kept < file.rows {
+                    erased += file.rows - kept;
+                    deletions.ended.push(id);
+                    deletions.added.extend(self.write_deleted(&left, &mut written)?);
+                }
+            }
+            if !deletions.ended.is_empty() {
+                if !self.catalog.replace(&subject, &[], &[], Some(&deletions))? {
+                    return Err(busy());
+                }
+                written.keep();
+            }
+        }
+        Ok(erased)
+    }
+}
+
+fn busy() -> Error {
+    Error::new(ErrorKind::Store, "another process is writing to the store").advice("run the command again")
+}
+
+impl Layout {
+    /// Positions of the columns that tell whether a mention is to be erased.
+    fn compared(&self, what: &Erase) -> BTreeSet<usize> {
+        match what {
+            Erase::Id(_) => self.id.into_iter().collect(),
+            Erase::Before(_) => [self.time].into(),
+            Erase::Author(_) => {
+                let fields = self.schema.fields().iter().enumerate();
+                let named = fields.filter(|(_, field)| field.name().starts_with(AUTHOR));
+                named.filter(|(_, field)| *field.data_type() == DataType::Utf8).map(|(at, _)| at).collect()
+            }
+        }
+    }
+
+    /// Returns the rows of a batch that are not to be erased.
+    fn without_matching(&self, batch: &RecordBatch, aid: Option<&str>, what: &Erase) -> Result<RecordBatch> {
+        let failed = |error: arrow::error::ArrowError| Error::new(ErrorKind::Store, error.to_string());
+        let texts = |column: &ArrayRef| -> Result<StringArray> { files::texts(column).map_err(failed) };
+        let mut matching = vec![false; batch.num_rows()];
+        match what {
+            Erase::Before(date) => {
+                let before = start_of(date.to_epoch_days());
+                matching = self.times(batch)?.iter().map(|time| *time < before).collect();
+            }
+            Erase::Author(text) | Erase::Id(text) => {
+                for at in self.compared(what) {
+                    for (matches, value) in matching.iter_mut().zip(&texts(batch.column(at))?) {
+                        *matches |= value == Some(text.as_str());
+                    }
+                }
+            }
+        }
+        // `aid` is the first column.
+        if let (Some(aid), Some(column)) = (aid, batch.columns().first()) {
+            for (matches, of) in matching.iter_mut().zip(&texts(column)?) {
+                *matches &= of == Some(aid);
+            }
+        }
+        let kept: BooleanArray = matching.into_iter().map(|matches| Some(!matches)).collect();
+        filter_record_batch(batch, &kept).map_err(failed)
+    }
+}
