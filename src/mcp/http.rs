@@ -110,7 +110,7 @@ impl McpServer {
             Some(names) => config.with_allowed_hosts(names),
             None => config.disable_allowed_hosts(),
         };
-        let handler = Handler::new(Arc::clone(&host), mcp, None);
+        let handler = Handler::new(Arc::clone(&host), mcp, None, None);
         let protocol =
             StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config);
         let endpoint = Endpoint { host: Arc::clone(&host), protocol };
