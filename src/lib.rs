@@ -76,6 +76,8 @@ pub mod postgres;
 pub mod probe;
 #[doc(hidden)]
 pub mod profile;
+#[doc(hidden)]
+pub mod profile_check;
 mod pushdown;
 #[doc(hidden)]
 pub mod request;

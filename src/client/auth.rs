@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Auth;
 
-const REDACTED: &str = "<redacted>";
+const REDACTED: &str = Secret::REDACTED;
 
 /// An API key. `Debug` and `Display` print `<redacted>`; memory is wiped on drop. All clones are the same key: if one is
 /// renewed, all of them are.
@@ -38,6 +38,9 @@ type KeySource = Box<dyn Fn() -> Result<Secret> + Send + Sync>;
 const REMEMBERED: usize = 8;
 
 impl Secret {
+    /// Text in place of the key.
+    pub(crate) const REDACTED: &str = "<redacted>";
+
     /// Creates a key. Surrounding white space is trimmed, because keys are read from files.
     ///
     /// # Errors

@@ -48,6 +48,8 @@ pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpSer
 pub use self::log::{RequestLog, RequestRecord, Warning};
 pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
 pub use self::principal::{Allowance, Caller};
+#[cfg(feature = "probe")]
+pub(crate) use self::recording::RecordedAnswer;
 pub use self::recording::{Exchanges, Recorder, Replay};
 pub use self::retry::RetryPolicy;
 #[cfg(feature = "probe")]

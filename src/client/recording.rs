@@ -5,8 +5,8 @@
 //! DIR/00001.json …          a request with its response, in order of arrival
 //! ```
 //!
-//! No key is written: request headers are not recorded, and a key that a response repeats is redacted. Only their owner
-//! can read the files.
+//! No key is written: of the request headers, only that of the key is recorded, without the key, and a key that a response
+//! repeats is redacted. Only their owner can read the files.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -51,6 +51,9 @@ struct Head {
 struct RecordedExchange {
     /// Path and query.
     question: String,
+    /// Header with the key, which is redacted; absent in recordings of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
     /// Status; absent if there was no response.
     status: Option<u16>,
     #[serde(default)]
@@ -131,11 +134,17 @@ impl Recorder {
         Ok(Self { key, folder: folder.to_owned(), number: Arc::default() })
     }
 
-    fn write(&self, url: &Url, answer: &Result<HttpResponse, HttpFailure>) -> Result<(), HttpFailure> {
+    fn write(
+        &self,
+        url: &Url,
+        key: Option<String>,
+        answer: &Result<HttpResponse, HttpFailure>,
+    ) -> Result<(), HttpFailure> {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
         let path = self.folder.join(format!("{number:05}.json"));
         let question = self.key.redact(&url[url::Position::BeforePath..]);
-        let text = serde_json::to_string_pretty(&self.exchange(question, answer)).unwrap_or_default();
+        let exchange = RecordedExchange { key, ..self.exchange(question, answer) };
+        let text = serde_json::to_string_pretty(&exchange).unwrap_or_default();
         files::create(&path, &text).map_err(|error| {
             let message = format!("cannot write the recording {}: {error}", path.display());
             HttpFailure { kind: ErrorKind::Config, message, temporary: false }
@@ -158,6 +167,7 @@ impl Recorder {
                 let clean = text.is_some() || self.key.redact(&lossy) == lossy;
                 RecordedExchange {
                     question,
+                    key: None,
                     status: Some(answer.status.as_u16()),
                     headers: headers.collect(),
                     bytes: (text.is_none() && clean).then(|| BASE64_STANDARD.encode(&answer.body)),
@@ -169,6 +179,7 @@ impl Recorder {
             }
             Err(failure) => RecordedExchange {
                 question,
+                key: None,
                 status: None,
                 headers: Vec::new(),
                 body: None,
@@ -184,11 +195,14 @@ impl Recorder {
 impl AnswerSource for Recorded {
     fn ask(&self, question: Question) -> BoxFuture<'static, Result<Exchange, Unsent>> {
         let (recorder, url) = (self.recorder.clone(), question.request.url.clone());
+        // The key is the only sensitive header.
+        let sent = question.request.headers.iter().find(|(_, value)| value.is_sensitive());
+        let key = sent.and_then(|(name, value)| Some(format!("{name}: {}", recorder.key.redact(value.to_str().ok()?))));
         let asked = self.source.ask(question);
         async move {
             let exchange = asked.await?;
             if let Some(answer) = &exchange.answer
-                && let Err(failure) = recorder.write(&url, answer)
+                && let Err(failure) = recorder.write(&url, key, answer)
             {
                 return Ok(Exchange { answer: Some(Err(failure)), ..exchange });
             }
@@ -196,6 +210,18 @@ impl AnswerSource for Recorded {
         }
         .boxed()
     }
+}
+
+/// A request of a recording with its response.
+#[cfg(feature = "probe")]
+#[derive(Debug, Clone)]
+pub(crate) struct RecordedAnswer {
+    /// Path below the base URL, and parameters.
+    pub(crate) path: String,
+    pub(crate) parameters: Vec<(String, String)>,
+    /// Header with the key, which is redacted, if it was recorded.
+    pub(crate) key: Option<String>,
+    pub(crate) response: Result<HttpResponse, HttpFailure>,
 }
 
 /// Replays a recording. A request that was recorded several times gets the responses in turn, and then the last one
@@ -212,26 +238,12 @@ impl Replay {
     /// # Errors
     /// [`ErrorKind::Config`] if the folder contains no recording, or a file of it is damaged.
     pub fn read(folder: &Path) -> Result<Self> {
-        let text =
-            |path: &Path| std::fs::read_to_string(path).map_err(|error| bad(path, &format!("cannot be read: {error}")));
-        let parsed =
-            |path: &Path, error: serde_json::Error| bad(path, &format!("not a valid part of a recording: {error}"));
-        let path = folder.join(HEAD);
-        let head: Head = serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
-        let files = std::fs::read_dir(folder).map_err(|error| bad(folder, &format!("cannot be read: {error}")))?;
-        // Other files in the folder are ignored.
-        let ours = |path: &PathBuf| {
-            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-            path.extension().is_some_and(|end| end == "json") && stem.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).filter(ours).collect();
-        files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
-        let base_path = Url::parse(&head.base_url).map(|url| url.path().to_owned()).unwrap_or_default();
+        let (head, exchanges) = read(folder)?;
+        let base_path = path_of(&head.base_url);
         let mut answers: HashMap<RequestKey, VecDeque<RecordedExchange>> = HashMap::new();
-        for path in files {
-            let exchange: RecordedExchange =
-                serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
-            answers.entry(key_of(&exchange.question, &base_path)).or_default().push_back(exchange);
+        for exchange in exchanges {
+            let (path, parameters) = parts_of(&exchange.question, &base_path);
+            answers.entry(RequestKey::new(&path, parameters)).or_default().push_back(exchange);
         }
         Ok(Self { head, answers: Mutex::new(answers) })
     }
@@ -256,42 +268,92 @@ impl AnswerSource for Replay {
 
 impl Replay {
     fn answer(&self, question: &Question) -> Result<HttpResponse, HttpFailure> {
-        let failure = |message: String| HttpFailure { kind: ErrorKind::Connect, message, temporary: false };
         let exchange = {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
             let known = answers.get_mut(&question.key);
             known.and_then(|known| if known.len() > 1 { known.pop_front() } else { known.front().cloned() })
         };
         let question = &question.request.url[url::Position::BeforePath..];
-        let Some(exchange) = exchange else {
-            return Err(failure(format!(
+        match exchange {
+            Some(exchange) => exchange.response(),
+            None => Err(no_connection(format!(
                 "the recording has no response to {question}: windows that end now differ between runs; use dates"
-            )));
+            ))),
+        }
+    }
+
+    /// All requests of a recording in a folder, in order, with their responses.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    #[cfg(feature = "probe")]
+    pub(crate) fn all(folder: &Path) -> Result<Vec<RecordedAnswer>> {
+        let (head, exchanges) = read(folder)?;
+        let base_path = path_of(&head.base_url);
+        let answers = exchanges.into_iter().map(|exchange| {
+            let (path, parameters) = parts_of(&exchange.question, &base_path);
+            RecordedAnswer { path, parameters, key: exchange.key.clone(), response: exchange.response() }
+        });
+        Ok(answers.collect())
+    }
+}
+
+fn no_connection(message: String) -> HttpFailure {
+    HttpFailure { kind: ErrorKind::Connect, message, temporary: false }
+}
+
+impl RecordedExchange {
+    fn response(self) -> Result<HttpResponse, HttpFailure> {
+        let Some(status) = self.status else {
+            let failed = no_connection(self.failure.unwrap_or_else(|| "there was no response".to_owned()));
+            return Err(HttpFailure { temporary: self.temporary, ..failed });
         };
-        let Some(status) = exchange.status else {
-            let failed = failure(exchange.failure.unwrap_or_else(|| "there was no response".to_owned()));
-            return Err(HttpFailure { temporary: exchange.temporary, ..failed });
-        };
-        let damaged = || failure(format!("the recorded response to {question} is damaged"));
-        let body = match (exchange.body, exchange.bytes) {
+        let damaged = || no_connection(format!("the recorded response to {} is damaged", self.question));
+        let body = match (self.body, self.bytes) {
             (Some(text), _) => Bytes::from(text),
             (None, Some(bytes)) => Bytes::from(BASE64_STANDARD.decode(bytes).map_err(|_| damaged())?),
             (None, None) => Bytes::new(),
         };
-        let headers = exchange
+        let headers = self
             .headers
             .iter()
             .filter_map(|(name, value)| Some((HeaderName::try_from(name).ok()?, HeaderValue::from_str(value).ok()?)));
         let headers: HeaderMap = headers.collect();
         let status = StatusCode::from_u16(status).map_err(|_| damaged())?;
-        Ok(HttpResponse { status, headers, body, wire_bytes: exchange.wire_bytes })
+        Ok(HttpResponse { status, headers, body, wire_bytes: self.wire_bytes })
     }
 }
 
-/// Returns the identity of a request that is written as path and query; the path of the base URL is stripped.
-fn key_of(question: &str, base_path: &str) -> RequestKey {
+/// Reads the metadata and the requests of a recording, in order.
+fn read(folder: &Path) -> Result<(Head, Vec<RecordedExchange>)> {
+    let text =
+        |path: &Path| std::fs::read_to_string(path).map_err(|error| bad(path, &format!("cannot be read: {error}")));
+    let parsed =
+        |path: &Path, error: serde_json::Error| bad(path, &format!("not a valid part of a recording: {error}"));
+    let path = folder.join(HEAD);
+    let head: Head = serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
+    let files = std::fs::read_dir(folder).map_err(|error| bad(folder, &format!("cannot be read: {error}")))?;
+    // Other files in the folder are ignored.
+    let ours = |path: &PathBuf| {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        path.extension().is_some_and(|end| end == "json") && stem.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).filter(ours).collect();
+    files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    let exchange = |path: PathBuf| serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error));
+    let exchanges: Result<Vec<RecordedExchange>> = files.into_iter().map(exchange).collect();
+    Ok((head, exchanges?))
+}
+
+/// The path of a base URL.
+fn path_of(base_url: &str) -> String {
+    Url::parse(base_url).map(|url| url.path().to_owned()).unwrap_or_default()
+}
+
+/// The path below that of the base URL, and the parameters, of a request that is written as path and query.
+fn parts_of(question: &str, base_path: &str) -> (String, Vec<(String, String)>) {
     let (path, query) = question.split_once('?').unwrap_or((question, ""));
     let path = path.strip_prefix(base_path.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/');
-    let path = percent_decode_str(path).decode_utf8_lossy();
-    RequestKey::new(&path, url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    let path = percent_decode_str(path).decode_utf8_lossy().into_owned();
+    (path, url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
 }

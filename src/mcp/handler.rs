@@ -13,6 +13,7 @@ use rmcp::service::{MaybeSendFuture, RequestContext, RoleServer};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::profiles::ProfileTools;
 use super::query;
 use super::tools::{self, Call, Misread, Question};
 use super::{McpLimits, resources};
@@ -42,12 +43,18 @@ struct Shared {
     host: Arc<Host>,
     limits: McpLimits,
     tools: Vec<Tool>,
+    profiles: Option<ProfileTools>,
 }
 
 impl Handler {
-    pub(super) fn new(host: Arc<Host>, limits: McpLimits, session: Option<Arc<Session>>) -> Self {
-        let tools = tools::all(&limits);
-        Self { shared: Arc::new(Shared { host, limits, tools }), session }
+    pub(super) fn new(
+        host: Arc<Host>,
+        limits: McpLimits,
+        session: Option<Arc<Session>>,
+        profiles: Option<ProfileTools>,
+    ) -> Self {
+        let tools = tools::all(&limits, profiles.is_some());
+        Self { shared: Arc::new(Shared { host, limits, tools, profiles }), session }
     }
 
     fn session(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
@@ -72,6 +79,13 @@ impl Handler {
                     Call::Query(asked) => {
                         let account = Account::open(&shared.host, own, lane).map_err(busy)?;
                         query::query(asked, account, &shared.host.limits, &shared.limits).await
+                    }
+                    Call::Profile(asked) => {
+                        let _held = (shared.host.places(&own).map_err(busy)?, own.busy(), lane);
+                        match &shared.profiles {
+                            Some(profiles) => profiles.answer(asked).await,
+                            None => Err("this server has no tools for profiles".to_owned()),
+                        }
                     }
                     Call::Free(asked) => {
                         let _held = (shared.host.places(&own).map_err(busy)?, own.busy(), lane);
@@ -128,7 +142,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let session = self.session(&context)?;
-        let call = Call::read(&request.name, request.arguments.unwrap_or_default(), &self.shared.limits);
+        let Shared { limits, profiles, .. } = self.shared.as_ref();
+        let call = Call::read(&request.name, request.arguments.unwrap_or_default(), limits, profiles.is_some());
         let done = match call {
             Err(Misread::Tool(line)) => return Err(ErrorData::invalid_params(line, None)),
             Err(Misread::Arguments(line)) => Err(line),

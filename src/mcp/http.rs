@@ -87,7 +87,7 @@ pub async fn serve_http(spec: McpSpec) -> Result<HttpServer> {
         Some(names) => config.with_allowed_hosts(names),
         None => config.disable_allowed_hosts(),
     };
-    let handler = Handler::new(Arc::clone(&host), mcp, None);
+    let handler = Handler::new(Arc::clone(&host), mcp, None, None);
     let protocol =
         StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config);
     let endpoint = Endpoint { host, protocol };

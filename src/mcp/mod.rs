@@ -10,9 +10,10 @@
 //! - `query` plans, refuses and runs queries; `cost` describes an estimate, `cheaper` derives cheaper alternatives to a
 //!   statement.
 //! - `text` writes rows as text of limited length; `resources` are the profile and pages of the documentation.
+//! - `profiles` are tools for the profile of a service, for the user's own agent: the only ones that write a file.
 //! - `http` listens: streamable HTTP of the Model Context Protocol, without sessions of the protocol.
 //!
-//! Users, sessions and limits are those of the module `host`. Nothing is written. No call changes a session, because each
+//! Users, sessions and limits are those of the module `host`. Nothing is written but profiles. No call changes a session, because each
 //! call has its own copy of the settings.
 //!
 //! Invariant: a call sends at most its `max_requests`, and returns a complete result or an error.
@@ -21,6 +22,7 @@ mod cheaper;
 mod cost;
 mod handler;
 mod http;
+mod profiles;
 mod query;
 mod resources;
 mod text;
@@ -36,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::handler::Handler;
 pub use self::http::{McpSpec, serve_http};
+pub use self::profiles::ProfileTools;
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::host::auth::{Auth, Credentials};
@@ -79,6 +82,8 @@ pub struct StdioSpec {
     pub limits: Limits,
     /// Limits of calls.
     pub mcp: McpLimits,
+    /// Tools that examine the service and write profiles; `None`: the client does not get them.
+    pub profiles: Option<ProfileTools>,
 }
 
 /// Longest message of a client, in bytes. Longer ones are dropped with a line in the log.
@@ -106,7 +111,7 @@ pub async fn serve_streams(
     write: impl AsyncWrite + Send + Unpin + 'static,
     ended: impl Future<Output = ()>,
 ) -> Result<()> {
-    let StdioSpec { upstream, settings, limits, mcp } = spec;
+    let StdioSpec { upstream, settings, limits, mcp, profiles } = spec;
     let mcp = mcp.within(&settings);
     let host = Host::start(HostSpec {
         auth: Auth::None,
@@ -121,7 +126,7 @@ pub async fn serve_streams(
     let session = session.map_err(|failure| failed(failure.message))?;
     let cancelled = CancellationToken::new();
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MESSAGE);
-    let handler = Handler::new(host.into(), mcp, Some(session));
+    let handler = Handler::new(host.into(), mcp, Some(session), profiles);
     let served = async {
         match handler.serve_with_ct(transport, cancelled.clone()).await {
             Ok(running) => wait(running).await,

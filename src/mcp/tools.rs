@@ -8,11 +8,14 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value, json};
 
 use super::McpLimits;
+use super::profiles::ProfileCall;
 
 /// A call of a tool.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Query(Query),
+    /// Examines the service or writes its profile.
+    Profile(ProfileCall),
     /// Sends no request.
     Free(Question),
 }
@@ -49,6 +52,14 @@ const ESTIMATE: &str = "estimate";
 const QUERY: &str = "query";
 const BUDGET: &str = "budget";
 const NAMES: [&str; 5] = [LIST_TABLES, DESCRIBE, ESTIMATE, QUERY, BUDGET];
+const PROBE: &str = "probe";
+const PROFILE_SCHEMA: &str = "profile_schema";
+const PROFILE_CHECK: &str = "profile_check";
+const PROFILE_WRITE: &str = "profile_write";
+const OF_PROFILES: [&str; 4] = [PROBE, PROFILE_SCHEMA, PROFILE_CHECK, PROFILE_WRITE];
+
+/// Requests that a probe may send without asking for more.
+const PROBES: u64 = 25;
 
 /// Requests that a query may send without asking for more.
 pub(super) const REQUESTS: u64 = 20;
@@ -81,6 +92,33 @@ struct QueryArguments {
     max_rows: Option<u64>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProbeArguments {
+    #[serde(default)]
+    facts: Vec<String>,
+    example: Option<String>,
+    openapi: Option<String>,
+    profile: Option<String>,
+    #[serde(default, deserialize_with = "whole")]
+    max_requests: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckArguments {
+    profile: String,
+    #[serde(default, deserialize_with = "whole")]
+    max_requests: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WriteArguments {
+    name: String,
+    profile: String,
+}
+
 /// A whole number, which JSON Schema also sees in `20.0`.
 fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
@@ -92,12 +130,28 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::E
 }
 
 impl Call {
-    /// Reads a call.
+    /// Reads a call. `profiles`: set if the server has the tools for profiles.
     ///
     /// # Errors
     /// See [`Misread`]. Numbers beyond the limits of the server are refused, not reduced.
-    pub(super) fn read(name: &str, arguments: JsonObject, limits: &McpLimits) -> Result<Self, Misread> {
+    pub(super) fn read(name: &str, arguments: JsonObject, limits: &McpLimits, profiles: bool) -> Result<Self, Misread> {
         match name {
+            PROBE if profiles => {
+                let ProbeArguments { facts, example, openapi, profile, max_requests } = read(name, arguments)?;
+                let max_requests = max_requests.unwrap_or(PROBES.min(limits.max_requests));
+                within("max_requests", max_requests, limits.max_requests)?;
+                Ok(Self::Profile(ProfileCall::Probe { facts, example, openapi, profile, max_requests }))
+            }
+            PROFILE_SCHEMA if profiles => {
+                read(name, arguments).map(|NoArguments {}| Self::Profile(ProfileCall::Schema))
+            }
+            PROFILE_CHECK if profiles => {
+                let CheckArguments { profile, max_requests } = read(name, arguments)?;
+                max_requests.map_or(Ok(()), |asked| within("max_requests", asked, limits.max_requests))?;
+                Ok(Self::Profile(ProfileCall::Check { profile, max_requests: max_requests.unwrap_or_default() }))
+            }
+            PROFILE_WRITE if profiles => read(name, arguments)
+                .map(|WriteArguments { name, profile }| Self::Profile(ProfileCall::Write { name, profile })),
             LIST_TABLES => read(name, arguments).map(|NoArguments {}| Self::Free(Question::Tables)),
             BUDGET => read(name, arguments).map(|NoArguments {}| Self::Free(Question::Budget)),
             DESCRIBE => read(name, arguments).map(|TableArguments { table }| Self::Free(Question::Table(table))),
@@ -111,7 +165,11 @@ impl Call {
                 let max_rows = usize::try_from(max_rows).unwrap_or(limits.max_rows);
                 Ok(Self::Query(Query { sql, max_requests, max_rows }))
             }
-            _ => Err(Misread::Tool(format!("unknown tool `{name}`; available: {}", NAMES.join(", ")))),
+            _ => {
+                let names = NAMES.into_iter().chain(OF_PROFILES.into_iter().filter(|_| profiles));
+                let names = names.collect::<Vec<_>>().join(", ");
+                Err(Misread::Tool(format!("unknown tool `{name}`; available: {names}")))
+            }
         }
     }
 }
@@ -132,8 +190,70 @@ fn within(name: &str, asked: u64, most: u64) -> Result<(), Misread> {
     }
 }
 
-/// All tools, as a client lists them.
-pub(super) fn all(limits: &McpLimits) -> Vec<Tool> {
+/// All tools, as a client lists them. `profiles`: set if those for profiles are among them.
+pub(super) fn all(limits: &McpLimits, profiles: bool) -> Vec<Tool> {
+    let mut tools = of_tables(limits);
+    if profiles {
+        tools.extend(of_profiles(limits));
+    }
+    tools
+}
+
+/// The tools for the profile of the service.
+fn of_profiles(limits: &McpLimits) -> [Tool; 4] {
+    let text = |what: &str| json!({ "type": "string", "description": what });
+    let most = limits.max_requests;
+    let number = |what: &str, default: u64| json!({ "type": "integer", "minimum": 1, "maximum": most, "default": default.min(most), "description": what });
+    let optional = |what: &str| json!({ "type": "integer", "minimum": 1, "maximum": most, "description": what });
+    let document = "A profile as TOML";
+    let written = tool(
+        PROFILE_WRITE,
+        "Write a profile",
+        "Writes a valid profile to a file in the folder that the user named, and returns its path. Replaces only files that \
+         this server wrote. Sends no request.",
+        json!({ "name": text("Name of the file without .toml: lowercase letters, digits, _ and -"), "profile": text(document) }),
+        &["name", "profile"],
+    );
+    let writes = ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+    [
+        tool(
+            PROBE,
+            "Examine the service",
+            "Examines the service with read-only requests and returns a report and a profile as TOML. Give what the service's \
+             documentation says; it is tried first, and the report states what the responses confirmed.",
+            json!({
+                "example": text("A search that works: a curl command, a URL or a HAR file. Write $KEY in place of the API key"),
+                "openapi": text("The service's OpenAPI document, in JSON or YAML"),
+                "facts": {
+                    "type": "array",
+                    "items": text("dataSize one of 10, 25 | dataSize at most 50 | withData=true | page.max = 50"),
+                    "description": "Single facts: values of parameters, or entries of the profile as TOML",
+                },
+                "profile": text("A profile as TOML to resume from: sections with evidence = \"documented\" are kept"),
+                "max_requests": number("Maximum number of requests to the service", PROBES),
+            }),
+            &[],
+        ),
+        tool(
+            PROFILE_SCHEMA,
+            "Schema of profiles",
+            "Returns the JSON Schema of profiles, with a description of every entry. Sends no request.",
+            json!({}),
+            &[],
+        ),
+        tool(
+            PROFILE_CHECK,
+            "Check a profile",
+            "Checks the syntax of a profile. With max_requests, also compares it with the service: numbers that count the same \
+             mentions in different ways must agree.",
+            json!({ "profile": text(document), "max_requests": optional("Maximum number of requests to the service") }),
+            &["profile"],
+        ),
+        written.with_annotations(writes),
+    ]
+}
+
+fn of_tables(limits: &McpLimits) -> Vec<Tool> {
     let McpLimits { max_requests, max_rows, .. } = limits;
     let sql = |what: &str| json!({ "type": "string", "description": what });
     let number = |what: &str, most: u64, default: u64| {
@@ -221,25 +341,30 @@ mod tests {
 
     fn call(name: &str, arguments: Value) -> Result<Call, Misread> {
         let Value::Object(arguments) = arguments else { panic!("an object") };
-        Call::read(name, arguments, &limits())
+        Call::read(name, arguments, &limits(), true)
     }
 
     #[test]
     fn each_tool_takes_what_its_schema_says() {
-        for tool in all(&limits()) {
+        for tool in all(&limits(), true) {
             let properties = tool.input_schema["properties"].as_object().expect("an object").clone();
             let arguments = properties.iter().map(|(name, schema)| {
-                let value = if schema["type"] == "string" { json!("x") } else { json!(1) };
+                let value = match schema["type"].as_str() {
+                    Some("string") => json!("x"),
+                    Some("array") => json!(["x"]),
+                    _ => json!(1),
+                };
                 (name.clone(), value)
             });
             let arguments: JsonObject = arguments.collect();
-            Call::read(&tool.name, arguments.clone(), &limits()).expect("all arguments");
+            Call::read(&tool.name, arguments.clone(), &limits(), true).expect("all arguments");
             let required = tool.input_schema.get("required").map_or(0, |names| names.as_array().map_or(0, Vec::len));
             for missing in arguments.keys() {
                 let mut fewer = arguments.clone();
                 fewer.remove(missing);
-                let read = Call::read(&tool.name, fewer, &limits());
-                let optional = tool.name == QUERY && missing != "sql";
+                let read = Call::read(&tool.name, fewer, &limits(), true);
+                let needed = tool.input_schema.get("required").and_then(Value::as_array);
+                let optional = needed.is_none_or(|names| !names.contains(&json!(missing)));
                 assert_eq!(read.is_ok(), optional, "{} without {missing}", tool.name);
             }
             assert!(required <= arguments.len());
@@ -263,6 +388,12 @@ mod tests {
         for (arguments, text) in refused {
             let Err(Misread::Arguments(line)) = call(QUERY, arguments) else { panic!("{text}") };
             assert!(line.contains(text), "{line}");
+        }
+        for name in OF_PROFILES {
+            let read = Call::read(name, JsonObject::new(), &limits(), false);
+            assert!(
+                matches!(read, Err(Misread::Tool(line)) if !line.contains(name) || line.contains(&format!("`{name}`")))
+            );
         }
         assert!(matches!(call("drop", json!({})), Err(Misread::Tool(line)) if line.contains("list_tables")));
     }

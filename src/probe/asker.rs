@@ -1,4 +1,4 @@
-//! Sends GET requests one by one and keeps a log of them.
+//! Sends GET requests one by one and keeps a log of them; or takes the responses from a recording.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 use url::Url;
 
+use super::recorded::{Recording, form_in_recordings};
 use crate::client::{AnswerSource, HttpRequest, Question, Secret, Unsent, asked_wait};
 use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::{Auth, Evidence, Profile, ResetFormat, Throttle};
@@ -48,18 +49,59 @@ pub struct Call {
 /// Sends a limited number of requests.
 #[derive(Debug)]
 pub(super) struct Asker {
-    source: Arc<dyn AnswerSource>,
-    base_url: Url,
-    key: Secret,
+    source: Source,
     auth: Auth,
     left: u64,
     pub(super) calls: Vec<Call>,
 }
 
+/// Origin of the responses.
+#[derive(Debug)]
+enum Source {
+    Service(Service),
+    Recording(Arc<Recording>),
+}
+
+#[derive(Debug, Clone)]
+struct Service {
+    source: Arc<dyn AnswerSource>,
+    base_url: Url,
+    key: Secret,
+}
+
 impl Asker {
     pub(super) fn new(source: Arc<dyn AnswerSource>, base_url: Url, key: Secret, calls: u64) -> Self {
+        Self::of(Source::Service(Service { source, base_url, key }), calls)
+    }
+
+    /// Takes all responses from a recording. Requests cost nothing, and those that were not recorded have no response.
+    pub(super) fn recorded(recording: Arc<Recording>) -> Self {
+        // More than the steps of a probe ask for.
+        Self::of(Source::Recording(recording), 10_000)
+    }
+
+    fn of(source: Source, left: u64) -> Self {
         let auth = Auth { evidence: Evidence::Assumed, header: "Authorization".into(), format: "Bearer {key}".into() };
-        Self { source, base_url, key, auth, left: calls, calls: Vec::new() }
+        Self { source, auth, left, calls: Vec::new() }
+    }
+
+    /// True if there is no service to ask.
+    pub(super) fn is_recording(&self) -> bool {
+        matches!(self.source, Source::Recording(_))
+    }
+
+    /// The responses of a recording to searches that have these parameters among others; none of a service.
+    pub(super) fn recorded_with(&mut self, parameters: &[Pair]) -> Vec<Reply> {
+        let Source::Recording(recording) = &self.source else { return Vec::new() };
+        let replies =
+            recording.replies_with("search", &form_in_recordings(&self.auth.header, &self.auth.format), parameters);
+        for reply in &replies {
+            let question = said("search", &reply.asked);
+            if self.calls.iter().all(|call| call.question != question) {
+                self.calls.push(Call { question, status: Some(reply.status) });
+            }
+        }
+        replies
     }
 
     /// Sends the key in another form from now on.
@@ -72,8 +114,8 @@ impl Asker {
         self.left
     }
 
-    /// Sends a request; `None` if none is left. Temporary trouble is not evidence: a request that fails or gets a 5xx
-    /// status is retried once, and a throttled one after a wait.
+    /// Sends a request; `None` if none is left, or if a recording has no response to it. Temporary trouble is not evidence: a
+    /// request that fails or gets a 5xx status is retried once, and a throttled one after a wait.
     ///
     /// # Errors
     /// Returns the failure of a request that failed twice.
@@ -82,26 +124,37 @@ impl Asker {
         const WAITS: u32 = 5;
         /// Failed attempts per request.
         const FAILURES: u32 = 2;
+        let Service { source, base_url, key: secret } = match &self.source {
+            Source::Service(service) => service.clone(),
+            Source::Recording(recording) => {
+                let form = form_in_recordings(&self.auth.header, &self.auth.format);
+                let reply = recording.reply(path, &form, parameters);
+                self.left = self.left.saturating_sub(1);
+                let status = reply.as_ref().map(|reply| reply.status);
+                let call = status.map(|status| Call { question: said(path, parameters), status: Some(status) });
+                self.calls.extend(call.filter(|call| !self.calls.contains(call)));
+                return Ok(reply);
+            }
+        };
         let (mut failed, mut waits, mut failures) = (None, 0, 0);
         while waits < WAITS && failures < FAILURES {
             if self.left == 0 {
                 return failed.map_or(Ok(None), Err);
             }
             self.left -= 1;
-            let mut url = self.base_url.clone();
-            url.set_path(&format!("{}/{path}", self.base_url.path().trim_end_matches('/')));
+            let mut url = base_url.clone();
+            url.set_path(&format!("{}/{path}", base_url.path().trim_end_matches('/')));
             if !parameters.is_empty() {
                 url.query_pairs_mut().extend_pairs(parameters);
             }
-            let said: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            let question = self.key.redact(format!("{path} {}", said.join(" ")).trim_end());
+            let question = secret.redact(&said(path, parameters));
             let key = RequestKey::new(path, parameters.to_vec());
-            let request = HttpRequest { url, headers: HeaderMap::from_iter([self.key.header(&self.auth)?]) };
-            match self.source.ask(Question::unlimited(key, request, PATIENCE)).await.map(|exchange| exchange.answer) {
+            let request = HttpRequest { url, headers: HeaderMap::from_iter([secret.header(&self.auth)?]) };
+            match source.ask(Question::unlimited(key, request, PATIENCE)).await.map(|exchange| exchange.answer) {
                 Ok(Some(Ok(answer))) => {
                     let status = answer.status.as_u16();
                     self.calls.push(Call { question, status: Some(status) });
-                    let text = self.key.redact(&String::from_utf8_lossy(&answer.body));
+                    let text = secret.redact(&String::from_utf8_lossy(&answer.body));
                     if is_throttling(status, &answer.headers, &text) && self.left > 0 {
                         waits += 1;
                         sleep(wait(&answer.headers)?).await;
@@ -113,14 +166,12 @@ impl Asker {
                         continue;
                     }
                     // Parsed after redaction: words of the body may be sent back as candidates.
-                    let body = serde_json::from_str(&text).ok().map(super::shape::opened);
-                    let asked = parameters.to_vec();
-                    return Ok(Some(Reply { asked, status, headers: answer.headers, body, text }));
+                    return Ok(Some(Reply::new(parameters, status, answer.headers, text)));
                 }
                 Ok(Some(Err(failure))) => {
                     self.calls.push(Call { question, status: None });
                     failures += 1;
-                    failed = Some(Error::new(failure.kind, self.key.redact(&failure.message)));
+                    failed = Some(Error::new(failure.kind, secret.redact(&failure.message)));
                 }
                 Ok(None) => {
                     self.calls.push(Call { question, status: None });
@@ -141,9 +192,15 @@ impl Asker {
     }
 }
 
+/// A request in one line.
+fn said(path: &str, parameters: &[Pair]) -> String {
+    let said: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("{path} {}", said.join(" ")).trim_end().to_owned()
+}
+
 /// True for a throttled response: status 429, or 401, 403 or 503 with a `Retry-After` header or words about a rate
 /// limit.
-fn is_throttling(status: u16, headers: &HeaderMap, text: &str) -> bool {
+pub(super) fn is_throttling(status: u16, headers: &HeaderMap, text: &str) -> bool {
     let says = |word: &str| text.to_ascii_lowercase().contains(word);
     let words = ["rate limit", "ratelimit", "rate_limit", "too many requests", "throttl", "quota", "slow down"];
     let named = headers.contains_key(http::header::RETRY_AFTER) || words.into_iter().any(says);
@@ -173,6 +230,11 @@ fn wait(headers: &HeaderMap) -> Result<Duration> {
 }
 
 impl Reply {
+    pub(super) fn new(asked: &[Pair], status: u16, headers: HeaderMap, text: String) -> Self {
+        let body = serde_json::from_str(&text).ok().map(super::shape::opened);
+        Self { asked: asked.to_vec(), status, headers, body, text }
+    }
+
     /// Time of the response by the service's clock, in microseconds since 1970.
     pub(super) fn date(&self) -> Option<i64> {
         let date = self.headers.get(http::header::DATE)?.to_str().ok()?;
@@ -207,13 +269,16 @@ impl Reply {
         !(200..300).contains(&self.status) || (sentence && !counts)
     }
 
-    /// Position of a word in the text, as a word of its own.
+    /// Position of a word in what the response says, as a word of its own: in its message, then in its other texts. Names of
+    /// members are not what it says.
     pub(super) fn mentions(&self, word: &str) -> Option<usize> {
+        let body = self.body.as_ref().filter(|body| body.is_object());
+        let text = body.map_or_else(|| self.text.clone(), super::refusal::words);
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let places = self.text.match_indices(word).map(|(at, _)| at);
+        let places = text.match_indices(word).map(|(at, _)| at);
         places.into_iter().find(|at| {
-            let before = self.text[..*at].chars().next_back();
-            let after = self.text[at + word.len()..].chars().next();
+            let before = text[..*at].chars().next_back();
+            let after = text[at + word.len()..].chars().next();
             !before.is_some_and(part) && !after.is_some_and(part)
         })
     }

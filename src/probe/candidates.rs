@@ -1,9 +1,11 @@
 //! Candidates for windows, sort orders and filters, and further candidates derived from the outcomes.
 
+use std::sync::Arc;
+
 use chrono::SecondsFormat;
 use serde_json::Value;
 
-use super::asker::Pair;
+use super::asker::{Pair, Reply};
 use super::effects::DAY;
 use super::observations::Findings;
 use super::refusal::{examples, values};
@@ -32,12 +34,13 @@ const CUSTOM: [&str; 6] = ["custom", "range", "absolute", "between", "interval",
 /// Instant formats to try for the ends of a window before a refusal names one.
 const WRITTEN: [&str; 3] = ["rfc3339", "date", "epoch_ms"];
 
-/// Adds candidates for the window, based on the outcomes so far. `takes` returns true if a parameter may be sent.
+/// Adds candidates for the window, based on the outcomes so far. `named`: the parameters that a strict service has, empty if it
+/// does not list them.
 pub(super) fn more_periods(
     found: &Findings,
     periods: &mut Dimension,
     newest: Option<i64>,
-    takes: &dyn Fn(&str) -> bool,
+    named: Option<&[String]>,
     spoken: &[String],
 ) {
     /// Names of a list that are worth a request each.
@@ -50,7 +53,7 @@ pub(super) fn more_periods(
     // A list in a refusal is treated as exhaustive.
     let (told, shown) = match &control {
         Outcome::Refused(text) => (values(text), examples(text)),
-        Outcome::Taken(_) => (Vec::new(), Vec::new()),
+        Outcome::Taken(_) | Outcome::Unknown => (Vec::new(), Vec::new()),
     };
     let listed = Some(told.clone()).filter(|told| told.len() > 1);
     let lists = |word: &str| listed.as_ref().is_none_or(|listed| listed.iter().any(|hint| hint.contains(word)));
@@ -117,7 +120,14 @@ pub(super) fn more_periods(
     if iso.is_some_and(|label| effective(periods, &label)) {
         periods.add(Try::relative(DURATION, 'h', "PT{n}H", 48));
     }
-    absolute_periods(found, periods, newest, takes, &listed);
+    absolute_periods(found, periods, newest, named, &listed);
+    // Where days work, absolute windows are worth more than other units.
+    let is_days = |tried: &Try| matches!(tried.kind, Kind::Relative('d', _));
+    if periods.taken().any(|(tried, reply)| is_days(tried) && found.has_effect(periods, tried, reply, newest)) {
+        let is_other = |tried: &Try| matches!(tried.kind, Kind::Relative(..)) && !is_days(tried);
+        let (others, first): (Vec<Try>, Vec<Try>) = periods.queue.drain(..).partition(is_other);
+        periods.queue.extend(first.into_iter().chain(others));
+    }
 }
 
 /// Numbers of hours, days and weeks that no list of usual windows has.
@@ -159,75 +169,65 @@ fn like(one: &str, other: &str) -> bool {
     kind(one) == kind(other)
 }
 
+/// A condition on the names of two ends.
+type IsKind<'k> = &'k dyn Fn(&&Pair) -> bool;
+
 /// Adds candidates for absolute windows.
 fn absolute_periods(
     found: &Findings,
     periods: &mut Dimension,
     newest: Option<i64>,
-    takes: &dyn Fn(&str) -> bool,
+    named: Option<&[String]>,
     listed: &Option<Vec<String>>,
 ) {
     let Some(span) = newest.map(span) else { return };
     let absolute = Try::is_absolute;
-    let done =
-        periods.taken().find(|(tried, reply)| absolute(tried) && found.has_effect(periods, tried, reply, newest));
-    if let Some(tried) = done.map(|(tried, _)| tried.clone()) {
-        let several = tried.pairs.iter().filter(|(name, _)| name != DURATION).count() > 2;
-        periods.queue.retain(|other| !absolute(other) || (several && other.label == tried.label));
-        if several {
-            let single = periods.taken().any(|(other, reply)| {
-                let ends = other.pairs.iter().filter(|(name, _)| name != DURATION).count();
-                other.label == tried.label && ends == 2 && found.has_effect(periods, other, reply, newest)
-            });
-            if single {
-                periods.queue.retain(|other| !absolute(other));
-            } else {
-                let (beside, ends): (Vec<Pair>, Vec<Pair>) =
-                    tried.pairs.iter().cloned().partition(|(name, _)| name == DURATION);
-                for pairs in ends.chunks(2) {
-                    periods.add(Try::absolute(tried.label.clone(), [pairs.to_vec(), beside.clone()].concat()));
-                }
-            }
+    let ends_of = |tried: &Try| tried.pairs.iter().filter(|(name, _)| name != DURATION).count();
+    let works = |(tried, reply): &(&Try, &Arc<Reply>)| found.has_effect(periods, tried, reply, newest);
+    let done = periods.taken().filter(|(tried, _)| absolute(tried)).filter(works);
+    if let Some(tried) = done.map(|(tried, _)| tried.clone()).min_by_key(ends_of) {
+        periods.queue.retain(|other| !absolute(other));
+        let (beside, ends): (Vec<Pair>, Vec<Pair>) =
+            tried.pairs.iter().cloned().partition(|(name, _)| name == DURATION);
+        if let Some(half) = half_of(&ends, 2, |half| periods.has_done(&[half, beside.as_slice()].concat())) {
+            periods.add_first(Try::absolute(tried.label.clone(), [half, beside].concat()));
         }
         return;
     }
-    let ends: Vec<(&str, &str)> =
-        vocabulary::ENDS.iter().filter(|(since, until)| takes(since) && takes(until)).copied().collect();
-    let of = |ends: &[(&str, &str)], how: &str| {
+    let ends = vocabulary::ends_among(named);
+    let of = |ends: &[(String, String)], how: &str| {
         let (from, to) = written(span, how);
         let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
         Try::absolute(format!("ends {how}"), pairs.collect())
     };
-    // A format named in a refusal comes first.
-    let refused: Vec<(Try, String)> = periods
+    let refusals: Vec<(Try, String)> = periods
         .done
         .iter()
-        .filter(|(tried, _)| tried.label.starts_with("ends "))
         .filter_map(|(tried, outcome)| match outcome {
             Outcome::Refused(text) => Some((tried.clone(), text.clone())),
-            Outcome::Taken(_) => None,
+            Outcome::Taken(_) | Outcome::Unknown => None,
         })
         .collect();
-    for (tried, text) in &refused {
-        let text = text.to_ascii_lowercase();
-        let has = |name: &str| text.contains(&name.to_ascii_lowercase());
-        let named: Vec<(&str, &str)> = ends
-            .iter()
-            .filter(|(since, until)| {
-                tried.pairs.iter().any(|(name, _)| name == since)
-                    && (has(&format!("'{since}'")) || has(&format!("'{until}'")) || tried.pairs.len() == 2)
-            })
-            .copied()
-            .collect();
-        let how = match () {
-            () if has("millisecond") => "epoch_ms",
-            () if has("epoch") || has("seconds since") || has("unix") => "epoch_s",
-            () if has("yyyy-mm-dd") && !has("yyyy-mm-ddt") => "date",
-            () if has("rfc 3339") || has("iso 8601") || has("instant") || has("t00:00") => "rfc3339",
-            () => continue,
+    // The parameters and the format that a refusal names come first.
+    for (tried, text) in refusals.iter().filter(|(tried, _)| tried.label.starts_with("ends ")) {
+        let sent = |since: &String| tried.pairs.iter().any(|(name, _)| name == since);
+        let ends: Vec<(String, String)> = ends.iter().filter(|(since, _)| sent(since)).cloned().collect();
+        let has = |name: &str| names_of(text).any(|word| word == name);
+        let both = |(since, until): &&(String, String)| has(since) && has(until);
+        let one = |(since, until): &&(String, String)| has(since) || has(until);
+        // `from` and `to` may be words of the sentence.
+        let own = |(since, _): &&(String, String)| since.contains(|c: char| c.is_ascii_uppercase() || c == '_');
+        let of_kind = |kinds: &[IsKind<'_>]| -> Vec<Pair> {
+            ends.iter().filter(|pair| kinds.iter().all(|is| is(pair))).cloned().collect()
         };
-        if !named.is_empty() {
-            periods.add(of(&named, how));
+        let told = [of_kind(&[&both, &own]), of_kind(&[&one, &own]), of_kind(&[&both]), of_kind(&[&one])];
+        let told = told.into_iter().find(|told| !told.is_empty()).or((ends.len() == 1).then(|| ends.clone()));
+        let Some(told) = told else { continue };
+        let beside = tried.pairs.iter().filter(|(name, _)| name == DURATION).cloned();
+        let how = format_named(text).or_else(|| tried.label.strip_prefix("ends "));
+        if let Some(how) = how {
+            let tried = of(&told, how);
+            periods.add_first(Try { pairs: tried.pairs.into_iter().chain(beside).collect(), ..tried });
         }
     }
     let template = |periods: &mut Dimension, separator: &str, how: &str| {
@@ -240,21 +240,23 @@ fn absolute_periods(
         template(periods, ",", "date");
     }
     // Two instants in an example: `2026-01-01/2026-02-01`, or letters for them with words about their form.
-    let refusals = periods.done.iter().filter_map(|(_, outcome)| match outcome {
-        Outcome::Refused(text) => Some(text.clone()),
-        Outcome::Taken(_) => None,
-    });
     let shown: Vec<(String, &str)> = refusals
-        .flat_map(|text| examples(&text).into_iter().filter_map(move |example| template_of(&example, &text)))
+        .iter()
+        .flat_map(|(_, text)| examples(text).into_iter().filter_map(|example| template_of(&example, text)))
         .collect();
     for (separator, how) in &shown {
         template(periods, separator, how);
     }
-    if says("FROM") || !says("YYYY") {
+    if says("FROM") {
         template(periods, "..", "rfc3339");
     }
     if says("FROM") || says("YYYY") {
         return;
+    }
+    // What the refusal of a period lists or shows is all that it accepts.
+    let told = listed.is_some() || refusals.iter().any(|(_, text)| !examples(text).is_empty());
+    if !told && named.is_none_or(<[String]>::is_empty) {
+        template(periods, "..", "rfc3339");
     }
     // A word that stands for the ends in the other parameters.
     let words = listed.iter().flatten().filter(|name| CUSTOM.iter().any(|word| plain(name).contains(word)));
@@ -270,9 +272,41 @@ fn absolute_periods(
     if !ends.is_empty() {
         WRITTEN.iter().for_each(|how| periods.add(of(&ends, how)));
     }
-    for (separator, how) in [("/", "rfc3339"), (",", "date"), (",", "rfc3339")] {
-        template(periods, separator, how);
+    if !told {
+        for (separator, how) in [("..", "rfc3339"), ("/", "rfc3339"), (",", "date"), (",", "rfc3339")] {
+            template(periods, separator, how);
+        }
     }
+}
+
+/// The format of instants that a text names.
+pub(super) fn format_named(text: &str) -> Option<&'static str> {
+    let text = text.to_ascii_lowercase();
+    let has = |word: &str| text.contains(word);
+    match () {
+        () if has("millisecond") || has("epoch_ms") || has("epoch ms") => Some("epoch_ms"),
+        () if has("epoch") || has("seconds since") || has("unix") => Some("epoch_s"),
+        () if has("yyyy-mm-dd") && !has("yyyy-mm-ddt") => Some("date"),
+        () if has("rfc 3339") || has("rfc3339") || has("iso 8601") || has("instant") || has("t00:00") => {
+            Some("rfc3339")
+        }
+        () if has("a date") || has("dates") || has("calendar day") => Some("date"),
+        () => None,
+    }
+}
+
+/// The words of a text that may be names of parameters.
+fn names_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c)).map(|word| word.trim_matches(['.', '-']))
+}
+
+/// Half of the parameters that had an effect together, in groups of this size: the first half, or the second one if the first
+/// one was done already. `None` for a single group.
+fn half_of(pairs: &[Pair], group: usize, done: impl Fn(&[Pair]) -> bool) -> Option<Vec<Pair>> {
+    let groups = pairs.len() / group;
+    let (first, second) = pairs.split_at(groups.div_ceil(2) * group);
+    let half = [first, second].into_iter().find(|half| !half.is_empty() && !done(half))?;
+    (groups > 1).then(|| half.to_vec())
 }
 
 /// True for a word of letters and digits, such as `TODAY`.
@@ -377,7 +411,7 @@ pub(super) fn more_zones(zones: &mut Dimension) {
         .iter()
         .filter_map(|(_, outcome)| match outcome {
             Outcome::Refused(text) => Some(text.to_ascii_lowercase()),
-            Outcome::Taken(_) => None,
+            Outcome::Taken(_) | Outcome::Unknown => None,
         })
         .collect();
     for text in refusals {
@@ -390,14 +424,15 @@ pub(super) fn more_zones(zones: &mut Dimension) {
     }
 }
 
-/// Adds candidates for the sort order: values that a refusal lists, values in responses, or usual ones.
-pub(super) fn more_orders(orders: &mut Dimension, spoken: &[String]) {
+/// Adds candidates for the sort order: values that a refusal lists, values in responses, those of the same form with other
+/// fields of mentions, or usual ones.
+pub(super) fn more_orders(found: &Findings, orders: &mut Dimension, spoken: &[String]) {
     /// Sort orders that are worth a request each.
     const MOST: usize = 7;
     let Some(control) = orders.outcome(NONSENSE).cloned() else { return };
     let listed = match &control {
         Outcome::Refused(text) => [values(text), examples(text)].concat(),
-        Outcome::Taken(_) => Vec::new(),
+        Outcome::Taken(_) | Outcome::Unknown => Vec::new(),
     };
     let listed: Vec<String> = listed.into_iter().filter(|hint| hint != NONSENSE).collect();
     if !listed.is_empty() {
@@ -409,13 +444,48 @@ pub(super) fn more_orders(orders: &mut Dimension, spoken: &[String]) {
         let value = plain(value);
         !["date", "publ", "time", "new", "old", "recen", "chron", "asc"].iter().any(|word| value.contains(word))
     };
-    let mut values: Vec<String> = if listed.is_empty() { usual.collect() } else { listed };
+    // A service that refuses an unknown value takes those that its responses have.
+    let is_known = !spoken.is_empty() && matches!(control, Outcome::Refused(_));
+    let mut values: Vec<String> = if listed.is_empty() && !is_known { usual.collect() } else { listed };
     values.sort_by_key(by_time);
     if !spoken.is_empty() {
-        orders.queue.retain(|tried| tried.label == NONSENSE);
+        orders.queue.retain(|tried| tried.label != vocabulary::SORTS[0]);
     }
-    for value in spoken.iter().chain(&values).take(MOST) {
+    let taken: Vec<String> =
+        orders.taken().map(|(tried, _)| tried.label.clone()).filter(|label| label != NONSENSE).collect();
+    let alike =
+        if values.is_empty() { taken.iter().flat_map(|order| alike(order, found)).collect() } else { Vec::new() };
+    for value in spoken.iter().chain(&values).chain(&alike).take(MOST) {
         orders.add(Try::new(value, SORT, value));
+    }
+}
+
+/// Sort orders in the form of one that names a field: the same with the fields that are likely to be sorted by.
+fn alike(order: &str, found: &Findings) -> Vec<String> {
+    let columns = &found.columns;
+    let named = |path: &Path| path.last().filter(|name| name.len() > 2 && order.contains(name.as_str())).cloned();
+    let Some(own) = columns.path("published_at").and_then(named) else { return Vec::new() };
+    let other = |path: &Path| {
+        let (last, parent) = (path.last()?, path.iter().rev().nth(1));
+        let generic = ["total", "count", "value", "sum"].contains(&plain(last).as_str());
+        parent.filter(|_| generic).or(Some(last)).cloned()
+    };
+    let others = ["reach", "engagement"].iter().filter_map(|column| other(columns.path(column)?));
+    let orders = others.map(|other| order.replacen(&own, &other, 1));
+    orders.flat_map(|order| [order.clone(), reverse(&order)]).collect()
+}
+
+/// Adds candidates for filters: one by one, the parameters that had an effect together.
+pub(super) fn more_filters(found: &Findings, filters: &mut Dimension) {
+    let works = |(tried, reply): &(&Try, &Arc<Reply>)| found.is_filtered(tried, reply);
+    let columns: Vec<String> = each_once(filters.taken().map(|(tried, _)| tried.label.clone()));
+    for column in columns {
+        let of = filters.taken().filter(|(tried, _)| tried.label == column).filter(works);
+        let Some(tried) = of.map(|(tried, _)| tried.clone()).min_by_key(|tried| tried.pairs.len()) else { continue };
+        let alone = tried.pairs.chunks(1).find(|one| tried.pairs.len() > 1 && !filters.has_done(one));
+        if let Some(one) = alone.map(<[Pair]>::to_vec) {
+            filters.add_first(Try { pairs: one, ..tried });
+        }
     }
 }
 

@@ -85,14 +85,26 @@ impl Dialogue {
         }
         self.found.sizes = self.known.facts.sizes();
         self.found.least = self.known.facts.least(SIZE);
-        self.unknown_parameter().await?;
+        let described = self.known.facts.described.clone();
+        if described.is_empty() {
+            self.unknown_parameter().await?;
+        } else {
+            self.parameters = Some(described.clone());
+        }
         self.what_asks_for_mentions().await?;
+        if self.found.asked.is_none() && !described.is_empty() {
+            // The parameter may be missing in the description.
+            self.found.notes.retain(|note| note.section != "mentions");
+            self.parameters = None;
+            self.unknown_parameter().await?;
+            self.what_asks_for_mentions().await?;
+        }
         self.rounds().await?;
         self.offset().await?;
         self.page_bound().await?;
         self.ends().await?;
-        self.compare_zones().await?;
         self.depth().await?;
+        self.compare_zones().await?;
         self.several_values().await?;
         self.totals();
         self.errors().await?;
@@ -204,7 +216,12 @@ impl Dialogue {
                 break;
             }
             self.asker.send_key(&header, &format);
-            let Some(reply) = self.asker.ask("list", &[]).await? else { break };
+            let Some(reply) = self.asker.ask("list", &[]).await? else {
+                match self.asker.is_recording() {
+                    true => continue,
+                    false => break,
+                }
+            };
             let lists = reply.body.as_ref().map(|body| shape::saved_searches(body, AID)).unwrap_or_default();
             if !lists.is_empty() {
                 self.found.saw("auth", format!("the list was returned for `{header}: {format}`"));
@@ -278,7 +295,12 @@ impl Dialogue {
         let aids_known = !aids.is_empty();
         for aid in aids {
             let asked = [vec![pair(AID, &aid)], self.found.with.clone()].concat();
-            let Some(mut reply) = self.asker.ask("search", &asked).await? else { break };
+            let Some(mut reply) = self.asker.ask("search", &asked).await? else {
+                match self.asker.is_recording() {
+                    true => continue,
+                    false => break,
+                }
+            };
             let needed = self.known.facts.others();
             if reply.is_refusal() && self.found.with.is_empty() && !needed.is_empty() {
                 // Parameters of the example that each search needs.
@@ -485,7 +507,9 @@ impl Dialogue {
     /// Keeps a response and its mentions, unless already kept. `size` is the number of mentions requested from the
     /// first on.
     pub(super) fn keep(&mut self, size: Option<u64>, reply: &Arc<Reply>) {
-        if reply.is_refusal() || self.seen.iter().any(|seen| Arc::ptr_eq(&seen.reply, reply)) {
+        let recorded = self.asker.is_recording();
+        let same = |seen: &Seen| Arc::ptr_eq(&seen.reply, reply) || (recorded && seen.reply.asked == reply.asked);
+        if reply.is_refusal() || self.seen.iter().any(same) {
             return;
         }
         self.seen.push(Seen { size, reply: Arc::clone(reply) });
@@ -605,6 +629,16 @@ impl Dialogue {
                 }
             }
         }
+        for (name, value) in self.known.facts.flags.clone() {
+            if self.asker.left() <= MENTIONS_RESERVE {
+                break;
+            }
+            let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&name, &value)]).collect();
+            let Some(reply) = self.asker.ask("search", &asked).await? else { continue };
+            if let Some(path) = come(&reply) {
+                return self.flag_works(&reply, path, &name, value);
+            }
+        }
         let (names, values) = self.flags();
         for value in values {
             let mut left = names.clone();
@@ -677,6 +711,11 @@ impl Dialogue {
         let told = self.parameters.iter().flatten().filter(|name| !vocabulary::GIVEN.contains(&name.as_str()));
         let is_likely = |name: &String| vocabulary::FLAG_WORDS.iter().any(|word| plain(name).contains(word));
         let (likely, others): (Vec<String>, Vec<String>) = told.cloned().partition(is_likely);
+        // Of a description only likely ones are tried: what requests mentions may be missing in it.
+        let described = Some(&self.known.facts.described).filter(|names| !names.is_empty());
+        if likely.is_empty() && described.is_some() && described == self.parameters.as_ref() {
+            return (Vec::new(), Vec::new());
+        }
         match (&self.parameters, likely.is_empty(), others.is_empty()) {
             (None, ..) => (usual, values),
             // These are tried one by one, so with a single value.

@@ -40,6 +40,20 @@ impl Findings {
         })
     }
 
+    /// True if a parameter requests mentions.
+    pub(super) fn is_flag(&self, parameter: &str) -> bool {
+        matches!(&self.asked, Some(super::observations::Asked::Flag(name, _)) if name == parameter)
+    }
+
+    /// True if all mentions of a response have the value of a filter; `tried` has the name of its column.
+    pub(super) fn is_filtered(&self, tried: &Try, reply: &Reply) -> bool {
+        let (Some(path), Some((_, wanted))) = (self.columns.path(&tried.label), tried.pairs.first()) else {
+            return false;
+        };
+        let rows = self.rows(reply);
+        rows.len() >= 2 && rows.iter().all(|row| at(row, path).and_then(said).as_ref() == Some(wanted))
+    }
+
     pub(super) fn has_rows(&self, reply: &Reply) -> bool {
         let path = self.mentions.as_ref();
         path.and_then(|path| at(reply.body.as_ref()?, path)).is_some_and(Value::is_array)
@@ -243,12 +257,8 @@ impl Findings {
     /// by time and have all mentions of two days or more. `None` if there are none.
     pub(super) fn day_shifts(&self, seen: &[Seen]) -> Option<Vec<i64>> {
         const PLAIN: [&str; 6] = ["aid", "duration", "timezone", "dataFrom", "dataSize", "sortBy"];
-        let flag = match &self.asked {
-            Some(super::observations::Asked::Flag(name, _)) => name.as_str(),
-            _ => "",
-        };
         let plain = |name: &String| {
-            PLAIN.contains(&name.as_str()) || name == flag || self.with.iter().any(|(known, _)| known == name)
+            PLAIN.contains(&name.as_str()) || self.is_flag(name) || self.with.iter().any(|(known, _)| known == name)
         };
         let zone = |value: &String| ["UTC", "+00:00", "UTC+00:00", "0"].contains(&value.as_str());
         let pages = seen.iter().filter(|seen| {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! --example 'curl …' | URL | HAR   ─▶ form of the key, parameters with values that the service takes
+//! --openapi FILE                   ─▶ names, values, formats and limits of parameters, header of the key (`openapi`)
 //! --fact 'dataSize one of 10, 25'  ─▶ values of a parameter, or an entry of the profile
 //! ```
 //!
@@ -13,7 +14,7 @@ use url::Url;
 
 use super::asker::Pair;
 use super::candidates::{AID, DURATION, OFFSET, SIZE, SORT, TIMEZONE, shape_of_instant};
-use super::observations::{Asked, Findings, Form};
+use super::observations::{Asked, Findings, Form, Several};
 use super::refusal::key_format;
 use super::vocabulary::plain;
 use crate::client::Secret;
@@ -27,14 +28,24 @@ pub struct Facts {
     /// A saved search that exists.
     pub(super) aid: Option<String>,
     /// Address of the service.
-    base_url: Option<String>,
+    pub(super) base_url: Option<String>,
     /// Values that the service takes, by parameter, in the order in which they were given.
-    given: Vec<Pair>,
+    pub(super) given: Vec<Pair>,
     /// Parameters for which these values are all.
-    complete: Vec<(String, Vec<String>)>,
+    pub(super) complete: Vec<(String, Vec<String>)>,
     /// Largest and smallest values, by parameter.
-    most: Vec<(String, u64)>,
-    least: Vec<(String, u64)>,
+    pub(super) most: Vec<(String, u64)>,
+    pub(super) least: Vec<(String, u64)>,
+    /// The parameters of a search, if a document describes them.
+    pub(super) described: Vec<String>,
+    /// Of these, the ones with the ends of a window, and the format of their instants.
+    pub(super) described_ends: Option<(String, String, &'static str)>,
+    /// Those that may request mentions, with their values.
+    pub(super) flags: Vec<Pair>,
+    /// Form of several values of a filter.
+    pub(super) several: Option<Several>,
+    /// Statements of a document that the probe does not use.
+    pub(super) unused: Vec<String>,
     /// Entries of the profile: section, key and value as TOML.
     entries: Vec<[String; 3]>,
 }
@@ -163,6 +174,11 @@ impl Facts {
 
     /// Parameters with the ends of a window, and the format of their instants.
     pub(super) fn ends(&self) -> Option<(String, String, &'static str)> {
+        self.given_ends().or_else(|| self.described_ends.clone())
+    }
+
+    /// The ends of a window in a request that works.
+    fn given_ends(&self) -> Option<(String, String, &'static str)> {
         let instants: Vec<(&String, &String, &'static str)> = self
             .given
             .iter()
@@ -183,7 +199,10 @@ impl Facts {
     /// For each fact, whether the responses confirmed it, in words.
     pub(super) fn verdicts(&self, found: &Findings) -> Vec<(bool, String)> {
         let mut verdicts = Vec::new();
-        let mut say = |holds: bool, what: String, how: &str| verdicts.push((holds, format!("{what}: {how}")));
+        let mut say = |holds: bool, what: String, how: &str| {
+            let text = format!("{what}: {how}");
+            verdicts.push((holds, text.trim_end_matches([':', ' ']).to_owned()));
+        };
         if let Some((header, format)) = &self.auth {
             let holds = found.auth.as_ref() == Some(&(header.clone(), format.clone()));
             let how =
@@ -221,11 +240,23 @@ impl Facts {
             say(holds, format!("{name} one of {}", values.join(", ")), &how);
         }
         for (name, most) in &self.most {
-            let holds = name == SIZE && found.page.is_some_and(|page| page.max == *most);
-            say(holds, format!("{name} at most {most}"), if holds { "confirmed" } else { "not confirmed" });
+            let (holds, how) = match found.page.filter(|_| name == SIZE && found.is_told("page")) {
+                Some(page) if page.max == *most => (true, "confirmed".to_owned()),
+                Some(page) => (false, format!("contradicted, the largest page has {} mentions", page.max)),
+                None => (false, "not confirmed".to_owned()),
+            };
+            say(holds, format!("{name} at most {most}"), &how);
         }
         for (name, least) in &self.least {
             say(true, format!("{name} at least {least}"), "taken as given");
+        }
+        let fixed = [AID, DURATION, TIMEZONE, OFFSET, SIZE, SORT];
+        for name in self.described.iter().filter(|name| !fixed.contains(&name.as_str())) {
+            let (holds, how) = standing(name, "", found, self);
+            say(holds, format!("the parameter {name}"), &how);
+        }
+        for what in &self.unused {
+            say(false, what.clone(), "");
         }
         for [section, key, value] in &self.entries {
             say(true, format!("{section}.{key} = {value}"), "taken as given, marked as documented");

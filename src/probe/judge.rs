@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use super::asker::{Pair, Reply};
 use super::candidates::{
-    DURATION, LONG, NONSENSE, SIZE, SORT, Spoken, TIMEZONE, more_orders, more_periods, more_zones, pair, parameters_of,
-    span, template_of, unit_at, written as written_ends,
+    AID, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, more_filters, more_orders, more_periods,
+    more_zones, pair, parameters_of, span, template_of, unit_at, written as written_ends,
 };
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
 use super::observations::{Absolute, Findings, Form, Sort, WindowFinding, Zone};
+use super::paging::TRIAL;
 use super::scheduler::{self, Dimension, Kind, Outcome, Try, number_in};
 use super::shape::{Path, Type, at, each_once, instant, leaves, pointer, said};
 use super::vocabulary;
@@ -21,6 +22,9 @@ use crate::error::{Result, one_line};
 impl Dialogue {
     /// Tries windows, zones, sort orders and filters, several in one request.
     pub(super) async fn rounds(&mut self) -> Result<()> {
+        /// Known periods, and sort orders, that are worth a request each.
+        const PERIODS: usize = 5;
+        const ORDERS: usize = 6;
         let newest = self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max();
         let days = Try::relative(DURATION, 'd', "{n}d", 60);
         let mut periods = Dimension::new("period", [Try::new(NONSENSE, DURATION, NONSENSE), days]);
@@ -30,8 +34,11 @@ impl Dialogue {
             Dimension::new("order", [NONSENSE, vocabulary::SORTS[0]].map(|value| Try::new(value, SORT, value)));
         let mut filters = Dimension::new("filter", self.filters());
         let facts = self.known.facts.clone();
-        for value in facts.values(DURATION).into_iter().rev() {
-            if facts.ends().is_some() && vocabulary::hours(&value).is_none() {
+        // A week first, then the longest ones.
+        let mut known = facts.values(DURATION);
+        known.sort_by_key(|value| vocabulary::hours(value).map_or((1, 0), |hours| (i64::from(hours != 168), -hours)));
+        for value in known.into_iter().take(PERIODS).rev() {
+            if facts.ends().is_some() && facts.all(DURATION).is_empty() && vocabulary::hours(&value).is_none() {
                 continue;
             }
             let tried = match (super::candidates::notation(&value), newest.zip(template_of(&value, ""))) {
@@ -51,7 +58,7 @@ impl Dialogue {
             let (from, to) = written_ends(span(newest), how);
             let ends = vec![pair(&since, from), pair(&until, to)];
             // With a period beside them if there is one: `duration=custom`.
-            for value in facts.values(DURATION) {
+            for value in facts.values(DURATION).into_iter().filter(|value| vocabulary::hours(value).is_none()) {
                 let ends = [ends.clone(), vec![pair(DURATION, value)]].concat();
                 periods.queue.insert(1, Try::absolute(format!("ends {how}"), ends));
             }
@@ -69,7 +76,10 @@ impl Dialogue {
         let given = facts.values(SORT);
         if !given.is_empty() {
             orders.queue.truncate(1);
-            for value in given.iter().flat_map(|value| [value.clone(), super::candidates::reverse(value)]) {
+            let all = facts.all(SORT);
+            let reversed = |value: &String| all.is_empty().then(|| super::candidates::reverse(value));
+            let tried = given.iter().flat_map(|value| [Some(value.clone()), reversed(value)]).flatten();
+            for value in tried.take(ORDERS) {
                 orders.add(Try::new(value.clone(), SORT, value));
             }
         }
@@ -132,24 +142,28 @@ impl Dialogue {
         dimensions: &mut [Dimension; N],
         newest: Option<i64>,
     ) -> Result<()> {
-        // Requests reserved for the remaining steps.
-        const RESERVE: u64 = 5;
+        // Requests reserved for the remaining steps: for those that a profile cannot do without, or for all.
+        const LEAST: u64 = 5;
+        const ALL: u64 = 9;
+        // Named periods that are enough; one with any number is, too.
+        const PERIODS: usize = 3;
         let parts = [self.found.overview.as_ref(), self.found.mentions.as_ref()];
         let parts: Vec<&Path> = parts.into_iter().flatten().collect();
         let spoken = self.seen.iter().rev().find_map(|seen| seen.reply.body.as_ref());
         let spoken = spoken.map(|body| Spoken::of(body, &parts)).unwrap_or_default();
         let Self { asker, found, parameters, .. } = self;
         // All pairs of ends are sent at once, which a strict service would reject if it does not name its parameters.
-        let takes = |name: &str| parameters.as_ref().is_none_or(|known| known.iter().any(|other| other == name));
+        let named = parameters.as_deref();
         let mentions = fixed.iter().any(|(name, _)| name == SIZE);
         let is_data = |reply: &Reply| {
             !reply.is_refusal() && if mentions { found.has_rows(reply) } else { found.has_overview(reply) }
         };
-        scheduler::run(asker, RESERVE, fixed, dimensions, is_data, |dimensions| {
-            for dimension in dimensions {
+        scheduler::run(asker, fixed, dimensions, is_data, |dimensions| {
+            for dimension in dimensions.iter_mut() {
                 match dimension.name {
-                    "period" => more_periods(found, dimension, newest, &takes, &spoken.periods),
-                    "order" => more_orders(dimension, &spoken.orders),
+                    "period" => more_periods(found, dimension, newest, named, &spoken.periods),
+                    "order" => more_orders(found, dimension, &spoken.orders),
+                    "filter" => more_filters(found, dimension),
                     "zone" if dimension.taken().next().is_none() => more_zones(dimension),
                     "zone" if dimension.taken().any(|(_, reply)| found.days_begin(reply) == Some(KOLKATA)) => {
                         dimension.queue.clear();
@@ -157,6 +171,24 @@ impl Dialogue {
                     _ => {}
                 }
             }
+            // Periods of several lengths and two orders are worth more than what comes later.
+            let lacks = |dimension: &Dimension| {
+                let taken = dimension.taken().filter(|(tried, _)| tried.label != NONSENSE);
+                match dimension.name {
+                    "period" => {
+                        let working = taken.filter(|(tried, reply)| found.has_effect(dimension, tried, reply, newest));
+                        let lengths = working.map(|(tried, _)| match tried.kind {
+                            Kind::Relative(..) => PERIODS,
+                            Kind::Value | Kind::Absolute => 1,
+                        });
+                        lengths.sum::<usize>() < PERIODS
+                    }
+                    "order" => taken.count() < 2,
+                    _ => false,
+                }
+            };
+            let open = dimensions.iter().any(|dimension| lacks(dimension) && !dimension.queue.is_empty());
+            if open { LEAST } else { ALL }
         })
         .await
     }
@@ -165,8 +197,12 @@ impl Dialogue {
     pub(super) fn filters(&self) -> Vec<Try> {
         /// Distinct values that a filtered field has at most.
         const VALUES: usize = 12;
+        /// Characters of a value that is filtered by.
+        const WORD: usize = 40;
         /// Candidates that are worth a request each.
         const MOST: usize = 6;
+        /// Parameters that are sent at once.
+        const TOGETHER: usize = 6;
         // A parameter of the example whose value some mentions have.
         let mut tries = Vec::new();
         for (parameter, value) in self.known.facts.others() {
@@ -176,19 +212,35 @@ impl Dialogue {
             tries.extend(column.map(|(column, ..)| Try::new(column.clone(), &parameter, value.clone())));
         }
         let known = vocabulary::FILTERED.iter().map(|column| (*column).to_owned());
+        // Texts that are free are not filtered by.
+        let free = ["id", "url", "title", "text", "snippet", "author_name", "author_handle"];
         let few = |column: &&(String, Path, Type)| {
             let values: BTreeSet<String> = self.samples.iter().filter_map(|row| said(at(row, &column.1)?)).collect();
-            column.2 == Type::Utf8 && (2..=VALUES).contains(&values.len()) && self.samples.len() >= 2 * values.len()
+            column.2 == Type::Utf8
+                && (2..=VALUES).contains(&values.len())
+                && self.samples.len() >= 2 * values.len()
+                && !free.contains(&column.0.as_str())
+                && values.iter().all(|value| value.len() <= WORD)
         };
         let others = self.found.columns.columns.iter().filter(few).map(|(column, ..)| column.clone());
         for column in each_once(known.chain(others)) {
             let Some(path) = self.found.columns.path(&column) else { continue };
             let Some((value, share)) = self.usual(&column) else { continue };
-            if share < self.samples.len() {
-                let names = parameters_of(&column, path).into_iter().filter(|name| self.takes(name));
-                let told = self.parameters.as_ref().is_some_and(|known| !known.is_empty());
-                let names = names.take(if told { 2 } else { 1 });
-                tries.extend(names.map(|parameter| Try::new(column.clone(), &parameter, value.clone())));
+            if share == self.samples.len() {
+                continue;
+            }
+            let names = parameters_of(&column, path).into_iter().filter(|name| self.takes(name));
+            let told = self.parameters.as_ref().is_some_and(|known| !known.is_empty());
+            match self.parameters {
+                // All at once: the service ignores those that it does not have.
+                None => tries.push(Try {
+                    pairs: names.take(TOGETHER).map(|name| pair(&name, &value)).collect(),
+                    ..Try::new(column.clone(), "", "")
+                }),
+                Some(_) => {
+                    let names = names.take(if told { 2 } else { 1 });
+                    tries.extend(names.map(|parameter| Try::new(column.clone(), &parameter, value.clone())));
+                }
             }
         }
         tries.truncate(MOST);
@@ -278,7 +330,7 @@ impl Dialogue {
             .iter()
             .filter_map(|(_, outcome)| match outcome {
                 Outcome::Refused(text) => Some(super::refusal::values(text)),
-                Outcome::Taken(_) => None,
+                Outcome::Taken(_) | Outcome::Unknown => None,
             })
             .max_by_key(Vec::len)
             .unwrap_or_default();
@@ -348,13 +400,14 @@ impl Dialogue {
         }
     }
 
-    /// Requests the same window in two zones: days that are named by dates do not show when they begin, but their counts do.
+    /// Compares the same window in two zones: days that are named by dates do not show when they begin, but their counts do.
     pub(super) async fn compare_zones(&mut self) -> Result<()> {
         if self.found.zone.is_some() || (self.found.notes.iter().any(|note| note.section == "timezone")) {
             return Ok(());
         }
         let text = "the timeline shows no effect of the timezone parameter; compare the days of two zones yourself";
-        let label = self.found.zone_taken.clone().filter(|_| self.found.timeline.is_some() && self.asker.left() > 4);
+        let label =
+            self.found.zone_taken.clone().filter(|_| self.found.timeline.is_some() && self.asker.left() > TRIAL);
         let Some(label) = label else {
             self.found.could_not_tell("timezone", text);
             return Ok(());
@@ -366,23 +419,40 @@ impl Dialogue {
             "utc_offset" => "UTC+05:30",
             _ => "330",
         };
-        let mut days = Vec::new();
-        for zone in [utc, other] {
+        // Days without a zone came before, on the pages of the widest window.
+        let widest = self.widest();
+        let plain = |name: &String| [AID, SIZE, OFFSET, SORT].contains(&name.as_str());
+        let like = |reply: &Reply| {
+            let extra = reply.asked.iter().filter(|(name, _)| !plain(name));
+            let extra: Vec<&Pair> =
+                extra.filter(|pair| !self.found.with.contains(pair) && !self.found.is_flag(&pair.0)).collect();
+            extra.len() == widest.len() && widest.iter().all(|pair| extra.contains(&pair))
+        };
+        let before = self
+            .seen
+            .iter()
+            .rev()
+            .map(|seen| &seen.reply)
+            .find(|reply| like(reply))
+            .map(|reply| whole_days(&self.found, reply));
+        let mut seen = before.filter(|days| days.len() > 1).into_iter().collect::<Vec<_>>();
+        for zone in [other, utc] {
+            if seen.len() == 2 && differ(&seen[0], &seen[1]) || self.asker.left() <= TRIAL {
+                break;
+            }
             let asked = [vec![self.aid()], self.found.with.clone(), self.widest(), vec![pair(TIMEZONE, zone)]].concat();
             let Some(reply) = self.asker.ask("search", &asked).await? else { break };
-            let mut entries = self.found.timeline(&reply);
-            // The first and the last day may be cut.
-            entries.pop();
-            days.push(
-                entries.into_iter().skip(1).map(|(day, count)| (day.to_string(), count)).collect::<BTreeMap<_, _>>(),
-            );
+            let entries = whole_days(&self.found, &reply);
+            // The zone that applies by default may be the other one.
+            seen.truncate(1);
+            seen.push(entries);
         }
-        let [here, there] = days.as_slice() else {
+        let [here, there] = seen.as_slice() else {
             self.found.could_not_tell("timezone", text);
             return Ok(());
         };
         let common: Vec<&String> = here.keys().filter(|day| there.contains_key(*day)).collect();
-        let moved = common.iter().any(|day| here[*day] != there[*day]);
+        let moved = differ(here, there);
         let shifts = self.found.day_shifts(&self.seen);
         match (common.len() >= 2, moved, shifts.as_deref()) {
             (true, true, _) => {
@@ -491,10 +561,9 @@ impl Dialogue {
         let mut notes = Vec::new();
         for (tried, reply) in filters.taken() {
             let [(parameter, wanted)] = tried.pairs.as_slice() else { continue };
-            let Some(path) = self.found.columns.path(&tried.label) else { continue };
             let rows = self.rows(reply);
-            let all = rows.iter().all(|row| at(row, path).and_then(said).as_ref() == Some(wanted));
-            if rows.len() >= 2 && all {
+            if self.found.is_filtered(tried, reply) && self.found.filters.iter().all(|(_, known)| *known != tried.label)
+            {
                 notes.push(format!("{parameter}={wanted} returned {} mentions, all matching", rows.len()));
                 self.found.filters.push((parameter.clone(), tried.label.clone()));
             }
@@ -569,11 +638,23 @@ impl Dialogue {
     }
 }
 
+/// The whole days of a timeline, with their counts: without the first and the last one, which the window may cut.
+fn whole_days(found: &Findings, reply: &Reply) -> BTreeMap<String, u64> {
+    let mut entries = found.timeline(reply);
+    entries.pop();
+    entries.into_iter().skip(1).map(|(day, count)| (day.to_string(), count)).collect()
+}
+
+/// True if a day has other counts in one timeline than in the other.
+fn differ(one: &BTreeMap<String, u64>, other: &BTreeMap<String, u64>) -> bool {
+    one.iter().any(|(day, count)| other.get(day).is_some_and(|there| there != count))
+}
+
 /// Appends the service's first refusal to a note.
 fn with_refusal(text: &str, dimension: &Dimension) -> String {
     let refused = dimension.done.iter().find_map(|(tried, outcome)| match outcome {
         Outcome::Refused(text) => Some((tried, text)),
-        Outcome::Taken(_) => None,
+        Outcome::Taken(_) | Outcome::Unknown => None,
     });
     match refused {
         Some((tried, words)) => {

@@ -4,8 +4,12 @@
 //! dialogue ─▶ judge (window, zone, sort order, filters, in rounds) ─▶ paging ─▶ observations ─▶ document, report
 //!     │                    effects, numbers, roles: coverage of a response, its total, the meaning of its fields
 //!     │                    refusal: hints in error responses
-//!     └▶ asker ─▶ service  shape, vocabulary: structure of responses, usual names
+//!     └▶ asker ─▶ service or recording
+//!                          shape, vocabulary: structure of responses, usual names
 //! ```
+//!
+//! The asker gets the responses from a service or from a recording. What is inferred depends on the responses and on the
+//! facts that the user knows, and on nothing else: [`infer`] does the same from the requests that a probe recorded.
 //!
 //! A probe is read-only, sends a limited number of requests, and relies on data, never on a status. It reports everything
 //! that it could not determine, and the profile then makes a safe assumption: a smaller page, no filter, mentions counted
@@ -23,7 +27,9 @@ mod known;
 mod list_pages;
 mod numbers;
 mod observations;
+mod openapi;
 mod paging;
+mod recorded;
 mod refusal;
 mod roles;
 mod scheduler;
@@ -33,12 +39,14 @@ mod vocabulary;
 use std::fmt;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use url::Url;
 
 pub use self::abilities::Ability;
 pub use self::asker::Call;
 pub use self::facts::Facts;
 pub use self::observations::Note;
+pub use self::recorded::Recording;
 
 use self::asker::Asker;
 use self::dialogue::Dialogue;
@@ -63,6 +71,8 @@ pub struct Probed {
     pub abilities: Vec<Ability>,
     /// Required profile sections that could not be determined.
     pub holes: Vec<String>,
+    /// Number of requests in the recording from which the profile was inferred; `None` if a service was probed.
+    pub recorded: Option<usize>,
 }
 
 /// Probes a service with at most `calls` requests and writes a profile for it.
@@ -103,12 +113,29 @@ pub async fn probe_knowing(
     document: Option<&str>,
     facts: Facts,
 ) -> Result<Probed> {
+    find_out(Asker::new(source, base_url, key, calls), known(document, facts)?).await
+}
+
+/// Infers a profile from recorded requests, without sending any: the same profile as a probe that gets these responses. Pure.
+/// `document`: a profile to resume from.
+///
+/// # Errors
+/// Fails if no request of the recording returned a list of saved searches, and as [`resume`].
+pub fn infer(recording: Recording, document: Option<&str>, facts: Facts) -> Result<Probed> {
+    let number = recording.len();
+    let asker = Asker::recorded(Arc::new(recording));
+    let probed = find_out(asker, known(document, facts)?).now_or_never().expect("a recording waits for nothing")?;
+    Ok(Probed { recorded: Some(number), ..probed })
+}
+
+/// Collects the facts that are known before the first request.
+fn known(document: Option<&str>, facts: Facts) -> Result<Known> {
     let mut known = match document {
         Some(document) => Known::of(&Profile::parse(document, "the profile to resume from")?, document),
         None => Known::default(),
     };
     known.facts = facts;
-    find_out(Asker::new(source, base_url, key, calls), known).await
+    Ok(known)
 }
 
 async fn find_out(asker: Asker, known: Known) -> Result<Probed> {
@@ -130,7 +157,7 @@ async fn find_out(asker: Asker, known: Known) -> Result<Probed> {
     let holes = abilities::holes(&found).into_iter().map(str::to_owned).chain(replaced);
     let holes = holes.filter(|section| known.names().all(|name| name != section));
     let (holes, abilities) = (holes.collect(), abilities::abilities(&found));
-    Ok(Probed { document, notes: found.notes, calls: asker.calls, aid: found.aid, abilities, holes })
+    Ok(Probed { document, notes: found.notes, calls: asker.calls, aid: found.aid, abilities, holes, recorded: None })
 }
 
 /// Characters of a note in the report; the profile has all.
@@ -139,7 +166,10 @@ const SHOWN: usize = 500;
 impl fmt::Display for Probed {
     /// The report: observations, open points and capabilities.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Sent {} requests.", self.calls.len())?;
+        match self.recorded {
+            Some(all) => writeln!(f, "Read {} of {all} requests from the recording, and sent none.", self.calls.len())?,
+            None => writeln!(f, "Sent {} requests.", self.calls.len())?,
+        }
         for (told, title) in [(true, "Observed"), (false, "Not determined")] {
             let mut notes = self.notes.iter().filter(|note| note.told == told).peekable();
             if notes.peek().is_some() {

@@ -17,7 +17,7 @@ use super::vocabulary;
 use crate::error::Result;
 
 /// Requests reserved for trying the profile.
-const TRIAL: u64 = 2;
+pub(super) const TRIAL: u64 = 2;
 
 impl Dialogue {
     /// Determines if an absolute window is honoured exactly, and if its end is inclusive.
@@ -130,21 +130,28 @@ impl Dialogue {
             }
         }
         let Some((parameter, path, first, second)) = choice else { return Ok(()) };
-        let ways: [(&str, Vec<Pair>); 3] = [
+        let mut ways: Vec<(&str, Vec<Pair>)> = vec![
             (",", vec![pair(&parameter, format!("{first},{second}"))]),
             ("again", vec![pair(&parameter, &first), pair(&parameter, &second)]),
             ("|", vec![pair(&parameter, format!("{first}|{second}"))]),
         ];
+        // The described way comes first.
+        let described = match &self.known.facts.several {
+            Some(Several::Repeated) => "again",
+            Some(Several::Separated(separator)) => separator.as_str(),
+            _ => ",",
+        };
+        ways.sort_by_key(|(way, _)| *way != described);
         for (way, pairs) in ways {
-            if self.asker.left() <= TRIAL {
+            let mut asked = self.asking(self.accepted(LOOK));
+            asked.extend(self.widest().into_iter().chain(pairs));
+            let left = self.asker.left() > TRIAL;
+            let Some(reply) = (if left { self.asker.ask("search", &asked).await? } else { None }) else {
                 let text =
                     "no request was left to test filters with several values; filters are sent with a single value";
                 self.found.could_not_tell("filters", text);
                 return Ok(());
-            }
-            let mut asked = self.asking(self.accepted(LOOK));
-            asked.extend(self.widest().into_iter().chain(pairs));
-            let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+            };
             let rows = self.rows(&reply);
             let values: BTreeSet<String> = rows.iter().filter_map(|row| said(at(row, &path)?)).collect();
             let both = values.contains(&first) && values.contains(&second);
@@ -227,7 +234,12 @@ impl Dialogue {
         let first = self.found.offset.map_or(0, |offset| offset.first);
         if let Some(max) = self.found.sizes.last().copied() {
             let sizes: Vec<String> = self.found.sizes.iter().map(u64::to_string).collect();
-            let Some((ids, reply)) = self.ids(first, max).await? else { return Ok(()) };
+            let Some((ids, reply)) = self.ids(first, max).await? else {
+                let text = format!("dataSize must be one of {}; the largest was not tried", sizes.join(", "));
+                self.found.could_not_tell("page", text);
+                self.found.page = Some(PageFinding { max, clamped: false });
+                return Ok(());
+            };
             let all = self.widest_count(&reply).is_some_and(|count| count <= max);
             let text = format!("dataSize must be one of {}; {max} returned {} mentions", sizes.join(", "), ids.len());
             match ids.len() as u64 == max || (all && !ids.is_empty()) {
@@ -237,7 +249,7 @@ impl Dialogue {
             self.found.page = Some(PageFinding { max, clamped: false });
             return Ok(());
         }
-        let Some((ids, reply)) = self.ids(first, HUGE).await? else { return Ok(()) };
+        let Some((ids, reply)) = self.ids(first, HUGE).await? else { return self.page_seen() };
         if !ids.is_empty() {
             let rows = ids.len() as u64;
             let count = self.widest_count(&reply).or(self.found.widest_count);
@@ -261,15 +273,15 @@ impl Dialogue {
         let bounds: Vec<u64> = hint.into_iter().chain(vocabulary::PAGE_BOUNDS.iter().copied()).collect();
         for max in bounds {
             // The remaining requests are reserved for the depth, so the service's own figure is used.
-            if self.asker.left() <= 3 {
+            let asked = if self.asker.left() <= 3 { None } else { self.ids(first, max).await? };
+            let Some((ids, reply)) = asked else {
                 if let Some(max) = hint.filter(|max| *max >= LOOK) {
                     self.found.saw("page", format!("dataSize={HUGE} was refused, naming {max} as the limit"));
                     self.found.page = Some(PageFinding { max, clamped: false });
                     return Ok(());
                 }
                 break;
-            }
-            let Some((ids, reply)) = self.ids(first, max).await? else { break };
+            };
             if ids.is_empty() {
                 self.refusals.push(reply);
                 continue;
@@ -293,6 +305,16 @@ impl Dialogue {
             self.found.could_not_tell("page", text)
         };
         self.found.page = Some(PageFinding { max: LOOK, clamped: false });
+        Ok(())
+    }
+
+    /// Uses the largest page that was received, for lack of requests.
+    fn page_seen(&mut self) -> Result<()> {
+        let pages = self.seen.iter().map(|seen| self.found.rows(&seen.reply).len() as u64);
+        let Some(max) = pages.max().filter(|max| *max > 0) else { return Ok(()) };
+        self.found
+            .could_not_tell("page", format!("no request was left to test page sizes; {max} mentions were received"));
+        self.found.page = Some(PageFinding { max, clamped: false });
         Ok(())
     }
 
@@ -345,16 +367,18 @@ impl Dialogue {
         let told = number_in(&reply.message()).filter(|_| reply.is_refusal());
         let usual = vocabulary::DEPTHS.iter().rev().copied();
         for rows in told.into_iter().chain(usual).filter(|rows| *rows < total && *rows >= page.max) {
-            if self.asker.left() == 0 && told == Some(rows) {
-                self.found.saw("depth", format!("row {total} was refused, naming {rows} as the limit ({beyond})"));
-                self.found.depth = Some(Depth { rows, beyond });
-                return Ok(());
-            }
             let (from, size) = match offset.pages {
                 true => (offset.first + rows.div_ceil(page.max) - 1, page.max),
                 false => (offset.first + rows - self.accepted(1).min(rows), self.accepted(1)),
             };
-            let Some((ids, _)) = self.ids(from, size).await? else { break };
+            let Some((ids, _)) = self.ids(from, size).await? else {
+                if told == Some(rows) {
+                    self.found.saw("depth", format!("row {total} was refused, naming {rows} as the limit ({beyond})"));
+                    self.found.depth = Some(Depth { rows, beyond });
+                    return Ok(());
+                }
+                break;
+            };
             let reached = !ids.is_empty() && (beyond != "last_page" || ids.len() as u64 == size);
             if reached {
                 self.found.saw("depth", format!("row {rows} was returned, row {total} was not ({beyond})"));

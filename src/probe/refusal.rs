@@ -10,15 +10,16 @@ use super::vocabulary::plain;
 /// Maximum length of a word of a refusal that is sent back as a candidate.
 const LONGEST: usize = 40;
 
-/// Returns the key forms that a refusal names: header, and value with `{key}` or `{base64}`.
+/// Returns the key forms that a refusal names: header, and value with `{key}` or `{base64}`. A value that the text shows comes
+/// before the scheme of a challenge, and a header that is only named comes last.
 pub(super) fn key_forms(headers: &HeaderMap, text: &str) -> Vec<(String, String)> {
-    let mut forms: Vec<(String, String)> = Vec::new();
+    let (mut forms, mut named, mut challenges) = (Vec::new(), Vec::new(), Vec::new());
     for challenge in headers.get_all(http::header::WWW_AUTHENTICATE) {
         let scheme = challenge.to_str().unwrap_or_default().split([' ', ',']).next().unwrap_or_default();
         match scheme {
             "" => {}
-            "Basic" => forms.push(("Authorization".to_owned(), "Basic {base64}".to_owned())),
-            scheme => forms.push(("Authorization".to_owned(), format!("{scheme} {{key}}"))),
+            "Basic" => challenges.push(("Authorization".to_owned(), "Basic {base64}".to_owned())),
+            scheme => challenges.push(("Authorization".to_owned(), format!("{scheme} {{key}}"))),
         }
     }
     let part = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -36,16 +37,20 @@ pub(super) fn key_forms(headers: &HeaderMap, text: &str) -> Vec<(String, String)
         if header(word) {
             let value = behind.trim_start_matches([':', '=', ' ', '`', '\'']);
             let said = behind.trim_start().starts_with([':', '=']);
-            let format = if said { key_format(value) } else { "{key}".to_owned() };
-            forms.push((word.to_owned(), format));
+            match said {
+                true => forms.push((word.to_owned(), key_format(value))),
+                false => named.push((word.to_owned(), "{key}".to_owned())),
+            }
         }
     }
-    forms.retain(|(_, format)| format.len() <= LONGEST + 10);
+    forms.extend(challenges.into_iter().chain(named));
+    forms.retain(|(_, format): &(String, String)| format.len() <= LONGEST + 10);
     forms
 }
 
 /// Replaces the placeholder in a header value by `{key}`.
 pub(super) fn key_format(value: &str) -> String {
+    const SCHEMES: [&str; 5] = ["Bearer", "Token", "ApiKey", "Key", "Basic"];
     let line = value.lines().next().unwrap_or_default();
     let line = line.split(['"', '`', '\'', ',', ';']).next().unwrap_or_default();
     // Placeholders are in brackets, in capitals, or dots.
@@ -53,14 +58,29 @@ pub(super) fn key_format(value: &str) -> String {
     if let Some(at) = bracket {
         return format!("{}{{key}}", &line[..at]);
     }
-    let words: Vec<&str> = line.split_whitespace().collect();
+    // `Token token="KEY"`: the value is in quotes.
+    if line.ends_with('=') && value[line.len()..].starts_with('"') {
+        return format!("{line}\"{{key}}\"");
+    }
     let stands_for = |word: &str| {
-        let word = plain(word);
-        ["key", "apikey", "yourkey", "yourapikey", "token", "yourtoken", "xxx", "redacted"].contains(&word.as_str())
+        let name = plain(word);
+        let capitals = word.bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'));
+        let whose = ["key", "token", "secret"].iter().any(|end| name.ends_with(end));
+        ["xxx", "redacted"].contains(&name.as_str())
+            || whose && (capitals || name.starts_with("your") || name.len() < 9)
     };
-    match words.as_slice() {
-        [scheme, placeholder, ..] if stands_for(placeholder) => format!("{scheme} {{key}}"),
-        [scheme] | [scheme, ..] if ["Bearer", "Token", "ApiKey", "Key"].contains(scheme) => format!("{scheme} {{key}}"),
+    // The placeholder is the second word, or what follows an equals sign in a word: `Token token=YOUR_KEY`.
+    let mut at = 0;
+    for (number, word) in line.split(' ').enumerate().take(2) {
+        let value = word.find('=').map_or(0, |mark| mark + 1);
+        if (number > 0 || value > 0) && stands_for(&word[value..]) {
+            return format!("{}{{key}}", &line[..at + value]);
+        }
+        at += word.len() + 1;
+    }
+    match line.split_whitespace().next() {
+        Some("Basic") => "Basic {base64}".to_owned(),
+        Some(scheme) if SCHEMES.contains(&scheme) => format!("{scheme} {{key}}"),
         _ => "{key}".to_owned(),
     }
 }
@@ -194,7 +214,7 @@ fn clean(word: &str) -> String {
     word.trim_matches(['\'', '"', '`', '.', ' ', '(', ')', ':']).to_owned()
 }
 
-/// All strings of a refusal; of an array of objects, those of the first.
+/// All strings of a refusal; of an array, those of its first item.
 fn texts(body: &Value) -> Vec<(Path, &str)> {
     let mut texts: Vec<(Path, &str)> = Vec::new();
     let mut open: Vec<(Path, &Value)> = vec![(Path::new(), body)];
@@ -207,6 +227,10 @@ fn texts(body: &Value) -> Vec<(Path, &str)> {
                     let at = at.into_iter().chain(["0".to_owned()]).collect();
                     open.push((at, &items[0]));
                 }
+                Value::Array(items) => {
+                    let first = items.first().and_then(Value::as_str);
+                    texts.extend(first.map(|text| (at.into_iter().chain(["0".to_owned()]).collect(), text)));
+                }
                 _ => {}
             }
         }
@@ -218,6 +242,13 @@ fn texts(body: &Value) -> Vec<(Path, &str)> {
 pub(super) fn message(body: &Value) -> Option<String> {
     let sentences = texts(body).into_iter().map(|(_, text)| text).filter(|text| text.contains(' '));
     sentences.max_by_key(|text| text.len()).map(str::to_owned)
+}
+
+/// All texts of a refusal, its message first.
+pub(super) fn words(body: &Value) -> String {
+    let mut texts: Vec<&str> = texts(body).into_iter().map(|(_, text)| text).collect();
+    texts.sort_by_key(|text| (!text.contains(' '), usize::MAX - text.len()));
+    texts.join("\n")
 }
 
 /// Paths of the code, the message and the offending parameter in a refusal.
@@ -320,6 +351,11 @@ mod tests {
             ("Missing header X-Api-Key", "X-Api-Key", "{key}"),
             ("Use Authorization: Key YOUR_KEY", "Authorization", "Key {key}"),
             ("Use Authorization: Bearer", "Authorization", "Bearer {key}"),
+            ("Send the header Authorization: Token token=YOUR_KEY", "Authorization", "Token token={key}"),
+            ("Send Authorization: Token token=\"YOUR_TOKEN\"", "Authorization", "Token token=\"{key}\""),
+            ("expected Authorization: GenieKey YOUR_API_KEY", "Authorization", "GenieKey {key}"),
+            ("expected X-Api-Key: key=APIKEY", "X-Api-Key", "key={key}"),
+            ("Set Authorization: YOUR_TOKEN and try again", "Authorization", "{key}"),
         ] {
             let forms = key_forms(&HeaderMap::new(), refusal);
             assert_eq!(forms, [(header.to_owned(), format.to_owned())], "{refusal}");
@@ -338,6 +374,8 @@ mod tests {
         assert_eq!(pointer(code).as_deref(), Some("errors/0/code"));
         assert_eq!(pointer(message).as_deref(), Some("errors/0/detail"));
         assert_eq!(pointer(field).as_deref(), Some("errors/0/source/parameter"));
+        let (_, message, _) = places(&json!({"errors": ["sortBy: no such order"]}));
+        assert_eq!(pointer(message).as_deref(), Some("errors/0"));
         let (code, message, _) = places(&json!({"success": false, "errorCode": "BAD", "errorMessage": "not so"}));
         assert_eq!((pointer(code).as_deref(), pointer(message).as_deref()), (Some("errorCode"), Some("errorMessage")));
     }

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::asker::{Asker, Pair, Reply};
+use super::candidates::{AID, SIZE};
+use super::vocabulary::GIVEN;
 use crate::error::Result;
 
 /// A candidate: the parameters to send.
@@ -57,6 +59,8 @@ pub(super) enum Outcome {
     Refused(String),
     /// Accepted: a response with data.
     Taken(Arc<Reply>),
+    /// Not requested: a recording lacks it.
+    Unknown,
 }
 
 /// A dimension and its candidates.
@@ -76,7 +80,7 @@ impl Dimension {
     pub(super) fn taken(&self) -> impl Iterator<Item = (&Try, &Arc<Reply>)> {
         self.done.iter().filter_map(|(tried, outcome)| match outcome {
             Outcome::Taken(reply) => Some((tried, reply)),
-            Outcome::Refused(_) => None,
+            Outcome::Refused(_) | Outcome::Unknown => None,
         })
     }
 
@@ -90,6 +94,11 @@ impl Dimension {
     /// The outcome of the candidate with this label.
     pub(super) fn outcome(&self, label: &str) -> Option<&Outcome> {
         self.done.iter().find(|(tried, _)| tried.label == label).map(|(_, outcome)| outcome)
+    }
+
+    /// True if a candidate with these parameters was tried.
+    pub(super) fn has_done(&self, pairs: &[Pair]) -> bool {
+        self.done.iter().any(|(done, _)| done.pairs == pairs)
     }
 
     /// Adds a candidate before all others.
@@ -108,18 +117,25 @@ impl Dimension {
     }
 }
 
-/// Tries all candidates until only `reserve` requests are left. `is_data` distinguishes data from refusals; `adapt` may
-/// add and drop candidates after each round.
+/// Tries all candidates while more requests are left than are reserved. `is_data` distinguishes data from refusals; `adapt`
+/// may add and drop candidates after each round, and returns the number of requests to reserve.
 pub(super) async fn run(
     asker: &mut Asker,
-    reserve: u64,
     fixed: &[Pair],
     dimensions: &mut [Dimension],
     is_data: impl Fn(&Reply) -> bool,
-    mut adapt: impl FnMut(&mut [Dimension]),
+    mut adapt: impl FnMut(&mut [Dimension]) -> u64,
 ) -> Result<()> {
     let mut alone = false;
+    let mut reserve = adapt(dimensions);
     loop {
+        if let Some(progress) = from_recording(asker, fixed, dimensions, &is_data) {
+            if !progress {
+                return Ok(());
+            }
+            reserve = adapt(dimensions);
+            continue;
+        }
         let queued: Vec<usize> = (0..dimensions.len()).filter(|at| !dimensions[*at].queue.is_empty()).collect();
         // A dimension whose candidates are refused again and again must not hide the effect of the others.
         let likely: Vec<usize> = queued.iter().copied().filter(|at| !dimensions[*at].is_refused()).collect();
@@ -154,8 +170,50 @@ pub(super) async fn run(
                 dimensions[at].done.push((tried, Outcome::Refused(reply.message())));
             }
         }
-        adapt(dimensions);
+        reserve = adapt(dimensions);
     }
+}
+
+/// Takes the outcome of the next candidate of each dimension from a recording: that of any request with its parameters. `None` if
+/// there is a service to ask; `false` if no candidate is left.
+fn from_recording(
+    asker: &mut Asker,
+    fixed: &[Pair],
+    dimensions: &mut [Dimension],
+    is_data: &impl Fn(&Reply) -> bool,
+) -> Option<bool> {
+    if !asker.is_recording() {
+        return None;
+    }
+    let mut progress = false;
+    for dimension in dimensions {
+        let Some(tried) = dimension.queue.pop_front() else { continue };
+        progress = true;
+        let aid = fixed.iter().filter(|(name, _)| name == AID).cloned();
+        let mut replies = asker.recorded_with(&aid.chain(tried.pairs.iter().cloned()).collect::<Vec<Pair>>());
+        // Another parameter with the same value may have had the effect.
+        replies.retain(|reply| {
+            let other = |pair: &&Pair| {
+                let is_own = GIVEN.contains(&pair.0.as_str()) || fixed.contains(pair) || tried.pairs.contains(pair);
+                !is_own && tried.pairs.iter().any(|(_, value)| *value == pair.1)
+            };
+            !reply.asked.iter().any(|pair| other(&pair))
+        });
+        // A refusal is that of the candidate if it names it, or if nothing else was tried.
+        let refusal = |reply: &&Reply| {
+            let named = tried.pairs.iter().any(|(name, _)| reply.mentions(name).is_some());
+            let other = |pair: &&Pair| pair.0 != SIZE && !fixed.contains(pair) && !tried.pairs.contains(pair);
+            reply.is_refusal() && (named || !reply.asked.iter().any(|pair| other(&pair)))
+        };
+        // The first one is that of the round: later ones have offsets as well.
+        let outcome = match (replies.iter().find(|reply| is_data(reply)), replies.iter().find(refusal)) {
+            (Some(data), _) => Outcome::Taken(Arc::new(data.clone())),
+            (None, Some(refusal)) => Outcome::Refused(refusal.message()),
+            (None, None) => Outcome::Unknown,
+        };
+        dimension.done.push((tried, outcome));
+    }
+    Some(progress)
 }
 
 /// Returns the first number of a refusal that is not part of a word; for a range, its upper end.

@@ -155,6 +155,8 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("X-Api-Key", "{key}"),
     ("Authorization", "ApiKey {key}"),
     ("Authorization", "Token token={key}"),
+    ("X-Auth-Token", "{key}"),
+    ("Api-Key", "{key}"),
 ];
 
 /// Parameters with fixed names (API description, sections 4.2 and 7).
@@ -249,8 +251,8 @@ pub(super) const FAMILIES: &[&[&str]] = &[
     &["90days", "7days", "30days"],
 ];
 
-/// Pairs of parameters that may take the ends of a window.
-pub(super) const ENDS: &[(&str, &str)] = &[
+/// Pairs of parameters that usually take the ends of a window.
+const ENDS: &[(&str, &str)] = &[
     ("from", "to"),
     ("since", "until"),
     ("start", "end"),
@@ -262,6 +264,39 @@ pub(super) const ENDS: &[(&str, &str)] = &[
     ("start_date", "end_date"),
     ("date_from", "date_to"),
 ];
+
+/// Words for the beginning of a window in the name of a parameter, each with the word for its end.
+const END_WORDS: &[(&str, &str)] = &[
+    ("from", "to"),
+    ("since", "until"),
+    ("since", "till"),
+    ("start", "end"),
+    ("start", "stop"),
+    ("begin", "end"),
+    ("after", "before"),
+    ("min", "max"),
+    ("first", "last"),
+    ("gte", "lte"),
+    ("gte", "lt"),
+    ("lower", "upper"),
+];
+
+/// Pairs of parameters that may take the ends of a window: those of the named parameters whose names differ in a word such as
+/// `from` and `to`, or the usual ones if none are named.
+pub(super) fn ends_among(named: Option<&[String]>) -> Vec<(String, String)> {
+    let usual = ENDS.iter().map(|(since, until)| ((*since).to_owned(), (*until).to_owned()));
+    let Some(named) = named else { return usual.collect() };
+    let is_pair = |since: &String, until: &String| {
+        let (one, other) = (plain(since), plain(until));
+        let differ = |(word, end): &(&str, &str)| {
+            one.match_indices(word).any(|(at, _)| format!("{}{end}{}", &one[..at], &one[at + word.len()..]) == other)
+        };
+        END_WORDS.iter().any(differ)
+    };
+    let free = || named.iter().filter(|name| !GIVEN.contains(&name.as_str()));
+    let pairs = free().flat_map(|since| free().map(move |until| (since.clone(), until.clone())));
+    pairs.filter(|(since, until)| is_pair(since, until)).collect()
+}
 
 /// Values of the sort parameter, the likeliest first.
 pub(super) const SORTS: &[&str] = &[
@@ -304,4 +339,25 @@ pub(super) fn column(names: Names, path: &[String]) -> Option<(&'static str, usi
         found.next()
     };
     find(&plain(&path.concat())).or_else(|| find(&last).map(|(column, at)| (column, at + 100)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_a_window_are_two_parameters_whose_names_differ_in_a_word() {
+        for (named, ends) in [
+            (["aid", "publishedFrom", "publishedTo"], Some(("publishedFrom", "publishedTo"))),
+            (["min_date", "lang", "max_date"], Some(("min_date", "max_date"))),
+            (["before", "view", "after"], Some(("after", "before"))),
+            (["dataFrom", "to", "site"], None),
+        ] {
+            let named = named.map(str::to_owned);
+            let found = ends_among(Some(&named));
+            let expected = ends.map(|(since, until)| (since.to_owned(), until.to_owned()));
+            assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{named:?}");
+        }
+        assert!(ends_among(None).len() > 5 && ends_among(Some(&[])).is_empty());
+    }
 }

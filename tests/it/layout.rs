@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed.
-const MAY_USE: [(&str, &[&str]); 37] = [
+const MAY_USE: [(&str, &[&str]); 38] = [
     ("error", &[]),
     ("engine_defects", &[]),
     ("clock", &[]),
@@ -31,6 +31,7 @@ const MAY_USE: [(&str, &[&str]); 37] = [
     ("connections", &["error", "config", "profile", "client", "connection", "catalog"]),
     ("optimizer", &["error", "functions", "config", "profile", "pushdown", "connection", "exec", "table"]),
     ("session", &["error", "clock", "memory", "functions", "config", "connection", "table", "catalog", "optimizer"]),
+    ("profile_check", &["error", "connection", "session"]),
     ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
     ("verify", &["error", "config", "profile", "store", "connection", "exec", "session", "sync"]),
     ("serving", &["error"]),
@@ -103,10 +104,12 @@ const MAY_USE: [(&str, &[&str]); 37] = [
             "session",
         ],
     ),
+    ("probe", &["error", "profile", "request", "client"]),
     (
         "mcp",
         &[
             "error",
+            "files",
             "memory",
             "numbers",
             "config",
@@ -115,6 +118,8 @@ const MAY_USE: [(&str, &[&str]); 37] = [
             "connection",
             "exec",
             "session",
+            "profile_check",
+            "probe",
             "serving",
             "host",
             "shell",
@@ -139,7 +144,6 @@ const MAY_USE: [(&str, &[&str]); 37] = [
         ],
     ),
     ("embedded", &["error", "config", "client", "connection", "exec", "session", "host", "flight", "shell"]),
-    ("probe", &["error", "profile", "request", "client"]),
     ("simulator", &["clock"]),
     ("lib", &["*"]),
     ("bin", &["*"]),

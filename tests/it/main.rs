@@ -31,6 +31,7 @@ mod proofs;
 #[path = "../../benches/requests/queries.rs"]
 mod queries;
 mod real_data;
+mod recordings;
 mod release;
 mod services;
 mod shell;

@@ -7,11 +7,12 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion_saved_search::client::HttpLimits;
 use datafusion_saved_search::config::SessionSettings;
 use datafusion_saved_search::flight::{Auth, HttpServer, Limits, PassThrough, TlsSpec, Upstream};
-use datafusion_saved_search::mcp::{McpLimits, McpSpec, StdioSpec, serve_http, serve_streams};
-use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, Profile, session};
+use datafusion_saved_search::mcp::{McpLimits, McpSpec, ProfileTools, StdioSpec, serve_http, serve_streams};
+use datafusion_saved_search::simulator::{KEY, Preset, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
 use futures::future::join_all;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -48,7 +49,13 @@ impl Service {
     }
 
     fn stdio(&self, mcp: McpLimits) -> StdioSpec {
-        StdioSpec { upstream: self.upstream(), settings: SessionSettings::default(), limits: Limits::default(), mcp }
+        StdioSpec {
+            upstream: self.upstream(),
+            settings: SessionSettings::default(),
+            limits: Limits::default(),
+            mcp,
+            profiles: None,
+        }
     }
 
     async fn agent(&self) -> Agent {
@@ -171,6 +178,88 @@ async fn the_protocol_lists_tools_and_resources() {
     assert!(wrong.starts_with("invalid arguments of `query`: unknown field `limit`"), "{wrong}");
     agent.to.shutdown().await.unwrap();
     timeout(Duration::from_secs(20), agent.served).await.unwrap().unwrap().unwrap();
+}
+
+/// An agent with the vendor's documentation probes the service, completes the profile, checks it and writes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_completes_the_profile_of_a_service() {
+    const REQUESTS: u64 = 60;
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::new(Settings { preset: Preset::Flags, ..Settings::default() });
+    let inside = Arc::new(InProcess(service.simulator.clone(), HttpLimits::default()));
+    let address = "http://agent.test/v4";
+    let tools = ProfileTools::new(
+        folder.path().to_owned(),
+        address.parse().unwrap(),
+        Secret::new(KEY).unwrap(),
+        inside,
+        REQUESTS,
+        move |profile, service| {
+            let builder = Connection::builder(address, Secret::new(KEY).unwrap()).profile(profile).service(service);
+            builder.clock(Clock::fixed(now())).build()
+        },
+    );
+    let spec = StdioSpec { profiles: Some(tools), ..service.stdio(McpLimits::default()) };
+    let mut agent = Agent::start(spec).await;
+    let listed = agent.ask("tools/list", json!({})).await;
+    let listed = listed["result"]["tools"].as_array().unwrap().clone();
+    let names: Vec<_> = listed.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names[5..], ["probe", "profile_schema", "profile_check", "profile_write"]);
+    let writes = listed.iter().filter(|tool| tool["annotations"]["readOnlyHint"] == false);
+    assert_eq!(writes.map(|tool| tool["name"].as_str().unwrap()).collect::<Vec<_>>(), ["profile_write"]);
+
+    let schema = agent.call("profile_schema", json!({})).await.unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    assert!(schema["properties"]["window"].is_object(), "{schema}");
+    assert_eq!(service.simulator.requests(), 0);
+
+    let example = format!("curl -H 'Authorization: Bearer {KEY}' '{address}/search?aid={BIG}&duration=30d'");
+    let asked = json!({ "example": example, "facts": ["dataSize at most 50"], "max_requests": 25 });
+    let text = agent.call("probe", asked).await.unwrap();
+    let (report, profile) = text.split_once("\nProfile:\n\n").unwrap();
+    assert!(report.contains("your facts") && report.contains("Capabilities:"), "{report}");
+    let sent = service.simulator.requests();
+    assert!(sent <= 25 && report.contains(&format!("Sent {sent} requests.")), "{sent}: {report}");
+
+    let wrong = agent.call("profile_check", json!({ "profile": "name = 1" })).await.unwrap_err();
+    assert!(wrong.contains("name"), "{wrong}");
+    let checked = agent.call("profile_check", json!({ "profile": profile })).await.unwrap();
+    assert!(checked.starts_with("valid profile `probed`; not compared"), "{checked}");
+    assert_eq!(service.simulator.requests(), sent, "syntax needs no request");
+    let checked = agent.call("profile_check", json!({ "profile": profile, "max_requests": 30 })).await.unwrap();
+    let spent = service.simulator.requests() - sent;
+    assert!(checked.contains("list: ok, ") && checked.ends_with(&format!("{spent} requests sent\n")), "{checked}");
+
+    let named = |name: &str, profile: &str| json!({ "name": name, "profile": profile });
+    let path = folder.path().join("mine.toml");
+    for _ in 0..2 {
+        let written = agent.call("profile_write", named("mine", profile)).await.unwrap();
+        assert!(written.contains("--profile ") && written.contains("mine.toml"), "{written}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), profile);
+    }
+    std::fs::write(folder.path().join("other.toml"), "kept").unwrap();
+    let with_key = profile.replacen("name = \"probed\"", &format!("name = \"{KEY}\""), 1);
+    for (name, profile, what) in [
+        ("other", profile, "was not written by this server"),
+        ("../mine", profile, "invalid name"),
+        ("mine", "nonsense", "expected `=`"),
+        ("key", &with_key, "contains the API key"),
+    ] {
+        let refused = agent.call("profile_write", named(name, profile)).await.unwrap_err();
+        assert!(refused.contains(what), "{name}: {refused}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("other.toml")).unwrap(), "kept");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+
+    // All calls together are bounded.
+    let ended = async |agent: &mut Agent| match agent.call("probe", json!({ "max_requests": 25 })).await {
+        Ok(_) => false,
+        Err(text) => text.contains("no requests left for probes and checks"),
+    };
+    while !ended(&mut agent).await {}
+    assert_eq!(service.simulator.requests(), REQUESTS);
+    let refused = agent.call("profile_check", json!({ "profile": profile, "max_requests": 5 })).await.unwrap_err();
+    assert!(refused.contains("no requests left for probes and checks"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -487,7 +576,7 @@ async fn each_client_may_bring_its_own_key() {
     let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..Settings::default() });
     let of = simulator.clone();
     let keys = PassThrough::new(move |key| {
-        let service = Arc::new(InProcess(of.clone(), datafusion_saved_search::client::HttpLimits::default()));
+        let service = Arc::new(InProcess(of.clone(), HttpLimits::default()));
         Connection::builder("http://keys.test/v4", key).service(service).clock(clock.clone()).build()
     });
     let service = Service { connection: connect(&simulator, Clock::fixed(now()), Profile::v4()), simulator };

@@ -153,10 +153,17 @@ struct ProbeArguments {
     /// parameters and values are tried first. Its key is never printed or written
     #[arg(long, value_name = "REQUEST")]
     example: Vec<String>,
+    /// An OpenAPI document of the service, in JSON or YAML: its parameters, their values and limits, and the header of the key are
+    /// tried first
+    #[arg(long, value_name = "FILE")]
+    openapi: Option<PathBuf>,
     /// Something that you know: `dataSize one of 10,25,50`, `dataSize at most 50`, `withData=true`, or an entry of the
     /// profile in TOML such as `page.max = 50`
     #[arg(long, value_name = "FACT")]
     fact: Vec<String>,
+    /// Infer the profile from the requests that `probe --record DIR` recorded, without sending any
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["base_url", "config", "connection", "record", "replay", "max_calls"])]
+    from_recording: Option<PathBuf>,
     /// Maximum number of requests
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
     max_calls: u64,

@@ -2,15 +2,19 @@
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use datafusion_saved_search::Connection;
+use datafusion_saved_search::client::parse_base_url;
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::flight::ServeDocument;
-use datafusion_saved_search::mcp::{McpLimits, McpSpec, StdioSpec, serve_http, serve_stdio};
+use datafusion_saved_search::mcp::{McpLimits, McpSpec, ProfileTools, StdioSpec, serve_http, serve_stdio};
+use datafusion_saved_search::simulator::Running;
 
 use crate::access::{Access, AccessArguments, reload};
-use crate::connect::{Connected, config_file, connect};
+use crate::connect::{Connected, Target, config_file, connect, target};
 use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit, memory};
@@ -38,6 +42,10 @@ pub(crate) struct McpArguments {
     /// Upper limit for the max_rows of a call
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_rows: u32,
+    /// Offer tools that examine the service and write its profile into this folder (not with --listen). Together, they send
+    /// at most --max-requests requests
+    #[arg(long, value_name = "DIR", conflicts_with = "listen")]
+    profiles: Option<PathBuf>,
     #[command(flatten)]
     access: AccessArguments,
     /// Setting of each query, such as freshness=15m; may be repeated [default of query_deadline: 60]
@@ -75,6 +83,30 @@ pub(crate) async fn run(arguments: &Arguments, mcp: &McpArguments, matches: &Arg
     served
 }
 
+/// The tools for profiles, and the simulator behind them if they use demo data.
+async fn profile_tools(
+    arguments: &Arguments,
+    folder: &Path,
+    max_requests: u64,
+) -> Result<(ProfileTools, Option<Running>), Exit> {
+    if arguments.record.is_some() || arguments.replay.is_some() {
+        return Err(Exit::usage("--profiles cannot be combined with --record or --replay"));
+    }
+    if !folder.is_dir() {
+        return Err(Exit::usage(format!("--profiles {}: no such folder", folder.display())));
+    }
+    let Target { base_url, key, service, clock, demo, exchanges: _ } = target(arguments).await?;
+    let at = parse_base_url(&base_url)?;
+    let connect = {
+        let key = key.clone();
+        move |profile, service| {
+            let builder = Connection::builder(base_url.clone(), key.clone()).profile(profile);
+            builder.service(service).clock(clock.clone()).build()
+        }
+    };
+    Ok((ProfileTools::new(folder.to_owned(), at, key, service, max_requests, connect), demo))
+}
+
 async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
     memory::count();
     let environment = Environment::read()?;
@@ -102,7 +134,12 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
             eprintln!("note: waiting for a client on stdin; `savedsearch mcp --help` shows how to configure one");
         }
         let upstream = datafusion_saved_search::flight::Upstream::Own { connection, named: others };
-        let spec = StdioSpec { upstream, settings, limits: of_server, mcp: limits };
+        let profiles = match &mcp.profiles {
+            Some(folder) => Some(profile_tools(arguments, folder, mcp.max_requests).await?),
+            None => None,
+        };
+        let (profiles, _second) = profiles.unzip();
+        let spec = StdioSpec { upstream, settings, limits: of_server, mcp: limits, profiles };
         return Ok(Box::pin(serve_stdio(spec, ending.wait())).await?);
     };
     let Access { upstream, demo: _demo, auth, tls, insecure, operations } =

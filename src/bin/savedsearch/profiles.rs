@@ -5,17 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::datatypes::Int64Type;
-use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{Direct, HttpFailure, HttpRequest, HttpResponse, HttpService, parse_base_url};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::error::{describe, one_line};
-use datafusion_saved_search::probe::{self, Facts, Probed};
+use datafusion_saved_search::probe::{self, Facts, Probed, Recording};
 use datafusion_saved_search::shell::Progress;
-use datafusion_saved_search::{Connection, ErrorKind, Profile, Secret, session};
+use datafusion_saved_search::{Connection, ErrorKind, Profile, Secret, profile_check, session};
 
 use crate::connect::{Target, target, target_or};
 use crate::help::print;
@@ -24,7 +22,7 @@ use crate::{Arguments, Exit, FAILED, INCOMPLETE, ProbeArguments, ProfileCommand}
 /// `savedsearch probe`.
 pub(crate) async fn probe(
     arguments: &Arguments,
-    ProbeArguments { output, force, resume, example, fact, max_calls }: &ProbeArguments,
+    ProbeArguments { output, force, resume, example, openapi, fact, from_recording, max_calls }: &ProbeArguments,
 ) -> Result<(), Exit> {
     // Before requests are spent on a profile that cannot be saved.
     if let Some(path) = output.as_ref().filter(|path| path.exists() && !force && resume.as_ref() != Some(path)) {
@@ -43,34 +41,21 @@ pub(crate) async fn probe(
         }
         None => None,
     };
-    let (facts, other_key) = facts(arguments, example, fact)?;
-    let at = facts.base_url().map(str::to_owned);
-    let Target { base_url, key, service, exchanges, clock, demo: _demo } = target_or(arguments, at, other_key).await?;
-    let sent = Arc::new(AtomicU64::new(0));
-    let service: Arc<dyn HttpService> = Arc::new(Counted { service, sent: Arc::clone(&sent) });
-    let progress = Progress::of(arguments.quiet, {
-        let (sent, max_calls) = (Arc::clone(&sent), *max_calls);
-        move || format!("probing: {} of at most {max_calls} requests", sent.load(Ordering::Relaxed))
-    });
-    let (at, asked) = (parse_base_url(&base_url)?, exchanges.over(Arc::new(Direct::new(Arc::clone(&service)))));
-    let probed = probe::probe_knowing(asked, at, key.clone(), *max_calls, known.as_deref(), facts).await?;
-    drop(progress);
-    eprint!("{probed}");
-    let left = max_calls.saturating_sub(probed.calls.len() as u64);
-    let trials = match Profile::parse(&probed.document, "the probed profile") {
-        Ok(profile) => {
-            let connection = Connection::builder(base_url, key).profile(profile).exchanges(exchanges).clock(clock);
-            let connection = connection.service(Arc::new(Limited { service, left: AtomicU64::new(left) })).build()?;
-            let _progress = Progress::of(arguments.quiet, || "test queries".to_owned());
-            tried(&connection, &probed, left).await?
+    let (facts, other_key) = facts(arguments, example, openapi.as_deref(), fact)?;
+    let (probed, trials) = match from_recording {
+        Some(folder) => {
+            let probed = probe::infer(Recording::read(folder)?, known.as_deref(), facts)?;
+            eprint!("{probed}");
+            (probed, Vec::new())
         }
-        // The document is written all the same: everything that was found is in it.
-        Err(error) => vec![("profile", Err(error.to_string()))],
+        None => ask(arguments, *max_calls, known.as_deref(), facts, other_key).await?,
     };
     let failed = trials.iter().filter(|(_, result)| result.is_err()).count();
-    eprintln!("\nTest queries with the remaining requests:");
-    if trials.is_empty() {
-        eprintln!("  skipped, no requests left; run `savedsearch profile check`");
+    if from_recording.is_none() {
+        eprintln!("\nTest queries with the remaining requests:");
+        if trials.is_empty() {
+            eprintln!("  skipped, no requests left; run `savedsearch profile check`");
+        }
     }
     let mut document = probed.document.clone();
     for (what, result) in &trials {
@@ -115,8 +100,51 @@ pub(crate) async fn probe(
     }
 }
 
+/// A test query with its outcome: a finding or an error.
+type Trial = (&'static str, Result<String, String>);
+
+/// Probes the service that arguments and environment name, prints the report, and tries the profile with the requests that are
+/// left.
+async fn ask(
+    arguments: &Arguments,
+    max_calls: u64,
+    known: Option<&str>,
+    facts: Facts,
+    key: Option<Secret>,
+) -> Result<(Probed, Vec<Trial>), Exit> {
+    let at = facts.base_url().map(str::to_owned);
+    let Target { base_url, key, service, exchanges, clock, demo: _demo } = target_or(arguments, at, key).await?;
+    let sent = Arc::new(AtomicU64::new(0));
+    let service: Arc<dyn HttpService> = Arc::new(Counted { service, sent: Arc::clone(&sent) });
+    let progress = Progress::of(arguments.quiet, {
+        let sent = Arc::clone(&sent);
+        move || format!("probing: {} of at most {max_calls} requests", sent.load(Ordering::Relaxed))
+    });
+    let (at, asked) = (parse_base_url(&base_url)?, exchanges.over(Arc::new(Direct::new(Arc::clone(&service)))));
+    let probed = probe::probe_knowing(asked, at, key.clone(), max_calls, known, facts).await?;
+    drop(progress);
+    eprint!("{probed}");
+    let left = max_calls.saturating_sub(probed.calls.len() as u64);
+    let trials = match Profile::parse(&probed.document, "the probed profile") {
+        Ok(profile) => {
+            let connection = Connection::builder(base_url, key).profile(profile).exchanges(exchanges).clock(clock);
+            let connection = connection.service(Arc::new(Limited { service, left: AtomicU64::new(left) })).build()?;
+            let _progress = Progress::of(arguments.quiet, || "test queries".to_owned());
+            tried(&connection, &probed, left).await?
+        }
+        // The document is written all the same: everything that was found is in it.
+        Err(error) => vec![("profile", Err(error.to_string()))],
+    };
+    Ok((probed, trials))
+}
+
 /// Facts about a service from the options, and the key of an example if it has one of its own.
-fn facts(arguments: &Arguments, examples: &[String], texts: &[String]) -> Result<(Facts, Option<Secret>), Exit> {
+fn facts(
+    arguments: &Arguments,
+    examples: &[String],
+    openapi: Option<&Path>,
+    texts: &[String],
+) -> Result<(Facts, Option<Secret>), Exit> {
     let key = match &arguments.api_key_file {
         Some(path) => Some(Secret::read(path)?),
         None => Environment::read()?.api_key,
@@ -130,6 +158,10 @@ fn facts(arguments: &Arguments, examples: &[String], texts: &[String]) -> Result
         };
         let text = text.map_err(|error| Exit::usage(format!("cannot read the example: {error}")))?;
         other = facts.example(&text, key.as_ref())?.or(other);
+    }
+    if let Some(path) = openapi {
+        let text = std::fs::read_to_string(path);
+        facts.openapi(&text.map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))?)?;
     }
     for text in texts {
         facts.fact(text)?;
@@ -175,11 +207,7 @@ impl HttpService for Limited {
 
 /// Queries a mention and an overview with a probed profile, as far as requests are left. Returns a finding or an error for
 /// each.
-async fn tried(
-    connection: &Arc<Connection>,
-    probed: &Probed,
-    left: u64,
-) -> Result<Vec<(&'static str, Result<String, String>)>, Exit> {
+async fn tried(connection: &Arc<Connection>, probed: &Probed, left: u64) -> Result<Vec<Trial>, Exit> {
     let context = session(connection).map_err(|error| Exit::usage(describe(&error)))?;
     let aid = probed.aid.as_deref().unwrap_or_default().replace('\'', "''");
     let mut trials = Vec::new();
@@ -248,127 +276,17 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
         .exchanges(exchanges)
         .clock(clock)
         .build()?;
-    let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
     let mut failed = 0;
-    let of = "(SELECT min(aid) FROM saved_searches WHERE kind <> 'recent')";
-    for (what, sql) in [
-        ("list", "SELECT aid, kind FROM saved_searches".to_owned()),
-        ("overview", format!("SELECT * FROM overview WHERE aid = {of}")),
-        ("mentions", format!("SELECT * FROM mentions WHERE aid = {of} LIMIT 1")),
-    ] {
-        match rows_of(&context, &sql).await {
-            Ok(rows) => say(format!("{what}: ok, {rows} rows"))?,
-            Err(error) => {
-                failed += 1;
-                say(format!("{what}: {}", connection.client().redact(&describe(&error))))?;
-            }
-        }
-    }
-    // The same count in two ways.
-    let count = format!("SELECT count(*) FROM mentions WHERE aid = {of} AND published_at >= now() - INTERVAL '2 days'");
-    let told = number(&context, &count).await;
-    let read = match context.sql("SET savedsearch.count_from_overview = 'never'").await {
-        Ok(_) => number(&context, &count).await,
-        Err(error) => Err(error),
-    };
-    match (told, read) {
-        (Ok(told), Ok(read)) if told == read => {
-            say(format!("counts: ok, {read} mentions in two days by overview and by reading"))?
-        }
-        (Ok(told), Ok(read)) => {
-            failed += 1;
-            say(format!(
-                "counts: the overview reports {told} mentions in two days, but {read} were read; check [counts], [total] and [window]"
-            ))?;
-        }
-        (Err(error), _) | (_, Err(error)) => {
-            failed += 1;
-            say(format!("counts: {}", connection.client().redact(&describe(&error))))?;
-        }
-    }
-    let time = connection.profile().tables.mentions.time.clone();
-    for (what, result) in [
-        ("days", days_agree(&context, of, time.as_deref()).await),
-        ("windows", parts_agree(&context, of, time.as_deref()).await),
-    ] {
-        match result {
-            Ok(None) => {}
-            Ok(Some(Ok(text))) => say(format!("{what}: ok, {text}"))?,
-            Ok(Some(Err(text))) => {
-                failed += 1;
-                say(format!("{what}: {text}"))?;
-            }
-            Err(error) => {
-                failed += 1;
-                say(format!("{what}: {}", connection.client().redact(&describe(&error))))?;
-            }
-        }
-    }
+    let mut printed = Ok(());
+    let compared = profile_check::compare(&connection, |what, result| {
+        let (Ok(text) | Err(text)) = &result;
+        failed += u64::from(result.is_err());
+        let line = format!("{what}: {}{text}", if result.is_ok() { "ok, " } else { "" });
+        printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| say(line));
+    });
+    compared.await.map_err(|error| Exit::usage(describe(&error)))?;
+    printed?;
     if failed > 0 { Err(Exit(FAILED, Some(format!("the service does not match {}", file.display())))) } else { Ok(()) }
-}
-
-/// A comparison of two counts: what agrees, or what does not. `None`: there was nothing to compare.
-type Compared = DataFusionResult<Option<Result<String, String>>>;
-
-/// Compares the days of the timeline with the mentions of these days, which are read. The session must not count by the
-/// overview.
-async fn days_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
-    let Some(time) = time else { return Ok(None) };
-    let days = "date_trunc('day', now()) - INTERVAL '3 days'";
-    let until = "date_trunc('day', now())";
-    let volume = format!(
-        "SELECT sum(mentions) FROM volume WHERE aid = {aid} AND bucket_start >= {days} AND bucket_start < {until}"
-    );
-    let read =
-        format!("SELECT count(*) FROM mentions WHERE aid = {aid} AND \"{time}\" >= {days} AND \"{time}\" < {until}");
-    let volume = match number(context, &volume).await {
-        Ok(volume) => volume,
-        // A service whose days are those of another zone, or that has none, has nothing to compare.
-        Err(_) => return Ok(None),
-    };
-    let read = number(context, &read).await?;
-    Ok(Some(match volume == read {
-        true => Ok(format!("{read} mentions of three days by timeline and by reading")),
-        false => Err(format!(
-            "the timeline reports {volume} mentions of three days, but {read} were read; check [tables.volume], [timezone] and [window]"
-        )),
-    }))
-}
-
-/// Compares the mentions of a window with those of its two parts, divided at the time of a mention: no mention may be in both
-/// or in none.
-async fn parts_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
-    let Some(time) = time else { return Ok(None) };
-    let since = "date_trunc('hour', now()) - INTERVAL '2 days'";
-    let until = "date_trunc('hour', now())";
-    let within = |from: &str, to: &str| {
-        format!("FROM mentions WHERE aid = {aid} AND \"{time}\" >= {from} AND \"{time}\" < {to}")
-    };
-    let middle = format!(
-        "SELECT CAST(\"{time}\" AS VARCHAR) AS middle {} ORDER BY \"{time}\" LIMIT 1 OFFSET 1",
-        within(since, until)
-    );
-    let batches = context.sql(&middle).await?.collect().await?;
-    let Some(middle) = batches.iter().find(|batch| batch.num_rows() > 0).map(text_of) else { return Ok(None) };
-    let middle = format!("TIMESTAMP '{middle}'");
-    let mut counts = [0; 3];
-    for (count, (from, to)) in
-        counts.iter_mut().zip([(since, until), (since, middle.as_str()), (middle.as_str(), until)])
-    {
-        *count = number(context, &format!("SELECT count(*) {}", within(from, to))).await?;
-    }
-    let [all, before, after] = counts;
-    Ok(Some(match all == before + after {
-        true => Ok(format!("{all} mentions in a window and in its two parts")),
-        false => Err(format!(
-            "a window has {all} mentions, but its two parts have {before} and {after}; check `end` and `instants` in [window]"
-        )),
-    }))
-}
-
-/// The first value of a batch, as text.
-fn text_of(batch: &RecordBatch) -> String {
-    array_value_to_string(batch.column(0), 0).unwrap_or_default()
 }
 
 /// Prints a finding.
@@ -380,11 +298,4 @@ fn say(line: String) -> Result<(), Exit> {
 async fn rows_of(context: &SessionContext, sql: &str) -> DataFusionResult<usize> {
     let batches = context.sql(sql).await?.collect().await?;
     Ok(batches.iter().map(RecordBatch::num_rows).sum())
-}
-
-/// Result of a query that returns one number.
-async fn number(context: &SessionContext, sql: &str) -> DataFusionResult<i64> {
-    let batches = context.sql(sql).await?.collect().await?;
-    let first = batches.iter().find(|batch| batch.num_rows() > 0);
-    Ok(first.map_or(0, |batch| batch.column(0).as_primitive::<Int64Type>().value(0)))
 }

@@ -1,0 +1,147 @@
+//! Compares a profile with the service: a request to each endpoint, and numbers that must agree because they count the same
+//! mentions in different ways.
+//!
+//! ```text
+//! list, overview, a mention ─▶ counts by overview and by reading ─▶ days of the timeline ─▶ a window and its two parts
+//! ```
+//!
+//! Comparisons use SQL only, as users do. Nothing is written.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::error::Result;
+use datafusion::prelude::SessionContext;
+
+use crate::connection::Connection;
+use crate::error::describe;
+use crate::session::session;
+
+/// Compares the profile of a connection with its service. `say` gets each comparison as soon as it is made: its name, and what
+/// agrees or what does not.
+///
+/// # Errors
+/// Fails if no session can be built. Failed queries are comparisons that do not agree.
+pub async fn compare(
+    connection: &Arc<Connection>,
+    mut say: impl FnMut(&'static str, std::result::Result<String, String>),
+) -> Result<()> {
+    let context = session(connection)?;
+    let failed = |error| connection.client().redact(&describe(&error));
+    let of = "(SELECT min(aid) FROM saved_searches WHERE kind <> 'recent')";
+    for (what, sql) in [
+        ("list", "SELECT aid, kind FROM saved_searches".to_owned()),
+        ("overview", format!("SELECT * FROM overview WHERE aid = {of}")),
+        ("mentions", format!("SELECT * FROM mentions WHERE aid = {of} LIMIT 1")),
+    ] {
+        let rows = rows_of(&context, &sql).await;
+        say(what, rows.map(|rows| format!("{rows} rows")).map_err(failed));
+    }
+    let time = connection.profile().tables.mentions.time.clone();
+    for (what, result) in [
+        ("counts", counts_agree(&context, of, time.as_deref()).await),
+        ("days", days_agree(&context, of, time.as_deref()).await),
+        ("windows", parts_agree(&context, of, time.as_deref()).await),
+    ] {
+        match result {
+            Ok(None) => {}
+            Ok(Some(compared)) => say(what, compared),
+            Err(error) => say(what, Err(failed(error))),
+        }
+    }
+    Ok(())
+}
+
+/// A comparison of two counts: what agrees, or what does not. `None`: there was nothing to compare.
+type Compared = Result<Option<std::result::Result<String, String>>>;
+
+/// Counts the mentions of two days by the overview and by reading them. The session does not count by the overview afterwards.
+async fn counts_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
+    let time = time.unwrap_or("published_at");
+    let count = format!("SELECT count(*) FROM mentions WHERE aid = {aid} AND \"{time}\" >= now() - INTERVAL '2 days'");
+    let told = number(context, &count).await;
+    context.sql("SET savedsearch.count_from_overview = 'never'").await?;
+    let (told, read) = (told?, number(context, &count).await?);
+    Ok(Some(match told == read {
+        true => Ok(format!("{read} mentions in two days by overview and by reading")),
+        false => Err(format!(
+            "the overview reports {told} mentions in two days, but {read} were read; check [counts], [total] and [window]"
+        )),
+    }))
+}
+
+/// Compares the days of the timeline with the mentions of these days, which are read. The session must not count by the
+/// overview.
+async fn days_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
+    let Some(time) = time else { return Ok(None) };
+    let days = "date_trunc('day', now()) - INTERVAL '3 days'";
+    let until = "date_trunc('day', now())";
+    let volume = format!(
+        "SELECT sum(mentions) FROM volume WHERE aid = {aid} AND bucket_start >= {days} AND bucket_start < {until}"
+    );
+    let read =
+        format!("SELECT count(*) FROM mentions WHERE aid = {aid} AND \"{time}\" >= {days} AND \"{time}\" < {until}");
+    let volume = match number(context, &volume).await {
+        Ok(volume) => volume,
+        // A service whose days are those of another zone, or that has none, has nothing to compare.
+        Err(_) => return Ok(None),
+    };
+    let read = number(context, &read).await?;
+    Ok(Some(match volume == read {
+        true => Ok(format!("{read} mentions of three days by timeline and by reading")),
+        false => Err(format!(
+            "the timeline reports {volume} mentions of three days, but {read} were read; check [tables.volume], [timezone] and [window]"
+        )),
+    }))
+}
+
+/// Compares the mentions of a window with those of its two parts, divided at the time of a mention: no mention may be in both
+/// or in none.
+async fn parts_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
+    let Some(time) = time else { return Ok(None) };
+    let since = "date_trunc('hour', now()) - INTERVAL '2 days'";
+    let until = "date_trunc('hour', now())";
+    let within = |from: &str, to: &str| {
+        format!("FROM mentions WHERE aid = {aid} AND \"{time}\" >= {from} AND \"{time}\" < {to}")
+    };
+    let middle = format!(
+        "SELECT CAST(\"{time}\" AS VARCHAR) AS middle {} ORDER BY \"{time}\" LIMIT 1 OFFSET 1",
+        within(since, until)
+    );
+    let batches = context.sql(&middle).await?.collect().await?;
+    let Some(middle) = batches.iter().find(|batch| batch.num_rows() > 0).map(text_of) else { return Ok(None) };
+    let middle = format!("TIMESTAMP '{middle}'");
+    let mut counts = [0; 3];
+    for (count, (from, to)) in
+        counts.iter_mut().zip([(since, until), (since, middle.as_str()), (middle.as_str(), until)])
+    {
+        *count = number(context, &format!("SELECT count(*) {}", within(from, to))).await?;
+    }
+    let [all, before, after] = counts;
+    Ok(Some(match all == before + after {
+        true => Ok(format!("{all} mentions in a window and in its two parts")),
+        false => Err(format!(
+            "a window has {all} mentions, but its two parts have {before} and {after}; check `end` and `instants` in [window]"
+        )),
+    }))
+}
+
+/// The first value of a batch, as text.
+fn text_of(batch: &RecordBatch) -> String {
+    array_value_to_string(batch.column(0), 0).unwrap_or_default()
+}
+
+/// Number of rows of a query.
+async fn rows_of(context: &SessionContext, sql: &str) -> Result<usize> {
+    let batches = context.sql(sql).await?.collect().await?;
+    Ok(batches.iter().map(RecordBatch::num_rows).sum())
+}
+
+/// Result of a query that returns one number.
+async fn number(context: &SessionContext, sql: &str) -> Result<i64> {
+    let batches = context.sql(sql).await?.collect().await?;
+    let first = batches.iter().find(|batch| batch.num_rows() > 0);
+    Ok(first.map_or(0, |batch| batch.column(0).as_primitive::<Int64Type>().value(0)))
+}
