@@ -8,7 +8,7 @@ use super::part::FirstResponse;
 use super::stand_ins::sum;
 use super::stream::Driver;
 use crate::client::Asked;
-use crate::error::{Error, ErrorKind, Result, own_or_query};
+use crate::error::{ErrorKind, Result, own_or_query};
 use crate::profile::{Counts, Trust};
 use crate::request::{Beside, PageRequest, Pages, RequestPlan};
 

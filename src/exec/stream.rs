@@ -632,13 +632,29 @@ impl Driver {
         Err(self.clock_is_behind(plan))
     }
 
-    /// Checks that no time without a zone is ahead of the service's clock: it is not UTC, as assumed.
+    /// Checks that no time without a zone is ahead of the service's clock, since it would not be UTC, as assumed; and no time at all
+    /// in a relative period, which ends now, or where the response says.
     fn check_zone(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
         let connection = &self.config.connection;
+        let now = connection.clock().now() + connection.client().ahead();
+        let profile = connection.profile();
+        let relative =
+            plan.duration.as_deref().filter(|words| profile.window.span_of(words, plan.zone(profile)).is_none());
+        let time = profile.tables.mentions.time.as_deref().and_then(|time| profile.tables.mentions.column(time));
+        let declared = time.is_some_and(|time| time.zone.is_some());
+        if let (Some(words), None, false) = (relative, page.assumed, declared) {
+            let end = page.window.map_or(now, |(_, to)| to.max(now));
+            let newest = page.times.iter().flatten().max().and_then(|newest| DateTime::from_timestamp_micros(*newest));
+            return match newest.filter(|newest| *newest - end > CLOCK_SKEW) {
+                Some(newest) => {
+                    Err(after_end(words, newest, end).at(Place { aid: plan.aid.clone(), ..Place::default() }))
+                }
+                None => Ok(()),
+            };
+        }
         let Some(newest) = page.assumed.and_then(|(_, last)| DateTime::from_timestamp_micros(last)) else {
             return Ok(());
         };
-        let now = connection.clock().now() + connection.client().ahead();
         let ahead = newest - now;
         if ahead <= CLOCK_SKEW {
             return Ok(());
@@ -716,6 +732,16 @@ impl Driver {
     pub(super) fn at_table(&self, error: Error) -> Error {
         error.at(self.config.place())
     }
+}
+
+/// Error for a mention after the end of a relative period.
+fn after_end(words: &str, newest: DateTime<Utc>, end: DateTime<Utc>) -> Error {
+    let end = end.trunc_subsecs(0);
+    let message = format!("the response has a mention of {newest}, but the period `{words}` ends at {end}");
+    Error::new(ErrorKind::Contradiction, message).advice(
+        "its times may be local ones that are written as UTC: set `zone` and `pattern` of the column in the profile, or `zone` to \
+         \"UTC\" if they are right",
+    )
 }
 
 /// Reads batches in a task of its own, so that pages are received and decoded while the consumer works on earlier ones. At most

@@ -311,6 +311,11 @@ impl<D: Dialect> Dialect for Counted<D> {
     }
 
     fn get_next_precedence_default(&self, parser: &Parser<'_>) -> Result<u8, ParserError> {
+        // In PostgreSQL, `extra->>'a' = 'b'` compares the text of a field.
+        let json = [Token::Arrow, Token::LongArrow, Token::HashArrow, Token::HashLongArrow];
+        if json.contains(&parser.peek_token_ref().token) {
+            return Ok(self.prec_value(Precedence::Pipe));
+        }
         self.step().get_next_precedence_default(parser)
     }
 

@@ -431,11 +431,12 @@ async fn times_are_read_as_they_are_meant_or_contradict() {
     };
     assert_eq!(written(&column("zone = \"Asia/Tokyo\""), tokyo).ask(NEWEST).await.unwrap(), newest);
     assert_eq!(written(&column("zone = \"+09:00\""), tokyo).ask(NEWEST).await.unwrap(), newest);
-    // With a zone in the text, times ahead of the clock are what the service says.
+    // With a zone in the text, times after the end of the period contradict it, unless the profile declares the zone.
     let ahead = |mention: &mut Value, at: DateTime<Utc>| {
         mention["publishedAt"] = json!((at + TimeDelta::hours(9)).to_rfc3339())
     };
-    assert_eq!(written("", ahead).count(ALL).await, (30, 1));
+    written("", ahead).fails(ALL, ErrorKind::Contradiction, &["but the period `7d` ends at"]).await;
+    assert_eq!(written(&column("zone = \"UTC\""), ahead).count(ALL).await, (30, 1));
     // The day and the time in fields of their own.
     let apart = |mention: &mut Value, at: DateTime<Utc>| {
         mention["publishedAt"] = json!(at.format("%Y-%m-%d").to_string());
@@ -779,4 +780,80 @@ async fn first_mentions_by_time_begin_where_the_timeline_does() {
         assert_eq!(sorted.ask(&first(order)).await.unwrap().concat(), ids);
     }
     assert_eq!(sorted.requests(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_compared_as_text_unless_the_response_has_a_number() {
+    let echoing = |aid: Value| {
+        Lab::new(move |asked| {
+            let mut body = search(asked, &mentions(30));
+            body["search"]["aid"] = aid.clone();
+            ok(&body)
+        })
+    };
+    assert_eq!(echoing(json!(1)).count(ALL).await, (30, 1));
+    assert_eq!(echoing(json!(1.0)).count(ALL).await, (30, 1));
+    for other in [json!("01"), json!("1.0"), json!("1e0"), json!(2)] {
+        echoing(other).fails(ALL, ErrorKind::Contradiction, &["requested aid `1`"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_may_be_reported_with_its_last_instant() {
+    let sql =
+        "SELECT id FROM mentions WHERE aid = '1' AND published_at >= '2026-06-01' AND published_at < '2026-07-01'";
+    let until = |to: &'static str| {
+        Lab::new(move |asked| {
+            let early: Vec<Value> = mentions(300).into_iter().take(30).collect();
+            let mut body = search(asked, &early);
+            body["window"] = json!({"from": "2026-06-01T00:00:00Z", "to": to});
+            ok(&body)
+        })
+    };
+    for to in
+        ["2026-07-01T00:00:00Z", "2026-06-30T23:59:59.999Z", "2026-06-30T23:59:59.999999Z", "2026-06-30T23:59:59Z"]
+    {
+        assert_eq!(until(to).count(sql).await, (30, 1), "{to}");
+    }
+    until("2026-06-30T23:59:00Z").fails(sql, ErrorKind::Contradiction, &["covers"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn mentions_after_the_end_of_a_relative_period_contradict_it() {
+    let later = |minutes: i64| {
+        Lab::new(move |asked| {
+            let mut all = mentions(30);
+            all[29]["publishedAt"] = json!((now() + TimeDelta::minutes(minutes)).to_rfc3339());
+            ok(&search(asked, &all))
+        })
+    };
+    let sql = "SELECT id FROM mentions WHERE aid = '1' AND duration = '7d'";
+    assert_eq!(later(5).count(sql).await, (30, 1), "clocks differ");
+    later(9 * 60).fails(sql, ErrorKind::Contradiction, &["but the period `7d` ends at", "`zone`"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn extremes_do_not_take_a_capped_total_for_all_mentions() {
+    let capped = Lab::new(|asked| {
+        let all: Vec<Value> = mentions(300);
+        let mut body = search(asked, &all);
+        body["mentions"]["total"] = json!(100);
+        body["mentions"]["items"] =
+            json!(selected(asked, &all).into_iter().take(asked.number("dataSize").min(100)).collect::<Vec<_>>());
+        ok(&body)
+    });
+    let sql = "SELECT min(published_at) = (SELECT max(published_at) FROM mentions WHERE aid = '1') FROM mentions WHERE aid = '1'";
+    if let Ok(rows) = capped.ask(sql).await {
+        assert_eq!(rows, [["false"]]);
+    }
+    let both = capped.ask("SELECT min(published_at), max(published_at) FROM mentions WHERE aid = '1'").await;
+    if let Ok(rows) = both {
+        let of = |number: usize| time_of(number).format("%Y-%m-%dT%H:%M:%SZ").to_string();
+        assert_eq!(rows, [[of(0), of(299)]]);
+    }
+    // In one order there are mentions, in the other there are none.
+    let emptied = Lab::new(|asked| ok(&search(asked, &if asked.number > 1 { Vec::new() } else { mentions(300) })));
+    let sql = "SELECT min(published_at), max(published_at) FROM mentions WHERE aid = '1'";
+    let error = emptied.ask(sql).await.expect_err("one of the orders is empty");
+    assert!(matches!(error.kind(), ErrorKind::Contradiction | ErrorKind::Incomplete), "{error}");
 }

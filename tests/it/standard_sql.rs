@@ -498,7 +498,7 @@ async fn subqueries_and_aggregates_keep_their_rows() {
         ("SELECT count(*) FROM t WHERE 5 NOT IN (SELECT f FROM u WHERE f = 6)", "4"),
         ("SELECT sum(a) FROM n HAVING 5 IN (SELECT f FROM u WHERE f = 5)", "3"),
         ("SELECT a FROM n WHERE 0 NOT IN (SELECT 0 FROM u WHERE u.a = n.a AND f = 6) ORDER BY a", "1"),
-        ("SELECT a FROM t WHERE a NOT IN (SELECT 3 FROM u WHERE u.a = t.a) ORDER BY a", "1; 2; 3"),
+        ("SELECT a FROM t WHERE a NOT IN (SELECT 3 FROM u WHERE u.a = t.a) ORDER BY a", "1; 2; 3; "),
         ("SELECT x.n FROM (SELECT count(*) AS n FROM u) x, u y WHERE y.a = 1 AND y.a = 2", ""),
         ("SELECT x.n FROM (SELECT count(*) AS n FROM u) x JOIN u y ON NULL", ""),
         ("SELECT x.n FROM (SELECT count(*) AS n FROM u) x LEFT JOIN u y ON false WHERE y.a IS NOT NULL", ""),

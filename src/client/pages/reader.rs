@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 use tokio_util::task::AbortOnDropHandle;
@@ -26,7 +26,7 @@ use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::memory::inherited;
 use crate::profile::{Direction, Zone};
-use crate::request::{Beside, CLOCK_SKEW, PageRequest, Pages, RequestKey, RequestPlan};
+use crate::request::{Beside, PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
@@ -551,7 +551,7 @@ impl<D: PageDecoder> PageReader<D> {
     /// Takes the new rows of a page.
     fn absorb(&mut self, span: Span, answer: PageAnswer<D::Page>) -> Result<()> {
         let PageAnswer { page, facts, memory, call } = answer;
-        self.check_times(span, facts.window, &page)?;
+        self.check_times(span, &page)?;
         if let (Some(ids), Some(traits)) = (page.ids(), page.traits()) {
             self.known.take(ids, traits).map_err(|error| error.at(self.place(span)))?;
         }
@@ -673,25 +673,9 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Checks that a response contains no mentions outside the requested period. A service that ignores the period would
     /// return others instead, or those of one period for several.
-    fn check_times(&self, span: Span, told: Option<(DateTime<Utc>, DateTime<Utc>)>, page: &D::Page) -> Result<()> {
-        let mut times = page.times().into_iter().flatten();
-        if let Some(at) = times.clone().find(|at| !self.window.may_have(**at)) {
-            return Err(self.outside(span, *at));
-        }
-        // A relative period ends now, or where the response says.
-        let now = self.client.time_of_service();
-        let end = told.map_or(now, |(_, to)| to.max(now));
-        let latest = (end + CLOCK_SKEW).timestamp_micros();
-        let relative = self.plan.duration.is_some() && !self.window.stated;
-        let Some(at) = times.find(|at| relative && **at > latest) else { return Ok(()) };
-        let (at, hours) = (DateTime::from_timestamp_micros(*at).unwrap_or_default(), (*at - latest) / 3_600_000_000);
-        let message = format!("the response has a mention of {at}, {hours} h after {}", end.trunc_subsecs(0));
-        Err(Error::new(ErrorKind::Contradiction, format!("{message}, where the period ends"))
-            .advice(
-                "its times may be local ones that are written as UTC: set `zone` and `pattern` of the column in the profile, or \
-                 use a range of published_at",
-            )
-            .at(self.place(span)))
+    fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
+        let mut outside = page.times().into_iter().flatten().filter(|at| !self.window.may_have(**at));
+        outside.next().map_or(Ok(()), |at| Err(self.outside(span, *at)))
     }
 
     fn outside(&self, span: Span, at: i64) -> Error {
