@@ -92,6 +92,9 @@ impl Driver {
             let outside = |at: &i64| {
                 instants.is_some_and(|(from, to)| *at < from.timestamp_micros() || to.timestamp_micros() < *at)
             };
+            if let Err(error) = self.check_zone(&request.plan, &page) {
+                return Ok(Judged::Doubted(error.message().to_owned()));
+            }
             if page.times.iter().flatten().any(outside) {
                 return Ok(Judged::Doubted("the response has mentions outside the requested period".to_owned()));
             }

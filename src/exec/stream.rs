@@ -634,7 +634,7 @@ impl Driver {
 
     /// Checks that no time without a zone is ahead of the service's clock, since it would not be UTC, as assumed; and no time at all
     /// in a relative period, which ends now, or where the response says.
-    fn check_zone(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
+    pub(super) fn check_zone(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
         let connection = &self.config.connection;
         let now = connection.clock().now() + connection.client().ahead();
         let profile = connection.profile();

@@ -87,7 +87,7 @@ fn below_join(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             LogicalPlan::Aggregate(_) => {
                 let limit = match result_of_aggregate(&node) {
                     Some((_, false)) => 1,
-                    Some((_, true)) => i64::MAX as usize,
+                    Some((_, true)) => usize::MAX >> 1,
                     None => return Ok(Transformed::no(node)),
                 };
                 let limited = LogicalPlanBuilder::from(node).limit(0, Some(limit))?.build()?;
