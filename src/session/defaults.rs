@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigEntry;
 use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable, Statement as Utility};
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionConfig;
+#[cfg(feature = "shell")]
+use datafusion::prelude::SessionContext;
 
 /// Prefix of our settings.
 const OURS: &str = "savedsearch.";
