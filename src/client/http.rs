@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
@@ -70,6 +71,37 @@ pub struct HttpFailure {
 pub trait HttpService: fmt::Debug + Send + Sync {
     /// Sends the request once. Never retries, never follows a redirect. Dropping the future cancels the request.
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure>;
+}
+
+/// A service to which a limited number of requests is sent; further ones fail without being sent.
+#[derive(Debug)]
+pub struct LimitedService {
+    service: Arc<dyn HttpService>,
+    left: AtomicU64,
+    /// Message of the failure of a further request.
+    refusal: &'static str,
+}
+
+impl LimitedService {
+    /// Limits the requests to a service. `refusal`: the message of the failure of a further one.
+    pub fn new(service: Arc<dyn HttpService>, requests: u64, refusal: &'static str) -> Self {
+        Self { service, left: AtomicU64::new(requests), refusal }
+    }
+
+    /// Number of requests that are left.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl HttpService for LimitedService {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
+            Ok(_) => self.service.call(request).await,
+            Err(_) => Err(HttpFailure { kind: ErrorKind::Budget, message: self.refusal.to_owned(), temporary: false }),
+        }
+    }
 }
 
 /// Limits of a single HTTP exchange.

@@ -44,7 +44,9 @@ pub use self::budget::{Completeness, Held, Memory, QueryBudget, QueryCounts, Sca
 pub(crate) use self::evidence::Asked;
 pub use self::fetch::Client;
 pub(crate) use self::fetch::ClientSpec;
-pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network, receive};
+pub use self::http::{
+    HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, LimitedService, Network, receive,
+};
 pub use self::log::{RequestLog, RequestRecord, Warning};
 pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
 pub use self::principal::{Allowance, Caller};

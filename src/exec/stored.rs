@@ -62,6 +62,14 @@ struct Divided {
     tail: Option<Tail>,
 }
 
+impl Divided {
+    /// A plan of which nothing comes from the store, after this number of requests for daily counts.
+    fn unstored(span: Range<i64>, confirming: u64) -> Self {
+        let division = Division { stored: Vec::new(), read: vec![span.clone()] };
+        Self { division, span, timeline: DailyCounts::default(), confirming, tail: None }
+    }
+}
+
 /// Runs work that waits for the disk, or for a lock, on a thread of its own.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let ended = |error| Error::new(ErrorKind::Store, format!("the store could not be used: {error}"));
@@ -243,9 +251,7 @@ impl Driver {
         }
         if direct {
             // Everything is read, and kept.
-            let all = Division { stored: Vec::new(), read: vec![span.clone()] };
-            let all = Divided { division: all, span, timeline, confirming: 0, tail: None };
-            return Ok((from.writes && !limited).then_some(all));
+            return Ok((from.writes && !limited).then(|| Divided::unstored(span, 0)));
         }
         let Some(days) = division.to_confirm() else {
             return Ok(Some(Divided { division, span, timeline, confirming, tail: None }));
@@ -264,9 +270,7 @@ impl Driver {
                         // It may answer the next query, and says nothing about the stored days.
                         Err(error) if is_refused(error.kind()) => {
                             self.note(plan, &error);
-                            let all = Division { stored: Vec::new(), read: vec![span.clone()] };
-                            let timeline = DailyCounts::default();
-                            return Ok(Some(Divided { division: all, span, timeline, confirming, tail: None }));
+                            return Ok(Some(Divided::unstored(span, confirming)));
                         }
                         Err(error) => return Err(error),
                     };
@@ -284,8 +288,7 @@ impl Driver {
             };
             if regions.iter().any(proved) {
                 // They did before: this response alone says nothing about the stored days.
-                let all = Division { stored: Vec::new(), read: vec![span.clone()] };
-                return Ok(Some(Divided { division: all, span, timeline, confirming, tail: None }));
+                return Ok(Some(Divided::unstored(span, confirming)));
             }
             // The counts prove nothing, and are not expected to soon.
             self.distrust(from, &subject, plan).await;

@@ -307,6 +307,19 @@ pub(super) fn timed_out(seconds: u64) -> Failure {
 }
 
 impl HostSpec {
+    /// A host without workers.
+    #[cfg(any(feature = "mcp", feature = "ui"))]
+    pub(crate) fn without_workers(auth: Auth, upstream: Upstream, settings: SessionSettings, limits: Limits) -> Self {
+        Self {
+            auth,
+            upstream,
+            settings,
+            limits,
+            #[cfg(feature = "distributed")]
+            workers: None,
+        }
+    }
+
     fn check(&self) -> Result<()> {
         self.limits.check()?;
         let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));

@@ -67,14 +67,7 @@ pub async fn serve_http(spec: McpSpec) -> Result<HttpServer> {
     let McpSpec { listen, auth, tls, insecure, operations, limits, settings, upstream, mcp } = spec;
     let mcp = mcp.within(&settings);
     check_exposure(listen, &auth, tls.is_some(), insecure)?;
-    let host = Arc::new(Host::start(HostSpec {
-        auth,
-        upstream,
-        settings,
-        limits,
-        #[cfg(feature = "distributed")]
-        workers: None,
-    })?);
+    let host = Arc::new(Host::start(HostSpec::without_workers(auth, upstream, settings, limits))?);
     let bound = Bound::new(listen, tls.as_ref(), Arc::clone(&host)).await?;
     let address = bound.address();
     let config = StreamableHttpServerConfig::default()

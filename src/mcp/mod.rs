@@ -113,14 +113,7 @@ pub async fn serve_streams(
 ) -> Result<()> {
     let StdioSpec { upstream, settings, limits, mcp, profiles } = spec;
     let mcp = mcp.within(&settings);
-    let host = Host::start(HostSpec {
-        auth: Auth::None,
-        upstream,
-        settings,
-        limits,
-        #[cfg(feature = "distributed")]
-        workers: None,
-    })?;
+    let host = Host::start(HostSpec::without_workers(Auth::None, upstream, settings, limits))?;
     let failed = |what: String| Error::new(ErrorKind::Connect, what);
     let session = host.sessions.find(Credentials::None, None).await;
     let session = session.map_err(|failure| failed(failure.message))?;

@@ -13,13 +13,11 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use async_trait::async_trait;
 use url::Url;
 
-use crate::client::{AnswerSource, Direct, HttpFailure, HttpRequest, HttpResponse, HttpService, Secret};
+use crate::client::{AnswerSource, Direct, HttpService, LimitedService, Secret};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result, describe};
 use crate::files;
@@ -30,13 +28,15 @@ use crate::profile_check::compare;
 
 /// Longest name of a profile, in characters.
 const NAME: usize = 40;
+/// Message of a request that may no longer be sent.
+const REFUSAL: &str = "no requests left for probes and checks; restart the server";
 
 /// The service to examine, and the folder for its profiles.
 pub struct ProfileTools {
     folder: PathBuf,
     base_url: Url,
     key: Secret,
-    service: Arc<Limited>,
+    service: Arc<LimitedService>,
     connect: Connect,
     /// Files that this server wrote.
     written: Mutex<HashSet<PathBuf>>,
@@ -48,27 +48,6 @@ type Connect = Box<dyn Fn(Profile, Arc<dyn HttpService>) -> Result<Arc<Connectio
 impl fmt::Debug for ProfileTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProfileTools").field("folder", &self.folder).finish_non_exhaustive()
-    }
-}
-
-/// A service with a limit on further requests.
-#[derive(Debug)]
-struct Limited {
-    service: Arc<dyn HttpService>,
-    left: AtomicU64,
-}
-
-#[async_trait]
-impl HttpService for Limited {
-    async fn call(&self, request: HttpRequest) -> std::result::Result<HttpResponse, HttpFailure> {
-        let spend = |left: u64| left.checked_sub(1);
-        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
-            Ok(_) => self.service.call(request).await,
-            Err(_) => {
-                let message = "no requests left for probes and checks; restart the server".to_owned();
-                Err(HttpFailure { kind: ErrorKind::Budget, message, temporary: false })
-            }
-        }
     }
 }
 
@@ -110,7 +89,7 @@ impl ProfileTools {
         max_requests: u64,
         connect: impl Fn(Profile, Arc<dyn HttpService>) -> Result<Arc<Connection>> + Send + Sync + 'static,
     ) -> Self {
-        let service = Arc::new(Limited { service, left: AtomicU64::new(max_requests) });
+        let service = Arc::new(LimitedService::new(service, max_requests, REFUSAL));
         Self { folder, base_url, key, service, connect: Box::new(connect), written: Mutex::default() }
     }
 
@@ -129,7 +108,7 @@ impl ProfileTools {
 
     /// Requests that are left of those that the call asks for.
     fn allowed(&self, asked: u64) -> Result<u64> {
-        match self.service.left.load(Ordering::Relaxed).min(asked) {
+        match self.service.left().min(asked) {
             0 => Err(Error::new(ErrorKind::Budget, "no requests left for probes and checks")
                 .advice("restart the server, with more --max-requests if needed")),
             left => Ok(left),
@@ -172,7 +151,7 @@ impl ProfileTools {
             return Ok(text + "; not compared with the service: set max_requests\n");
         }
         let left = self.allowed(max_requests)?;
-        let service = Arc::new(Limited { service: Arc::clone(&self.service) as _, left: AtomicU64::new(left) });
+        let service = Arc::new(LimitedService::new(Arc::clone(&self.service) as _, left, REFUSAL));
         let connection = (self.connect)(profile, Arc::clone(&service) as Arc<dyn HttpService>)?;
         let mut failed = 0_u64;
         text.push('\n');
@@ -182,7 +161,7 @@ impl ProfileTools {
             text.push_str(&format!("{what}: {}{how}\n", if result.is_ok() { "ok, " } else { "" }));
         });
         compared.await.map_err(|error| Error::new(ErrorKind::Config, describe(&error)))?;
-        let sent = left - service.left.load(Ordering::Relaxed);
+        let sent = left - service.left();
         text.push_str(&format!("{} failed; {} sent\n", counted(failed, "comparison"), counted(sent, "request")));
         Ok(text)
     }

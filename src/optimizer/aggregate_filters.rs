@@ -76,6 +76,7 @@ fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
+/// A join with limits above the aggregates on its sides that have a row for an empty input.
 fn below_join(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(_) = &plan else { return Ok(Transformed::no(plan)) };
     plan.map_children(|side| {

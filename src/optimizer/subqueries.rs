@@ -132,20 +132,18 @@ impl Site {
         match conjunct {
             Expr::Not(inner) => match *inner {
                 Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-                    self.top_in(InSubquery { expr, subquery, negated: !negated })
+                    self.top_in(without_distinct(InSubquery { expr, subquery, negated: !negated })?)
                 }
                 Expr::Exists(Exists { subquery, negated }) => exists(Exists { subquery, negated: !negated }),
                 inner => self.embedded(Expr::Not(inner.into())).data(),
             },
-            Expr::InSubquery(within) => self.top_in(within),
+            Expr::InSubquery(within) => self.top_in(without_distinct(within)?),
             Expr::Exists(these) => exists(these),
             other => self.embedded(other).data(),
         }
     }
 
     fn top_in(&self, within: InSubquery) -> Result<Expr> {
-        let within = without_distinct(within);
-        lost_rows(&within.subquery, false)?;
         let correlated = !within.subquery.outer_ref_columns.is_empty();
         if correlated && has_grand_total(&within.subquery.subquery) {
             return Err(unsupported_sets());
@@ -173,7 +171,7 @@ impl Site {
     /// Rewrites an expression whose value matters, NULL included.
     fn embedded(&self, expr: Expr) -> Result<Transformed<Expr>> {
         expr.transform_up(|expr| match expr {
-            Expr::InSubquery(within) => self.value_of_in(within).map(Transformed::yes),
+            Expr::InSubquery(within) => self.value_of_in(without_distinct(within)?).map(Transformed::yes),
             Expr::ScalarSubquery(subquery) => {
                 lost_rows(&subquery, false)?;
                 let expr = with_having(subquery)?;
@@ -195,8 +193,6 @@ impl Site {
     }
 
     fn value_of_in(&self, within: InSubquery) -> Result<Expr> {
-        let within = without_distinct(within);
-        lost_rows(&within.subquery, false)?;
         let correlated = !within.subquery.outer_ref_columns.is_empty();
         if correlated && has_grand_total(&within.subquery.subquery) {
             return Err(unsupported_sets());
@@ -235,14 +231,7 @@ impl Site {
     fn equal_to_constant(&self, within: &InSubquery, top: bool) -> Result<Option<Expr>> {
         let InSubquery { expr, subquery, negated } = within;
         let one_row = !subquery.outer_ref_columns.is_empty() && is_one_row(&subquery.subquery);
-        let constant = expr.column_refs().is_empty() && !expr.is_volatile();
-        let constant = constant
-            && !expr.exists(|part| {
-                Ok(matches!(
-                    part,
-                    Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)
-                ))
-            })?;
+        let constant = expr.column_refs().is_empty() && !expr.is_volatile() && !is_of_other_queries(expr)?;
         if !constant || one_row || !self.in_filter || ((*negated || !top) && self.may_be_null(within)?) {
             return Ok(None);
         }
@@ -263,13 +252,7 @@ impl Site {
     /// # Errors
     /// [`ErrorKind::Unsupported`] if it refers to a query further outside, or has a subquery of its own.
     fn as_outer(&self, expr: Expr) -> Result<Expr> {
-        let nested = expr.exists(|part| {
-            Ok(matches!(
-                part,
-                Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)
-            ))
-        })?;
-        if nested || expr.is_volatile() {
+        if is_of_other_queries(&expr)? || expr.is_volatile() {
             let error = "this operand of IN with a subquery is not supported here";
             let advice = "compute it in a subquery of FROM first, or write the condition as a join";
             return Err(Error::new(ErrorKind::Unsupported, error).advice(advice).into());
@@ -334,7 +317,10 @@ fn without_order(plan: &LogicalPlan) -> Option<LogicalPlan> {
 }
 
 /// IN without ORDER BY and DISTINCT in its subquery, which do not decide which values there are.
-fn without_distinct(within: InSubquery) -> InSubquery {
+///
+/// # Errors
+/// Those of [`lost_rows`].
+fn without_distinct(within: InSubquery) -> Result<InSubquery> {
     let InSubquery { expr, subquery, negated } = within;
     let mut node = &subquery.subquery;
     loop {
@@ -345,7 +331,18 @@ fn without_distinct(within: InSubquery) -> InSubquery {
         }
     }
     let subquery = Subquery { subquery: Arc::clone(node), ..subquery.clone() };
-    InSubquery { expr, subquery, negated }
+    lost_rows(&subquery, false)?;
+    Ok(InSubquery { expr, subquery, negated })
+}
+
+/// True if an expression refers to a query further outside, or has a subquery.
+fn is_of_other_queries(expr: &Expr) -> Result<bool> {
+    expr.exists(|part| {
+        Ok(matches!(
+            part,
+            Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)
+        ))
+    })
 }
 
 /// Refuses a correlated subquery if the engine would apply one of its operators to the rows of all outer rows together.

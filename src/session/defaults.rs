@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigEntry;
+use datafusion::common::config::{ConfigEntry, ConfigOptions};
 use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable, Statement as Utility};
 use datafusion::prelude::SessionConfig;
 #[cfg(feature = "shell")]
@@ -14,11 +14,11 @@ use datafusion::prelude::SessionContext;
 const OURS: &str = "savedsearch.";
 
 /// The settings with which a session began, as an extension of its configuration.
-struct Defaults(Vec<ConfigEntry>);
+struct Defaults(Arc<ConfigOptions>);
 
 /// Makes the settings of a configuration those with which its session begins.
 pub(super) fn begin_with(config: SessionConfig) -> SessionConfig {
-    let defaults = Defaults(config.options().entries());
+    let defaults = Defaults(Arc::clone(config.options()));
     config.with_extension(Arc::new(defaults))
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn begin_here(context: &SessionContext) {
 
 /// The settings with which a session began.
 pub(crate) fn defaults(config: &SessionConfig) -> Vec<ConfigEntry> {
-    config.get_extension::<Defaults>().map(|defaults| defaults.0.clone()).unwrap_or_default()
+    config.get_extension::<Defaults>().map(|defaults| defaults.0.entries()).unwrap_or_default()
 }
 
 /// `RESET` as the `SET` of the value with which the session began; other plans stay.

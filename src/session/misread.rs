@@ -332,7 +332,8 @@ fn join_without_condition(from: &[TableWithJoins]) -> Option<&'static str> {
     None
 }
 
-fn is_regex(op: &BinaryOperator) -> bool {
+/// True for an operator that compares with a regular expression.
+pub(crate) fn is_regex(op: &BinaryOperator) -> bool {
     use BinaryOperator::{PGRegexIMatch, PGRegexMatch, PGRegexNotIMatch, PGRegexNotMatch};
     matches!(op, PGRegexMatch | PGRegexIMatch | PGRegexNotMatch | PGRegexNotIMatch)
 }

@@ -52,6 +52,8 @@ pub(crate) use self::defaults::defaults;
 #[cfg(feature = "shell")]
 pub(crate) use self::headers::{Headers, with_schema};
 #[cfg(feature = "postgres")]
+pub(crate) use self::misread::is_regex;
+#[cfg(feature = "postgres")]
 pub(crate) use self::nodes::{call, query_of};
 #[cfg(feature = "postgres")]
 pub(crate) use self::nodes::{members, table_of};

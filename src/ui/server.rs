@@ -68,14 +68,7 @@ pub struct UiSpec {
 pub async fn serve(spec: UiSpec) -> Result<HttpServer> {
     let UiSpec { page, auth, operations, limits, settings, upstream } = spec;
     page.check(&auth)?;
-    let host = Arc::new(Host::start(HostSpec {
-        auth,
-        upstream,
-        settings,
-        limits,
-        #[cfg(feature = "distributed")]
-        workers: None,
-    })?);
+    let host = Arc::new(Host::start(HostSpec::without_workers(auth, upstream, settings, limits))?);
     over(page, host).await?.alone(operations).await
 }
 

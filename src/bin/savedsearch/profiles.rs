@@ -8,12 +8,14 @@ use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::{Direct, HttpFailure, HttpRequest, HttpResponse, HttpService, parse_base_url};
+use datafusion_saved_search::client::{
+    Direct, HttpFailure, HttpRequest, HttpResponse, HttpService, LimitedService, parse_base_url,
+};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::probe::{self, Facts, Probed, Recording};
 use datafusion_saved_search::shell::Progress;
-use datafusion_saved_search::{Connection, ErrorKind, Profile, Secret, profile_check, session};
+use datafusion_saved_search::{Connection, Profile, Secret, profile_check, session};
 
 use crate::connect::{Target, target, target_or};
 use crate::help::print;
@@ -128,7 +130,8 @@ async fn ask(
     let trials = match Profile::parse(&probed.document, "the probed profile") {
         Ok(profile) => {
             let connection = Connection::builder(base_url, key).profile(profile).exchanges(exchanges).clock(clock);
-            let connection = connection.service(Arc::new(Limited { service, left: AtomicU64::new(left) })).build()?;
+            let connection =
+                connection.service(Arc::new(LimitedService::new(service, left, "no requests left"))).build()?;
             let _progress = Progress::of(arguments.quiet, || "test queries".to_owned());
             tried(&connection, &probed, left).await?
         }
@@ -181,27 +184,6 @@ impl HttpService for Counted {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
         self.sent.fetch_add(1, Ordering::Relaxed);
         self.service.call(request).await
-    }
-}
-
-/// A service with a limit on further requests.
-#[derive(Debug)]
-struct Limited {
-    service: Arc<dyn HttpService>,
-    left: AtomicU64,
-}
-
-#[async_trait]
-impl HttpService for Limited {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let spend = |left: u64| left.checked_sub(1);
-        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
-            Ok(_) => self.service.call(request).await,
-            Err(_) => {
-                let message = "no requests left".to_owned();
-                Err(HttpFailure { kind: ErrorKind::Budget, message, temporary: false })
-            }
-        }
     }
 }
 

@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{literal_of, text};
+use crate::session::is_regex;
 
 /// Functions whose second argument is a pattern.
 const WITH_PATTERN: [&str; 6] =
@@ -21,8 +22,7 @@ const WITH_PATTERN: [&str; 6] =
 
 /// Translates the pattern of an operator.
 pub(super) fn of_operator(op: &BinaryOperator, right: &mut SqlExpr) {
-    use BinaryOperator::{PGRegexIMatch, PGRegexMatch, PGRegexNotIMatch, PGRegexNotMatch};
-    if matches!(op, PGRegexMatch | PGRegexIMatch | PGRegexNotMatch | PGRegexNotIMatch) {
+    if is_regex(op) {
         translate(right, pattern);
     }
 }
@@ -30,13 +30,13 @@ pub(super) fn of_operator(op: &BinaryOperator, right: &mut SqlExpr) {
 /// Translates the pattern and the replacement of a function.
 pub(super) fn of_function(name: &str, function: &mut Function) {
     let FunctionArguments::List(list) = &mut function.args else { return };
+    if !WITH_PATTERN.contains(&name) {
+        return;
+    }
     let mut arguments = list.args.iter_mut().filter_map(|argument| match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
         _ => None,
     });
-    if !WITH_PATTERN.contains(&name) {
-        return;
-    }
     if let Some(expr) = arguments.nth(1) {
         translate(expr, pattern);
     }
