@@ -74,8 +74,9 @@ pub(crate) enum StoreCommand {
     /// Erase mentions, so that nothing of them is left in the folder
     #[command(group = clap::ArgGroup::new("what").required(true))]
     #[command(
-        after_help = "Removes mentions from files, earlier versions of files, kept deleted mentions and stored responses, and
-prints what was removed. Mentions that the service still has are stored again when their day is read.
+        after_help = "Removes mentions from files, earlier versions of files, kept deleted mentions and stored responses,
+and prints what was removed. Mentions that the service still has are stored again when their day
+is read.
 Stop other processes that use the store: their queries may fail, and they may keep the journal.
 
 Examples:
