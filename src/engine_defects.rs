@@ -265,6 +265,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Refused("LIMIT or OFFSET in a correlated subquery"),
     },
     EngineDefect {
+        name: "IS NULL of a count in a correlated subquery",
+        upstream: None,
+        statement: "SELECT k, (SELECT count(*) IS NULL FROM facts f WHERE f.k = o.k) AS x FROM owners o ORDER BY k",
+        plain: "a|false; b|false; z|NULL",
+        here: Here::Right("a|false; b|false; z|false"),
+    },
+    EngineDefect {
         name: "HAVING without GROUP BY in a correlated scalar subquery",
         upstream: None,
         statement: "SELECT (SELECT max(i.id) FROM words i WHERE i.id = o.id HAVING count(*) = 0) AS m FROM words o ORDER BY o.id",

@@ -1,6 +1,6 @@
 //! Gives IN and EXISTS of subqueries the three truth values of SQL, wherever they are written.
 //!
-//! The engine turns them into joins. Eight kinds return wrong rows, and one is not supported:
+//! The engine turns them into joins. Most of the kinds below return wrong rows, and one is not supported:
 //!
 //! | expression | the engine | here |
 //! | --- | --- | --- |
@@ -17,6 +17,7 @@
 //! | correlated windows, OFFSET, LIMIT, and in LATERAL ROLLUP and HAVING without GROUP BY | applied to all outer rows together | refused |
 //! | a correlated scalar subquery with HAVING and without GROUP BY | HAVING is ignored for an empty input | CASE of two subqueries |
 //! | a scalar subquery of a column without NULLs, which may have no row | taken for never NULL | its column may be NULL |
+//! | a correlated `count(*) IS NULL`, and others that are constant | NULL for an empty input | not folded |
 //!
 //! Invariant: if an expression stays IN or EXISTS, it cannot be NULL, or it is at the top of WHERE or HAVING, where false
 //! and NULL are the same.
@@ -109,10 +110,46 @@ fn without_promise(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let subquery = Subquery { subquery: Arc::new(plan), outer_ref_columns, spans };
                 Ok(Transformed::yes(Expr::ScalarSubquery(subquery)))
             }
+            Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans })
+                if !outer_ref_columns.is_empty() && has_row(&subquery) =>
+            {
+                let subquery = Arc::new(unfolded(Arc::unwrap_or_clone(subquery))?);
+                Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans })))
+            }
             other => Ok(Transformed::no(other)),
         })?;
         Ok(expr.update_data(|expr| name.restore(expr)))
     })
+    .data()
+}
+
+/// A subquery with one row whose expressions of the aggregate's results are not folded to constants, such as `count(*) IS NULL`.
+/// For an empty input, the engine computes such an expression from the aggregate's results, but a constant becomes NULL.
+fn unfolded(plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.transform_down(|node| match node {
+        LogicalPlan::Projection(projection) => {
+            let schema = Arc::clone(projection.input.schema());
+            let node = LogicalPlan::Projection(projection);
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                if matches!(expr.clone().unalias(), Expr::Column(_)) {
+                    return Ok(Transformed::no(expr));
+                }
+                let name = names.save(&expr);
+                let expr = expr.transform_up(|part| match part {
+                    Expr::Column(column) if !schema.nullable(&column)? => {
+                        Ok(Transformed::yes(Opaque::nullable(Expr::Column(column))))
+                    }
+                    other => Ok(Transformed::no(other)),
+                })?;
+                Ok(expr.update_data(|expr| name.restore(expr)))
+            })?
+            .map_data(LogicalPlan::recompute_schema)
+        }
+        node @ (LogicalPlan::SubqueryAlias(_) | LogicalPlan::Sort(_)) => Ok(Transformed::no(node)),
+        other => Ok(Transformed::new(other, false, TreeNodeRecursion::Jump)),
+    })?
+    .map_data(LogicalPlan::recompute_schema)
     .data()
 }
 
@@ -472,7 +509,7 @@ fn having(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
             LogicalPlan::Filter(Filter { predicate, input, .. }) if matches!(**input, LogicalPlan::Aggregate(_)) => {
                 let condition =
                     LogicalPlanBuilder::from(Arc::clone(input)).project(vec![predicate.clone()])?.build()?;
-                return Ok(Some(condition));
+                return Ok(Some(unfolded(condition)?));
             }
             LogicalPlan::Filter(_) => {
                 let error = "a condition on the result of an aggregate in a correlated subquery is not supported here";
