@@ -183,8 +183,8 @@ mod tests {
                 "USE is not supported; write connection and schema before the table, as in savedsearch.v4.mentions",
             ),
             (
-                DataFusionError::NotImplemented("Unsupported SQL statement: SHOW DATABASES".into()),
-                "SHOW DATABASES is not supported; SHOW TABLES lists the tables, SHOW ALL the settings",
+                DataFusionError::NotImplemented("Unsupported SQL statement: SHOW VIEWS".into()),
+                "SHOW VIEWS is not supported; SHOW TABLES lists the tables, SHOW ALL the settings",
             ),
             (DataFusionError::NotImplemented("Unsupported SQL statement: VACUUM".into()), "VACUUM is not supported"),
             (DataFusionError::NotImplemented("DELETE not supported for Base table".into()), "this table is read-only"),

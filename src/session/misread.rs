@@ -15,7 +15,7 @@
 //! | `a JOIN b` without a condition | a cross join | refused |
 //! | `FETCH FIRST n ROWS ONLY` | refused | as `LIMIT n` |
 //! | `LIMIT (SELECT n)` | refused | as `LIMIT n` |
-//! | `TABLE t` | refused | as `SELECT * FROM t` |
+//! | `TABLE t`, `FROM t` | refused | as `SELECT * FROM t` |
 //! | `LOCALTIMESTAMP`, `LOCALTIME` | refused | as casts of `now()` |
 //! | `a ~ '.*'` of NULL | false | NULL |
 //! | `LIKE … ESCAPE ''`, `SIMILAR TO … ESCAPE ''` | refused | the pattern with its backslashes doubled |
@@ -24,7 +24,7 @@ use datafusion::error::Result;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, FunctionArguments, GroupByExpr, Ident, JoinConstraint, JoinOperator,
-    LimitClause, ObjectName, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
+    LimitClause, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
     TableWithJoins, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
@@ -145,6 +145,10 @@ impl Editor for Standard {
 
     fn pre_visit_select(&mut self, select: &mut Select) {
         self.refuse_ignored(ignored_clauses::of_select(select));
+        if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) {
+            select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
+            select.flavor = SelectFlavor::Standard;
+        }
         quantified_conditions(select);
         having_as_where(select);
         if let Err(error) = positions_of_groups(select) {

@@ -9,6 +9,7 @@ mod guarded;
 mod headers;
 mod ignored_clauses;
 mod lateral;
+mod listings;
 mod merged_columns;
 mod misread;
 mod moved_subqueries;
@@ -51,6 +52,8 @@ pub(crate) use self::defaults::begin_here;
 pub(crate) use self::defaults::defaults;
 #[cfg(feature = "shell")]
 pub(crate) use self::headers::{Headers, with_schema};
+#[cfg(feature = "shell")]
+pub(crate) use self::listings::is_plain;
 #[cfg(feature = "postgres")]
 pub(crate) use self::misread::is_regex;
 #[cfg(feature = "postgres")]

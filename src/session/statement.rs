@@ -12,6 +12,7 @@ use super::defaults::reset_as_set;
 use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
 use super::lateral::lateral;
+use super::listings::listings;
 use super::merged_columns::{expand_wildcards, merge_columns};
 use super::misread::as_standard;
 use super::moved_subqueries::moved_subqueries;
@@ -56,7 +57,8 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
 /// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
 pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
     repeated_random(state, &statement)?;
-    let mut statement = merge_columns(state, as_standard(exact_numbers(resolve_time_zone(statement)))?).await?;
+    let mut statement =
+        merge_columns(state, as_standard(exact_numbers(resolve_time_zone(listings(statement)?)))?).await?;
     if uses_name(&statement)
         && let Some(named) = with_search_names(state, statement.clone(), true).await?
     {

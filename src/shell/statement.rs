@@ -3,10 +3,10 @@
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{ShowStatementOptions, Statement as Ast, Use};
+use datafusion::sql::sqlparser::ast::{Statement as Ast, Use};
 
 use crate::catalog::SCHEMA;
-use crate::session::{parse_statements, syntax};
+use crate::session::{is_plain, parse_statements, syntax};
 use crate::table::{is_read_only, read_only};
 
 /// Refuses a statement that would change a table of the service, before anything else about it is checked.
@@ -46,20 +46,8 @@ pub(super) fn used(statement: &Statement) -> Option<String> {
 pub(super) fn with_order(statement: Statement, connection: &str) -> Result<Statement, DataFusionError> {
     let is_plain = matches!(&statement, Statement::Statement(inner) if matches!(
         inner.as_ref(),
-        Ast::ShowTables {
-            terse: false,
-            history: false,
-            extended: false,
-            full: false,
-            external: false,
-            show_options: ShowStatementOptions {
-                show_in: None,
-                starts_with: None,
-                limit: None,
-                limit_from: None,
-                filter_position: None,
-            },
-        }
+        Ast::ShowTables { terse: false, history: false, extended: false, full: false, external: false, show_options }
+            if is_plain(show_options)
     ));
     if !is_plain {
         return Ok(statement);

@@ -357,6 +357,22 @@ fn a_change_of_the_services_tables_is_refused_before_it_is_checked() {
 }
 
 #[test]
+fn lists_of_catalogs_and_schemas_are_queries() {
+    let printed = printed(&["--format", "csv", "-c", "SHOW DATABASES", "-c", "SHOW SCHEMAS"]);
+    assert!(printed.starts_with("database_name\nsavedsearch\ndatabase_name,schema_name\n"), "{printed}");
+    assert!(printed.contains("\nsavedsearch,system\n") && printed.contains("\nsavedsearch,v4\n"), "{printed}");
+}
+
+#[test]
+fn a_query_may_begin_with_from() {
+    let [first, written] =
+        ["FROM saved_searches ORDER BY aid LIMIT 2", "SELECT * FROM saved_searches ORDER BY aid LIMIT 2"]
+            .map(|sql| printed(&["--format", "csv", "-c", sql]));
+    assert_eq!(first, written);
+    assert_eq!(printed(&["--format", "csv", "-c", "FROM saved_searches SELECT count(aid) AS n"]), "n\n15\n");
+}
+
+#[test]
 fn suggestions_are_names_that_were_meant() {
     for (sql, said) in [
         ("SELECT autor FROM mentions", "unknown column `autor`; did you mean author_name?"),
@@ -366,7 +382,7 @@ fn suggestions_are_names_that_were_meant() {
         ("SELECT id FROM searches", "unknown table `searches`; did you mean saved_searches?"),
         ("SELECT id FROM requests", "unknown table `requests`; did you mean system.requests?"),
         ("SELECT id FROM mentions WHERE source = ‘x.com’", "the statement has a typographic quote ‘; write '"),
-        ("SHOW DATABASES", "SHOW DATABASES is not supported; SHOW TABLES lists the tables"),
+        ("SHOW VIEWS", "SHOW VIEWS is not supported; SHOW TABLES lists the tables"),
     ] {
         let line = refused(&["-c", sql]);
         assert!(line.contains(said), "{sql}: {line}");
