@@ -7,6 +7,7 @@
 //! | *there are more*, and there is no other count | rows behind the last one | nothing new arrives | the window is cut; three passes at most ([`allowance`]), then an error with both numbers |
 //! | *all rows were returned*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known; without that order, the overview has to count as many |
 //! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, the error names both numbers |
+//! | *the far side of a cut has all* its mentions | it has those at its edge again | it lacks one, and another count contradicts the total | as above |
 //! | *this is the window that was requested* | the echo covers it ([`Asked::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
 //! | *the first rows* of a sort order were returned | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
 //! | *the first rows* by time were returned | the first one is of the day with which the timeline begins or ends | it is of another day | refused |

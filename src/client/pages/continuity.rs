@@ -158,6 +158,11 @@ impl Chain {
         self.fresh
     }
 
+    /// True if this pass has all rows that were known before it.
+    pub(super) fn has_all_known(&self) -> bool {
+        self.known.is_subset(&self.pass)
+    }
+
     /// Approximate memory of the ids, in bytes.
     pub(super) fn bytes(&self) -> usize {
         // Eight bytes for the id, one for its slot, and room to grow.

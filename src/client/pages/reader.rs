@@ -147,6 +147,8 @@ struct History {
     repaired: u64,
     /// Set once a window was cut.
     cut: bool,
+    /// Set if the far side of a cut lacked mentions at its edge that the near side had.
+    lacking: bool,
     changed: bool,
     doubles: u64,
     missing: Vec<String>,
@@ -738,6 +740,7 @@ impl<D: PageDecoder> PageReader<D> {
         self.history.changed |= !reading.proof.is_constant();
         match verdict {
             Verdict::Complete => {
+                self.history.lacking |= self.window.lacks(&reading.proof.chain);
                 // A total that counts mentions outside of the window says nothing about them.
                 if !self.history.cut && !self.window.exceeded {
                     self.claims = reading.claims();
@@ -795,6 +798,7 @@ impl<D: PageDecoder> PageReader<D> {
         self.scan.reached(reading.depth_found());
         self.scan.cuts.fetch_add(1, Ordering::Relaxed);
         self.history.cut = true;
+        self.history.lacking |= self.window.lacks(&reading.proof.chain);
         self.history.changed |= !reading.proof.is_constant();
         let scattered = self.window.scattered || reading.proof.is_repeated();
         let known = reading.proof.chain.at_edge(scattered);
@@ -888,7 +892,9 @@ impl<D: PageDecoder> PageReader<D> {
             self.claims = Claims { total: Some(total), beside: first, opposite: false };
         }
         let expected = first.most(total);
-        let agrees = self.distinct >= expected || self.distinct == total;
+        // Where an edge lacks its mentions, a total that another count contradicts does not show that no other is missing.
+        let doubtful = self.history.lacking && first.contradicts(total);
+        let agrees = self.distinct >= expected || (self.distinct == total && !doubtful);
         let limited = self.plan.pages.is_none_or(|pages| pages.fetch.is_some() || pages.skip > 0);
         if agrees || limited || !(self.history.cut || resolved) || !self.history.missing.is_empty() {
             return Ok(());

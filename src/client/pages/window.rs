@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::continuity::Chain;
 use super::ids::Ids;
 use crate::profile::{WindowSpec, Zone};
 
@@ -38,6 +39,11 @@ impl Window {
     pub(super) fn of(spec: &WindowSpec, words: Option<&str>, zone: Zone) -> Self {
         let instants = words.and_then(|words| spec.span_of(words, zone)).map(micros);
         Self { instants, stated: instants.is_some(), ..Self::default() }
+    }
+
+    /// True for the far side of a cut that lacks mentions at its edge, which the near side had.
+    pub(super) fn lacks(&self, read: &Chain) -> bool {
+        self.cut && !self.scattered && !read.has_all_known()
     }
 
     /// Fixes a relative period to the instants that the service resolved it to, if the service accepts instants.
