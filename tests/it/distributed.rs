@@ -601,16 +601,20 @@ impl Drop for Running {
     }
 }
 
-/// Asks a server for the states of its workers, once it runs.
+/// Asks a server for the states of its workers, once it runs, until all are healthy: they may start after it.
 async fn states_at(port: u16) -> Vec<Vec<String>> {
     let channel = tonic::transport::Channel::from_shared(format!("http://127.0.0.1:{port}")).unwrap();
+    let mut states = Vec::new();
     for _ in 0..600 {
         if let Ok(channel) = channel.connect().await {
-            return all_rows(&mut Client::new(channel), "SELECT DISTINCT state FROM system.workers").await;
+            states = all_rows(&mut Client::new(channel), "SELECT DISTINCT state FROM system.workers").await;
+        }
+        if states == [["healthy"]] {
+            break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("no server at {port}");
+    states
 }
 
 #[tokio::test(flavor = "multi_thread")]
