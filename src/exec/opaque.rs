@@ -1,14 +1,20 @@
-//! Conditions that are hidden from the engine's interval analysis, because it misreads them.
+//! Conditions that are hidden from the engine's interval analysis, or from its pruning by statistics, because it misreads them.
 //!
 //! From `t::date = DATE '…'`, DataFusion 55.2 derives that `t` itself is constant, because the analysis casts the day back to one
 //! instant; integer division and multiplication have the same flaw. A sort by `t` above such a filter is then dropped.
+//!
+//! Pruning computes the condition for the smallest and largest values of a file. It assumes that each cast keeps the order, which
+//! `t::time < '06:00'` does not: files with matching rows are then skipped.
+//!
 //! `tests/it/engine_defects.rs` reproduces it in a plain session and fails once the engine is fixed; then this module can be removed.
 
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, lit};
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal, TryCastExpr, lit};
 use datafusion::physical_expr::intervals::utils::check_support;
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 
@@ -21,12 +27,54 @@ pub(crate) fn opaque(predicate: &Arc<dyn PhysicalExpr>, schema: &Arc<Schema>) ->
         return None;
     }
     let wrapped = conditions.into_iter().map(|condition| match misread(condition) {
-        // True if the condition is true, false if it is false or NULL; interval analysis does not support this
-        // operator.
-        true => Arc::new(BinaryExpr::new(Arc::clone(condition), Operator::IsNotDistinctFrom, lit(true))) as _,
+        true => wrapped(condition),
         false => Arc::clone(condition),
     });
     Some(conjunction(wrapped))
+}
+
+/// Returns a predicate over the columns of files that selects the same rows, with the conditions wrapped that have a cast which
+/// may not keep the order of values.
+pub(crate) fn hidden_from_pruning(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let wrapped = split_conjunction(predicate).into_iter().map(|condition| {
+        let keeps = casts_keep_order(condition, schema)?;
+        Ok(if keeps { Arc::clone(condition) } else { wrapped(condition) })
+    });
+    Ok(conjunction(wrapped.collect::<Result<Vec<_>>>()?))
+}
+
+/// True if the condition is true, false if it is false or NULL; neither interval analysis nor pruning support this operator.
+fn wrapped(condition: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+    Arc::new(BinaryExpr::new(Arc::clone(condition), Operator::IsNotDistinctFrom, lit(true)))
+}
+
+fn casts_keep_order(condition: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<bool> {
+    let mut keep = true;
+    condition.apply(|part| {
+        let cast = part.downcast_ref::<CastExpr>().map(|cast| (cast.expr(), cast.cast_type()));
+        let cast = cast.or_else(|| part.downcast_ref::<TryCastExpr>().map(|cast| (cast.expr(), cast.cast_type())));
+        if let Some((from, to)) = cast {
+            keep &= keeps_order(&from.data_type(schema)?, to);
+        }
+        Ok(if keep { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(keep)
+}
+
+/// True for a cast whose results have the order of its operands. Local times of a zone do not: clocks are set back.
+fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    let is_utc = |zone: &Option<Arc<str>>| zone.as_deref().is_none_or(|zone| ["UTC", "+00:00", "Z"].contains(&zone));
+    match (from, to) {
+        (from, to) if from == to => true,
+        (from, to) if from.is_string() => to.is_string(),
+        (from, to) if from.is_numeric() => to.is_numeric(),
+        (DataType::Timestamp(_, from), DataType::Timestamp(_, to)) => from.is_some() == to.is_some() || is_utc(from),
+        (DataType::Timestamp(_, zone), DataType::Date32 | DataType::Date64) => is_utc(zone),
+        (DataType::Date32 | DataType::Date64, to) => {
+            matches!(to, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
+        }
+        _ => false,
+    }
 }
 
 /// True for a comparison of columns or literals, which interval analysis reads correctly.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, SavedSearch, Settings, Simulator};
@@ -530,6 +530,43 @@ async fn filtered_days_serve_the_same_and_narrower_filters() {
     // All mentions serve every filter.
     assert_eq!(visit.cost(&of("sentiment = 'positive' AND language = 'fr'")).await, 0);
     assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn casts_that_change_the_order_of_instants_skip_no_stored_row() {
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    let all = format!("FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    assert!(visit.cost(&format!("SELECT id, text, indexed_at, reach, sentiment_score {all}")).await > 1);
+    let mut some = 0;
+    for condition in [
+        "published_at::time < '06:00'",
+        "published_at::time > '18:00:00'",
+        "published_at::time BETWEEN '06:00' AND '12:00'",
+        "published_at::timestamp::time < '06:00' OR published_at::time >= '22:00'",
+        "published_at::time IN ('06:00:00', '07:00:00')",
+        "try_cast(published_at AS time) < '06:00'",
+        "indexed_at::time < '06:00'",
+        "reach::boolean = false",
+        "(reach - 5000)::boolean",
+        "reach::text < '3'",
+        "sentiment_score::int = 0",
+        "published_at::date = '2026-05-20'",
+        "arrow_cast(published_at, 'Timestamp(s)') > '2026-05-20'",
+    ] {
+        let sql = format!("SELECT id {all} AND ({condition})");
+        assert_eq!(visit.cost(&sql).await, 0, "{sql}");
+        some += usize::from(!visit.stored.sql(&sql).await.unwrap().collect().await.unwrap().is_empty());
+    }
+    assert!(some > 8, "{some}");
+    // Without the engine's casts: hours of the corpus.
+    let found = visit.stored.sql(&format!("SELECT count(*) {all} AND published_at::time < '06:00'")).await.unwrap();
+    let search = shop.searches.iter().find(|search| search.aid == BIG).unwrap();
+    let [from, to] = ["2026-04-01T00:00:00Z", "2026-06-29T00:00:00Z"].map(|at| at.parse::<DateTime<Utc>>().unwrap());
+    let times = search.mentions.iter().map(|mention| mention.facts.published);
+    let early = times.filter(|at| from <= *at && *at < to && at.hour() < 6);
+    assert_eq!(rows(&found.collect().await.unwrap()), [[early.count().to_string()]]);
 }
 
 #[tokio::test]

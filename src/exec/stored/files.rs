@@ -39,7 +39,7 @@ use parquet::arrow::arrow_reader::RowSelection;
 
 use crate::decode::arrow_schema;
 use crate::error::{Error, ErrorKind};
-use crate::exec::opaque::opaque;
+use crate::exec::opaque::{hidden_from_pruning, opaque};
 use crate::exec::scan_config::ScanConfig;
 use crate::exec::scan_exec::sort_key;
 use crate::exec::stream::{Batches, Driver, Merging};
@@ -283,7 +283,7 @@ impl FileScan<'_> {
                     None => Ok(Transformed::no(expr)),
                 }
             })?;
-            filters.push(mapped.data);
+            filters.push(hidden_from_pruning(&mapped.data, &files_schema)?);
         }
         let predicate = (!filters.is_empty()).then(|| conjunction(filters));
         let output = projection.iter().map(|at| value(*at)).collect::<Result<Vec<_>>>()?;
