@@ -6,6 +6,7 @@ use arrow::compute::kernels::concat_elements::concat_elements_dyn;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -120,8 +121,17 @@ impl ScalarUDFImpl for Bounded {
             Growth::Match if args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..))) => {
                 self.function().simplify(args, context)
             }
-            // The simplified expression would have no limit.
-            _ => Ok(ExprSimplifyResult::Original(args)),
+            // The function itself, with other arguments, keeps its limit. Any other simplified expression would have none.
+            _ => match self.function().simplify(args.clone(), context)? {
+                ExprSimplifyResult::Simplified(Expr::ScalarFunction(ScalarFunction { func, args }))
+                    if func.name() == self.name() =>
+                {
+                    let inner = Arc::unwrap_or_clone(func);
+                    let limited = ScalarUDF::new_from_impl(Self { inner, growth: self.growth, calls: self.calls });
+                    Ok(ExprSimplifyResult::Simplified(limited.call(args)))
+                }
+                _ => Ok(ExprSimplifyResult::Original(args)),
+            },
         }
     }
 
