@@ -23,11 +23,11 @@ pub(crate) fn put_text(out: &mut impl Write, column: &ArrayRef, row: usize) {
         DataType::Int64 => write!(out, "{}", column.as_primitive::<Int64Type>().value(row)),
         DataType::Float32 => {
             let value = column.as_primitive::<Float32Type>().value(row);
-            out.write_str(&float(&format!("{value:e}"), value.into()))
+            out.write_str(&float(&format!("{value:e}"), value.into(), 6))
         }
         DataType::Float64 => {
             let value = column.as_primitive::<Float64Type>().value(row);
-            out.write_str(&float(&format!("{value:e}"), value))
+            out.write_str(&float(&format!("{value:e}"), value, 15))
         }
         DataType::Decimal128(..) => out.write_str(&column.as_primitive::<Decimal128Type>().value_as_string(row)),
         DataType::Binary => {
@@ -136,8 +136,9 @@ fn put_fraction(out: &mut impl Write, micros: i64) -> std::fmt::Result {
     }
 }
 
-/// A number with the fewest digits that identify it, from its scientific form: as PostgreSQL, plain between 1e-4 and 1e15.
-fn float(scientific: &str, value: f64) -> String {
+/// A number with the fewest digits that identify it, from its scientific form: as PostgreSQL, plain from 1e-4 to below the power of
+/// ten of so many digits: 15 of double precision, 6 of single precision.
+fn float(scientific: &str, value: f64, digits_of_type: i32) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
@@ -146,7 +147,7 @@ fn float(scientific: &str, value: f64) -> String {
     }
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific.to_owned() };
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if !(-4..15).contains(&exponent) && value != 0.0 {
+    if !(-4..digits_of_type).contains(&exponent) && value != 0.0 {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }
@@ -213,7 +214,10 @@ mod tests {
             (f64::NAN, "NaN"),
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
-            assert_eq!(float(&format!("{value:e}"), value), expected);
+            assert_eq!(float(&format!("{value:e}"), value, 15), expected);
+        }
+        for (value, expected) in [(123_456.0_f32, "123456"), (1_234_567.0, "1.234567e+06"), (0.1, "0.1")] {
+            assert_eq!(float(&format!("{value:e}"), value.into(), 6), expected);
         }
     }
 

@@ -175,6 +175,13 @@ async fn numbers_and_times_are_computed_and_printed_as_in_postgresql() {
             ),
             ("2.5::float8::int, 3.5::float8::int, 2.5::numeric(4, 1)::bigint, '7'::int", "2|4|3|7"),
             ("avg(n)::int FROM (VALUES (2), (3)) AS t(n)", "3"),
+            ("x::int, x::bigint, (x + 1)::smallint FROM (VALUES (2.5::float8)) AS t(x)", "2|2|4"),
+            ("sum(x::int) FROM (VALUES (0.5::float8), (1.5), (2.5), (-1.5)) AS t(x)", "2"),
+            ("16777217::float, cast('123456789.123' AS float), 16777217::real", "16777217|123456789.123|1.6777216e+07"),
+            (
+                "'{1.1,16777217}'::float[], 16777217::float(24), 16777217::float(25)",
+                "{1.1,16777217}|1.6777216e+07|16777217",
+            ),
             ("1.23456789012345::numeric, '1.50'::numeric, 3::numeric", "1.23456789012345|1.50|3"),
             ("extract(second FROM timestamp '2026-01-01 00:00:05.25')", "5.250000"),
             ("date_part('second', timestamp '2026-01-01 00:00:05.25')", "5.25"),
