@@ -22,6 +22,8 @@ pub(crate) struct WindowRead {
     pub timezone: Option<String>,
     /// Set if it is the default window, read because the query has no time filter.
     pub default: bool,
+    /// Column with the time of its rows; `None` if the table has none.
+    pub time: Option<String>,
 }
 
 fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
@@ -30,8 +32,8 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
         // Windows set by a subquery are known only at run time.
         let known = scan.requests.windows().filter(|_| scan.config.late.bounds.is_empty());
         for words in known {
-            let window =
-                WindowRead { words: words.to_owned(), timezone: scan.requests.sent().timezone.clone(), default };
+            let (timezone, time) = (scan.requests.sent().timezone.clone(), scan.config.spec.time.clone());
+            let window = WindowRead { words: words.to_owned(), timezone, default, time };
             if !found.contains(&window) {
                 found.push(window);
             }

@@ -144,7 +144,7 @@ impl Pending {
     }
 
     /// Windows that the query reads.
-    #[cfg(feature = "ui")]
+    #[cfg(any(feature = "postgres", feature = "ui"))]
     pub(crate) fn windows(&self) -> Vec<WindowRead> {
         self.whole.as_ref().map(windows).unwrap_or_default()
     }

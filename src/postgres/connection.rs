@@ -32,7 +32,7 @@ use postgres_types::Type;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Command, Copy, parameter_count, split, words};
+use super::command::{Command, Copy, CopyFormat, parameter_count, split, words};
 use super::dialect::Names;
 use super::parameters::{arrow_type, decode};
 use super::report::{Report, Severity};
@@ -1061,6 +1061,18 @@ impl Connection {
             return Err(Report::error("42601", "COPY does not support parameters").into());
         }
         let pending = Arc::new(self.pending(statement, context, Vec::new()).await?);
+        // A client that reads a table in this way, such as DuckDB, compares the column itself, and shows no notice.
+        if copy.format == CopyFormat::Binary
+            && let Some(time) =
+                pending.windows().into_iter().filter(|window| window.default).find_map(|window| window.time)
+            && pending.schema.column_with_name(&time).is_some()
+        {
+            let line = format!(
+                "no condition on {time} arrived, so that only the default window would be copied; compare {time} itself with \
+                 instants, since the client may not send conditions on functions of it"
+            );
+            return Err(Report::error("0A000", line).into());
+        }
         let copier = Copier::new(&pending.schema, copy).ok_or_else(|| Report::error("XX000", "no layout"))?;
         let running = self.start(&pending, false)?;
         let memory = Arc::clone(&running.memory);

@@ -142,8 +142,12 @@ mod tests {
         let shown = Shown { rows: 1, ..Shown::default() };
         assert_eq!(report(shown, Spent::default()).line(false), "1 row · 1.2 s · no requests");
         let spent = Spent { requests: 12, retries: 2, wait_ms: 900, incomplete: 0 };
-        let window =
-            |words: &str, zone: &str, default| WindowRead { words: words.into(), timezone: Some(zone.into()), default };
+        let window = |words: &str, zone: &str, default| WindowRead {
+            words: words.into(),
+            timezone: Some(zone.into()),
+            default,
+            time: None,
+        };
         let windows = vec![window("7d", "UTC", true), window("1d", "Europe/Berlin", false), window("2d", "UTC", false)];
         let whole = Report { windows, ..report(Shown { rows: 1_000, ..Shown::default() }, spent) };
         assert_eq!(
