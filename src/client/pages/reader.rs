@@ -65,6 +65,8 @@ pub(super) struct PageReader<D: PageDecoder> {
     withheld: Option<Withheld<D::Page>>,
     /// Traits of the mentions of the window.
     known: Known,
+    /// Time of the first mention that the window does not have, which was dropped.
+    stray: Option<i64>,
     /// Memory of the ids.
     ids: Held,
     /// Rows emitted.
@@ -211,6 +213,7 @@ impl<D: PageDecoder> PageReader<D> {
             doubted: None,
             withheld: None,
             known: Known::default(),
+            stray: None,
             // Holding zero bytes never fails.
             ids: scan.hold(0).unwrap_or_default(),
             given: 0,
@@ -298,6 +301,7 @@ impl<D: PageDecoder> PageReader<D> {
         self.windows_read += u64::from(!window.again);
         self.window = window;
         self.known = Known::default();
+        self.stray = None;
         self.begun = false;
     }
 
@@ -596,12 +600,12 @@ impl<D: PageDecoder> PageReader<D> {
         // Drops the rows outside the window's own instants.
         let half_open = self.client.profile().window.is_half_open();
         if let Some(times) = page.times().filter(|times| !times.iter().all(|at| self.window.holds(*at, half_open))) {
-            // They count as some of the rows that a limit asked for.
-            if reading.satisfied() && !self.window.is_wider() {
-                let outside = times.iter().find(|at| !self.window.holds(**at, half_open));
-                return Err(self.outside(span, outside.copied().unwrap_or_default()));
-            }
+            self.stray = self.stray.or(times.iter().copied().find(|at| !self.window.holds(*at, half_open)));
             taken.keep.iter_mut().zip(times).for_each(|(keep, at)| *keep &= self.window.holds(*at, half_open));
+        }
+        // They count as some of the rows that a limit asked for.
+        if let Some(at) = self.stray.filter(|_| reading.satisfied() && !self.window.is_wider()) {
+            return Err(self.outside(span, at));
         }
         self.distinct += taken.keep.iter().filter(|keep| **keep).count() as u64;
         self.release(&page, &mut taken.keep);
