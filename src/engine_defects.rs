@@ -265,6 +265,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Refused("LIMIT or OFFSET in a correlated subquery"),
     },
     EngineDefect {
+        name: "an ambiguous column of WHERE beside the qualified ones",
+        upstream: None,
+        statement: "SELECT a.v FROM facts a JOIN facts b ON a.k = b.k WHERE a.v > 0 AND b.v > 0 AND v = 2",
+        plain: "2",
+        here: Here::Refused("is ambiguous; write a.v or b.v"),
+    },
+    EngineDefect {
         name: "IS NULL of a count in a correlated subquery",
         upstream: None,
         statement: "SELECT k, (SELECT count(*) IS NULL FROM facts f WHERE f.k = o.k) AS x FROM owners o ORDER BY k",

@@ -13,6 +13,7 @@
 //! | `NOT EXISTS (…) IS NULL`, `NOT EXISTS (…) = c` | `(NOT EXISTS (…)) IS NULL` | `NOT (EXISTS (…) IS NULL)` |
 //! | clauses of other dialects, such as PREWHERE and `OVER (w ORDER BY a)` | ignored | refused (`ignored_clauses`) |
 //! | `a JOIN b` without a condition | a cross join | refused |
+//! | `y` in WHERE beside `a.y` and `b.y` | the first relation's | refused as ambiguous (`ambiguous_names`) |
 //! | `FETCH FIRST n ROWS ONLY` | refused | as `LIMIT n` |
 //! | `LIMIT (SELECT n)` | refused | as `LIMIT n` |
 //! | `TABLE t`, `FROM t` | refused | as `SELECT * FROM t` |
@@ -28,6 +29,7 @@ use datafusion::sql::sqlparser::ast::{
     TableWithJoins, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
+use super::ambiguous_names::ambiguous_name;
 use super::ignored_clauses::{self, Ignored};
 use super::nodes::{call, select_of, table_of};
 use super::quantified::{Elsewhere, is_row, is_row_with_subquery, quantified_conditions, quantified_value};
@@ -152,6 +154,9 @@ impl Editor for Standard {
         quantified_conditions(select);
         having_as_where(select);
         if let Err(error) = positions_of_groups(select) {
+            self.error = Some(error);
+        }
+        if let Some(error) = ambiguous_name(select) {
             self.error = Some(error);
         }
         if let Some(word) = join_without_condition(&select.from) {

@@ -1,9 +1,11 @@
 //! Composition root: a DataFusion session with the tables of a connection and suitable defaults.
 
+mod ambiguous_names;
 #[cfg(feature = "flight")]
 mod bounded;
 mod defaults;
 mod exact_numbers;
+mod float_type;
 mod guarded;
 #[cfg(feature = "shell")]
 mod headers;
@@ -50,6 +52,7 @@ pub(crate) use self::bounded::{bounded_session, check_sizes};
 pub(crate) use self::defaults::begin_here;
 #[cfg(feature = "postgres")]
 pub(crate) use self::defaults::defaults;
+use self::float_type::FloatType;
 #[cfg(feature = "shell")]
 pub(crate) use self::headers::{Headers, with_schema};
 #[cfg(feature = "shell")]
@@ -133,6 +136,7 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     let planners = builder.relation_planners().get_or_insert_default();
     planners.insert(0, Arc::new(TableFunctions));
     planners.insert(0, Arc::new(Relations));
+    builder.type_planner().get_or_insert_with(|| Arc::new(FloatType));
     let factory = Arc::new(SavedSearchFactory::default());
     builder.table_factories().get_or_insert_default().insert(SavedSearchFactory::FORMAT.to_owned(), factory);
     let catalogs = builder.catalog_list().get_or_insert_with(|| Arc::new(MemoryCatalogProviderList::new()));
