@@ -124,33 +124,54 @@ fn without_promise(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// A subquery with one row whose expressions of the aggregate's results are not folded to constants, such as `count(*) IS NULL`.
-/// For an empty input, the engine computes such an expression from the aggregate's results, but a constant becomes NULL.
+/// For an empty input, the engine computes such an expression from the aggregate's results, but a constant becomes NULL. It has no
+/// derived tables either, through which the engine loses the row.
 fn unfolded(plan: LogicalPlan) -> Result<LogicalPlan> {
-    plan.transform_down(|node| match node {
-        LogicalPlan::Projection(projection) => {
-            let schema = Arc::clone(projection.input.schema());
-            let node = LogicalPlan::Projection(projection);
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                if matches!(expr.clone().unalias(), Expr::Column(_)) {
-                    return Ok(Transformed::no(expr));
-                }
-                let name = names.save(&expr);
-                let expr = expr.transform_up(|part| match part {
+    let Some((exprs, aggregate)) = over_aggregate(&plan)? else { return Ok(plan) };
+    let schema = aggregate.schema();
+    let exprs = exprs.into_iter().zip(plan.schema().iter()).map(|(expr, (relation, field))| {
+        let expr = match expr {
+            Expr::Column(column) => Expr::Column(column),
+            computed => computed
+                .transform_up(|part| match part {
                     Expr::Column(column) if !schema.nullable(&column)? => {
                         Ok(Transformed::yes(Opaque::nullable(Expr::Column(column))))
                     }
                     other => Ok(Transformed::no(other)),
-                })?;
-                Ok(expr.update_data(|expr| name.restore(expr)))
-            })?
-            .map_data(LogicalPlan::recompute_schema)
-        }
-        node @ (LogicalPlan::SubqueryAlias(_) | LogicalPlan::Sort(_)) => Ok(Transformed::no(node)),
-        other => Ok(Transformed::new(other, false, TreeNodeRecursion::Jump)),
-    })?
-    .map_data(LogicalPlan::recompute_schema)
-    .data()
+                })
+                .data()?,
+        };
+        Ok(expr.alias_qualified(relation.cloned(), field.name()))
+    });
+    let exprs = exprs.collect::<Result<Vec<_>>>()?;
+    LogicalPlanBuilder::from(Arc::clone(&aggregate)).project(exprs)?.build()
+}
+
+/// The columns of a subquery as expressions of its aggregate's results, and the aggregate; `None` if there is a condition in
+/// between.
+fn over_aggregate(plan: &LogicalPlan) -> Result<Option<(Vec<Expr>, Arc<LogicalPlan>)>> {
+    let projection = match plan {
+        LogicalPlan::SubqueryAlias(alias) => return over_aggregate(&alias.input),
+        LogicalPlan::Sort(sort) => return over_aggregate(&sort.input),
+        LogicalPlan::Projection(projection) => projection,
+        _ => return Ok(None),
+    };
+    let exprs = projection.expr.iter().cloned().map(Expr::unalias);
+    if matches!(projection.input.as_ref(), LogicalPlan::Aggregate(_)) {
+        return Ok(Some((exprs.collect(), Arc::clone(&projection.input))));
+    }
+    let Some((inner, aggregate)) = over_aggregate(&projection.input)? else { return Ok(None) };
+    let schema = projection.input.schema();
+    let exprs = exprs.map(|expr| {
+        expr.transform(|part| match part {
+            Expr::Column(column) => {
+                Ok(Transformed::new(inner[schema.index_of_column(&column)?].clone(), true, TreeNodeRecursion::Jump))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+        .data()
+    });
+    Ok(Some((exprs.collect::<Result<_>>()?, aggregate)))
 }
 
 /// The node that an expression belongs to.

@@ -50,6 +50,15 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM facts f WHERE f.k = o.k HAVING count(*) IS NOT NULL) ORDER BY k",
         "a; b; z",
     ),
+    (
+        "SELECT k, (SELECT n IS NULL FROM (SELECT count(*) AS n FROM facts f WHERE f.k = o.k) q) AS x FROM owners o ORDER BY k",
+        "a|false; b|false; z|false",
+    ),
+    (
+        "SELECT k, (SELECT m + 1 FROM (SELECT n * 2 AS m FROM (SELECT count(v) AS n FROM facts f WHERE f.k = o.k) p) q) AS x \
+         FROM owners o ORDER BY k",
+        "a|3; b|3; z|1",
+    ),
     // IN and NOT IN with three values.
     ("SELECT id FROM words WHERE w NOT IN (SELECT v FROM (VALUES ('en'), ('de')) q(v)) OR id = 0", ""),
     (
