@@ -60,7 +60,7 @@ impl TextTable {
             if self.is_plan {
                 values.iter().for_each(|value| self.plan(value));
             } else {
-                let is_null = batch.columns().iter().map(|column| column.is_null(row));
+                let is_null = batch.columns().iter().map(|column| column.data_type().is_null() || column.is_null(row));
                 self.line(values.iter().zip(is_null).map(|(value, is_null)| (!is_null).then_some(value.as_str())));
             }
             if self.text.len() > self.longest {
