@@ -456,6 +456,11 @@ impl Translator<'_> {
                     return Err(unsupported(line + ", as COLLATE \"C\" says"));
                 }
             },
+            SqlExpr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
+                if literal_of(pattern).is_some() =>
+            {
+                Some(functions::first_match(expr, pattern))
+            }
             SqlExpr::Extract { field, expr, .. } => part_of(&field.to_string(), expr, true, field),
             SqlExpr::CompoundFieldAccess { root, access_chain } => subscripts(root, access_chain)?,
             SqlExpr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {

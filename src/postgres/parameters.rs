@@ -67,7 +67,7 @@ pub(super) fn arrow_type(postgres: &Type) -> Option<DataType> {
         Type::NUMERIC => DataType::Decimal128(38, 10),
         Type::BYTEA => DataType::Binary,
         Type::DATE => DataType::Date32,
-        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
+        Type::TIME => DataType::Time64(TimeUnit::Nanosecond),
         Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
         Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
@@ -147,8 +147,9 @@ fn from_binary(
         }
         Type::TIME => {
             let time: NaiveTime = read(postgres, bytes)?;
-            let micros = i64::from(time.num_seconds_from_midnight()) * 1_000_000 + i64::from(time.nanosecond() / 1_000);
-            ScalarValue::Time64Microsecond(Some(micros))
+            // As the engine's type TIME.
+            let nanos = i64::from(time.num_seconds_from_midnight()) * 1_000_000_000 + i64::from(time.nanosecond());
+            ScalarValue::Time64Nanosecond(Some(nanos))
         }
         Type::TIMESTAMP => {
             let at: NaiveDateTime = read(postgres, bytes)?;

@@ -82,6 +82,32 @@ pub(crate) fn foreign(text: &str) -> Option<String> {
     None
 }
 
+/// Functions of other databases, with the form to write here.
+const ELSEWHERE: [(&[&str], &str); 19] = [
+    (
+        &["year", "quarter", "month", "week", "day", "hour", "minute", "second", "weekday", "dayofweek"],
+        "date_part('…', t)",
+    ),
+    (&["datediff", "date_diff", "timestampdiff"], "a::date - b::date, or date_part('epoch', a - b)"),
+    (&["dateadd", "date_add", "adddate", "timestampadd", "date_sub"], "t + INTERVAL '1 day'"),
+    (&["strftime", "format_date", "format_timestamp", "formatdatetime"], "to_char(t, '%Y-%m-%d')"),
+    (&["if", "iff", "decode"], "CASE WHEN … THEN … ELSE … END"),
+    (&["group_concat", "listagg", "wm_concat"], "string_agg(x, ',')"),
+    (&["len", "datalength"], "length(x)"),
+    (&["isnull", "zeroifnull"], "coalesce(x, y)"),
+    (&["getdate", "sysdate", "getutcdate", "current_datetime", "systimestamp"], "now()"),
+    (&["charindex", "locate"], "strpos(text, part)"),
+    (&["countif", "count_if", "sumif"], "count(*) FILTER (WHERE …)"),
+    (&["convert", "to_varchar", "to_string", "tostring", "cstr"], "cast(x AS varchar)"),
+    (&["safe_cast", "try_convert", "try_to_number"], "try_cast(x AS double)"),
+    (&["approx_count_distinct"], "approx_distinct(x)"),
+    (&["safe_divide", "div0"], "a / nullif(b, 0)"),
+    (&["array_size", "size", "array_count"], "cardinality(x)"),
+    (&["regexp_extract", "regexp_substr"], "regexp_match(x, '…')[1]"),
+    (&["split", "str_split"], "string_to_array(x, ',')"),
+    (&["json_value", "json_extract", "json_extract_scalar", "json_query"], "x->>'key'"),
+];
+
 /// Advice for an unknown table, setting or function; `tables` says what lists the tables. The engine itself suggests columns, and our own errors settings and zones.
 pub(crate) async fn suggestion(line: &str, context: &SessionContext, tables: Option<&str>) -> Option<String> {
     let did_you_mean = |name: &str| format!("did you mean {name}?");
@@ -94,6 +120,10 @@ pub(crate) async fn suggestion(line: &str, context: &SessionContext, tables: Opt
         return known.map(did_you_mean);
     }
     if let Some(name) = between(line, "unknown function `", "`") {
+        let lower = name.to_lowercase();
+        if let Some((_, form)) = ELSEWHERE.iter().find(|(names, _)| names.contains(&lower.as_str())) {
+            return Some(format!("write {form}"));
+        }
         let state = context.state();
         let known = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
         let known: Vec<&str> = known.chain(state.window_functions().keys()).map(String::as_str).collect();

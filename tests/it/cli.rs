@@ -382,6 +382,8 @@ fn suggestions_are_names_that_were_meant() {
         ("SELECT id FROM searches", "unknown table `searches`; did you mean saved_searches?"),
         ("SELECT id FROM requests", "unknown table `requests`; did you mean system.requests?"),
         ("SELECT id FROM mentions WHERE source = ‘x.com’", "the statement has a typographic quote ‘; write '"),
+        ("SELECT year(published_at) FROM mentions", "unknown function `year`; write date_part('…', t)"),
+        ("SELECT GROUP_CONCAT(id) FROM mentions", "unknown function `group_concat`; write string_agg(x, ',')"),
         ("SHOW VIEWS", "SHOW VIEWS is not supported; SHOW TABLES lists the tables"),
     ] {
         let line = refused(&["-c", sql]);

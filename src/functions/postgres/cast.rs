@@ -87,7 +87,7 @@ fn item_type(name: &str) -> Option<DataType> {
         "numeric" => DataType::Decimal128(38, 10),
         "bool" => DataType::Boolean,
         "date" => DataType::Date32,
-        "time" => DataType::Time64(TimeUnit::Microsecond),
+        "time" => DataType::Time64(TimeUnit::Nanosecond),
         "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
         "timestamptz" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         "interval" => DataType::Interval(IntervalUnit::MonthDayNano),

@@ -117,6 +117,11 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         return Err(Report::error("42883", format!("function {name} is not supported; {advice}")));
     }
     regexes::of_function(name, function);
+    if let ("array_remove", Some([array, SqlExpr::Value(value)])) = (name, arguments(function).as_deref())
+        && matches!(value.value, Value::Null)
+    {
+        return Ok(Some(call("array_compact", vec![array.clone()])));
+    }
     if let Some((_, engine)) = RENAMED.iter().find(|(known, _)| *known == name) {
         function.name = ObjectName::from(vec![Ident::new(*engine)]);
         return Ok(None);
@@ -141,6 +146,11 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         }
         ("round", [value]) if !is_literal_numeric(value) => {
             Some(call("postgres_round", vec![value.clone(), flag(value)]))
+        }
+        // Days of another zone than the session's.
+        ("date_trunc", [unit, time, zone]) => {
+            let there = call(super::TimeZone::NAME, vec![zone.clone(), time.clone()]);
+            Some(call(super::TimeZone::NAME, vec![zone.clone(), call("date_trunc", vec![unit.clone(), there])]))
         }
         ("array_length", [_, _]) => Some(zero_as_null(SqlExpr::Function(function.clone()))),
         ("array_upper", [array, dimension]) => {
@@ -197,6 +207,15 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         (_, [value]) => type_of_cast(name).map(|data_type| cast_to(value.clone(), data_type)),
         _ => None,
     })
+}
+
+/// `substring(value FROM pattern)`: what the first group of the pattern matched, or else the whole pattern.
+pub(super) fn first_match(value: &SqlExpr, pattern: &SqlExpr) -> SqlExpr {
+    let mut found = call("regexp_match", vec![value.clone(), pattern.clone()]);
+    if let SqlExpr::Function(function) = &mut found {
+        regexes::of_function("regexp_match", function);
+    }
+    call("array_element", vec![found, number("1")])
 }
 
 /// True for a number that PostgreSQL has as numeric: the engine rounds it in the same way.

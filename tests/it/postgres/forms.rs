@@ -55,6 +55,13 @@ async fn numbers_have_the_signs_and_errors_of_postgresql() {
             ("variance(x), every(x > 1), percentile_disc(0.5) WITHIN GROUP (ORDER BY x) FROM (VALUES (1::float8), (3)) AS t(x)", "2|f|1"),
             ("extract(century FROM date '2026-01-01'), extract(decade FROM date '2026-01-01'), extract(millennium FROM date '2001-01-01')", "21|202|3"),
             ("num_nulls(1, NULL), num_nonnulls(1, NULL), isfinite(date '2026-01-01')", "1|1|t"),
+            ("substring('foobar' from 'o(.)b'), substring('foobar', 'o.b'), substring('foobar' from 2 for 3), substring('a' from 'b') IS NULL", "o|oob|oob|t"),
+            ("array_remove(ARRAY[1,2,NULL], NULL), array_remove(ARRAY[1,2,1], 1)", "{1,2}|{2}"),
+            (
+                "date_trunc('day', timestamptz '2026-05-01 23:30:00Z', 'Europe/Berlin'), date_trunc('hour', t, 'Asia/Kolkata') \
+                 FROM (VALUES (timestamptz '2026-05-01 23:45:00Z')) AS v(t)",
+                "2026-05-01 22:00:00+00|2026-05-01 23:30:00+00",
+            ),
         ],
     )
     .await;

@@ -270,6 +270,9 @@ async fn what_postgresql_writes_differently_is_translated() {
         assert_eq!(text(&client, &format!("SELECT {sql}")).await, expected, "{sql}");
     }
     // A condition in PostgreSQL's words reaches the service.
+    let early = "SELECT count(*) FROM (VALUES (timestamp '2026-05-01 05:59:59'), (timestamp '2026-05-01 06:00:00')) AS v(t) WHERE t::time < $1";
+    let six = chrono::NaiveTime::from_hms_opt(6, 0, 0).unwrap();
+    assert_eq!(client.query_one(early, &[&six]).await.unwrap().get::<_, i64>(0), 1);
     let since = now() - chrono::TimeDelta::days(3);
     let count = |time: String| format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= {time}");
     let plain = count(format!("'{}'", since.format("%Y-%m-%dT%H:%M:%SZ")));
