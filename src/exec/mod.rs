@@ -63,6 +63,8 @@ pub use usage::{Spent, spent};
 pub(crate) use windows_read::{WindowRead, windows};
 
 pub(crate) use aid_rows::source;
+#[cfg(feature = "store")]
+pub(crate) use opaque::hidden_from_pruning;
 pub(crate) use opaque::opaque;
 pub(crate) use prune::possible;
 pub(crate) use scan_config::{LateConditions, Mode, ScanConfig, Slice, Told, WEIGHT, scan_schema};

@@ -10,11 +10,17 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+#[cfg(feature = "store")]
+use arrow::datatypes::DataType;
+use arrow::datatypes::Schema;
+#[cfg(feature = "store")]
 use datafusion::common::Result;
+#[cfg(feature = "store")]
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal, TryCastExpr, lit};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, lit};
+#[cfg(feature = "store")]
+use datafusion::physical_expr::expressions::{CastExpr, TryCastExpr};
 use datafusion::physical_expr::intervals::utils::check_support;
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 
@@ -34,13 +40,21 @@ pub(crate) fn opaque(predicate: &Arc<dyn PhysicalExpr>, schema: &Arc<Schema>) ->
 }
 
 /// Returns a predicate over the columns of files that selects the same rows, with the conditions wrapped that have a cast which
-/// may not keep the order of values.
-pub(crate) fn hidden_from_pruning(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-    let wrapped = split_conjunction(predicate).into_iter().map(|condition| {
-        let keeps = casts_keep_order(condition, schema)?;
-        Ok(if keeps { Arc::clone(condition) } else { wrapped(condition) })
-    });
-    Ok(conjunction(wrapped.collect::<Result<Vec<_>>>()?))
+/// may not keep the order of values; `None` if there are none.
+#[cfg(feature = "store")]
+pub(crate) fn hidden_from_pruning(
+    predicate: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    let conditions = split_conjunction(predicate);
+    let keep = conditions.iter().map(|condition| casts_keep_order(condition, schema)).collect::<Result<Vec<_>>>()?;
+    if keep.iter().all(|keeps| *keeps) {
+        return Ok(None);
+    }
+    let conditions = conditions.into_iter().zip(keep);
+    Ok(Some(conjunction(
+        conditions.map(|(condition, keeps)| if keeps { Arc::clone(condition) } else { wrapped(condition) }),
+    )))
 }
 
 /// True if the condition is true, false if it is false or NULL; neither interval analysis nor pruning support this operator.
@@ -48,6 +62,7 @@ fn wrapped(condition: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
     Arc::new(BinaryExpr::new(Arc::clone(condition), Operator::IsNotDistinctFrom, lit(true)))
 }
 
+#[cfg(feature = "store")]
 fn casts_keep_order(condition: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<bool> {
     let mut keep = true;
     condition.apply(|part| {
@@ -62,6 +77,7 @@ fn casts_keep_order(condition: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Resul
 }
 
 /// True for a cast whose results have the order of its operands. Local times of a zone do not: clocks are set back.
+#[cfg(feature = "store")]
 fn keeps_order(from: &DataType, to: &DataType) -> bool {
     let is_utc = |zone: &Option<Arc<str>>| zone.as_deref().is_none_or(|zone| ["UTC", "+00:00", "Z"].contains(&zone));
     match (from, to) {

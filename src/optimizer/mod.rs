@@ -30,6 +30,7 @@
 //!            sort_here      full scans in a sort order that proves less than that of time, sorted locally
 //!            divide_rows    stored mentions divided over cores, below aggregates
 //!            … engine's filters from joins …
+//!            sound_pruning      hides conditions from the pruning of files that it would misread
 //!            budget_check   the requests of all scans together, refused before the first one if they are too many
 //! ```
 //!
@@ -63,6 +64,8 @@ mod row_comparison;
 mod sort_here;
 mod sort_keys;
 mod sound_properties;
+#[cfg(feature = "store")]
+mod sound_pruning;
 mod subqueries;
 mod time_literals;
 mod unknown_lists;
@@ -100,6 +103,8 @@ use self::sort_keys::SortKeys;
 use self::sound_properties::SoundProperties;
 #[cfg(feature = "distributed")]
 pub(crate) use self::sound_properties::{hides_properties, without_properties};
+#[cfg(feature = "store")]
+use self::sound_pruning::SoundPruning;
 use self::subqueries::Subqueries;
 use self::time_literals::TimeLiterals;
 use self::unknown_lists::UnknownLists;
@@ -135,6 +140,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
         0..0,
         [Arc::new(SoundProperties) as Arc<dyn PhysicalOptimizerRule + Send + Sync>, Arc::new(KeepOffsetOrder)],
     );
+    #[cfg(feature = "store")]
+    rules.push(Arc::new(SoundPruning));
     rules.push(Arc::new(BudgetCheck));
     let analysis = &mut builder.analyzer().get_or_insert_default().rules;
     // Again, for the casts of type coercion.

@@ -271,6 +271,43 @@ async fn a_filter_stays_on_its_column_among_columns_of_one_name() {
     assert_eq!(world.rows(sql).await.len().to_string(), all[0][0], "{sql}");
 }
 
+/// A Parquet file with many row groups, and statements with casts that change the order of values. The truth is a table in memory.
+#[tokio::test]
+async fn files_are_not_pruned_by_casts_that_change_the_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("times.parquet");
+    let rows_of = "SELECT value AS id, arrow_cast(to_timestamp(value * 7919), 'Timestamp(us, \"UTC\")') AS t, value % 7 - 3 AS n \
+                   FROM generate_series(1, 3000)";
+    let world = World::new().await;
+    let (plain, own) = (SessionContext::new(), world.context.clone());
+    let options = "OPTIONS (format.max_row_group_size 100)";
+    let copy = format!("COPY ({rows_of}) TO '{}' STORED AS PARQUET {options}", file.display());
+    plain.sql(&copy).await.unwrap().collect().await.unwrap();
+    for context in [&plain, &own] {
+        let table = format!("CREATE EXTERNAL TABLE filed STORED AS PARQUET LOCATION '{}'", file.display());
+        context.sql(&table).await.unwrap().collect().await.unwrap();
+    }
+    plain.sql(&format!("CREATE TABLE held AS {rows_of}")).await.unwrap().collect().await.unwrap();
+    let mut wrong = 0;
+    for statement in [
+        "SELECT count(*) FROM TABLE WHERE t::time < '06:00'",
+        "SELECT count(*) FROM TABLE WHERE t::time BETWEEN '06:00' AND '07:00' AND id > 5",
+        "SELECT count(*) FROM TABLE WHERE try_cast(t AS time) >= '23:00'",
+        "SELECT count(*) FROM TABLE WHERE n::boolean = false",
+        "SELECT id FROM TABLE ORDER BY t::time, id LIMIT 4",
+        "SELECT id FROM TABLE ORDER BY t::time DESC, id LIMIT 4",
+        "SELECT count(*) FROM TABLE f JOIN (SELECT t::time AS clock FROM TABLE WHERE id IN (7, 1500)) q ON f.t::time = q.clock",
+        "SELECT count(*) FROM TABLE WHERE t::date = '1970-03-01'",
+        "SELECT id FROM TABLE ORDER BY t DESC LIMIT 3",
+    ] {
+        let of = |table: &str| statement.replace("TABLE", table);
+        let truth = outcome(plain.sql(&of("held")).await).await.unwrap();
+        wrong += usize::from(outcome(plain.sql(&of("filed")).await).await.as_ref() != Ok(&truth));
+        assert_eq!(outcome(own.sql(&of("filed")).await).await.as_ref(), Ok(&truth), "{statement}");
+    }
+    assert!(wrong > 2, "the engine is fixed: remove optimizer/sound_pruning");
+}
+
 /// Every entry of the registry is wrong in a plain session, and right or refused in ours.
 #[tokio::test]
 async fn the_registry_holds() {

@@ -283,7 +283,7 @@ impl FileScan<'_> {
                     None => Ok(Transformed::no(expr)),
                 }
             })?;
-            filters.push(hidden_from_pruning(&mapped.data, &files_schema)?);
+            filters.push(hidden_from_pruning(&mapped.data, &files_schema)?.unwrap_or(mapped.data));
         }
         let predicate = (!filters.is_empty()).then(|| conjunction(filters));
         let output = projection.iter().map(|at| value(*at)).collect::<Result<Vec<_>>>()?;
