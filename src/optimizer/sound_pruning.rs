@@ -37,8 +37,8 @@ impl PhysicalOptimizerRule for SoundPruning {
             let Some((files, source)) = scan.downcast_to_file_source::<ParquetSource>() else {
                 return Ok(Transformed::no(node));
             };
-            let hidden = match source.predicate() {
-                Some(predicate) => hidden_from_pruning(predicate, files.file_source().table_schema().table_schema())?,
+            let hidden = match files.file_source().filter() {
+                Some(predicate) => hidden_from_pruning(&predicate, files.file_source().table_schema().table_schema())?,
                 None => None,
             };
             let Some(predicate) = hidden else { return Ok(Transformed::no(node)) };

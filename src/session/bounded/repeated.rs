@@ -36,7 +36,7 @@ use crate::optimizer::{Pass, PassThroughExec};
 /// Maximum bytes that an operator may write at once.
 const AT_ONCE: u128 = 512 << 20;
 /// Bytes that the expressions of an operator may read at once, unless a single row has more.
-const READ_AT_ONCE: u128 = 64 << 20;
+const READ_AT_ONCE: u128 = 8 << 20;
 /// Bytes from which a literal counts: it may be written into each row.
 const LONG: usize = 256;
 
@@ -535,7 +535,7 @@ mod tests {
         let parts = in_parts(&batch, &[list(2)]).expect("parts");
         assert_eq!(parts.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1, 1, 1, 1]);
         // Six reads of each row's text, which take 1.2 MB.
-        let reads = Reads { columns: [(1, 6)].into(), literals: 20 << 20 };
+        let reads = Reads { columns: [(1, 6)].into(), literals: 1 << 20 };
         let parts = reads.parts(&batch);
         assert_eq!(parts.iter().map(|(part, _)| part.num_rows()).collect::<Vec<_>>(), [3, 1]);
         assert!(parts.iter().all(|(_, bytes)| *bytes <= READ_AT_ONCE));
