@@ -9,9 +9,9 @@ use datafusion::catalog::{
 use datafusion::common::Result;
 
 use crate::connection::Connection;
-#[cfg(feature = "store")]
-use crate::table::deleted_mentions;
 use crate::table::{ApiTable, SystemTable, read_only};
+#[cfg(feature = "store")]
+use crate::table::{CHANGES, ChangesTable, deleted_mentions};
 
 /// Catalog name of the first connection.
 pub const CATALOG: &str = "savedsearch";
@@ -25,10 +25,13 @@ pub(crate) const SYSTEM_SCHEMA: &str = "system";
 /// # Errors
 /// None in practice: tables are only registered in new, empty schemas.
 pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>> {
-    let tables = FixedSchema::default();
+    #[cfg_attr(not(feature = "store"), expect(unused_mut, reason = "only a store has changes"))]
+    let mut tables = FixedSchema::default();
     for table in connection.profile().tables.all() {
         tables.own(&table.name, Arc::new(ApiTable::new(Arc::clone(connection), table)))?;
     }
+    #[cfg(feature = "store")]
+    tables.functions.push((CHANGES, Arc::new(ChangesTable::new(Arc::clone(connection)))));
     let system = FixedSchema::default();
     system.own("requests", Arc::new(SystemTable::requests(Arc::clone(connection))))?;
     system.own("warnings", Arc::new(SystemTable::warnings(Arc::clone(connection))))?;
@@ -65,6 +68,8 @@ impl CatalogProvider for FixedCatalog {
 struct FixedSchema {
     tables: MemorySchemaProvider,
     own: RwLock<Vec<String>>,
+    /// Table functions that are no tables without arguments, and are not listed.
+    functions: Vec<(&'static str, Arc<dyn TableProvider>)>,
 }
 
 impl FixedSchema {
@@ -82,7 +87,10 @@ impl SchemaProvider for FixedSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        self.tables.table(name).await
+        match self.tables.table(name).await? {
+            Some(table) => Ok(Some(table)),
+            None => Ok(self.functions.iter().find(|(of, _)| *of == name).map(|(_, table)| Arc::clone(table))),
+        }
     }
 
     fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {

@@ -22,6 +22,7 @@ mod coverage;
 mod create;
 mod ducklake;
 mod failure;
+mod recorded;
 #[cfg(test)]
 mod tests;
 mod unused;
@@ -37,6 +38,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction,
 pub(crate) use self::columns::{FileColumn, StoredColumn};
 pub(crate) use self::coverage::Change;
 use self::failure::{failure, instant};
+pub(crate) use self::recorded::Recorded;
 use super::region::Filters;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
@@ -127,7 +129,7 @@ impl Catalog {
         let mut writer = (access == Access::ReadWrite).then(|| connect(access)).transpose()?;
         let reader = connect(Access::Read)?;
         if let Some(writer) = &mut writer {
-            migrate(writer).map_err(|error| failure(&path, &error))?;
+            migrate(writer).and_then(|()| recorded::begin(writer)).map_err(|error| failure(&path, &error))?;
         }
         verify(&path, &reader, access)?;
         let mut catalog = Self {

@@ -13,7 +13,8 @@ use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::catalog::{Change, FileColumn};
@@ -22,7 +23,7 @@ use super::files::{FileReader, FileWriter, Layout, Size};
 use super::filling::{DAILY, month_of};
 use super::region::{DataFile, Day, Region, Rows, Subject};
 use super::{Store, Written};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Size from which on a file is not merged with others, in bytes.
 const SMALL: u64 = 16 << 20;
@@ -67,8 +68,8 @@ pub(super) struct Used {
 /// Saved searches, with their regions, that may share files.
 pub(super) type Group = Vec<(Subject, Vec<Region>)>;
 
-/// Returns the rows of a batch that stay, in the columns of a layout.
-pub(super) type Keep<'k> = &'k dyn Fn(&Layout, RecordBatch) -> Result<RecordBatch>;
+/// Tells which rows of a batch stay, in the columns of a layout.
+pub(super) type Keep<'k> = &'k dyn Fn(&Layout, &RecordBatch) -> Result<BooleanArray>;
 
 impl Store {
     /// Merges small files, and removes files that nothing names any more.
@@ -191,12 +192,22 @@ impl Merging<'_> {
                 };
                 let first = writer.rows();
                 let reader = readers.entry(path.as_str()).or_insert_with(|| FileReader::new(&folder, file));
-                let mut region = region.clone();
+                let mut region = match subject.filters.is_empty() {
+                    // Of one that another process has replaced, nothing is written.
+                    true => self.store.catalog.with_stamps(region)?.unwrap_or_else(|| region.clone()),
+                    false => region.clone(),
+                };
                 let mut counts = vec![0; region.counts.len()];
+                let mut stays: Vec<bool> = Vec::new();
                 reader.read(&region.rows_of(&region.days), |batch| {
                     let batch = layout.arrange(&batch)?;
                     let batch = match keep {
-                        Some(keep) => keep(layout, batch)?,
+                        Some(keep) => {
+                            let kept = keep(layout, &batch)?;
+                            stays.extend(kept.values());
+                            filter_record_batch(&batch, &kept)
+                                .map_err(|error| Error::new(ErrorKind::Store, error.to_string()))?
+                        }
                         None => batch,
                     };
                     for time in layout.times(&batch)? {
@@ -207,6 +218,7 @@ impl Merging<'_> {
                     writer.write(&batch)
                 })?;
                 region.counts = counts;
+                region.stamps = region.stamps.map(|stamps| Arc::new(stamps.retained(stays)));
                 if reader.is_at_end() {
                     readers.remove(path.as_str());
                 }
@@ -292,6 +304,11 @@ impl Moved<'_> {
         // What was confirmed after it had settled is as good as read then.
         let seen = |region: &Region| if region.sealed { region.confirmed } else { region.as_of };
         self.ids.extend(next.id);
+        let stamps = self.region.stamps.as_ref().map(|stamps| {
+            let mut joined = stamps.as_ref().clone();
+            next.stamps.iter().for_each(|stamps| joined.append(stamps));
+            Arc::new(joined)
+        });
         self.region = Region {
             id: None,
             days: self.region.days.start..next.days.end,
@@ -300,6 +317,7 @@ impl Moved<'_> {
             confirmed: self.region.confirmed.min(next.confirmed),
             sealed: self.region.sealed && next.sealed,
             rows: None,
+            stamps,
         };
         true
     }

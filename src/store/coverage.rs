@@ -322,7 +322,8 @@ mod tests {
 
     fn region(days: Range<Day>, as_of: DateTime<Utc>) -> (Filters, Arc<Region>) {
         let counts = vec![10; days.len()];
-        let region = Region { id: None, days, counts, as_of, confirmed: as_of, sealed: false, rows: None };
+        let region =
+            Region { id: None, days, counts, as_of, confirmed: as_of, sealed: false, rows: None, stamps: None };
         (Filters::default(), Arc::new(region))
     }
 

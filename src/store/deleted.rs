@@ -13,11 +13,9 @@ use chrono::{DateTime, Utc};
 use super::coverage::day_of;
 use super::files::{self, FileWriter, Layout};
 use super::region::{DataFile, Day, Deletions, Region, Subject};
+use super::stamps::{Group, Stamp};
 use super::{Store, Written, only};
 use crate::error::{Error, ErrorKind, Result};
-
-/// Regions that are replaced together, and those that replace them.
-type Group<'r> = (Vec<&'r Region>, Vec<&'r Region>);
 
 impl Store {
     /// Computes how the deleted mentions of a saved search change when regions are replaced. `known`: all its regions. Without
@@ -32,11 +30,11 @@ impl Store {
         written: &mut Written,
     ) -> Result<Deletions> {
         let before = self.catalog.deleted_files(&subject.aid)?;
-        let mut deletions = Deletions { known: before.iter().map(|(id, _)| *id).collect(), ..Deletions::default() };
+        let mut deletions = Deletions { known: before.iter().map(|(id, ..)| *id).collect(), ..Deletions::default() };
         let Some(id) = self.id.as_deref().filter(|_| keeps || !before.is_empty()) else { return Ok(deletions) };
         let mut present: HashSet<String> = HashSet::new();
         present.extend(self.ids(subject, groups.iter().flat_map(|(_, new)| new).copied(), id)?);
-        for (file_id, file) in before {
+        for (file_id, file, stamp) in before {
             // Files that cannot be read, or have other ids, stay as they are.
             if !self.readable(file.schema)?.iter().any(|column| column == id) {
                 continue;
@@ -46,13 +44,13 @@ impl Store {
             let left: usize = absent.iter().map(RecordBatch::num_rows).sum();
             if file.rows > left as u64 {
                 deletions.ended.push(file_id);
-                deletions.added.extend(self.write_deleted(&absent, written)?);
+                deletions.added.extend(self.write_deleted(&absent, written)?.map(|file| (file, stamp)));
             }
         }
         if keeps {
             let missing = self.missing(subject, known, groups, present)?;
             let rows = missing.iter().map(|rows| self.as_deleted(rows, as_of)).collect::<Result<Vec<_>>>()?;
-            deletions.added.extend(self.write_deleted(&rows, written)?);
+            deletions.added.extend(self.write_deleted(&rows, written)?.map(|file| (file, Some(Stamp::NOW))));
         }
         Ok(deletions)
     }
@@ -141,7 +139,7 @@ impl Store {
     pub(crate) fn deleted_files(&self) -> Result<Vec<DataFile>> {
         let mut all = Vec::new();
         for aid in self.catalog.aids_with_deleted()? {
-            all.extend(self.catalog.deleted_files(&aid)?.into_iter().map(|(_, file)| file));
+            all.extend(self.catalog.deleted_files(&aid)?.into_iter().map(|(_, file, _)| file));
         }
         Ok(all)
     }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! No grace period applies: a query that was about to open a file fails. What the service still has is stored again when its
-//! day is read next.
+//! day is read next. Retention takes the first two steps only: the files that it replaces stay for the grace period.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::compaction::{Compacted, Merging, files_of};
 use super::coverage::{day_of, start_of};
 use super::files::{self, AID, Layout};
 use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
-use super::{Store, Written};
+use super::{ATTEMPTS, Store, Written};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Beginning of the names of columns that identify an author.
@@ -68,6 +68,45 @@ impl Store {
         now: DateTime<Utc>,
         settling: TimeDelta,
     ) -> Result<Erased> {
+        let mut erased = self.rewrite_without(aid, what, now, settling)?;
+        erased.removed = self.remove_unused(None)?;
+        self.catalog.purge()?;
+        Ok(erased)
+    }
+
+    /// Removes the days before a date, so that no query finds them. Replaced files stay for the grace period, so that queries of
+    /// other processes do not fail.
+    ///
+    /// # Errors
+    /// Those of [`erase`](Self::erase), but for those of rewriting the catalog.
+    pub(crate) fn retain_from(&self, date: NaiveDate, now: DateTime<Utc>, settling: TimeDelta) -> Result<Erased> {
+        let first = start_of(date.to_epoch_days());
+        let mut attempts = 0;
+        loop {
+            let mut is_older = self.deleted_files()?.iter().any(|file| file.times.0 < first);
+            for aid in self.catalog.aids()? {
+                is_older =
+                    is_older || self.regions(&aid)?.iter().any(|(_, region)| start_of(region.days.start) < first);
+            }
+            if !is_older {
+                return Ok(Erased::default());
+            }
+            attempts += 1;
+            match self.rewrite_without(None, &Erase::Before(date), now, settling) {
+                Err(error) if error.may_pass() && attempts < ATTEMPTS => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Removes mentions from regions, and writes the files that have such rows again without them.
+    fn rewrite_without(
+        &self,
+        aid: Option<&str>,
+        what: &Erase,
+        now: DateTime<Utc>,
+        settling: TimeDelta,
+    ) -> Result<Erased> {
         let mut erased = Erased::default();
         let before = self.counts(aid)?;
         self.discard_unreadable(what)?;
@@ -79,10 +118,10 @@ impl Store {
             let Some((any, _)) = subjects.first() else { continue };
             for (version, files) in files_of(&subjects) {
                 let Some(layout) = self.layout_of(any, version)? else { continue };
-                let keep = |layout: &Layout, batch: RecordBatch| match what {
+                let keep = |layout: &Layout, batch: &RecordBatch| match what {
                     // Regions have lost these days.
-                    Erase::Before(_) => Ok(batch),
-                    _ => layout.without_matching(&batch, aid, what),
+                    Erase::Before(_) => Ok(BooleanArray::from(vec![true; batch.num_rows()])),
+                    _ => layout.not_matching(batch, aid, what),
                 };
                 let mut chosen: HashMap<String, Arc<DataFile>> = HashMap::new();
                 for used in files {
@@ -111,8 +150,6 @@ impl Store {
             erased.mentions += mentions - left.copied().unwrap_or_default().min(*mentions);
             erased.days += u64::from(left != Some(mentions));
         }
-        erased.removed = self.remove_unused(None)?;
-        self.catalog.purge()?;
         Ok(erased)
     }
 
@@ -158,7 +195,14 @@ impl Store {
             if aid.is_some_and(|aid| aid != subject.aid) {
                 continue;
             }
-            let begun: Vec<&Region> = regions.iter().filter(|region| region.days.start < before).collect();
+            let begun: Vec<Region> = regions
+                .iter()
+                .filter(|region| region.days.start < before)
+                .map(|region| match subject.filters.is_empty() {
+                    true => self.catalog.with_stamps(region)?.ok_or_else(busy),
+                    false => Ok(region.clone()),
+                })
+                .collect::<Result<_>>()?;
             let ids = begun.iter().filter_map(|region| region.id).collect();
             let left: Vec<Region> = begun.iter().map(|region| region.part(before..region.days.end)).collect();
             if !left.is_empty() {
@@ -201,8 +245,9 @@ impl Store {
             let subject = Subject { aid: of, filters: Filters::default() };
             let files = self.catalog.deleted_files(&subject.aid)?;
             let mut written = Written::default();
-            let mut deletions = Deletions { known: files.iter().map(|(id, _)| *id).collect(), ..Deletions::default() };
-            for (id, file) in files {
+            let known = files.iter().map(|(id, ..)| *id).collect();
+            let mut deletions = Deletions { known, ..Deletions::default() };
+            for (id, file, stamp) in files {
                 let rows = self.read_deleted(&file)?;
                 let left = rows.iter().map(|rows| self.deleted_layout().without_matching(rows, aid, what));
                 let left = left.collect::<Result<Vec<_>>>()?;
@@ -210,7 +255,7 @@ impl Store {
                 if kept < file.rows {
                     erased += file.rows - kept;
                     deletions.ended.push(id);
-                    deletions.added.extend(self.write_deleted(&left, &mut written)?);
+                    deletions.added.extend(self.write_deleted(&left, &mut written)?.map(|file| (file, stamp)));
                 }
             }
             if !deletions.ended.is_empty() {
@@ -225,7 +270,7 @@ impl Store {
 }
 
 fn busy() -> Error {
-    Error::new(ErrorKind::Store, "another process is writing to the store").advice("run the command again")
+    Error::new(ErrorKind::Store, "another process is writing to the store").advice("run the command again").passing()
 }
 
 impl Layout {
@@ -244,6 +289,12 @@ impl Layout {
 
     /// Returns the rows of a batch that are not to be erased.
     fn without_matching(&self, batch: &RecordBatch, aid: Option<&str>, what: &Erase) -> Result<RecordBatch> {
+        let kept = self.not_matching(batch, aid, what)?;
+        filter_record_batch(batch, &kept).map_err(|error| Error::new(ErrorKind::Store, error.to_string()))
+    }
+
+    /// Tells which rows of a batch are not to be erased.
+    fn not_matching(&self, batch: &RecordBatch, aid: Option<&str>, what: &Erase) -> Result<BooleanArray> {
         let failed = |error: arrow::error::ArrowError| Error::new(ErrorKind::Store, error.to_string());
         let texts = |column: &ArrayRef| -> Result<StringArray> { files::texts(column).map_err(failed) };
         let mut matching = vec![false; batch.num_rows()];
@@ -266,7 +317,6 @@ impl Layout {
                 *matches &= of == Some(aid);
             }
         }
-        let kept: BooleanArray = matching.into_iter().map(|matches| Some(!matches)).collect();
-        filter_record_batch(batch, &kept).map_err(failed)
+        Ok(matching.into_iter().map(|matches| !matches).collect::<Vec<bool>>().into())
     }
 }

@@ -376,6 +376,24 @@ pub(crate) fn read(path: &Path, file: &DataFile) -> Result<Vec<RecordBatch>> {
     batches.collect::<std::result::Result<_, _>>().map_err(|error| corrupt(path, &error))
 }
 
+/// Passes some rows of a file, which are in order, on in batches, until the caller returns false. Returns whether it did not.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if it is missing or not a Parquet file.
+pub(crate) fn read_rows(
+    path: &Path,
+    file: &DataFile,
+    rows: &[Range<u64>],
+    mut take: impl FnMut(RecordBatch) -> Result<bool>,
+) -> Result<bool> {
+    for batch in open(path, None, rows, file.rows)? {
+        if !take(batch.map_err(|error| corrupt(path, &error))?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Passes some columns of all rows of a file on in batches until something is found in one. Returns whether it was.
 ///
 /// # Errors
@@ -434,13 +452,24 @@ pub(crate) fn digest_of(path: &Path) -> io::Result<String> {
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
 pub(crate) fn ids(path: &Path, file: &DataFile, rows: &[Range<u64>], id: &str) -> Result<Vec<String>> {
+    Ok(row_ids(path, file, rows, id)?.into_iter().flatten().collect())
+}
+
+/// Returns the value of a file's column of ids in each of some rows as text; `None` if it is NULL.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if it is missing or not a Parquet file.
+pub(crate) fn row_ids(path: &Path, file: &DataFile, rows: &[Range<u64>], id: &str) -> Result<Vec<Option<String>>> {
     let mut ids = Vec::new();
     for batch in open(path, Some(&[id]), rows, file.rows)? {
         let batch = batch.map_err(|error| corrupt(path, &error))?;
         // The file may be older than the column.
-        let Some(column) = batch.columns().first() else { continue };
+        let Some(column) = batch.columns().first() else {
+            ids.resize(ids.len() + batch.num_rows(), None);
+            continue;
+        };
         let texts = texts(column).map_err(|error| corrupt(path, &error))?;
-        ids.extend(texts.iter().flatten().map(str::to_owned));
+        ids.extend(texts.iter().map(|id| id.map(str::to_owned)));
     }
     Ok(ids)
 }

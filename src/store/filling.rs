@@ -305,7 +305,7 @@ impl Bucket {
     /// Returns the region of these days.
     pub(crate) fn region(self, as_of: DateTime<Utc>) -> Region {
         let Self { days, counts, rows, .. } = self;
-        Region { id: None, days, counts, as_of, confirmed: as_of, sealed: false, rows }
+        Region { id: None, days, counts, as_of, confirmed: as_of, sealed: false, rows, stamps: None }
     }
 }
 

@@ -76,6 +76,9 @@ impl Store {
             for (filters, region) in self.catalog.regions(&aid)? {
                 let folder = self.catalog.folder(&filters);
                 files.extend(region.file().map(|file| (folder.join(&file.path), (file.bytes, file.digest.clone()))));
+                if filters.is_empty() {
+                    problems.extend(self.catalog.with_stamps(&region).err().map(|error| format!("aid {aid}: {error}")));
+                }
             }
         }
         let deleted = self.catalog.folder_of_deleted();

@@ -9,9 +9,11 @@
 //! The unit is a [region](region::Region): days of a saved search, read completely. Its mentions are consecutive rows of a
 //! file, which many regions may share. A region enters the catalog in one transaction, after its file is durable, and
 //! replaces whole regions; so readers, writers and other programs see either the old days or the new days, even after a
-//! crash. Files are never changed: [compaction] moves regions to other files.
+//! crash. Files are never changed: [compaction] moves regions to other files. Beside each region are the commits in which its
+//! mentions arrived and changed ([stamps]).
 
 mod catalog;
+mod changes;
 mod compaction;
 mod coverage;
 mod deleted;
@@ -21,6 +23,7 @@ mod filling;
 mod in_flight;
 mod maintenance;
 mod region;
+mod stamps;
 mod statistics;
 
 use std::collections::BTreeMap;
@@ -38,6 +41,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
+pub(crate) use self::changes::Since;
 pub use self::compaction::Compacted;
 pub(crate) use self::compaction::Extent;
 pub(crate) use self::coverage::{
@@ -357,19 +361,31 @@ impl Store {
     ) -> Result<Vec<String>> {
         for _ in 0..ATTEMPTS {
             let known = self.catalog.regions(&subject.aid)?.into_iter();
-            let known: Vec<Region> =
+            let mut known: Vec<Region> =
                 known.filter(|(filters, _)| *filters == subject.filters).map(|(_, region)| region).collect();
+            if subject.filters.is_empty() {
+                let is_replaced = |old: &&mut Region| new.iter().any(|new| overlap(&old.days, &new.days));
+                for region in known.iter_mut().filter(is_replaced) {
+                    // One that another process has replaced meanwhile is refused below.
+                    *region = self.catalog.with_stamps(region)?.unwrap_or_else(|| region.clone());
+                }
+            }
             let mut groups = together(&known, new);
             let now = self.catalog.now() + self.ahead();
             groups.retain(|(old, _)| old.iter().all(|region| region.as_of <= as_of || !is_credible(region, now)));
             let replaced: Vec<i64> =
                 groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
             let mut written = Written::default();
+            let Some(stamps) = self.stamps_of(subject, &known, &groups)? else { continue };
+            let stamped = |region: &Region| {
+                let stamps = stamps.get(&region.days.start).map(Arc::clone);
+                Region { stamps, ..region.clone() }
+            };
             let mut with: Vec<Region> = Vec::new();
             for (old, new) in &groups {
                 let stays = |day: Day| !new.iter().any(|new| new.days.contains(&day));
                 with.extend(old.iter().flat_map(|region| region.parts(stays)));
-                with.extend(new.iter().copied().cloned());
+                with.extend(new.iter().copied().map(&stamped));
             }
             let deletions = match subject.filters.is_empty() {
                 true => Some(self.deletions(subject, &known, &groups, as_of, keeps_deleted, &mut written)?),

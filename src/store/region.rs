@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use super::stamps::{Stamp, Stamps};
 use crate::request::FilterTerm;
 
 /// A day in UTC, counted from 1970-01-01.
@@ -41,6 +42,8 @@ pub(crate) struct Region {
     pub(crate) sealed: bool,
     /// The place of the mentions; `None` if there are none.
     pub(crate) rows: Option<Rows>,
+    /// The commits of the mentions; `None` if they were not read from the catalog, or if there are filters.
+    pub(crate) stamps: Option<Arc<Stamps>>,
 }
 
 /// Consecutive rows of a file: the mentions of a region, in order of time. Regions may share a file.
@@ -77,8 +80,8 @@ pub(crate) struct Deletions {
     pub(crate) known: Vec<i64>,
     /// Those of them that are replaced, because mentions in them have come back.
     pub(crate) ended: Vec<i64>,
-    /// New files.
-    pub(crate) added: Vec<DataFile>,
+    /// New files, with the commit in which the mentions were deleted; `None`: it was not recorded.
+    pub(crate) added: Vec<(DataFile, Option<Stamp>)>,
 }
 
 impl Region {
@@ -118,7 +121,10 @@ impl Region {
         let counts: Vec<u64> = days.clone().filter_map(|day| self.count_of(day)).collect();
         let rows = self.rows.as_ref().filter(|_| !positions.is_empty());
         let rows = rows.map(|rows| Rows { file: Arc::clone(&rows.file), first: positions.start });
-        Self { id: None, days, counts, rows, ..*self }
+        let first = self.rows.as_ref().map_or(0, |rows| rows.first);
+        let within = positions.start - first..positions.end - first;
+        let stamps = self.stamps.as_ref().map(|stamps| Arc::new(stamps.part(&within)));
+        Self { id: None, days, counts, rows, stamps, ..*self }
     }
 
     /// Returns the regions of the days that stay.

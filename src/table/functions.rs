@@ -1,8 +1,9 @@
-//! The service's tables as functions: `mentions(aid => '183772', duration => '7d', sort_by => 'reach_desc')`.
+//! The service's tables as functions: `mentions(aid => '183772', duration => '7d', sort_by => 'reach_desc')`, and the changes of
+//! the store: `changes(since => '2026-11-01')`.
 //!
-//! An argument is a condition on the column with its name, except `sort_by`, which selects one of the service's sort
-//! orders by its value: rows are returned in it, and a LIMIT takes the first ones. Arguments are named, or positional
-//! in the order of [`ARGUMENTS`]; all are optional.
+//! An argument of a service's table is a condition on the column with its name, except `sort_by`, which selects one of the
+//! service's sort orders by its value: rows are returned in it, and a LIMIT takes the first ones. Arguments are named, or
+//! positional in the order of [`ARGUMENTS`]; all are optional.
 
 use std::sync::Arc;
 
@@ -15,13 +16,15 @@ use datafusion::prelude::ident;
 use datafusion::sql::sqlparser::ast::{FunctionArg, FunctionArgExpr, ObjectName, TableFactor, TableFunctionArgs};
 
 use super::ApiTable;
+#[cfg(feature = "store")]
+use super::changes::{self, CHANGES, ChangesTable};
 use crate::profile::TableKind;
 use crate::pushdown::{ServiceOrder, order_named};
 
-/// The arguments of the functions, in positional order; the last one is accepted by `mentions` only.
+/// The arguments of the service's tables, in positional order; the last one is accepted by `mentions` only.
 pub(crate) const ARGUMENTS: [&str; 4] = ["aid", "duration", "timezone", "sort_by"];
 
-/// Plans table functions: calls of a service's table, in whichever catalog the name resolves to.
+/// Plans table functions: calls of a service's table, or of the changes of its store, in whichever catalog the name resolves to.
 #[derive(Debug)]
 pub(crate) struct TableFunctions;
 
@@ -49,12 +52,25 @@ impl TableFunctions {
     }
 }
 
-/// Resolves a name to a table of a service; `None` for other tables and for the list, which takes no arguments.
-fn table_named(name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<ApiTable> {
+/// Table that is called as a function.
+enum Called {
+    Service(Box<ApiTable>),
+    #[cfg(feature = "store")]
+    Changes(ChangesTable),
+}
+
+/// Resolves a name to a table of a service, or to the changes of its store; `None` for other tables and for the list, which takes
+/// no arguments.
+fn provider_named(name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<Called> {
     let reference = context.object_name_to_table_reference(name.clone()).ok()?;
     let source = context.context_provider().get_table_source(reference).ok()?;
-    let table = source_as_provider(&source).ok()?.downcast_ref::<ApiTable>().cloned()?;
-    Some(table).filter(|table| table.spec().kind.is_search())
+    let provider = source_as_provider(&source).ok()?;
+    #[cfg(feature = "store")]
+    if let Some(table) = provider.downcast_ref::<ChangesTable>() {
+        return Some(Called::Changes(table.clone()));
+    }
+    let table = provider.downcast_ref::<ApiTable>().cloned()?;
+    Some(table).filter(|table| table.spec().kind.is_search()).map(|table| Called::Service(Box::new(table)))
 }
 
 /// Returns the service's sort order with this value.
@@ -87,31 +103,49 @@ impl RelationPlanner for TableFunctions {
         let TableFactor::Table { name, alias, args: Some(TableFunctionArgs { args, .. }), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        let Some(table) = table_named(name, context) else {
-            return Ok(RelationPlanning::Original(Box::new(relation)));
+        let plan = match provider_named(name, context) {
+            Some(Called::Service(table)) => {
+                let known = if table.spec().kind == TableKind::Mentions { &ARGUMENTS[..] } else { &ARGUMENTS[..3] };
+                let given = arguments(&table.spec().name, known, args, context)?;
+                Self::plan(*table, given)?.build()?
+            }
+            #[cfg(feature = "store")]
+            Some(Called::Changes(table)) => {
+                let given = arguments(CHANGES, &changes::ARGUMENTS, args, context)?;
+                let table = table.called(given, context.context_provider().options())?;
+                LogicalPlanBuilder::scan(CHANGES, provider_as_source(Arc::new(table)), None)?.build()?
+            }
+            None => return Ok(RelationPlanning::Original(Box::new(relation))),
         };
-        let known = if table.spec().kind == TableKind::Mentions { &ARGUMENTS[..] } else { &ARGUMENTS[..3] };
-        let mut given: Vec<(String, Expr)> = Vec::new();
-        for (at, argument) in args.iter().enumerate() {
-            let (name, value) = match argument {
-                FunctionArg::Named { name, arg, .. } => (Some(context.normalize_ident(name.clone())), arg),
-                FunctionArg::Unnamed(arg) if given.len() == at && at < known.len() => (Some(known[at].to_owned()), arg),
-                _ => (None, argument_value(argument)),
-            };
-            let name =
-                name.filter(|name| known.contains(&name.as_str()) && given.iter().all(|(other, _)| other != name));
-            let (Some(name), FunctionArgExpr::Expr(value)) = (name, value) else {
-                return plan_err!(
-                    "{} accepts {}, each at most once and named as in aid => '…'; found `{argument}`",
-                    table.spec().name,
-                    known.join(", ")
-                );
-            };
-            given.push((name, context.sql_to_expr(value.clone(), &DFSchema::empty())?));
-        }
-        let plan = Self::plan(table, given)?.build()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }
+}
+
+/// Returns the arguments of a call by name, as expressions.
+fn arguments(
+    function: &str,
+    known: &[&str],
+    args: &[FunctionArg],
+    context: &mut dyn RelationPlannerContext,
+) -> Result<Vec<(String, Expr)>> {
+    let mut given: Vec<(String, Expr)> = Vec::new();
+    for (at, argument) in args.iter().enumerate() {
+        let (name, value) = match argument {
+            FunctionArg::Named { name, arg, .. } => (Some(context.normalize_ident(name.clone())), arg),
+            FunctionArg::Unnamed(arg) if given.len() == at && at < known.len() => (Some(known[at].to_owned()), arg),
+            _ => (None, argument_value(argument)),
+        };
+        let name = name.filter(|name| known.contains(&name.as_str()) && given.iter().all(|(other, _)| other != name));
+        let (Some(name), FunctionArgExpr::Expr(value)) = (name, value) else {
+            return plan_err!(
+                "{function} accepts {}, each at most once and named as in {} => '…'; found `{argument}`",
+                known.join(", "),
+                known[0]
+            );
+        };
+        given.push((name, context.sql_to_expr(value.clone(), &DFSchema::empty())?));
+    }
+    Ok(given)
 }
 
 fn argument_value(argument: &FunctionArg) -> &FunctionArgExpr {

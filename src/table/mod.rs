@@ -5,6 +5,8 @@
 
 mod api;
 #[cfg(feature = "store")]
+mod changes;
+#[cfg(feature = "store")]
 mod deleted_mentions;
 mod factory;
 mod functions;
@@ -17,6 +19,8 @@ mod unnested_keys;
 pub(crate) use api::ApiTable;
 #[cfg(feature = "flight")]
 pub(crate) use api::query_name;
+#[cfg(feature = "store")]
+pub(crate) use changes::{CHANGES, ChangesTable};
 #[cfg(feature = "store")]
 pub(crate) use deleted_mentions::deleted_mentions;
 pub use factory::SavedSearchFactory;

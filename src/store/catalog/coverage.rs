@@ -14,10 +14,12 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use super::Catalog;
 use super::ducklake::{self, DELETED, Labels, Snapshot, table_of, text_of};
 use super::failure::{caused, instant, invalid};
+use super::recorded;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::coverage::start_of;
 use crate::store::files;
 use crate::store::region::{DataFile, Day, Deletions, Filters, Region, Rows, Subject};
+use crate::store::stamps::Stamp;
 
 /// A row per region. The condition joins the files that are whole.
 const REGIONS: &str = "\
@@ -90,6 +92,7 @@ impl Catalog {
         }
         self.write(|transaction| {
             let mut snapshot = Snapshot::begin(transaction)?;
+            let now = self.clock.now();
             let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());
             let mut ids: HashMap<&str, i64> = HashMap::new();
             for Change { subject, replaced, with, deletions } in changes {
@@ -98,7 +101,7 @@ impl Catalog {
                 let known: BTreeSet<i64> = whole.filter_map(|stored| stored.region.id).collect();
                 let unknown = match deletions {
                     Some(Deletions { known, .. }) => {
-                        !deleted(transaction, &subject.aid)?.iter().map(|(id, _)| id).eq(known)
+                        !deleted(transaction, &subject.aid)?.iter().map(|(id, ..)| id).eq(known)
                     }
                     None => false,
                 };
@@ -130,13 +133,16 @@ impl Catalog {
                         }),
                     };
                     touched.extend(id);
-                    cover(transaction, snapshot.id(), subject, region, id)?;
+                    let commit = Stamp { snapshot: snapshot.id(), at: now.timestamp_micros() };
+                    cover(transaction, commit, subject, region, id)?;
                 }
                 for id in deletions.iter().flat_map(|deletions| &deletions.ended) {
                     snapshot.end_file(*id)?;
-                    transaction.execute("DELETE FROM savedsearch_deleted WHERE data_file_id = ?1", [id])?;
+                    for table in ["savedsearch_deleted", "savedsearch_deleted_stamp"] {
+                        transaction.execute(&format!("DELETE FROM {table} WHERE data_file_id = ?1"), [id])?;
+                    }
                 }
-                for file in deletions.iter().flat_map(|deletions| &deletions.added) {
+                for (file, stamp) in deletions.iter().flat_map(|deletions| &deletions.added) {
                     let columns = super::columns::of(transaction, file.schema)?;
                     let time = ducklake::time_column(&columns, &self.time);
                     let id = snapshot.add_file(DELETED, &Labels::of(subject), file, time)?;
@@ -144,12 +150,18 @@ impl Catalog {
                                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
                     let DataFile { schema, times, digest, .. } = file;
                     transaction.execute(sql, params![id, subject.aid, schema, times.0, times.1, digest])?;
+                    let commit = Stamp { snapshot: snapshot.id(), at: now.timestamp_micros() };
+                    if let Some(Stamp { snapshot, at }) = stamp.map(|stamp| stamp.or(commit)) {
+                        let sql =
+                            "INSERT INTO savedsearch_deleted_stamp (data_file_id, snapshot, at) VALUES (?1, ?2, ?3)";
+                        transaction.execute(sql, params![id, snapshot, at])?;
+                    }
                 }
             }
             for file in touched {
                 self.settle(transaction, &mut snapshot, file)?;
             }
-            snapshot.finish(self.clock.now(), &message(changes, &made))?;
+            snapshot.finish(now, &message(changes, &made))?;
             Ok(made)
         })
     }
@@ -190,8 +202,8 @@ impl Catalog {
     }
 
     /// Returns the files with mentions of a saved search that the service no longer has, with their identities, in their
-    /// order.
-    pub(crate) fn deleted_files(&self, aid: &str) -> Result<Vec<(i64, DataFile)>> {
+    /// order, and with the commits in which the mentions were deleted.
+    pub(crate) fn deleted_files(&self, aid: &str) -> Result<Vec<(i64, DataFile, Option<Stamp>)>> {
         self.read(|connection| deleted(connection, aid))
     }
 
@@ -252,7 +264,9 @@ impl Catalog {
                 "DELETE FROM savedsearch_deleted WHERE last < ?1 AND (?2 IS NULL OR aid = ?2) RETURNING data_file_id";
             let mut forget = transaction.prepare(sql)?;
             for id in forget.query_map(params![start_of(before), aid], |row| row.get::<_, i64>(0))? {
-                snapshot.end_file(id?)?;
+                let id = id?;
+                snapshot.end_file(id)?;
+                transaction.execute("DELETE FROM savedsearch_deleted_stamp WHERE data_file_id = ?1", [id])?;
             }
             let mentions = regions.iter().flat_map(|(_, counts)| counts).sum();
             snapshot.finish(self.clock.now(), &format!("removed {mentions} mentions from before {}", date(before)))?;
@@ -262,15 +276,15 @@ impl Catalog {
 }
 
 /// A region as read.
-struct Stored {
-    filters: Filters,
-    region: Region,
+pub(super) struct Stored {
+    pub(super) filters: Filters,
+    pub(super) region: Region,
     /// True if its file is as this program wrote it.
-    whole: bool,
+    pub(super) whole: bool,
 }
 
 /// Reads the regions of a saved search, sorted by their first day.
-fn regions(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<Stored>> {
+pub(super) fn regions(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<Stored>> {
     let mut statement = connection.prepare(REGIONS)?;
     let mut rows = statement.query([aid])?;
     let mut files: HashMap<i64, Arc<DataFile>> = HashMap::new();
@@ -330,14 +344,24 @@ fn name_file(connection: &Connection, id: i64, file: &DataFile) -> rusqlite::Res
 }
 
 /// Reads the current files of deleted mentions of a saved search.
-fn deleted(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<(i64, DataFile)>> {
-    let sql = "SELECT s.data_file_id, d.path, d.record_count, d.file_size_bytes, d.footer_size, s.first, s.last, s.schema, \
-                      s.digest \
-               FROM savedsearch_deleted s \
-               JOIN ducklake_data_file d ON d.data_file_id = s.data_file_id AND d.end_snapshot IS NULL \
-               WHERE s.aid = ?1 ORDER BY s.data_file_id";
-    let file = |row: &Row<'_>| Ok((row.get(0)?, data_file(row, 1, row.get(1)?)?));
-    connection.prepare(sql)?.query_map([aid], file)?.collect()
+pub(super) fn deleted(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<(i64, DataFile, Option<Stamp>)>> {
+    let (commit, commits) = match recorded::exists(connection)? {
+        true => ("t.snapshot, t.at", "LEFT JOIN savedsearch_deleted_stamp t ON t.data_file_id = s.data_file_id"),
+        false => ("NULL, NULL", ""),
+    };
+    let sql = format!(
+        "SELECT s.data_file_id, d.path, d.record_count, d.file_size_bytes, d.footer_size, s.first, s.last, s.schema, \
+                s.digest, {commit} \
+         FROM savedsearch_deleted s \
+         JOIN ducklake_data_file d ON d.data_file_id = s.data_file_id AND d.end_snapshot IS NULL {commits} \
+         WHERE s.aid = ?1 ORDER BY s.data_file_id"
+    );
+    let file = |row: &Row<'_>| {
+        let (snapshot, at): (Option<i64>, Option<i64>) = (row.get(9)?, row.get(10)?);
+        let stamp = snapshot.zip(at).map(|(snapshot, at)| Stamp { snapshot, at });
+        Ok((row.get(0)?, data_file(row, 1, row.get(1)?)?, stamp))
+    };
+    connection.prepare(&sql)?.query_map([aid], file)?.collect()
 }
 
 /// Reads a file from the columns of a row that begin with its path: rows, bytes, footer, first and last time, schema, digest.
@@ -365,6 +389,7 @@ fn region(row: &Row<'_>, id: i64) -> rusqlite::Result<Stored> {
         confirmed: instant(row, 6)?,
         sealed: row.get(7)?,
         rows: None,
+        stamps: None,
     };
     Ok(Stored { filters, region, whole: true })
 }
@@ -375,10 +400,10 @@ fn counts(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u64>> {
     text.split(',').map(|count| count.parse().map_err(|error| invalid(column, error))).collect()
 }
 
-/// Adds a region, with the identity of its file.
+/// Adds a region, with the identity of its file, in a commit.
 fn cover(
     connection: &Connection,
-    snapshot: i64,
+    commit: Stamp,
     subject: &Subject,
     region: &Region,
     file: Option<i64>,
@@ -397,13 +422,17 @@ fn cover(
             region.as_of.timestamp_micros(),
             region.confirmed.timestamp_micros(),
             region.sealed,
-            snapshot,
+            commit.snapshot,
         ],
     )?;
     let id = connection.last_insert_rowid();
     if let (Some(file), Some(rows)) = (file, &region.rows) {
         let sql = "INSERT INTO savedsearch_region_file (region, data_file_id, first_row) VALUES (?1, ?2, ?3)";
         connection.execute(sql, params![id, file, rows.first])?;
+        if let Some(stamps) = &region.stamps {
+            let sql = "INSERT INTO savedsearch_stamps (region, stamps) VALUES (?1, ?2)";
+            connection.execute(sql, params![id, stamps.encode(commit)])?;
+        }
     }
     Ok(())
 }
@@ -418,6 +447,7 @@ fn uncover(connection: &Connection, regions: impl Iterator<Item = i64>) -> rusql
             files.insert(file?);
         }
         connection.execute("DELETE FROM savedsearch_coverage WHERE id = ?1", [region])?;
+        connection.execute("DELETE FROM savedsearch_stamps WHERE region = ?1", [region])?;
     }
     Ok(files.into_iter().collect())
 }
@@ -446,6 +476,7 @@ fn agrees(region: &Region) -> bool {
             None => mentions == 0,
             Some(Rows { file, first }) => mentions > 0 && first + mentions <= file.rows,
         }
+        && region.stamps.as_ref().is_none_or(|stamps| stamps.rows() == mentions)
 }
 
 fn overlap(one: &Region, other: &Region) -> bool {

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, params};
 
 use super::failure::failure;
-use super::{DUCKLAKE_VERSION, FILE, Owner, StoredColumn, VERSION, columns, ducklake, inaccessible};
+use super::{DUCKLAKE_VERSION, FILE, Owner, StoredColumn, VERSION, columns, ducklake, inaccessible, recorded};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Creates the file, unless another process created it first. Its folder exists.
@@ -49,6 +49,7 @@ fn fill(path: &Path, data: &str, owner: &Owner, columns: &[StoredColumn], now: D
     let transaction = connection.transaction()?;
     transaction.execute_batch(include_str!("ducklake.sql"))?;
     transaction.execute_batch(include_str!("store.sql"))?;
+    recorded::create(&transaction)?;
     transaction.execute(
         "INSERT INTO savedsearch_store (version, owner, created_at) VALUES (?1, ?2, ?3)",
         params![VERSION, owner.digest, ducklake::timestamp(now)],

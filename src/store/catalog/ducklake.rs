@@ -19,6 +19,7 @@ use chrono::{DateTime, Datelike, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::columns::FileColumn;
+use super::recorded;
 use crate::profile::ColumnType;
 use crate::store::region::{DataFile, Filters, Subject};
 
@@ -283,6 +284,7 @@ impl<'c> Snapshot<'c> {
         let sql = "INSERT INTO ducklake_snapshot VALUES (?1, ?2, ?3, ?4, ?5)";
         let row = params![id, timestamp(at), self.schema_version, self.next_catalog_id, self.next_file_id];
         self.connection.execute(sql, row)?;
+        recorded::follow(self.connection, self.latest, id)?;
         let changes: Vec<String> = self.changes.into_iter().collect();
         let sql = "INSERT INTO ducklake_snapshot_changes (snapshot_id, changes_made, author, commit_message) \
                    VALUES (?1, ?2, 'savedsearch', ?3)";

@@ -59,7 +59,8 @@ fn region(catalog: &Catalog, first: Day, counts: &[u64], name: &str) -> Region {
     let (path, schema) = (format!("aid=a/{name}.parquet"), catalog.schema());
     let file = DataFile { path, rows, bytes: 100 * rows, footer: 7, times, schema, digest: String::new() };
     let rows = (rows > 0).then(|| Rows { file: Arc::new(file), first: 0 });
-    Region { id: None, days, counts: counts.to_vec(), as_of: noon(), confirmed: noon(), sealed: false, rows }
+    let counts = counts.to_vec();
+    Region { id: None, days, counts, as_of: noon(), confirmed: noon(), sealed: false, rows, stamps: None }
 }
 
 fn ids(catalog: &Catalog, aid: &str) -> Vec<i64> {
