@@ -8,6 +8,8 @@
 //! api_key_env = "COMMS_KEY"               # or api_key_file = "comms.key", or api_key_command = "pass show comms";
 //!                                         # none of them if clients bring the key
 //! profile = "mine.toml"                   # or the name of a built-in profile; absent: v4
+//! store = "mentions"                      # folder of a store
+//! retain = "400d"                         # `sync` removes older days from the store
 //! insecure = true                         # allows an http address beyond this machine: the key travels in clear text
 //! ```
 //!
@@ -67,6 +69,8 @@ pub struct Named {
     pub insecure: bool,
     /// Folder of the store.
     pub store: Option<PathBuf>,
+    /// Age in days beyond which a synchronization removes days from the store.
+    pub retain: Option<u32>,
     /// File and name, for errors.
     place: String,
 }
@@ -119,6 +123,7 @@ struct Entry {
     #[serde(default)]
     insecure: bool,
     store: Option<PathBuf>,
+    retain: Option<String>,
 }
 
 /// Connections that are open, by name, and the default one among them.
@@ -202,7 +207,17 @@ impl Connections {
             let place = format!("{}: connection `{name}`", path.display());
             let (base_url, insecure) = (entry.base_url, entry.insecure);
             let store = entry.store.map(|store| folder.join(store));
-            named.insert(name, Named { base_url, key, profile, insecure, store, place });
+            let retain = match &entry.retain {
+                None => None,
+                Some(_) if store.is_none() => return Err(bad("retain needs a store: set `store` as well")),
+                Some(age) => match parse_days(age) {
+                    Some(days) => Some(days),
+                    None => {
+                        return Err(bad(&format!("invalid retain `{age}`: expected a number of days, such as 400d")));
+                    }
+                },
+            };
+            named.insert(name, Named { base_url, key, profile, insecure, store, retain, place });
         }
         let default = choice.map(str::to_owned).or(document.default).or_else(|| named.keys().next().cloned());
         let default = default.ok_or_else(|| bad("no connections are defined".to_owned()))?;
@@ -220,6 +235,11 @@ impl Connections {
     pub fn into_default(mut self) -> Named {
         self.named.remove(&self.default).expect("`read` refuses a default that is not defined")
     }
+}
+
+/// Parses a number of days, at least one, such as `400d`.
+pub fn parse_days(text: &str) -> Option<u32> {
+    text.strip_suffix('d').and_then(|number| number.parse().ok()).filter(|days| *days > 0)
 }
 
 /// Reads a key from a command, and again when the service no longer accepts the key. Errors begin with `place`, which names the

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, ident};
@@ -31,7 +31,7 @@ use crate::error::{Error, ErrorKind, Place, Result, own_or_query};
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
-use crate::store::{Day, Extent, Filters, Terms, date_of, day_of, days_of, divide, month_of, start_of};
+use crate::store::{Day, Erased, Extent, Filters, Terms, date_of, day_of, days_of, divide, month_of, start_of};
 
 /// Saved searches and days to synchronize.
 #[derive(Debug, Clone)]
@@ -49,6 +49,8 @@ pub struct SyncOptions {
     pub oldest_first: bool,
     /// Maximum number of requests; `None`: no limit but that of the key.
     pub max_requests: Option<u64>,
+    /// Age in days beyond which days are neither read nor stay in the store; `None`: all stay.
+    pub retain: Option<u32>,
 }
 
 /// A step of a synchronization.
@@ -79,6 +81,8 @@ pub struct Synced {
     pub requests: u64,
     /// Steps that were left when the requests were used up.
     pub left: usize,
+    /// Numbers of mentions and days that were removed from the store because of their age.
+    pub removed: Erased,
 }
 
 /// As in `183772 2026-06-01 to 2026-07-01: 2,774 mentions · 29 requests · 2 steps left`.
@@ -103,14 +107,29 @@ impl fmt::Display for Synced {
 impl SyncOptions {
     /// All saved searches of the list, from a day on, the latest days first.
     pub fn since(since: NaiveDate) -> Self {
-        Self { aids: Vec::new(), since, rescan: false, keep_deleted: false, oldest_first: false, max_requests: None }
+        Self {
+            aids: Vec::new(),
+            since,
+            rescan: false,
+            keep_deleted: false,
+            oldest_first: false,
+            max_requests: None,
+            retain: None,
+        }
+    }
+
+    /// The first day that stays in the store; `None` if all do.
+    pub fn retained_from(&self, now: DateTime<Utc>) -> Option<NaiveDate> {
+        let first = now.checked_sub_signed(TimeDelta::days(i64::from(self.retain?)))?;
+        Some(first.date_naive())
     }
 }
 
 /// Days that one query reads at most, if there are more.
 const LONGEST: Day = 31;
 
-/// Reads what the store of a connection lacks since a day, and confirms the rest. `report` is called after each step.
+/// Reads what the store of a connection lacks since a day, confirms the rest, and removes what is too old. `report` is called
+/// after each step.
 ///
 /// # Errors
 /// [`ErrorKind::Config`] if the connection has no store; those of queries. What was read before the error is stored.
@@ -143,7 +162,9 @@ pub async fn sync(
         }
     };
     let today = day_of(connection.now().timestamp_micros());
-    let days = options.since.to_epoch_days()..today + 1;
+    let retained = options.retained_from(connection.now());
+    let first = retained.map_or(options.since, |retained| options.since.max(retained));
+    let days = first.to_epoch_days()..today + 1;
     let queues = aids.iter().map(|aid| pieces(connection, aid, &days, options)).collect::<Result<Vec<_>>>()?;
     let mut steps = Steps { idle: (0..aids.len()).collect(), queues };
     let mut synced = Synced { searches: aids.len() as u64, ..Synced::default() };
@@ -180,7 +201,11 @@ pub async fn sync(
     if let Some(error) = failed {
         return Err(error);
     }
-    store.compact(connection.now(), connection.profile().store.settle.length(), Extent::Bounded)?;
+    let settling = connection.profile().store.settle.length();
+    if let Some(first) = retained {
+        synced.removed = store.retain_from(first, connection.now(), settling)?;
+    }
+    store.compact(connection.now(), settling, Extent::Bounded)?;
     synced.requests = spent.requests;
     Ok(synced)
 }

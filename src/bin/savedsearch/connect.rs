@@ -81,6 +81,14 @@ pub(crate) fn store_folder(arguments: &Arguments) -> Result<Option<PathBuf>, Exi
     })
 }
 
+/// Returns the age in days beyond which the default connection's store keeps nothing, if the configuration file sets it.
+pub(crate) fn retained_days(arguments: &Arguments) -> Result<Option<u32>, Exit> {
+    Ok(match config_file(arguments, &Environment::read()?) {
+        Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().retain,
+        None => None,
+    })
+}
+
 /// Returns the folders of all stores that arguments, environment or configuration file name.
 pub(crate) fn store_folders(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
     let environment = Environment::read()?;

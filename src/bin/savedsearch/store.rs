@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
 use clap::Subcommand;
+use datafusion_saved_search::connections::parse_days;
 use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{Connection, Erase, Erased, SyncOptions, SyncStep, Synced, sync, verify_counts};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::connect::{Connected, connect};
+use crate::connect::{Connected, connect, retained_days};
 use crate::{Arguments, Exit, FAILED, SIGNALLED};
 
 /// Days that are read if no first day is given.
@@ -29,7 +30,8 @@ Exit status: 0 the store is up to date, 1 the service failed, 2 wrong command li
 Examples:
   savedsearch --store mentions sync --since 2026-01-01
   savedsearch --store mentions sync --aid 183772 --aid 184889 --max-requests 200
-  savedsearch --store mentions sync --watch 15m"
+  savedsearch --store mentions sync --watch 15m
+  savedsearch --store mentions sync --retain 400d"
 )]
 pub(crate) struct SyncArguments {
     /// Saved search; may be repeated [default: those that a query without an aid reads]
@@ -41,6 +43,9 @@ pub(crate) struct SyncArguments {
     /// Synchronize repeatedly, with this pause in between, such as 30s, 15m or 1h
     #[arg(long, value_name = "EVERY", value_parser = every)]
     watch: Option<Duration>,
+    /// Afterwards, remove days older than an age, such as 400d [default: `retain` of the connection]
+    #[arg(long, value_name = "AGE", value_parser = retained)]
+    retain: Option<u32>,
     /// Read all days again, including those that the store has
     #[arg(long)]
     rescan: bool,
@@ -121,15 +126,23 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
     let listen = |kind| signal(kind).map_err(|error| Exit(FAILED, Some(format!("cannot wait for signals: {error}"))));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let mut hang_up = listen(SignalKind::hangup())?;
+    let retain = match options.retain {
+        Some(days) => Some(days),
+        None => retained_days(arguments)?,
+    };
     loop {
         let synced = tokio::select! {
-            synced = once(&connection, arguments, options, &steps) => synced?,
+            synced = once(&connection, arguments.quiet, options, retain, &steps) => synced?,
             _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt(), true)),
             _ = terminate.recv() => return Err(stopped(SignalKind::terminate(), true)),
             _ = hang_up.recv() => return Err(stopped(SignalKind::hangup(), true)),
         };
         if !arguments.quiet {
-            eprintln!("{synced}");
+            let removed = match synced.removed.days {
+                0 => String::new(),
+                _ => format!(" · removed because of their age: {}", synced.removed.mentions + synced.removed.deleted),
+            };
+            eprintln!("{synced}{removed}");
         }
         let Some(every) = options.watch else {
             let unfinished = "--max-requests was reached; complete steps are stored; run the command again to continue";
@@ -146,8 +159,9 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
 
 async fn once(
     connection: &Arc<Connection>,
-    arguments: &Arguments,
+    quiet: bool,
     options: &SyncArguments,
+    retain: Option<u32>,
     steps: &AtomicUsize,
 ) -> Result<Synced, Exit> {
     let since = options.since.unwrap_or_else(|| (connection.now() - TimeDelta::days(USUAL)).date_naive());
@@ -157,10 +171,11 @@ async fn once(
     wanted.keep_deleted = options.keep_deleted;
     wanted.oldest_first = options.oldest_first;
     wanted.max_requests = options.max_requests;
-    let progress = Progress::of_queries(vec![Arc::clone(connection)], arguments.quiet);
+    wanted.retain = retain;
+    let progress = Progress::of_queries(vec![Arc::clone(connection)], quiet);
     let report = |step: &SyncStep| {
         steps.fetch_add(1, Ordering::Relaxed);
-        if !arguments.quiet {
+        if !quiet {
             progress.line(step);
         }
     };
@@ -243,6 +258,10 @@ fn every(text: &str) -> Result<Duration, String> {
         return Err(expected.to_owned());
     }
     Ok(Duration::from_secs(u64::from(number) * seconds))
+}
+
+fn retained(text: &str) -> Result<u32, String> {
+    parse_days(text).ok_or_else(|| "expected a number of days, such as 400d".to_owned())
 }
 
 fn days(text: &str) -> Result<u32, String> {
