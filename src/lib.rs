@@ -112,7 +112,7 @@ pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
 pub use store::{Compacted, Erase, Erased, Holding, StoreStatistics};
 #[cfg(feature = "store")]
-pub use sync::{SyncOptions, SyncStep, Synced, sync};
+pub use sync::{NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, sync};
 pub use table::SavedSearchFactory;
 #[cfg(feature = "store")]
 pub use verify::{DifferingDay, verify_counts};

@@ -10,6 +10,8 @@
 //! requests in flight, each of them a piece at a time. With a limit of requests they are read one after another, since each
 //! query may spend all that is left.
 
+mod new_mentions;
+
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::ops::Range;
@@ -24,6 +26,7 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionContext, lit};
 use futures::stream::{FuturesUnordered, StreamExt};
 
+pub use self::new_mentions::{NewMentions, ReadMentions};
 use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};
 use crate::connection::Connection;

@@ -1,5 +1,7 @@
 //! `savedsearch sync` and `savedsearch store`: fill a store, inspect it and maintain it.
 
+mod hand_over;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,6 +13,7 @@ use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{Connection, Erase, Erased, SyncOptions, SyncStep, Synced, sync, verify_counts};
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::hand_over::{HandOver, Handed};
 use crate::connect::{Connected, connect, retained_days};
 use crate::{Arguments, Exit, FAILED, SIGNALLED};
 
@@ -24,13 +27,17 @@ const USUAL: i64 = 30;
 saved search then confirms the other days by their counts; those that differ are read again. Each
 step is stored when it is complete, so the command can be stopped, and continues there.
 
-Exit status: 0 the store is up to date, 1 the service failed, 2 wrong command line,
+--on-new hands each mention that is new in the store to a command at least once: if the command
+fails, or this one is stopped, they are handed over again. The first time, all that is read is new.
+
+Exit status: 0 the store is up to date, 1 the service or the command failed, 2 wrong command line,
 4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
 
 Examples:
   savedsearch --store mentions sync --since 2026-01-01
   savedsearch --store mentions sync --aid 183772 --aid 184889 --max-requests 200
   savedsearch --store mentions sync --watch 15m
+  savedsearch --store mentions sync --watch 10m --on-new 'jq -r .title >> new.txt'
   savedsearch --store mentions sync --retain 400d"
 )]
 pub(crate) struct SyncArguments {
@@ -43,6 +50,9 @@ pub(crate) struct SyncArguments {
     /// Synchronize repeatedly, with this pause in between, such as 30s, 15m or 1h
     #[arg(long, value_name = "EVERY", value_parser = every)]
     watch: Option<Duration>,
+    /// Run COMMAND (by sh -c) after a synchronization, with new mentions on stdin, as NDJSON
+    #[arg(long, value_name = "COMMAND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    on_new: Option<String>,
     /// Afterwards, remove days older than an age, such as 400d [default: `retain` of the connection]
     #[arg(long, value_name = "AGE", value_parser = retained)]
     retain: Option<u32>,
@@ -130,19 +140,37 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         Some(days) => Some(days),
         None => retained_days(arguments)?,
     };
+    let hand_over =
+        options.on_new.as_deref().map(|command| HandOver::begin(&connection, command, &options.aid)).transpose()?;
+    let mut first = true;
     loop {
+        // A round that hands mentions over prints one line.
+        let quiet = arguments.quiet || (hand_over.is_some() && !first);
+        first = false;
         let synced = tokio::select! {
-            synced = once(&connection, arguments.quiet, options, retain, &steps) => synced?,
+            synced = once(&connection, quiet, options, retain, &steps) => synced?,
             _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt(), true)),
             _ = terminate.recv() => return Err(stopped(SignalKind::terminate(), true)),
             _ = hang_up.recv() => return Err(stopped(SignalKind::hangup(), true)),
+        };
+        let handed = match &hand_over {
+            None => Handed::default(),
+            Some(hand_over) => tokio::select! {
+                handed = hand_over.run() => handed?,
+                _ = interrupt.recv() => return Err(hand_over.stopped(SignalKind::interrupt())),
+                _ = terminate.recv() => return Err(hand_over.stopped(SignalKind::terminate())),
+                _ = hang_up.recv() => return Err(hand_over.stopped(SignalKind::hangup())),
+            },
         };
         if !arguments.quiet {
             let removed = match synced.removed.days {
                 0 => String::new(),
                 _ => format!(" · removed because of their age: {}", synced.removed.mentions + synced.removed.deleted),
             };
-            eprintln!("{synced}{removed}");
+            eprintln!("{synced}{removed}{handed}");
+        }
+        if let (None, Some(failure)) = (options.watch, handed.failure) {
+            return Err(Exit(FAILED, Some(failure)));
         }
         let Some(every) = options.watch else {
             let unfinished = "--max-requests was reached; complete steps are stored; run the command again to continue";
