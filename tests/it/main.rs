@@ -38,6 +38,7 @@ mod shell;
 mod sql_files;
 mod standard_sql;
 mod store;
+mod store_changes;
 mod support;
 mod tables;
 mod telemetry;

@@ -72,7 +72,7 @@ impl Shop {
         Visit { simulator, connection, stored, plain }
     }
 
-    fn search(&mut self, aid: &str) -> &mut SavedSearch {
+    pub(crate) fn search(&mut self, aid: &str) -> &mut SavedSearch {
         self.searches.iter_mut().find(|search| search.aid == aid).unwrap()
     }
 

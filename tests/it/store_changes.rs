@@ -1,0 +1,656 @@
+//! Changes of the store since a snapshot or an instant, commands that get new mentions, and the retention of days.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, SavedSearch, Settings};
+use datafusion_saved_search::{
+    Clock, Connection, Erase, Error, ErrorKind, Profile, Secret, SyncOptions, session, sync,
+};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::binary::{err, savedsearch};
+use crate::store::{Shop, Visit};
+use crate::support::{BIG, OTHER, knob, now, rows, runner};
+
+fn days(days: i64) -> TimeDelta {
+    TimeDelta::days(days)
+}
+
+/// Rows of a query of the store, which sends no request.
+async fn ask(visit: &Visit, sql: &str) -> Vec<Vec<String>> {
+    let before = visit.simulator.requests();
+    let frame = visit.stored.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let rows = rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")));
+    assert_eq!(visit.simulator.requests(), before, "{sql}");
+    rows
+}
+
+async fn failure(visit: &Visit, sql: &str) -> Error {
+    let error = match visit.stored.sql(sql).await {
+        Ok(frame) => frame.collect().await.expect_err(sql),
+        Err(error) => error,
+    };
+    Error::find(&error).unwrap_or_else(|| panic!("{sql}: {error}")).clone()
+}
+
+/// Changes by id.
+async fn changes(visit: &Visit, arguments: &str) -> BTreeMap<String, String> {
+    let sql = format!("SELECT id, change FROM changes({arguments})");
+    let found = ask(visit, &sql).await;
+    let changes: BTreeMap<_, _> = found.iter().map(|row| (row[0].clone(), row[1].clone())).collect();
+    assert_eq!(changes.len(), found.len(), "each mention once: {found:?}");
+    changes
+}
+
+/// Number of the latest snapshot.
+fn snapshot(shop: &Shop) -> i64 {
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    catalog.query_row("SELECT max(snapshot_id) FROM ducklake_snapshot", [], |row| row.get(0)).unwrap()
+}
+
+/// Reads all days of a saved search again, and keeps what was deleted.
+async fn rescan(visit: &Visit, aid: &str, since: DateTime<Utc>) {
+    let mut options = SyncOptions::since(since.date_naive());
+    options.aids.push(aid.to_owned());
+    (options.rescan, options.keep_deleted) = (true, true);
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+}
+
+/// Mentions of a saved search since an instant, by id, with a value that edits change.
+fn mentions(shop: &mut Shop, aid: &str, since: DateTime<Utc>) -> BTreeMap<String, (DateTime<Utc>, Option<i64>)> {
+    let since = since.date_naive().and_hms_opt(0, 0, 0).unwrap().and_utc();
+    let of = |search: &mut SavedSearch| {
+        let recent = search.mentions.iter().filter(|mention| mention.facts.published >= since);
+        recent.map(|mention| (mention.facts.id.to_string(), (mention.facts.published, mention.facts.reach))).collect()
+    };
+    of(shop.search(aid))
+}
+
+/// Another reach of the last mention before a time.
+fn edit_before(shop: &mut Shop, aid: &str, time: DateTime<Utc>) {
+    let mentions = &mut shop.search(aid).mentions;
+    let at = mentions.partition_point(|mention| mention.facts.published < time).saturating_sub(1);
+    if let Some(mention) = mentions.get_mut(at) {
+        let facts = &mut Arc::make_mut(mention).facts;
+        facts.reach = Some(facts.reach.unwrap_or_default() + 1);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Arrive(i64),
+    Delete(i64),
+    Edit(i64),
+    Move(i64, i64),
+    /// The last deleted mention is there again.
+    Return,
+    Sync,
+    Compact,
+}
+
+/// Age of the first day.
+const WINDOW: i64 = 25;
+
+async fn replay(steps: &[Step]) {
+    let corpus = Corpus::generate(CorpusSpec { seed: 3, searches: 2, mentions: 300, now: now() });
+    let mut profile = Profile::v4();
+    profile.page.max = 20;
+    let mut shop = Shop::of(&corpus, profile);
+    let searches: Vec<String> = corpus.searches.iter().map(|search| search.aid.clone()).collect();
+    let aid = searches[0].clone();
+    let since = now() - days(WINDOW);
+    let mut time = now();
+    let mut number = 0;
+    let mut deleted: Option<(String, DateTime<Utc>)> = None;
+    // What the service had at each synchronization, and the number of the synchronization of each last change.
+    let mut before: BTreeMap<String, (DateTime<Utc>, Option<i64>)> = BTreeMap::new();
+    let [mut arrived, mut changed, mut gone]: [BTreeMap<String, usize>; 3] = Default::default();
+    let mut synced: Vec<(i64, DateTime<Utc>)> = Vec::new();
+    let within = |age: i64| time_of(now(), age);
+    for step in steps.iter().chain([&Step::Sync]) {
+        time += TimeDelta::minutes(7);
+        match *step {
+            Step::Arrive(age) => {
+                number += 1;
+                shop.arrive(&aid, &format!("9{number:018}"), within(age));
+            }
+            Step::Delete(age) => {
+                if shop.search(&aid).mentions.first().is_some_and(|first| first.facts.published < within(age)) {
+                    let id = shop.delete_before(&aid, within(age));
+                    deleted = Some((id, within(age)));
+                }
+            }
+            Step::Edit(age) => edit_before(&mut shop, &aid, within(age)),
+            Step::Move(from, to) => {
+                let all = mentions(&mut shop, &aid, since);
+                if all.values().any(|(published, _)| *published < within(from)) {
+                    let id = shop.delete_before(&aid, within(from));
+                    shop.arrive(&aid, &id, within(to));
+                }
+            }
+            Step::Return => {
+                if let Some((id, at)) = deleted.take() {
+                    shop.arrive(&aid, &id, at);
+                }
+            }
+            Step::Compact => drop(shop.at(time).connection.compact_store().unwrap()),
+            Step::Sync => {
+                rescan(&shop.at(time), &aid, since).await;
+                let found = mentions(&mut shop, &aid, since);
+                let round = synced.len();
+                for (id, values) in &found {
+                    match before.get(id) {
+                        None => drop(arrived.insert(id.clone(), round)),
+                        Some(old) if old != values => drop(changed.insert(id.clone(), round)),
+                        Some(_) => {}
+                    }
+                    gone.remove(id);
+                }
+                for id in before.keys().filter(|id| !found.contains_key(*id)) {
+                    gone.insert(id.clone(), round);
+                }
+                before = found;
+                synced.push((snapshot(&shop), time));
+            }
+        }
+    }
+    let visit = shop.at(time);
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+    for (round, (snapshot, at)) in synced.iter().enumerate() {
+        let later = |of: &BTreeMap<String, usize>, id: &String| of.get(id).is_some_and(|change| *change > round);
+        let mut expected = BTreeMap::new();
+        for id in before.keys() {
+            if later(&arrived, id) {
+                expected.insert(id.clone(), "arrived".to_owned());
+            } else if later(&changed, id) {
+                expected.insert(id.clone(), "changed".to_owned());
+            }
+        }
+        expected.extend(gone.keys().filter(|id| later(&gone, id)).map(|id| (id.clone(), "deleted".to_owned())));
+        assert_eq!(changes(&visit, &format!("since => {snapshot}")).await, expected, "round {round}");
+        let instant = format!("since => '{}', aid => {aid}", at.format("%Y-%m-%dT%H:%M:%SZ"));
+        assert_eq!(changes(&visit, &instant).await, expected, "round {round}");
+        let other = format!("since => {snapshot}, aid => '{}'", searches[1]);
+        assert_eq!(changes(&visit, &other).await, BTreeMap::new());
+    }
+    // All that the store has arrived at some time.
+    let all = changes(&visit, "since => 0").await;
+    let present: Vec<&String> = all.iter().filter(|(_, change)| *change == "arrived").map(|(id, _)| id).collect();
+    assert_eq!(present, before.keys().collect::<Vec<_>>());
+}
+
+fn time_of(now: DateTime<Utc>, age: i64) -> DateTime<Utc> {
+    now - days(age) - TimeDelta::minutes(13)
+}
+
+#[test]
+fn changes_since_any_snapshot_are_those_of_the_service() {
+    let age = || 0..WINDOW;
+    let step = prop_oneof![
+        2 => age().prop_map(Step::Arrive),
+        2 => age().prop_map(Step::Delete),
+        2 => age().prop_map(Step::Edit),
+        1 => (age(), age()).prop_map(|(from, to)| Step::Move(from, to)),
+        1 => Just(Step::Return),
+        4 => Just(Step::Sync),
+        1 => Just(Step::Compact),
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let histories = prop::collection::vec(step, 4..24);
+    let result = runner(knob("CHANGE_HISTORIES", 12), knob("CHANGE_SEED", 1)).run(&histories, |steps| {
+        runtime.block_on(replay(&steps));
+        Ok(())
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
+    }
+}
+
+#[tokio::test]
+async fn changes_have_the_columns_of_mentions_and_their_commit() {
+    let mut shop = Shop::new();
+    let since = now() - days(WINDOW);
+    rescan(&shop.at(now()), BIG, since).await;
+    let first = snapshot(&shop);
+    shop.arrive(BIG, "77", now() - days(3));
+    let gone = shop.delete_before(BIG, now() - days(4));
+    let later = shop.at(now() + TimeDelta::minutes(10));
+    rescan(&later, BIG, since).await;
+    let found = ask(&later, "SELECT * FROM changes(since => now())").await;
+    assert_eq!(found, Vec::<Vec<String>>::new());
+    let sql = "SELECT aid, id, change, changed_at, snapshot, published_at FROM changes(since => now() - INTERVAL '5 minutes')";
+    let much_later = shop.at(now() + TimeDelta::minutes(12));
+    let found = ask(&much_later, &format!("{sql} ORDER BY change")).await;
+    let snapshot = snapshot(&shop);
+    assert!(snapshot > first);
+    let commit = ["2026-07-01T12:10:00Z".to_owned(), snapshot.to_string()];
+    assert_eq!(found[0][..5], [&[BIG.into(), "77".into(), "arrived".into()][..], &commit].concat());
+    assert_eq!(found[1][..5], [&[BIG.into(), gone, "deleted".into()][..], &commit].concat());
+    assert_eq!((found.len(), &found[0][5]), (2, &"2026-06-28T12:00:00Z".to_owned()));
+    // As in the table.
+    let columns = "SELECT title, text, reach, tags, extra, as_of FROM";
+    let listed = ask(&later, &format!("{columns} changes(since => {first}) WHERE id = '77'")).await;
+    later.set("SET savedsearch.freshness = '1h'").await;
+    let sql = format!("{columns} mentions WHERE aid = '{BIG}' AND id = '77' AND published_at >= '2026-06-20'");
+    assert_eq!(ask(&later, &sql).await, listed);
+    // In the zone of the session, as other instants.
+    later.set("SET timezone = 'Europe/Berlin'").await;
+    let local = ask(&later, "SELECT changed_at FROM changes(since => '2026-07-01 14:05:00') LIMIT 1").await;
+    assert_eq!(local, [["2026-07-01T14:10:00+02:00"]]);
+    assert_eq!(changes(&later, "since => '2026-07-01 14:10:00'").await, BTreeMap::new());
+}
+
+#[tokio::test]
+async fn calls_that_cannot_be_answered_say_what_to_do() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    rescan(&visit, BIG, now() - days(WINDOW)).await;
+    let latest = snapshot(&shop);
+    for (arguments, kind, part) in [
+        ("(since => 'yesterday')", ErrorKind::Query, "since must be an instant"),
+        ("(since => -1)", ErrorKind::Query, "since must be an instant"),
+        ("(aid => '1')", ErrorKind::Query, "use changes(since =>"),
+        ("", ErrorKind::Query, "use changes(since =>"),
+        ("(since => 1000)", ErrorKind::Store, &format!("the latest is {latest}")),
+    ] {
+        let error = failure(&visit, &format!("SELECT * FROM changes{arguments}")).await;
+        assert_eq!(error.kind(), kind, "{arguments}: {error}");
+        assert!(error.to_string().contains(part), "{arguments}: {error}");
+    }
+    let error = visit.stored.sql("SELECT * FROM changes(since => 1, duration => '7d')").await.unwrap_err();
+    assert!(error.to_string().contains("changes accepts since, aid"), "{error}");
+    let tables = ask(&visit, "SELECT table_name FROM information_schema.tables WHERE table_name = 'changes'").await;
+    assert_eq!(tables, Vec::<Vec<String>>::new());
+    // Without a store.
+    let error = visit.plain.sql("SELECT * FROM changes(since => 1)").await.unwrap_err();
+    let error = Error::find(&error).unwrap();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("no store configured; use --store DIR"), "{error}");
+}
+
+/// Changes before commits were recorded, and those of a program that does not record them, are unknown.
+#[tokio::test]
+async fn changes_before_the_earliest_known_commit_are_an_error_that_names_it() {
+    let mut shop = Shop::new();
+    let since = now() - days(WINDOW);
+    rescan(&shop.at(now()), BIG, since).await;
+    let tamper = |sql: &str| {
+        let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+        catalog.execute_batch(sql).unwrap();
+    };
+    tamper("DROP TABLE savedsearch_recorded; DROP TABLE savedsearch_stamps; DROP TABLE savedsearch_deleted_stamp");
+    let first = snapshot(&shop);
+    let visit = shop.at(now() + TimeDelta::minutes(10));
+    for since in [format!("{}", first - 1), "'2026-07-01T11:00:00Z'".to_owned()] {
+        let error = failure(&visit, &format!("SELECT * FROM changes(since => {since})")).await;
+        assert_eq!(error.kind(), ErrorKind::Store);
+        let expected = format!(
+            "changes of the store are known only since 2026-07-01T12:00:00Z (snapshot {first}); \
+             use changes(since => '2026-07-01T12:00:00Z'), or a later instant"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+    assert_eq!(changes(&visit, "since => '2026-07-01T12:00:00Z'").await, BTreeMap::new());
+    assert_eq!(changes(&visit, &format!("since => {first}")).await, BTreeMap::new());
+    shop.arrive(BIG, "77", now() - days(3));
+    edit_before(&mut shop, BIG, now() - days(5));
+    let later = shop.at(now() + TimeDelta::minutes(20));
+    rescan(&later, BIG, since).await;
+    let found = changes(&later, &format!("since => {first}")).await;
+    assert_eq!(found.values().collect::<Vec<_>>().len(), 2, "{found:?}");
+    assert_eq!(found.get("77").map(String::as_str), Some("arrived"));
+    // A commit of another program.
+    let known = snapshot(&shop);
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    let sql = "INSERT INTO ducklake_snapshot SELECT snapshot_id + 1, '2026-07-01 12:30:00.5+00', schema_version, next_catalog_id, \
+               next_file_id FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1";
+    catalog.execute(sql, []).unwrap();
+    drop(catalog);
+    let expected = format!("known only since 2026-07-01T12:30:00.500Z (snapshot {})", known + 1);
+    let sql = format!("SELECT * FROM changes(since => {known})");
+    let error = failure(&later, &sql).await.to_string();
+    assert!(error.contains(&expected), "{error}");
+    shop.arrive(BIG, "78", now() - days(3));
+    let last = shop.at(now() + TimeDelta::minutes(40));
+    rescan(&last, BIG, since).await;
+    let error = failure(&last, &sql).await.to_string();
+    assert!(error.contains(&expected), "{error}");
+    let found = changes(&last, &format!("since => {}", known + 1)).await;
+    assert_eq!(found, [("78".to_owned(), "arrived".to_owned())].into());
+    assert_eq!(last.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_was_erased_is_not_listed_and_arrives_again_when_it_is_read() {
+    let mut shop = Shop::new();
+    let since = now() - days(WINDOW);
+    rescan(&shop.at(now()), BIG, since).await;
+    let first = snapshot(&shop);
+    for (id, age) in [("77", 3), ("78", 3), ("79", 20)] {
+        shop.arrive(BIG, id, now() - days(age));
+    }
+    let gone = shop.delete_before(BIG, now() - days(20));
+    let later = shop.at(now() + TimeDelta::minutes(10));
+    rescan(&later, BIG, since).await;
+    let ids = async |visit: &Visit, since: i64| {
+        let found = changes(visit, &format!("since => {since}")).await;
+        found.into_keys().collect::<BTreeSet<String>>()
+    };
+    let of = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<String>>();
+    assert_eq!(ids(&later, first).await, of(&["77", "78", "79", &gone]));
+    later.connection.erase_stored(None, &Erase::Id("77".to_owned())).unwrap();
+    assert_eq!(ids(&later, first).await, of(&["78", "79", &gone]));
+    later.connection.erase_stored(None, &Erase::Id(gone.clone())).unwrap();
+    assert_eq!(ids(&later, first).await, of(&["78", "79"]));
+    // A part of a month.
+    later.connection.erase_stored(None, &Erase::Before((now() - days(10)).date_naive())).unwrap();
+    assert_eq!(ids(&later, first).await, of(&["78"]));
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+    let erased = snapshot(&shop);
+    let before: BTreeSet<String> = mentions(&mut shop, BIG, since)
+        .into_iter()
+        .filter(|(_, (published, _))| published.date_naive() < (now() - days(10)).date_naive())
+        .map(|(id, _)| id)
+        .collect();
+    let last = shop.at(now() + TimeDelta::minutes(20));
+    rescan(&last, BIG, since).await;
+    let mut again = before.clone();
+    again.insert("77".to_owned());
+    assert_eq!(ids(&last, erased).await, again);
+    assert!(changes(&last, &format!("since => {erased}")).await.values().all(|change| change == "arrived"));
+}
+
+/// A service at an address that stays, while its mentions change.
+struct Service {
+    running: Option<Running>,
+    address: SocketAddr,
+    time: DateTime<Utc>,
+    searches: Vec<SavedSearch>,
+}
+
+impl Service {
+    async fn start() -> Self {
+        let time = Clock::system().now();
+        let corpus = Corpus::generate(CorpusSpec { seed: 5, searches: 2, mentions: 400, now: time });
+        // Those that the key may read.
+        let own = corpus.searches.iter().filter(|search| search.team == 0);
+        let searches = own.map(|search| search.as_ref().clone()).collect();
+        let mut service = Self { running: None, address: "127.0.0.1:0".parse().unwrap(), time, searches };
+        service.restart().await;
+        service
+    }
+
+    async fn restart(&mut self) {
+        self.running = None;
+        let searches = self.searches.iter().cloned().map(Arc::new).collect();
+        let corpus = Arc::new(Corpus { searches, recent: [Vec::new(), Vec::new()] });
+        for _ in 0..200 {
+            match simulator::start(self.address, Arc::clone(&corpus), Settings::default()).await {
+                Ok(running) => {
+                    let url = running.base_url();
+                    self.address = url.trim_start_matches("http://").split('/').next().unwrap().parse().unwrap();
+                    self.running = Some(running);
+                    return;
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+        panic!("{} is not free", self.address);
+    }
+
+    fn requests(&self) -> u64 {
+        self.running.as_ref().unwrap().requests()
+    }
+
+    /// Ids of the mentions on the days of a sync.
+    fn ids(&self, since: DateTime<Utc>) -> BTreeSet<String> {
+        let first = since.date_naive();
+        let recent = self.searches.iter().flat_map(|search| &search.mentions);
+        let recent = recent.filter(|mention| mention.facts.published.date_naive() >= first);
+        recent.map(|mention| mention.facts.id.to_string()).collect()
+    }
+
+    fn sync(&self, store: &Path, rest: &[&str]) -> Command {
+        let url = self.running.as_ref().unwrap().base_url();
+        let aids: Vec<&str> = self.searches.iter().flat_map(|search| ["--aid", search.aid.as_str()]).collect();
+        let options = ["--base-url", &url, "--store", store.to_str().unwrap(), "sync"];
+        let mut command = savedsearch(&[&options[..], &aids, rest].concat());
+        command.env("SAVEDSEARCH_API_KEY", KEY).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// Ids of mentions in a file of lines of JSON. Lines that are cut have none.
+fn handed(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let objects = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    objects.filter_map(|object| object["id"].as_str().map(str::to_owned)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_gets_new_mentions_until_it_has_succeeded() {
+    let mut service = Service::start().await;
+    let folder = TempDir::new().unwrap();
+    let (store, file) = (folder.path().join("store"), folder.path().join("new.ndjson"));
+    let since = service.time - days(20);
+    let date = since.date_naive().to_string();
+    let append = format!("cat >> '{}'; test ! -e '{}'", file.display(), folder.path().join("fails").display());
+    let run = |service: &Service, command: &str| {
+        let before = service.requests();
+        let output = service.sync(&store, &["--since", &date, "--on-new", command]).output().unwrap();
+        (output.status.code(), err(&output), service.requests() - before)
+    };
+    // Without a command, the same requests.
+    let plain = service.sync(&folder.path().join("plain"), &["--since", &date]).output().unwrap();
+    assert!(plain.status.success());
+    let cost = service.requests();
+    std::fs::write(folder.path().join("fails"), "").unwrap();
+    let (status, lines, requests) = run(&service, &append);
+    assert_eq!((status, requests), (Some(1), cost), "{lines}");
+    let all = service.ids(since);
+    let expected = format!("new mentions: {}; the command failed (exit status: 1)", all.len());
+    assert!(lines.contains(&expected) && lines.contains("\nerror: the command failed"), "{lines}");
+    assert_eq!(handed(&file).into_iter().collect::<BTreeSet<_>>(), all);
+    // All of them again, each once.
+    std::fs::remove_file(folder.path().join("fails")).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let (status, lines, _) = run(&service, &append);
+    assert_eq!(status, Some(0), "{lines}");
+    let first = handed(&file);
+    assert_eq!((first.len(), first.into_iter().collect::<BTreeSet<_>>()), (all.len(), all.clone()));
+    // Nothing is new: the command does not run.
+    let (status, lines, _) = run(&service, &append);
+    assert_eq!(status, Some(0));
+    assert!(lines.contains(" · new mentions: 0"), "{lines}");
+    assert_eq!(handed(&file).len(), all.len());
+    // One arrives, and another is edited.
+    std::fs::remove_file(&file).unwrap();
+    let recent = service.time - TimeDelta::hours(30);
+    let mentions = &mut service.searches[0].mentions;
+    let at = mentions.partition_point(|mention| mention.facts.published < recent);
+    let mut new = mentions[at - 1].as_ref().clone();
+    (new.facts.id, new.facts.published) = ("9000000000000000001".into(), recent);
+    Arc::make_mut(&mut mentions[at - 1]).facts.reach = Some(123_456);
+    mentions.insert(at, Arc::new(new));
+    service.restart().await;
+    let (status, lines, _) = run(&service, &append);
+    assert_eq!(status, Some(0), "{lines}");
+    assert_eq!(handed(&file), ["9000000000000000001"], "{lines}");
+    // A command that does not read its input has all the same succeeded, and another command has a cursor of its own.
+    let (status, lines, _) = run(&service, "exec true");
+    assert_eq!(status, Some(0), "{lines}");
+    assert!(lines.contains("new mentions: 0"), "{lines}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_loses_no_mention_wherever_the_sync_is_killed() {
+    let service = Service::start().await;
+    let folder = TempDir::new().unwrap();
+    let (store, files) = (folder.path().join("store"), folder.path().join("new"));
+    std::fs::create_dir(&files).unwrap();
+    let since = service.time - days(60);
+    let date = since.date_naive().to_string();
+    // The command of a process that was killed may have written a part of a line.
+    let write = format!("sleep 0.05; cat > '{}'/$$; sleep 0.05", files.display());
+    for kill in 0..knob("STORE_KILLS", 12) {
+        let mut child = service.sync(&store, &["--quiet", "--since", &date, "--on-new", &write]);
+        let mut child = child.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        tokio::time::sleep(Duration::from_millis(60 + kill * 61 % 700)).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let last = service.sync(&store, &["--since", &date, "--on-new", &write]).output().unwrap();
+    assert!(last.status.success(), "{}", err(&last));
+    let files = std::fs::read_dir(&files).unwrap().map(|file| file.unwrap().path());
+    assert_eq!(files.flat_map(|file| handed(&file)).collect::<BTreeSet<_>>(), service.ids(since));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watching_sync_prints_one_line_a_round_and_ends_with_its_command() {
+    let service = Service::start().await;
+    let folder = TempDir::new().unwrap();
+    let date = (service.time - days(10)).date_naive().to_string();
+    let stopped = |lines: &mut dyn BufRead, child: &mut std::process::Child| {
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let mut rest = String::new();
+        lines.read_to_string(&mut rest).unwrap();
+        (child.wait().unwrap().code(), rest)
+    };
+    let options = ["--since", &date, "--watch", "1s", "--on-new", "cat > /dev/null"];
+    let mut child = service.sync(&folder.path().join("store"), &options).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut rounds = Vec::new();
+    while rounds.len() < 3 {
+        let mut line = String::new();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "{rounds:?}");
+        if !rounds.is_empty() || line.starts_with("up to date: ") {
+            rounds.push(line);
+        }
+    }
+    let searches = format!("up to date: {} saved searches · ", service.searches.len());
+    assert!(rounds.iter().all(|line| line.starts_with(&searches)), "{rounds:?}");
+    assert!(rounds[1..].iter().all(|line| line.ends_with(" · new mentions: 0\n")), "{rounds:?}");
+    let (status, rest) = stopped(&mut lines, &mut child);
+    assert_eq!(status, Some(130), "{rest}");
+    // While the command runs.
+    let marker = folder.path().join("runs");
+    let command = format!("touch '{}'; exec sleep 60", marker.display());
+    let options = ["--since", &date, "--on-new", &command];
+    let mut child = service.sync(&folder.path().join("other"), &options).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    while !marker.exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (status, rest) = stopped(&mut lines, &mut child);
+    assert_eq!(status, Some(130), "{rest}");
+    assert!(rest.ends_with("error: stopped; the command gets its mentions again next time\n"), "{rest}");
+}
+
+#[tokio::test]
+async fn days_older_than_their_retention_are_removed_and_read_from_the_service() {
+    let shop = Shop::new();
+    let old = format!(
+        "SELECT id, title FROM mentions WHERE aid = '{OTHER}' AND published_at >= '2026-05-05' AND published_at < '2026-05-20'"
+    );
+    let first = (now() - days(30)).date_naive();
+    let mut options = SyncOptions::since((now() - days(60)).date_naive());
+    options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
+    let visit = shop.at(now());
+    let all = sync(&visit.connection, &options, |_| {}).await.unwrap();
+    assert_eq!(all.removed, Default::default());
+    options.retain = Some(30);
+    let snapshot = snapshot(&shop);
+    let later = shop.at(now() + TimeDelta::minutes(5));
+    let kept: u64 = mentions_from(&later, first).await;
+    let synced = sync(&later.connection, &options, |_| {}).await.unwrap();
+    let holdings = later.connection.holdings().unwrap();
+    assert!(holdings.len() == 2 && holdings.iter().all(|holding| holding.from == first), "{holdings:?}");
+    assert_eq!(holdings.iter().map(|holding| holding.mentions).sum::<u64>(), kept);
+    assert!(synced.removed.mentions > 0 && synced.removed.days > 0, "{synced:?}");
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+    assert!(!changes(&later, &format!("since => {snapshot}")).await.values().any(|change| change == "deleted"));
+    // Older days are not read by a sync: it costs what it costs from the first day on that stays.
+    let (one, other) = (Shop::new(), Shop::new());
+    let retaining = sync(&one.at(now()).connection, &options, |_| {}).await.unwrap();
+    let mut from = SyncOptions::since(first);
+    from.aids.clone_from(&options.aids);
+    let from = sync(&other.at(now()).connection, &from, |_| {}).await.unwrap();
+    assert_eq!((retaining.requests, retaining.removed), (from.requests, Default::default()));
+    assert!(from.requests < all.requests);
+    // A query reads them from the service, as without a store.
+    let before = later.simulator.requests();
+    rows(&later.plain.sql(&old).await.unwrap().collect().await.unwrap());
+    let cost = later.simulator.requests() - before;
+    assert_eq!(later.cost(&old).await, cost);
+    // They are stored until the next sync; the files that had them are deleted when no query can be reading them.
+    let last = shop.at(now() + TimeDelta::hours(3));
+    assert!(sync(&last.connection, &options, |_| {}).await.unwrap().removed.days > 0);
+    let end = shop.at(now() + TimeDelta::hours(6));
+    assert_eq!(sync(&end.connection, &options, |_| {}).await.unwrap().removed, Default::default());
+    assert_eq!(end.connection.verify_store().unwrap(), Vec::<String>::new());
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    let earliest: i64 = catalog.query_row("SELECT min(first) FROM savedsearch_file", [], |row| row.get(0)).unwrap();
+    assert!(DateTime::from_timestamp_micros(earliest).unwrap().date_naive() >= first);
+    let files: i64 = catalog.query_row("SELECT count(*) FROM ducklake_data_file", [], |row| row.get(0)).unwrap();
+    let parquet = std::fs::read_dir(shop.folder.path().join("data/mentions")).unwrap();
+    let parquet =
+        parquet.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|name| name == "parquet"));
+    assert_eq!(parquet.count() as i64, files);
+}
+
+/// Number of stored mentions from a day on.
+async fn mentions_from(visit: &Visit, first: chrono::NaiveDate) -> u64 {
+    let searches = format!("aid IN ('{BIG}', '{OTHER}')");
+    let sql =
+        format!("SELECT count(*) FROM (SELECT id, title FROM mentions WHERE {searches} AND published_at >= '{first}')");
+    rows(&visit.plain.sql(&sql).await.unwrap().collect().await.unwrap())[0][0].parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_names_the_retention_of_its_store() {
+    let service = Service::start().await;
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("key"), KEY).unwrap();
+    let url = service.running.as_ref().unwrap().base_url();
+    let config = folder.path().join("connections.toml");
+    let with = |settings: &str, rest: &[&str]| {
+        let text = format!("[connections.mine]\nbase_url = \"{url}\"\napi_key_file = \"key\"\n{settings}\n");
+        std::fs::write(&config, text).unwrap();
+        let aids: Vec<&str> = service.searches.iter().flat_map(|search| ["--aid", search.aid.as_str()]).collect();
+        let mut command = savedsearch(&[&["--config", config.to_str().unwrap(), "sync"], &aids[..], rest].concat());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), err(&output))
+    };
+    let first = |retain: i64| (service.time - days(retain)).date_naive();
+    let stored = || {
+        let builder = Connection::builder(url.clone(), Secret::new(KEY).unwrap()).store(folder.path().join("store"));
+        let holdings = builder.build().unwrap().holdings().unwrap();
+        holdings.iter().map(|holding| holding.from).min().unwrap()
+    };
+    let since = first(40).to_string();
+    let (status, lines) = with("store = \"store\"", &["--since", &since]);
+    assert_eq!((status, stored()), (Some(0), first(40)), "{lines}");
+    let (status, lines) = with("store = \"store\"\nretain = \"20d\"", &["--since", &since]);
+    assert_eq!((status, stored()), (Some(0), first(20)), "{lines}");
+    assert!(lines.contains(" · removed because of their age: "), "{lines}");
+    let (status, lines) = with("store = \"store\"\nretain = \"20d\"", &["--since", &since, "--retain", "10d"]);
+    assert_eq!((status, stored()), (Some(0), first(10)), "{lines}");
+    for (settings, expected) in [
+        ("retain = \"20d\"", "connection `mine`: retain needs a store"),
+        ("store = \"store\"\nretain = \"20\"", "connection `mine`: invalid retain `20`: expected a number of days"),
+        ("store = \"store\"\nretain = \"0d\"", "connection `mine`: invalid retain `0d`"),
+    ] {
+        let (status, lines) = with(settings, &[]);
+        assert!(lines.contains(expected) && status != Some(0), "{lines}");
+    }
+    let context = session(&Connection::builder(url.clone(), Secret::new(KEY).unwrap()).build().unwrap()).unwrap();
+    assert!(context.sql("SELECT * FROM changes(since => 1)").await.is_err());
+}
