@@ -190,7 +190,7 @@ impl Driver {
             false => None,
         };
         if let Some(volume) = volume.as_ref().filter(|_| proves)
-            && let Some(reason) = self.timeline_differs(plan, volume, times.as_deref(), head.window)
+            && let Some(reason) = self.timeline_differs(plan, volume, (total, times.as_deref()), head.window)
         {
             return doubted(reason, "");
         }
@@ -302,17 +302,18 @@ impl Driver {
         asked.or(told)
     }
 
-    /// Says how the days of a timeline differ from the requested period, or from the mentions of these instants in the same
-    /// response.
+    /// Says how the days of a timeline differ from the requested period, from the total, or from the mentions of these instants in
+    /// the same response.
     fn timeline_differs(
         &self,
         plan: &RequestPlan,
         volume: &RecordBatch,
-        times: Option<&[i64]>,
+        (total, times): (i64, Option<&[i64]>),
         told: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> Option<String> {
         let days = self.are_days(plan.zone(self.config.connection.profile()), volume, plan, told);
         let buckets = buckets_of(volume)?;
+        let counts: Vec<i64> = buckets.iter().map(|(_, count)| *count).collect();
         if let Some((from, to)) = self.window_of(plan, told)
             && let Some((day, count)) = outside(buckets.clone(), (from, to), days)
         {
@@ -320,8 +321,12 @@ impl Driver {
                 "the overview's timeline counts {count} mentions from {day} on, in a period from {from} to {to}"
             ));
         }
-        let at = times.filter(|_| days).and_then(|times| uncounted(buckets, times))?;
-        Some(format!("the overview's timeline does not count a mention of {at} in the same response"))
+        if let Some(at) = times.filter(|_| days).and_then(|times| uncounted(buckets, times)) {
+            return Some(format!("the overview's timeline does not count a mention of {at} in the same response"));
+        }
+        // A capped total is below the sum of its days.
+        let sum = sum(&counts).filter(|sum| *sum != total)?;
+        Some(format!("the overview counts {total} mentions, but its timeline adds up to {sum}"))
     }
 
     /// The buckets of a response's timeline: their starts, counts, and ends if the profile has a column of them; `None` if it has

@@ -859,3 +859,26 @@ async fn extremes_do_not_take_a_capped_total_for_all_mentions() {
     let error = emptied.ask(sql).await.expect_err("one of the orders is empty");
     assert!(matches!(error.kind(), ErrorKind::Contradiction | ErrorKind::Incomplete), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_total_below_the_sum_of_its_timeline_counts_nothing() {
+    for changes in ["", "[mentions]\nrequested_by = \"always\"\n"] {
+        let capped = Lab::with(changes, |asked| {
+            if asked.list {
+                return ok(&list(1..2));
+            }
+            let mut body = search(asked, &mentions(300));
+            let mut days: BTreeMap<String, usize> = BTreeMap::new();
+            for number in 0..300 {
+                *days.entry(time_of(number).format("%Y-%m-%dT00:00:00Z").to_string()).or_default() += 1;
+            }
+            body["overview"] = json!({
+                "totalMentions": 100,
+                "volume": days.iter().map(|(start, count)| json!({"start": start, "count": count})).collect::<Vec<_>>(),
+            });
+            ok(&body)
+        });
+        let counted = capped.ask("SELECT count(*) FROM mentions WHERE aid = '1' AND duration = '7d'").await;
+        assert_eq!(counted.unwrap(), [["300"]], "{changes}");
+    }
+}
