@@ -316,6 +316,11 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
         "key",
         "continuation",
     ];
+    // Objects whose numbers are not about entries: `_shards: {total: 5}`.
+    const OTHERS: [&str; 6] = ["shards", "clusters", "nodes", "quota", "usage", "rate"];
+    if within.iter().any(|name| self::words(name).iter().any(|word| OTHERS.contains(&word.as_str()))) {
+        return None;
+    }
     let is = |list: &[&str]| words.iter().all(|word| list.contains(&word.as_str()));
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let told = |more: bool| Some(if more { Says::More } else { Says::NoMore });
@@ -545,6 +550,7 @@ mod tests {
             r#"{"limit":100,"perPage":50,"max":1000,"quota":5000}"#,
             r#"{"totalMentions":16332,"unreadCount":40}"#,
             r#"{"requestId":"1","nextUpdate":"2026-01-01"}"#,
+            r#"{"_shards":{"total":50,"successful":50,"failed":0},"rateLimit":{"remaining":99}}"#,
         ] {
             assert_eq!(rest(text), Rest::Unknown, "{text}");
         }
