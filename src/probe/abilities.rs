@@ -104,6 +104,7 @@ pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
         ("tables.saved_searches", found.lists.is_empty()),
         ("mentions", found.asked.is_none()),
         ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
+        ("tables.mentions", found.times_are_unknown),
         ("window", found.window.widest.is_none()),
         ("tables.overview", found.overview.is_none()),
     ];

@@ -229,6 +229,11 @@ fn wait(headers: &HeaderMap) -> Result<Duration> {
     Ok(wait)
 }
 
+/// True for a word by which a response says that it is an error.
+fn is_failure(word: &str) -> bool {
+    ["error", "fail", "failed", "failure"].contains(&word.to_ascii_lowercase().as_str())
+}
+
 impl Reply {
     pub(super) fn new(asked: &[Pair], status: u16, headers: HeaderMap, text: String) -> Self {
         let body = serde_json::from_str(&text).ok().map(super::shape::opened);
@@ -261,12 +266,20 @@ impl Reply {
         let Some(body) = &self.body else { return true };
         let leaves = super::shape::leaves(body);
         let counts = leaves.iter().any(|(path, value)| {
-            let status =
-                path.last().is_some_and(|name| ["status", "code"].contains(&super::vocabulary::plain(name).as_str()));
-            value.is_array() || (value.is_number() && !status)
+            let name = path.last().map(|name| super::vocabulary::plain(name)).unwrap_or_default();
+            let status = name.ends_with("status") || name.ends_with("code");
+            // A list of words says what would be accepted.
+            let words = value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_string));
+            let moment = super::shape::instant(value).is_some();
+            (value.is_array() && !words) || (value.is_number() && !status && !moment)
         });
         let sentence = leaves.iter().any(|(_, value)| value.as_str().is_some_and(|text| text.contains(' ')));
-        !(200..300).contains(&self.status) || (sentence && !counts)
+        let failed = leaves.iter().any(|(path, value)| {
+            let name = super::vocabulary::plain(&path.concat());
+            matches!(name.as_str(), "success" | "ok") && value.as_bool() == Some(false)
+                || matches!(name.as_str(), "status" | "result") && value.as_str().is_some_and(is_failure)
+        });
+        !(200..300).contains(&self.status) || failed || (sentence && !counts)
     }
 
     /// Position of a word in what the response says, as a word of its own: in its message, then in its other texts. Names of

@@ -58,20 +58,41 @@ pub(super) fn more_periods(
     let listed = Some(told.clone()).filter(|told| told.len() > 1);
     let lists = |word: &str| listed.as_ref().is_none_or(|listed| listed.iter().any(|hint| hint.contains(word)));
     let add = |periods: &mut Dimension, value: &str| periods.add(Try::new(value, DURATION, value));
-    let works = effective(periods, "60d") || effective(periods, "30d");
+    let is_relative = |tried: &Try| matches!(tried.kind, Kind::Relative(..));
+    let other =
+        periods.taken().any(|(tried, reply)| is_relative(tried) && found.has_effect(periods, tried, reply, newest));
+    let letters = effective(periods, "60d") || effective(periods, "30d");
+    let works = letters || other;
+    if works {
+        // Names of a service that lists none are not needed any more.
+        let is_guess = |label: &str| vocabulary::FAMILIES.iter().any(|family| family.contains(&label));
+        periods.queue.retain(|tried| is_relative(tried) || !is_guess(&tried.label));
+    }
     if let Outcome::Refused(text) = &days
         && number_in(text).is_some_and(|days| days >= 30)
         && text.contains("long")
     {
         periods.add(Try::relative(DURATION, 'd', "{n}d", 30));
     }
-    // A notation that the service names or shows, or that its own windows have.
+    // A notation that the service names or shows, or that its own windows have: `last_7_days` may be one of many.
     for hint in told.iter().chain(&shown).chain(spoken) {
-        let open = hint.contains("<n>") || hint.contains("{n}") || hint.starts_with('P') || listed.is_none();
-        if let Some((unit, template)) = notation(hint).filter(|_| open) {
+        let open = slot(hint).is_some() || hint.starts_with('P') || listed.is_none();
+        let found = if listed.is_none() { any_notation(hint) } else { notation(hint) };
+        if let Some((unit, template)) = found.filter(|_| open) {
             periods.add_first(Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]));
         }
     }
+    // A value that was given works in any case; its notation with another number is worth more.
+    let of = |tried: &Try| any_notation(&tried.label).map(|(_, template)| template);
+    let general: Vec<String> = periods
+        .taken()
+        .filter(|(tried, reply)| found.has_effect(periods, tried, reply, newest))
+        .filter_map(|(tried, _)| match &tried.kind {
+            Kind::Relative(_, template) => Some(template.clone()),
+            Kind::Value | Kind::Absolute => None,
+        })
+        .collect();
+    periods.queue.retain(|tried| tried.kind != Kind::Value || !of(tried).is_some_and(|of| general.contains(&of)));
     // Names of known length: a week first, then the longest ones.
     let words = listed.iter().flatten().chain(spoken.iter().chain(&shown).filter(|_| listed.is_none()));
     let words = words.filter(|hint| listed.is_some() || notation(hint).is_none());
@@ -80,7 +101,7 @@ pub(super) fn more_periods(
     let too_long = matches!(&days, Outcome::Refused(text) if text.contains("long"));
     let refused = matches!(days, Outcome::Refused(_)) && !too_long;
     for (unit, n, hint) in [('h', 48, "<n>h"), ('w', 3, "<n>w")] {
-        if (works || (refused && listed.is_some() && names.is_empty())) && lists(hint) {
+        if (letters || (refused && listed.is_some() && names.is_empty())) && lists(hint) {
             periods.add(Try::relative(DURATION, unit, &format!("{{n}}{unit}"), n));
         }
     }
@@ -96,6 +117,10 @@ pub(super) fn more_periods(
                 Some(family) => {
                     // Names come before absolute windows, which are queued again below.
                     periods.queue.clear();
+                    // One of a few, or one of many.
+                    if let Some((unit, template)) = any_notation(family[0]) {
+                        periods.add(Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]));
+                    }
                     family[1..].iter().for_each(|name| add(periods, name));
                 }
                 None => vocabulary::FAMILIES.iter().for_each(|family| add(periods, family[0])),
@@ -104,8 +129,8 @@ pub(super) fn more_periods(
     }
     // Names of unknown length are tried if no others are known; their effect shows the length.
     let custom = |hint: &str| CUSTOM.iter().any(|word| plain(hint).contains(word));
-    let unknown =
-        listed.iter().flatten().filter(|hint| hours(hint).is_none() && is_name(hint) && !custom(hint) && !lists("<"));
+    let is_word = |hint: &str| hours(hint).is_none() && is_name(hint) && !custom(hint) && slot(hint).is_none();
+    let unknown = listed.iter().flatten().filter(|hint| is_word(hint) && !lists("<"));
     unknown.take(if names.is_empty() { NAMES } else { 0 }).for_each(|name| add(periods, name));
     // A window name that responses echo belongs to a family of names.
     if listed.is_none() && !works {
@@ -137,17 +162,34 @@ pub(super) fn unit_at(unit: char) -> usize {
     "hdw".find(unit).unwrap_or_default()
 }
 
-/// The notation of a relative window with one number, as `{n}`, and its unit: `<n>d`, `P7D`, `7 days`. `None` for a name that
-/// may be one of a few, such as `LAST_7_DAYS`.
+/// The notation of a relative window with one number, as `{n}`, and its unit: `<n>d`, `P7D`, `7 days`, `last_N_days`. `None` for a
+/// name that may be one of a few, such as `LAST_7_DAYS`.
 pub(super) fn notation(hint: &str) -> Option<(char, String)> {
+    let open = hint.starts_with(|c: char| c.is_ascii_digit() || c == 'P') || slot(hint).is_some();
+    any_notation(hint).filter(|_| open)
+}
+
+/// A text with a place for a number, as `{n}`: `<n>d`, `last_N_days`, `Nd`.
+fn slot(hint: &str) -> Option<String> {
+    const SLOTS: [&str; 7] = ["{n}", "<n>", "<N>", "{N}", "<number>", "{number}", "%d"];
+    if let Some(slot) = SLOTS.iter().find(|slot| hint.contains(*slot)) {
+        return Some(hint.replacen(slot, "{n}", 1));
+    }
+    // A capital letter that is a word of its own, or stands before a unit.
+    let (at, _) = hint.char_indices().find(|(at, c)| {
+        let (before, after) = (hint[..*at].chars().next_back(), hint[at + 1..].chars().next());
+        let begins = before.is_none_or(|c| !c.is_alphanumeric()) || ["P", "PT"].contains(&&hint[..*at]);
+        let ends = after.is_none_or(|c| !c.is_alphanumeric()) || hint[at + 1..].chars().count() == 1;
+        matches!(c, 'N' | 'X') && begins && ends
+    })?;
+    Some(format!("{}{{n}}{}", &hint[..at], &hint[at + 1..]))
+}
+
+/// The notation of a relative window, of a name as well.
+pub(super) fn any_notation(hint: &str) -> Option<(char, String)> {
     let digits: String = hint.chars().filter(char::is_ascii_digit).collect();
-    let template = match () {
-        () if hint.contains("<n>") => hint.replacen("<n>", "{n}", 1),
-        () if hint.contains("{n}") => hint.to_owned(),
-        () if !digits.is_empty() && hint.contains(&digits) => hint.replacen(&digits, "{n}", 1),
-        () => return None,
-    };
-    let begins = template.starts_with("{n}") || template.starts_with('P');
+    let number = || (!digits.is_empty() && hint.contains(&digits)).then(|| hint.replacen(&digits, "{n}", 1));
+    let template = slot(hint).or_else(number)?;
     let of = |n: u32| hours(&template.replace("{n}", &n.to_string()));
     let (one, two) = (of(1)?, of(2)?);
     let unit = match one {
@@ -156,7 +198,7 @@ pub(super) fn notation(hint: &str) -> Option<(char, String)> {
         168 => 'w',
         _ => return None,
     };
-    (begins && two == 2 * one).then_some((unit, template))
+    (two == 2 * one).then_some((unit, template))
 }
 
 /// True if two names have the same style: case, separator and position of digits.
@@ -180,6 +222,8 @@ fn absolute_periods(
     named: Option<&[String]>,
     listed: &Option<Vec<String>>,
 ) {
+    /// Usual pairs of parameters that are worth a request each.
+    const PAIRS: usize = 4;
     let Some(span) = newest.map(span) else { return };
     let absolute = Try::is_absolute;
     let ends_of = |tried: &Try| tried.pairs.iter().filter(|(name, _)| name != DURATION).count();
@@ -194,7 +238,12 @@ fn absolute_periods(
         }
         return;
     }
-    let ends = vocabulary::ends_among(named);
+    // A service that rejects other parameters without naming its own gets the usual pairs one by one.
+    let silent = named.is_some_and(<[String]>::is_empty);
+    let ends: Vec<(String, String)> = match silent {
+        true => vocabulary::ends_among(None).into_iter().take(PAIRS).collect(),
+        false => vocabulary::ends_among(named),
+    };
     let of = |ends: &[(String, String)], how: &str| {
         let (from, to) = written(span, how);
         let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
@@ -269,8 +318,10 @@ fn absolute_periods(
             });
         }
     }
-    if !ends.is_empty() {
-        WRITTEN.iter().for_each(|how| periods.add(of(&ends, how)));
+    match silent {
+        true => ends.chunks(1).for_each(|pair| periods.add(of(pair, WRITTEN[0]))),
+        false if !ends.is_empty() => WRITTEN.iter().for_each(|how| periods.add(of(&ends, how))),
+        false => {}
     }
     if !told {
         for (separator, how) in [("..", "rfc3339"), ("/", "rfc3339"), (",", "date"), (",", "rfc3339")] {
@@ -428,7 +479,7 @@ pub(super) fn more_zones(zones: &mut Dimension) {
 /// fields of mentions, or usual ones.
 pub(super) fn more_orders(found: &Findings, orders: &mut Dimension, spoken: &[String]) {
     /// Sort orders that are worth a request each.
-    const MOST: usize = 7;
+    const MOST: usize = 8;
     let Some(control) = orders.outcome(NONSENSE).cloned() else { return };
     let listed = match &control {
         Outcome::Refused(text) => [values(text), examples(text)].concat(),
@@ -438,26 +489,48 @@ pub(super) fn more_orders(found: &Findings, orders: &mut Dimension, spoken: &[St
     if !listed.is_empty() {
         orders.queue.retain(|tried| listed.contains(&tried.label));
     }
-    let usual = vocabulary::SORTS.iter().map(|value| (*value).to_owned());
+    let own = own_orders(found);
+    let usual = each_once(own.iter().cloned().chain(vocabulary::SORTS.iter().map(|value| (*value).to_owned())));
     // Sort orders by time come first.
     let by_time = |value: &String| {
+        if own.contains(value) {
+            return false;
+        }
         let value = plain(value);
         !["date", "publ", "time", "new", "old", "recen", "chron", "asc"].iter().any(|word| value.contains(word))
     };
     // A service that refuses an unknown value takes those that its responses have.
     let is_known = !spoken.is_empty() && matches!(control, Outcome::Refused(_));
-    let mut values: Vec<String> = if listed.is_empty() && !is_known { usual.collect() } else { listed };
+    let tells = !listed.is_empty();
+    let mut values: Vec<String> = if !tells && !is_known { usual } else { listed };
     values.sort_by_key(by_time);
     if !spoken.is_empty() {
         orders.queue.retain(|tried| tried.label != vocabulary::SORTS[0]);
     }
     let taken: Vec<String> =
         orders.taken().map(|(tried, _)| tried.label.clone()).filter(|label| label != NONSENSE).collect();
+    // One that a service takes, which refuses others, shows the form of the rest.
+    if let (Some(first), Outcome::Refused(_), false) = (taken.first(), &control, tells) {
+        values = vec![reverse(first)];
+        values.extend(alike(first, found));
+        orders.queue.retain(|tried| values.contains(&tried.label));
+    }
     let alike =
         if values.is_empty() { taken.iter().flat_map(|order| alike(order, found)).collect() } else { Vec::new() };
     for value in spoken.iter().chain(&values).chain(&alike).take(MOST) {
         orders.add(Try::new(value, SORT, value));
     }
+}
+
+/// Sort orders by the time of mentions, by the name of its field, in usual forms: the likeliest first.
+fn own_orders(found: &Findings) -> Vec<String> {
+    let Some(own) = found.columns.path("published_at").and_then(|path| path.last()) else { return Vec::new() };
+    let pairs = [format!("-{own}"), format!("{own}:desc"), format!("{own}_desc"), format!("{own}Desc")];
+    let reversed = pairs.clone().map(|order| reverse(&order));
+    let usual = ["date_desc", "date_asc", "newest", "oldest"].map(str::to_owned);
+    let [minus, colon, under, camel] = pairs;
+    let [plain, ascending, ..] = reversed;
+    [vec![minus, plain, colon, ascending], usual.to_vec(), vec![under, camel]].concat()
 }
 
 /// Sort orders in the form of one that names a field: the same with the fields that are likely to be sorted by.
@@ -509,4 +582,30 @@ pub(super) fn parameters_of(column: &str, path: &Path) -> Vec<String> {
         None => vec![last],
     };
     each_once(own.into_iter().chain(usual))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notation_has_a_place_for_a_number() {
+        for (hint, found) in [
+            ("<n>d", Some(('d', "{n}d"))),
+            ("Nd", Some(('d', "{n}d"))),
+            ("last_N_days", Some(('d', "last_{n}_days"))),
+            ("PTNH", Some(('h', "PT{n}H"))),
+            ("7 days", Some(('d', "{n} days"))),
+            ("now-<n>h", Some(('h', "now-{n}h"))),
+            ("LAST_7_DAYS", None),
+            ("NEWEST", None),
+            ("now-7d", None),
+        ] {
+            let found = found.map(|(unit, template)| (unit, template.to_owned()));
+            assert_eq!(notation(hint), found, "{hint}");
+        }
+        assert_eq!(any_notation("now-7d"), Some(('d', "now-{n}d".to_owned())));
+        assert_eq!(any_notation("last_24_hours"), Some(('h', "last_{n}_hours".to_owned())));
+        assert_eq!(any_notation("2026-01-01"), None);
+    }
 }

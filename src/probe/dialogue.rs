@@ -14,10 +14,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::asker::{Asker, Pair, Reply, reset_format};
-use super::candidates::{AID, NONSENSE, SIZE, pair};
-use super::effects;
+use super::candidates::{AID, DURATION, NONSENSE, SIZE, pair};
+use super::effects::{self, Edge};
+use super::judge::offset_text;
 use super::known::Known;
 use super::observations::{Asked, Breakdown, ErrorShape, Findings, SavedSearches, Seen};
+use super::paging::TRIAL;
 use super::refusal;
 use super::shape::{self, Columns, Layout, Path, Series, at, leaves, place, pointer, said, walk};
 use super::vocabulary::{self, plain};
@@ -102,6 +104,7 @@ impl Dialogue {
         self.rounds().await?;
         self.offset().await?;
         self.page_bound().await?;
+        self.zone_of_times().await?;
         self.ends().await?;
         self.depth().await?;
         self.compare_zones().await?;
@@ -114,7 +117,6 @@ impl Dialogue {
              as documented by the service",
         );
         self.look_at_mentions();
-        self.zone_of_times();
         let records: Vec<&Value> = self.samples.iter().collect();
         if self.found.mentions.is_some() {
             let untyped: Vec<String> = self.found.columns.untyped.iter().map(|path| pointer(path)).collect();
@@ -127,31 +129,53 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Determines the zone of times that are written without one.
-    fn zone_of_times(&mut self) {
-        let Some(zones) = self.found.zones_of_times(&self.seen) else { return };
-        let whole: Vec<i64> = zones.iter().copied().filter(|minutes| minutes % 60 == 0).collect();
-        let text = |minutes: i64| {
-            format!("{}{:02}:{:02}", if minutes < 0 { '-' } else { '+' }, minutes.abs() / 60, minutes.abs() % 60)
+    /// Determines the zone of times that are written without one: they lie in their windows, and the number of mentions in a window
+    /// shows between which two of them it begins.
+    async fn zone_of_times(&mut self) -> Result<()> {
+        /// Windows that are worth a request each.
+        const WINDOWS: usize = 4;
+        let Some(mut zones) = self.found.zones_of_times(&self.seen) else { return Ok(()) };
+        let whole = |zones: &[i64]| zones.iter().copied().filter(|minutes| minutes % 60 == 0).collect::<Vec<i64>>();
+        // Mentions that come or go in between show nothing.
+        let narrowed = |zones: Vec<i64>, edges: Vec<Edge>| {
+            edges.iter().fold(zones, |zones, edge| {
+                let fitting: Vec<i64> = zones.iter().copied().filter(|minutes| edge.fits(*minutes)).collect();
+                if fitting.is_empty() { zones } else { fitting }
+            })
         };
-        match (zones.contains(&0), whole.as_slice(), zones.as_slice()) {
+        zones = narrowed(zones, self.found.edges(&self.seen));
+        for _ in 0..WINDOWS {
+            let words = self.found.telling_window(&self.seen, &whole(&zones)).filter(|_| self.asker.left() > TRIAL);
+            let Some(words) = words.filter(|_| whole(&zones).len() > 1) else { break };
+            let asked = [vec![self.aid(), pair(DURATION, words)], self.found.with.clone()].concat();
+            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
+            self.keep(None, &Arc::new(reply));
+            let before = zones.len();
+            zones = narrowed(zones, self.found.edges(&self.seen));
+            if zones.len() == before {
+                break;
+            }
+        }
+        match (zones.contains(&0), whole(&zones).as_slice(), zones.as_slice()) {
+            (_, [minutes], _) | (false, [], [minutes]) => {
+                let text = format!(
+                    "times without a zone are {}: only so they fit the windows that were requested",
+                    offset_text(*minutes)
+                );
+                self.found.saw("tables.mentions", text);
+                self.found.time_zone = Some(*minutes).filter(|minutes| *minutes != 0);
+            }
             (true, ..) => {
                 let text = "the times of mentions have no zone; UTC is assumed, and fits the windows. Else set `zone` of the column";
                 self.found.could_not_tell("tables.mentions.zone", text);
             }
-            (false, [minutes], _) | (false, _, [minutes]) => {
-                let zone = text(*minutes);
-                self.found.saw(
-                    "tables.mentions",
-                    format!("times without a zone are {zone}: only so they lie in their windows"),
-                );
-                self.found.time_zone = Some(zone);
-            }
             (false, ..) => {
                 let text = "the times of mentions have no zone and are not those of UTC; set `zone` of the column";
                 self.found.could_not_tell("tables.mentions", text);
+                self.found.times_are_unknown = true;
             }
         }
+        Ok(())
     }
 
     /// Shows what was understood: a mention by its columns, its time beside the service's clock, and counts beside each other.
@@ -261,7 +285,7 @@ impl Dialogue {
             let name = path.last().map(|name| plain(name)).unwrap_or_default();
             let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
             let (label, fan_out) = match () {
-                () if is(&["recent", "history", "last"]) => ("recent", false),
+                () if shape::is_history(path) => ("recent", false),
                 () if is(&["team", "shared", "group"]) => ("team", true),
                 () => ("saved", true),
             };
@@ -352,9 +376,13 @@ impl Dialogue {
         Ok(())
     }
 
-    /// True if a parameter may be sent: the service named it, or named none.
-    pub(super) fn takes(&self, parameter: &str) -> bool {
-        self.parameters.as_ref().is_none_or(|known| known.is_empty() || known.iter().any(|name| name == parameter))
+    /// The parameter for a filter of this name: itself if the service named it or named none, or one such as `filter[lang]`.
+    pub(super) fn parameter_of(&self, name: &str) -> Option<String> {
+        let Some(known) = self.parameters.as_ref().filter(|known| !known.is_empty()) else {
+            return Some(name.to_owned());
+        };
+        let alike = |known: &&String| vocabulary::filtered_by(known) == plain(name);
+        known.iter().find(|known| *known == name).or_else(|| known.iter().find(alike)).cloned()
     }
 
     pub(super) fn look_at_overview(&mut self, reply: &Reply) {
@@ -409,6 +437,8 @@ impl Dialogue {
         let roles: Vec<(&str, &Path)> = total.iter().map(|path| ("total_mentions", path)).collect();
         self.found.overview_columns = Columns::of(vocabulary::OVERVIEW, &[&scalars], &roles);
         (self.found.timeline, self.found.breakdowns) = (timeline, breakdowns);
+        let mut days = self.found.timeline(reply).into_iter().map(|(day, _)| day);
+        self.found.has_plain_days = days.any(|day| shape::is_local(&day));
     }
 
     /// Returns the mention column whose values these names are.
@@ -785,11 +815,18 @@ impl Dialogue {
             self.look_at_overview(&first);
         }
         self.found.total = numbers::total(&self.found, &self.seen);
-        let total = self.found.total.clone();
-        self.found.relation = total.and_then(|total| {
-            let with = self.seen.iter().find(|seen| self.found.has_rows(&seen.reply))?;
-            relation_beside(&with.reply, &total)
-        });
+        let accuracy = |path: &Path| {
+            let bodies = self.seen.iter().filter_map(|seen| seen.reply.body.as_ref());
+            bodies.filter_map(|body| Some((body, numbers::accuracy(body, path)?.0))).next_back()
+        };
+        // Words that the profile understands.
+        let words = |(body, path): (&Value, Path)| {
+            Some(path.clone()).filter(|_| at(body, &path).is_some_and(|word| word == "eq" || word == "gte"))
+        };
+        let [total, counted] = [&self.found.total, &self.found.counted].map(|path| path.as_ref().and_then(accuracy));
+        let unsaid = |found: &Option<(&Value, Path)>| found.clone().is_some_and(|found| words(found).is_none());
+        let [total_is_unsaid, counted_is_unsaid] = [unsaid(&total), unsaid(&counted)];
+        (self.found.relation, self.found.counted_relation) = (total.and_then(words), counted.and_then(words));
         self.tell_overview();
         let agreed = numbers::agreements(&self.found, &self.seen);
         let (same, all) = (agreed.totals.iter().filter(|(a, b)| a == b).count(), agreed.totals.len());
@@ -800,7 +837,8 @@ impl Dialogue {
         let proofs = agreed.sums.len() + agreed.short.len();
         let short = agreed.short.iter().all(|(rows, total)| rows == total);
         if self.found.total.is_some() {
-            self.found.total_is_exact = same == all && summed && short && proofs > 0 && !self.found.is_capped;
+            self.found.total_is_exact =
+                same == all && summed && short && proofs > 0 && !self.found.is_capped && !total_is_unsaid;
             let text = format!(
                 "the total equals the overview's in {same} of {all} responses, and the number of mentions in {} of {} \
                  complete ones",
@@ -826,7 +864,7 @@ impl Dialogue {
             Some(_) => agreed_all,
             None => self.found.breakdowns.iter().any(|breakdown| breakdown.series.layout != Layout::Map),
         };
-        self.found.counts = all > 0 && same == all && checked;
+        self.found.counts = all > 0 && same == all && checked && !counted_is_unsaid;
         self.usable_lists();
         match self.found.counts {
             true => {
@@ -910,13 +948,4 @@ fn remove(value: &mut Value, path: &[String]) {
 /// Returns the name that means "no value".
 fn missing_of(names: &[String]) -> Option<String> {
     names.iter().find(|name| vocabulary::MISSING.contains(&plain(name).as_str())).cloned()
-}
-
-/// Path of the value next to a total that marks it as exact (`eq`) or as a lower bound (`gte`).
-fn relation_beside(reply: &Reply, total: &Path) -> Option<Path> {
-    let says = |value: &Value| matches!(value.as_str(), Some("eq" | "gte"));
-    let mut found = leaves(reply.body.as_ref()?).into_iter().filter(|(path, value)| {
-        says(value) && path.len() == total.len() && path[..path.len() - 1] == total[..total.len() - 1]
-    });
-    found.next().map(|(path, _)| path)
 }

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::asker::Call;
+use super::judge::offset_text;
 use super::observations::{Asked, Breakdown, Findings, Form, Several};
-use super::shape::{Columns, Layout, ListLayout, Path, Series, Type, pointer};
+use super::shape::{Columns, Layout, ListLayout, Path, Series, Type, path_of, pointer};
 
 /// Request columns, present in every table of a saved search.
 const ASKED: [&str; 4] = ["aid", "duration", "timezone", "extra"];
@@ -217,7 +218,8 @@ fn counts(found: &Findings) -> Option<Vec<String>> {
     found.counted.as_ref().filter(|_| found.counts)?;
     let days = found.timeline.is_some() && found.zone.is_some() && !found.gaps;
     let mut lines = vec![set("trust", "exact"), set("total", "total_mentions"), format!("days = {days}")];
-    lines.extend(found.overview_columns.path("total_relation").map(|_| set("relation", "total_relation")));
+    let relation = found.overview_columns.path("total_relation").or(relation_apart(found));
+    lines.extend(relation.map(|_| set("relation", "total_relation")));
     let text = |label: &str| found.columns.kind(label) == Some(Type::Utf8);
     lines.push("lists = [".into());
     let mut seen = Vec::new();
@@ -282,9 +284,8 @@ fn saved_searches(found: &Findings) -> Vec<String> {
         let fan_out = if list.fan_out { ", fan_out = true" } else { ", optional = true" };
         let layout = match &list.layout {
             ListLayout::Records => String::new(),
-            ListLayout::Map => {
-                let inside = found.saved_searches.path("aid").is_some();
-                let key = if inside { "/entry name".to_owned() } else { pointer(&list.aid) };
+            ListLayout::Map(inside) => {
+                let key = if *inside { "/entry name".to_owned() } else { pointer(&list.aid) };
                 format!(", shape = \"entries\", key = {}, value = \"\"", quoted(&key))
             }
             ListLayout::Folders(inside, deeper) => {
@@ -366,9 +367,9 @@ fn mention_table(found: &Findings) -> Vec<String> {
         let pattern = pattern.filter(|_| kind == Type::Timestamp);
         let line = patterned(name, kind, path, !needed, pattern);
         let time = found.columns.times_of_day.iter().find(|(day, _)| day == path);
-        let zone = found.time_zone.as_ref().filter(|_| kind == Type::Timestamp);
+        let zone = found.time_zone.filter(|_| kind == Type::Timestamp);
         let line = match zone {
-            Some(zone) => line.replace(" },", &format!(", zone = {} }},", quoted(zone))),
+            Some(minutes) => line.replace(" },", &format!(", zone = {} }},", quoted(&offset_text(minutes)))),
             None => line,
         };
         let words: Vec<String> =
@@ -395,6 +396,11 @@ fn below(found: &Findings) -> String {
     pointer(found.overview.as_deref().unwrap_or_default())
 }
 
+/// Path of the value that says if the overview's total is exact, unless it is one of the overview's columns.
+fn relation_apart(found: &Findings) -> Option<&Path> {
+    found.counted_relation.as_ref().filter(|_| found.overview_columns.path("total_relation").is_none())
+}
+
 fn overview(found: &Findings) -> Vec<String> {
     let mut lines = vec![format!("sections = [{{ at = {}, shape = \"record\" }}]", quoted(&below(found)))];
     lines.extend(["columns = [".into(), asked("aid"), asked("timezone"), asked("duration")]);
@@ -404,6 +410,10 @@ fn overview(found: &Findings) -> Vec<String> {
     if let Some(total) = found.counted.as_ref().filter(|_| found.overview_columns.path("total_mentions").is_none()) {
         let at = quoted(&pointer(total));
         lines.push(format!("    {{ name = \"total_mentions\", type = \"int64\", at = {at}, scope = \"answer\" }},"));
+    }
+    if let Some(relation) = relation_apart(found) {
+        let at = quoted(&pointer(relation));
+        lines.push(format!("    {{ name = \"total_relation\", type = \"utf8\", at = {at}, scope = \"answer\" }},"));
     }
     lines.extend([extra(), "]".into()]);
     let depth = found.overview.as_ref().map_or(0, Vec::len);
@@ -433,7 +443,7 @@ fn volume(found: &Findings) -> Vec<String> {
         set("time", "bucket_start"),
         "columns = [".into(),
         asked("aid"),
-        column("bucket_start", Type::Timestamp, &start, false),
+        bucket_start(found, &start),
     ];
     lines.extend(line.end.as_ref().map(|end| column("bucket_end", Type::Timestamp, &vec![end.clone()], true)));
     lines.push(column("mentions", Type::Int64, &count, true));
@@ -441,12 +451,21 @@ fn volume(found: &Findings) -> Vec<String> {
     lines
 }
 
+/// The column of the beginning of a day. Days without a time are those of the zone that the service uses whatever is sent.
+fn bucket_start(found: &Findings, at: &Path) -> String {
+    let line = column("bucket_start", Type::Timestamp, at, false);
+    let zone =
+        found.zone.as_ref().filter(|zone| zone.kind == "ignored" && zone.default != "UTC" && found.has_plain_days);
+    zone.map_or(line.clone(), |zone| line.replace(" },", &format!(", zone = {} }},", quoted(&zone.default))))
+}
+
 /// Returns the keys that describe the layout of a section's entries, and the paths of an entry's two values. An object
 /// of numbers has no member names; its values get the names in `own`.
 fn layout(series: &Series, own: [&str; 2]) -> (String, [Path; 2]) {
     let place = |name: &str| vec![name.to_owned()];
     match series.layout {
-        Layout::Objects | Layout::Pairs => (String::new(), [place(&series.name), place(&series.count)]),
+        Layout::Objects => (String::new(), [place(&series.name), path_of(&series.count)]),
+        Layout::Pairs => (String::new(), [place(&series.name), place(&series.count)]),
         // The members of an entry's object are fields of the row.
         Layout::Nested => {
             let name = own.map(place)[0].clone();
@@ -492,7 +511,8 @@ fn breakdowns(found: &Findings) -> Vec<String> {
     lines.extend(["]".into(), "columns = [".into(), asked("aid")]);
     lines.push("    { name = \"dimension\", type = \"utf8\", null = false, from = \"section\" },".into());
     lines.push("    { name = \"rank\", type = \"int64\", null = false, from = \"rank\" },".into());
-    let [name, count] = own.map(|place| vec![place.to_owned()]);
+    let inner = series.is_some_and(|series| series.layout == Layout::Objects);
+    let [name, count] = [vec![own[0].to_owned()], if inner { path_of(own[1]) } else { vec![own[1].to_owned()] }];
     lines.push(column("name", Type::Utf8, &name, true));
     lines.push(column("mentions", Type::Int64, &count, true));
     lines.extend([asked("duration"), asked("timezone"), "]".into()]);

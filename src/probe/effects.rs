@@ -1,6 +1,6 @@
 //! Reads from a response its counts, its records, the window it covers and the days it counts by. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -8,11 +8,15 @@ use super::asker::Reply;
 use super::candidates::{NONSENSE, span};
 use super::observations::{Findings, Seen};
 use super::scheduler::{Dimension, Outcome, Try};
-use super::shape::{Path, at, instant, leaves, number, said};
+use super::shape::{Path, at, instant, is_local, leaves, number, said};
 use super::vocabulary::{self, plain};
 
 /// UTC offset of Kolkata in microseconds: its days begin this long before midnight UTC.
 pub(super) const KOLKATA: i64 = 19_800_000_000;
+/// Microseconds per minute.
+pub(super) const MINUTE: i64 = 60_000_000;
+/// Difference of clocks, and time that a response takes.
+const SLACK: i64 = 120_000_000;
 /// Microseconds per hour.
 pub(super) const HOUR: i64 = 3_600_000_000;
 /// Microseconds per day.
@@ -152,7 +156,9 @@ impl Findings {
             return near(hours(to - from), expected, exact) && (!as_usual || other());
         }
         if tried.is_absolute() {
-            return newest.map(span).is_some_and(|span| self.lies_within(reply, span));
+            // Days may be those of another zone.
+            let slack = if tried.label.ends_with("date") { 14 * HOUR } else { 0 };
+            return newest.map(span).is_some_and(|span| self.lies_within(reply, span, slack));
         }
         // A name of unknown length.
         usual.is_none_or(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) > 1)
@@ -160,13 +166,13 @@ impl Findings {
 
     /// True if a response covers this span, judged by its mentions and, to the day, its timeline. A window stated in
     /// the response may merely echo the request.
-    fn lies_within(&self, reply: &Reply, (since, until): (i64, i64)) -> bool {
+    fn lies_within(&self, reply: &Reply, (since, until): (i64, i64), slack: i64) -> bool {
         let starts: Vec<i64> = self.bucket_starts(reply);
         let times = self.times(reply);
         let in_days = |at: &i64| (since - DAY..until + DAY).contains(at);
         let counted = self.sum(reply).is_some_and(|sum| sum > 0);
         match times.is_empty() {
-            false => times.iter().all(|at| (since..=until).contains(at)) && starts.iter().all(in_days),
+            false => times.iter().all(|at| (since - slack..=until + slack).contains(at)) && starts.iter().all(in_days),
             true => counted && !starts.is_empty() && starts.iter().all(in_days),
         }
     }
@@ -178,7 +184,17 @@ impl Findings {
 
     /// Publication time of a mention.
     pub(super) fn time_of(&self, record: &Value) -> Option<i64> {
-        self.columns.instant(self.columns.path("published_at")?, record)
+        let written = self.columns.instant(self.columns.path("published_at")?, record)?;
+        let minutes = self.time_zone.filter(|_| self.has_local_time(record) == Some(true)).unwrap_or_default();
+        Some(written - minutes * MINUTE)
+    }
+
+    /// True if the publication time of a mention is written without a zone.
+    fn has_local_time(&self, record: &Value) -> Option<bool> {
+        let path = self.columns.path("published_at")?;
+        let value = at(record, path).filter(|value| value.is_string())?;
+        let pattern = self.columns.patterns.iter().find(|(known, _)| known == path);
+        Some(pattern.map_or_else(|| is_local(value), |(_, pattern)| !pattern.contains("%z")))
     }
 
     /// Publication times of the mentions of a response.
@@ -216,65 +232,145 @@ impl Findings {
         Some(least).filter(|least| *least > 0)
     }
 
-    /// Distances from UTC in minutes at which all times that came lie in the windows that were requested, by the service's
-    /// clock; for times without a zone. `None` if there are no such times, or none in a window of known length.
+    /// Distances from UTC in minutes at which no time that came is later than the service's clock, nor before the window that was
+    /// requested; for times without a zone. `None` if there are no such times.
     pub(super) fn zones_of_times(&self, seen: &[Seen]) -> Option<Vec<i64>> {
-        /// Difference of clocks, and time that a response takes.
-        const SLACK: i64 = 120_000_000;
-        let path = self.columns.path("published_at")?;
-        let local = |record: &Value| {
-            let value = at(record, path).and_then(Value::as_str)?;
-            Some(!value.ends_with('Z') && chrono::DateTime::parse_from_rfc3339(value).is_err())
-        };
         let mut known: Option<Vec<i64>> = None;
         for Seen { reply, .. } in seen {
-            let asked = reply.asked.iter().find(|(name, _)| name == "duration").map(|(_, value)| value);
-            // Days of the calendar begin before their length.
-            let hours = asked
-                .filter(|value| !value.to_ascii_uppercase().contains("LAST"))
-                .and_then(|value| vocabulary::hours(value));
-            let (Some(hours), Some(now)) = (hours, reply.date()) else { continue };
-            let rows = self.rows(reply);
-            let times = self.times(reply);
-            if times.is_empty() || !rows.iter().all(|row| local(row) == Some(true)) {
+            let (rows, times) = (self.rows(reply), self.times(reply));
+            let Some(now) = reply.date().filter(|_| !times.is_empty()) else { continue };
+            if !rows.iter().all(|row| self.has_local_time(row) == Some(true)) {
                 continue;
             }
+            // Days of a name may be those of the calendar before the current one.
+            let named = reply.asked.iter().any(|(_, value)| value.to_ascii_uppercase().contains("LAST"));
+            let hours = self.rolling(reply).map(|hours| if named { hours + 24 } else { hours });
             let fits = |minutes: &i64| {
-                let within =
-                    |at: &i64| (now - hours * HOUR - SLACK..=now + SLACK).contains(&(at - minutes * 60_000_000));
+                let within = |written: &i64| {
+                    let at = written - minutes * MINUTE;
+                    at <= now + SLACK && hours.is_none_or(|hours| now - hours * HOUR - SLACK <= at)
+                };
                 times.iter().all(within)
             };
-            let fitting = (-48..=56).map(|quarter| quarter * 15).filter(fits);
             known = Some(match known {
                 Some(known) => known.into_iter().filter(fits).collect(),
-                None => fitting.collect(),
+                None => (-48..=56).map(|quarter| quarter * 15).filter(fits).collect(),
             });
         }
         known
     }
 
-    /// Distances from UTC in minutes at which the days of the timeline have as many mentions as came: of pages that are sorted
-    /// by time and have all mentions of two days or more. `None` if there are none.
-    pub(super) fn day_shifts(&self, seen: &[Seen]) -> Option<Vec<i64>> {
-        const PLAIN: [&str; 6] = ["aid", "duration", "timezone", "dataFrom", "dataSize", "sortBy"];
-        let plain = |name: &String| {
-            PLAIN.contains(&name.as_str()) || self.is_flag(name) || self.with.iter().any(|(known, _)| known == name)
+    /// Hours of the window that was requested, if it ends now and has the same length at any time of the day.
+    fn rolling(&self, reply: &Reply) -> Option<i64> {
+        let (_, asked) = reply.asked.iter().find(|(name, _)| name == "duration")?;
+        let is_unit = |(_, template): &(char, String)| {
+            let (head, tail) = template.split_once("{n}").unwrap_or((template, ""));
+            asked.strip_prefix(head).is_some_and(|rest| rest.ends_with(tail))
         };
+        // Names of days may mean those of the calendar.
+        let named = asked.to_ascii_uppercase().contains("LAST") && !self.window.units.iter().any(is_unit);
+        vocabulary::hours(asked).filter(|_| !named)
+    }
+
+    /// True if a request has no filter.
+    pub(super) fn is_plain(&self, reply: &Reply) -> bool {
+        const PLAIN: [&str; 6] = ["aid", "duration", "timezone", "dataFrom", "dataSize", "sortBy"];
+        let other = |name: &str| self.is_flag(name) || self.with.iter().any(|(known, _)| known == name);
+        reply.asked.iter().all(|(name, _)| PLAIN.contains(&name.as_str()) || other(name))
+    }
+
+    /// Windows that end now, with their beginnings and the number of their mentions, the smallest number first. `true` if they are
+    /// a number of days.
+    fn counted_windows(&self, seen: &[Seen]) -> Vec<(u64, i64, bool)> {
+        let of = |seen: &Seen| {
+            let reply = &seen.reply;
+            let hours = self.rolling(reply).filter(|_| self.is_plain(reply))?;
+            let count = self.count(reply)?;
+            Some((count, reply.date()? - hours * HOUR, hours % 24 == 0))
+        };
+        let mut found: Vec<(u64, i64, bool)> = seen.iter().filter_map(of).collect();
+        found.sort_unstable();
+        found.dedup_by_key(|(count, ..)| *count);
+        found
+    }
+
+    /// Times of the longest page of the newest mentions, newest first, as they are written.
+    fn newest_times(&self, seen: &[Seen]) -> Option<Vec<i64>> {
+        let newest = |seen: &Seen| {
+            let times = self.times(&seen.reply);
+            let asked = seen.reply.asked.iter().find(|(name, _)| name == "duration");
+            let ends_now = asked.is_none_or(|(_, words)| vocabulary::hours(words).is_some());
+            let all = seen.size.is_some() && ends_now && self.is_plain(&seen.reply);
+            (all && times.is_sorted_by(|a, b| a >= b)).then_some(times)
+        };
+        seen.iter().filter_map(newest).max_by_key(Vec::len)
+    }
+
+    /// The edges of windows that end now, by their numbers of mentions and the times of the newest ones.
+    pub(super) fn edges(&self, seen: &[Seen]) -> Vec<Edge> {
+        let times = self.newest_times(seen).unwrap_or_default();
+        let of = |(count, start, days): (u64, i64, bool)| {
+            let count = usize::try_from(count).ok()?;
+            // An empty window is younger than all mentions.
+            let inside = count.checked_sub(1).map_or(Some(start + 2 * DAY), |last| times.get(last).copied());
+            Edge::new(start, inside?, *times.get(count)?, days)
+        };
+        self.counted_windows(seen).into_iter().filter_map(of).collect()
+    }
+
+    /// The window that ends now whose number of mentions tells these distances from UTC apart best; `None` if none does.
+    pub(super) fn telling_window(&self, seen: &[Seen], zones: &[i64]) -> Option<String> {
+        /// Numbers of a unit that are tried.
+        const NUMBERS: i64 = 60;
+        let times = self.newest_times(seen)?;
+        let now = seen.iter().rev().find_map(|seen| seen.reply.date())?;
+        let (first, most) = (zones.iter().min()?, zones.len());
+        let windows = self.window.units.iter().flat_map(|(unit, template)| {
+            let hours = match unit {
+                'h' => 1,
+                'd' => 24,
+                _ => 168,
+            };
+            (1..=NUMBERS).map(move |n| (n * hours, template.replace("{n}", &n.to_string())))
+        });
+        let counted = |start: i64| times.iter().filter(|at| **at >= start).count();
+        let worth = |(hours, words): (i64, String)| {
+            let start = now - hours * HOUR;
+            // All mentions that may be in the window came, and some before it.
+            if times.last().is_none_or(|oldest| start + first * MINUTE <= *oldest) {
+                return None;
+            }
+            let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
+            zones.iter().for_each(|minutes| *groups.entry(counted(start + minutes * MINUTE)).or_default() += 1);
+            Some((groups.into_values().max()?, hours, words))
+        };
+        windows.filter_map(worth).min().filter(|(largest, ..)| *largest < most).map(|(.., words)| words)
+    }
+
+    /// Distances from UTC in minutes at which the days of the timeline have as many mentions as came: of pages that are sorted
+    /// by time and have all mentions of two days or more, and of timelines without mentions. `None` if there are none.
+    pub(super) fn day_shifts(&self, seen: &[Seen]) -> Option<Vec<i64>> {
         let zone = |value: &String| ["UTC", "+00:00", "UTC+00:00", "0"].contains(&value.as_str());
         let pages = seen.iter().filter(|seen| {
-            let asked = &seen.reply.asked;
-            seen.size.is_some() && asked.iter().all(|(name, value)| plain(name) && (name != "timezone" || zone(value)))
+            let in_utc = seen.reply.asked.iter().all(|(name, value)| name != "timezone" || zone(value));
+            let first = seen.size.is_some() || !self.has_rows(&seen.reply);
+            first && self.is_plain(&seen.reply) && in_utc
         });
         let mut known: Option<Vec<i64>> = None;
+        let longest = self.newest_times(seen).unwrap_or_default();
         for Seen { reply, .. } in pages {
-            let (times, days) = (self.times(reply), self.timeline(reply));
+            let days = self.timeline(reply);
+            // Of a response without mentions, those of the longest page.
+            let times = if self.has_rows(reply) { self.times(reply) } else { longest.clone() };
             if times.len() < 10 || !times.is_sorted_by(|a, b| a >= b) || days.len() < 3 {
                 continue;
             }
+            // The window may begin within its first day.
+            let days = &days[1..];
             let (oldest, newest) = (times[times.len() - 1], times[0]);
             let days: Vec<(i64, u64)> = days.iter().filter_map(|(day, count)| Some((instant(day)?, *count))).collect();
             let fits = |minutes: &i64| {
-                let start = |day: i64| day - minutes * 60_000_000;
+                let start = |day: i64| day - minutes * MINUTE;
                 let whole = days.iter().filter(|(day, _)| start(*day) > oldest && start(*day) + DAY <= newest);
                 let whole: Vec<&(i64, u64)> = whole.collect();
                 let counted =
@@ -306,6 +402,28 @@ impl Findings {
     }
 }
 
+/// The edge of a window: its beginning, the oldest time in it, and the next older one, as they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Edge {
+    start: i64,
+    inside: i64,
+    outside: i64,
+}
+
+impl Edge {
+    /// `None` for an edge that shows nothing: between equal times, or at a midnight, where a window of calendar days begins.
+    pub(super) fn new(start: i64, inside: i64, outside: i64, days: bool) -> Option<Self> {
+        let midnight = days && inside.div_euclid(DAY) != outside.div_euclid(DAY);
+        (outside < inside && !midnight).then_some(Self { start, inside, outside })
+    }
+
+    /// True if times are so many minutes ahead of UTC.
+    pub(super) fn fits(&self, minutes: i64) -> bool {
+        let start = self.start + minutes * MINUTE;
+        self.outside <= start + SLACK && start - SLACK <= self.inside
+    }
+}
+
 /// True if a length in hours is as expected: to the hour (daylight saving time) if exact, else to the days of a
 /// timeline.
 fn near(hours: i64, expected: i64, exact: bool) -> bool {
@@ -319,4 +437,20 @@ pub(super) fn starts(name: &str) -> bool {
 
 pub(super) fn ends_named(path: &Path) -> bool {
     path.last().is_some_and(|name| ["to", "until", "end", "finish", "windowto"].contains(&plain(name).as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mentions_at_the_edge_of_a_window_show_the_zone_of_their_times() {
+        let at = |text: &str| instant(&Value::from(text)).expect("an instant");
+        let edge = Edge::new(at("2026-06-01T12:00:00Z"), at("2026-06-01 15:20:00"), at("2026-06-01 14:40:00"), true);
+        let fitting: Vec<i64> = (-12..=14).map(|hour| hour * 60).filter(|m| edge.is_some_and(|e| e.fits(*m))).collect();
+        assert_eq!(fitting, [180]);
+        let midnight =
+            Edge::new(at("2026-06-01T12:00:00Z"), at("2026-06-02 00:10:00"), at("2026-06-01 23:40:00"), true);
+        assert_eq!(midnight, None);
+    }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::asker::{Pair, Reply};
 use super::candidates::{
-    AID, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, more_filters, more_orders, more_periods,
-    more_zones, pair, parameters_of, span, template_of, unit_at, written as written_ends,
+    AID, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, any_notation, more_filters, more_orders,
+    more_periods, more_zones, pair, parameters_of, span, template_of, unit_at, written as written_ends,
 };
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
@@ -41,18 +41,24 @@ impl Dialogue {
             if facts.ends().is_some() && facts.all(DURATION).is_empty() && vocabulary::hours(&value).is_none() {
                 continue;
             }
-            let tried = match (super::candidates::notation(&value), newest.zip(template_of(&value, ""))) {
+            // Of a complete list, no other number is one.
+            let notation = if facts.all(DURATION).is_empty() { any_notation(&value) } else { None };
+            let tried = match (notation, newest.zip(template_of(&value, ""))) {
                 (Some((unit, template)), _) => Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]),
                 (None, Some((newest, (separator, how)))) => {
                     let (from, to) = written_ends(span(newest), how);
                     let label = format!("{{from}}{separator}{{to}} {how}");
                     Try::absolute(label, vec![pair(DURATION, format!("{from}{separator}{to}"))])
                 }
-                (None, None) => Try::new(value.clone(), DURATION, value),
+                (None, None) => Try::new(value.clone(), DURATION, value.clone()),
             };
-            // The control comes first.
-            periods.queue.retain(|other| other.pairs != tried.pairs);
-            periods.queue.insert(1, tried);
+            // The control comes first, and what was given as it is comes after its notation with another number.
+            let as_given =
+                matches!(tried.kind, Kind::Relative(..)).then(|| Try::new(value.clone(), DURATION, value.clone()));
+            for tried in as_given.into_iter().chain([tried]) {
+                periods.queue.retain(|other| other.pairs != tried.pairs);
+                periods.queue.insert(1, tried);
+            }
         }
         if let (Some((since, until, how)), Some(newest)) = (facts.ends(), newest) {
             let (from, to) = written_ends(span(newest), how);
@@ -229,7 +235,8 @@ impl Dialogue {
             if share == self.samples.len() {
                 continue;
             }
-            let names = parameters_of(&column, path).into_iter().filter(|name| self.takes(name));
+            let names = each_once(parameters_of(&column, path).into_iter().filter_map(|name| self.parameter_of(&name)));
+            let names = names.into_iter();
             let told = self.parameters.as_ref().is_some_and(|known| !known.is_empty());
             match self.parameters {
                 // All at once: the service ignores those that it does not have.
@@ -409,7 +416,7 @@ impl Dialogue {
         let label =
             self.found.zone_taken.clone().filter(|_| self.found.timeline.is_some() && self.asker.left() > TRIAL);
         let Some(label) = label else {
-            self.found.could_not_tell("timezone", text);
+            self.open_zone(text);
             return Ok(());
         };
         let (kind, utc) = kind_of_zone(&label);
@@ -448,12 +455,16 @@ impl Dialogue {
             seen.push(entries);
         }
         let [here, there] = seen.as_slice() else {
-            self.found.could_not_tell("timezone", text);
+            self.open_zone(text);
             return Ok(());
         };
         let common: Vec<&String> = here.keys().filter(|day| there.contains_key(*day)).collect();
         let moved = differ(here, there);
-        let shifts = self.found.day_shifts(&self.seen);
+        let shifts = self.found.day_shifts(&self.seen).map(|shifts| {
+            // Few zones are half an hour apart.
+            let hours: Vec<i64> = shifts.iter().copied().filter(|minutes| minutes % 60 == 0).collect();
+            if hours.len() == 1 { hours } else { shifts }
+        });
         match (common.len() >= 2, moved, shifts.as_deref()) {
             (true, true, _) => {
                 self.found.saw("timezone", format!("the timeline's days have other counts with timezone={other}"));
@@ -478,9 +489,15 @@ impl Dialogue {
                 self.found.zone_is_unknown = shifts.is_some();
                 self.found.could_not_tell("timezone", text);
             }
-            (false, ..) => self.found.could_not_tell("timezone", text),
+            (false, ..) => self.open_zone(text),
         }
         Ok(())
+    }
+
+    /// Notes that the zone of the timeline's days is not known. Days that are not those of UTC are not used.
+    fn open_zone(&mut self, text: &str) {
+        self.found.zone_is_unknown = self.found.day_shifts(&self.seen).is_some_and(|shifts| !shifts.contains(&0));
+        self.found.could_not_tell("timezone", text);
     }
 
     /// Returns the columns by which rows are sorted, each with true if descending; a column named in `value` comes
@@ -666,9 +683,17 @@ fn with_refusal(text: &str, dimension: &Dimension) -> String {
 }
 
 /// A distance from UTC in minutes, as services write it.
-fn offset_text(minutes: i64) -> String {
+pub(super) fn offset_text(minutes: i64) -> String {
     let sign = if minutes < 0 { '-' } else { '+' };
     format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
+}
+
+/// Minutes of such a distance; 0 for other zones.
+pub(super) fn minutes_of(zone: &str) -> i64 {
+    let digits = zone.strip_prefix(['+', '-']).and_then(|rest| rest.split_once(':'));
+    let minutes =
+        digits.and_then(|(hours, minutes)| Some(hours.parse::<i64>().ok()? * 60 + minutes.parse::<i64>().ok()?));
+    minutes.map_or(0, |minutes| if zone.starts_with('-') { -minutes } else { minutes })
 }
 
 /// Hours of the days in a name, such as `ultimos7dias`.

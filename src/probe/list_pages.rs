@@ -71,7 +71,9 @@ fn continuations(body: &Value, count: usize) -> Vec<(Vec<Pair>, String)> {
         let names = own.into_iter().filter(|own| !own.is_empty()).chain(usual);
         found.extend(names.map(|name| (vec![pair(&name, &next)], cursor(&name, &path))));
     }
-    let more = leaves(body).into_iter().any(|(path, value)| {
+    // Numbers of other things.
+    let other = |path: &Path| ["shard", "cluster", "quota", "usage", "ratelimit"].iter().any(|word| named(path, word));
+    let more = leaves(body).into_iter().filter(|(path, _)| !other(path)).any(|(path, value)| {
         let total = named(&path, "total") || named(&path, "count");
         let flag = named(&path, "more") && value == &Value::Bool(true);
         flag || (total && !named(&path, "page") && whole(value).is_some_and(|total| total > count as u64))
@@ -118,7 +120,11 @@ mod tests {
         ] {
             assert_eq!(first(&body), Some((asked.to_owned(), entry.to_owned())), "{body}");
         }
-        for whole in [json!({"items": items, "total": 2, "next": null}), json!({"items": items, "hasMore": false})] {
+        for whole in [
+            json!({"items": items, "total": 2, "next": null}),
+            json!({"items": items, "hasMore": false}),
+            json!({"items": items, "_shards": {"total": 5, "successful": 5}, "total": {"value": 2}}),
+        ] {
             assert_eq!(first(&whole), None, "{whole}");
         }
     }

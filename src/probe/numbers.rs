@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::candidates::{OFFSET, SIZE};
 use super::observations::{Findings, Seen};
-use super::shape::{Layout, Path, Series, at, instant, leaves, number, walk, whole};
+use super::shape::{Layout, Path, Series, at, beside, instant, leaves, number, walk, whole};
 use super::vocabulary;
 
 /// Measures how many mentions a response covers: the largest sum of a series, then the sum of all integers that are not
@@ -71,10 +71,11 @@ fn best(
     let candidates = leaves(body).into_iter().filter_map(whole).filter(|path| !within(path) && !is_echo(&seen, path));
     let ranked = candidates.filter_map(|path| {
         let Evidence { confirmed, doubted, contradicted } = evidence(found, &seen, timeline, &path);
-        let named = vocabulary::is_total(&path);
+        let named = vocabulary::total_rank(&path);
         // An unconfirmed number is accepted only if it is named like a total.
-        let fits = contradicted == 0 && (confirmed > 0 || named);
-        let rank = (usize::MAX - confirmed.min(1), doubted > 0, !named, usize::MAX - confirmed, path.len());
+        let fits = contradicted == 0 && (confirmed > 0 || named.is_some());
+        let known = (named.is_none(), usize::MAX - confirmed, path.len(), named);
+        let rank = (usize::MAX - confirmed.min(1), doubted > 0, known);
         fits.then(|| (last(&path), rank, path))
     });
     ranked.min().map(|(.., path)| path)
@@ -106,7 +107,7 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
         (0, |holds: bool| if holds { evidence.confirmed += 1 } else { evidence.contradicted += 1 });
     for seen in seen {
         let Some(body) = &seen.reply.body else { continue };
-        let Some(count) = number(body, path) else { continue };
+        let Some(count) = number(body, path).filter(|_| !is_bound(body, path)) else { continue };
         if let Some(sum) = timeline.and_then(|(at_line, series)| Some(series.entries(at(body, at_line)?)))
             && !sum.is_empty()
         {
@@ -136,6 +137,31 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
     Evidence { doubted, ..evidence }
 }
 
+/// True if a response says that its total is not the exact number: `relation: "gte"`, `exact: false`.
+pub(super) fn is_bound(answer: &Value, total: &Path) -> bool {
+    accuracy(answer, total).is_some_and(|(_, exact)| !exact)
+}
+
+/// Path of the value beside a total that says if it is exact, and what it says.
+pub(super) fn accuracy(answer: &Value, total: &Path) -> Option<(Path, bool)> {
+    const INEXACT: [&str; 7] = ["approx", "estimat", "capped", "lowerbound", "limited", "rounded", "truncated"];
+    let of = |(path, value): (Path, &Value)| {
+        let name = path.last().map(|name| vocabulary::plain(name)).unwrap_or_default();
+        let says = match value {
+            Value::String(text) => match text.to_ascii_lowercase().as_str() {
+                "eq" | "exact" => true,
+                "gte" | "gt" | "lower_bound" | "at_least" | "approximate" | "estimated" => false,
+                _ => return None,
+            },
+            Value::Bool(flag) if name.contains("exact") || name.contains("precise") => *flag,
+            Value::Bool(flag) if INEXACT.iter().any(|word| name.contains(word)) => !flag,
+            _ => return None,
+        };
+        Some((path, says))
+    };
+    beside(answer, total).into_iter().find_map(of)
+}
+
 /// True if the counts of a timeline are running sums: they only grow, and the last one is a total of the response.
 pub(super) fn is_running(entries: &[(Value, u64)], answer: &Value) -> bool {
     let counts: Vec<u64> = entries.iter().map(|(_, count)| *count).collect();
@@ -160,8 +186,10 @@ pub(super) struct Agreements {
 pub(super) fn agreements(found: &Findings, seen: &[Seen]) -> Agreements {
     let mut agreed = Agreements::default();
     for Seen { size, reply } in seen {
-        let count = found.count(reply);
-        let total = found.total.as_ref().and_then(|path| number(reply.body.as_ref()?, path));
+        let exact = |path: &Path| reply.body.as_ref().is_some_and(|body| !is_bound(body, path));
+        let count = found.count(reply).filter(|_| found.counted.as_ref().is_some_and(exact));
+        let total = found.total.as_ref().filter(|path| exact(path));
+        let total = total.and_then(|path| number(reply.body.as_ref()?, path));
         if found.has_rows(reply) {
             agreed.totals.extend(count.zip(total));
         }

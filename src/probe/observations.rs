@@ -19,8 +19,10 @@ pub(super) struct Findings {
     pub(super) with_overview: bool,
     pub(super) mentions: Option<Path>,
     pub(super) columns: Columns,
-    /// The zone of times that are written without one, if they show it.
-    pub(super) time_zone: Option<String>,
+    /// Minutes by which times that are written without a zone are ahead of UTC, if they show it.
+    pub(super) time_zone: Option<i64>,
+    /// Set if times are written without a zone, and are not those of UTC.
+    pub(super) times_are_unknown: bool,
     /// Words for NULL, with the fields that have them.
     pub(super) null_words: Vec<(Path, String)>,
     /// Two fields that identify a mention together, if none does alone.
@@ -52,12 +54,16 @@ pub(super) struct Findings {
     pub(super) total: Option<Path>,
     /// Path of the value that marks the total as exact or not.
     pub(super) relation: Option<Path>,
+    /// The same of the overview's total.
+    pub(super) counted_relation: Option<Path>,
     pub(super) total_is_exact: bool,
     pub(super) overview: Option<Path>,
     /// Path of the total in responses with the overview.
     pub(super) counted: Option<Path>,
     pub(super) overview_columns: Columns,
     pub(super) timeline: Option<(Path, Series)>,
+    /// Set if its days are dates without a time.
+    pub(super) has_plain_days: bool,
     pub(super) breakdowns: Vec<Breakdown>,
     /// Set if the overview's total equals the total of the mentions and the sum of its timeline.
     pub(super) counts: bool,

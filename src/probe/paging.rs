@@ -7,12 +7,13 @@ use chrono::SecondsFormat;
 use serde_json::Value;
 
 use super::asker::{Pair, Reply};
-use super::candidates::{DURATION, OFFSET, SIZE, SORT, pair};
+use super::candidates::{DURATION, OFFSET, SIZE, SORT, TIMEZONE, pair};
 use super::dialogue::{Dialogue, LOOK};
-use super::effects::DAY;
-use super::observations::{Absolute, Depth, Form, Offset, PageFinding, Several};
+use super::effects::{DAY, MINUTE};
+use super::judge::{minutes_of, offset_text};
+use super::observations::{Absolute, Depth, Form, Offset, PageFinding, Several, Zone};
 use super::scheduler::number_in;
-use super::shape::{at, number, said, utc};
+use super::shape::{Path, at, number, said, utc};
 use super::vocabulary;
 use crate::error::Result;
 
@@ -33,8 +34,11 @@ impl Dialogue {
         let times: Vec<i64> = times.into_iter().collect::<BTreeSet<_>>().into_iter().rev().collect();
         // Instants that the format can represent.
         let sayable = |at: &&i64| by_day || *at % unit == 0;
-        let Some(to) = times.iter().find(sayable).copied() else { return self.no_end(absolute) };
         let day = |at: i64| at.div_euclid(DAY);
+        // Of a day that has passed, mentions show in which zone it begins and ends.
+        let past =
+            times.iter().copied().find(|at| by_day && times.first().is_some_and(|newest| day(*newest) > day(*at)));
+        let Some(to) = past.or(times.iter().find(sayable).copied()) else { return self.no_end(absolute) };
         // On the same day: shows that more than the date is honoured.
         let before = times.iter().copied().find(|at| *at < to && day(*at) == day(to));
         let first = times.iter().filter(sayable).copied().filter(|at| (to - DAY..to).contains(at)).min();
@@ -59,10 +63,15 @@ impl Dialogue {
             }
         }
         asked.extend(self.newest_first());
+        asked.extend(self.utc().filter(|_| by_day));
         let Some(reply) = self.asker.ask("search", &asked).await? else { return self.no_end(absolute) };
+        let known = times;
         let times = self.found.times(&reply);
         self.keep(Some(size), &Arc::new(reply.clone()));
         let whole = (times.len() as u64) < size;
+        if by_day && !times.is_empty() && !self.days_are_known(day(to), &times, &known, whole) {
+            return self.void("the days of an absolute window are those of another zone");
+        }
         let (oldest, newest) = (times.iter().min().copied(), times.iter().max().copied());
         let outside = |at: &i64| if by_day { day(*at).abs_diff(day(to)) > 1 } else { !(from..=to).contains(at) };
         let inclusive = match newest {
@@ -85,6 +94,44 @@ impl Dialogue {
         self.found.saw("window", text);
         self.found.window.absolute = Some(Absolute { inclusive: Some(inclusive), ..absolute });
         Ok(())
+    }
+
+    /// UTC as the value of the zone parameter, if a zone was accepted.
+    fn utc(&self) -> Option<Pair> {
+        let found = self.found.zone.as_ref().filter(|zone| zone.kind != "ignored").map(|zone| zone.default.as_str());
+        found.or(self.found.zone_form.map(|(_, utc)| utc)).map(|utc| pair(TIMEZONE, utc))
+    }
+
+    /// True if the zone of the days of absolute windows is known: that of the profile, or one that the mentions of a day show.
+    /// `known`: times of mentions, some of which may be missing in the window of the day.
+    fn days_are_known(&mut self, day: i64, times: &[i64], known: &[i64], whole: bool) -> bool {
+        let fits = |minutes: &i64| {
+            let start = day * DAY - minutes * MINUTE;
+            let within = |at: &&i64| (start..start + DAY).contains(*at);
+            let missing = |at: &i64| !times.contains(at);
+            times.iter().all(|at| within(&at)) && !(whole && known.iter().filter(within).any(missing))
+        };
+        let assumed = match &self.found.zone {
+            Some(zone) if zone.kind == "ignored" => minutes_of(&zone.default),
+            _ => 0,
+        };
+        if fits(&assumed) {
+            return true;
+        }
+        let fitting: Vec<i64> = (-24..=28).map(|half| half * 30).filter(fits).collect();
+        let hours: Vec<i64> = fitting.iter().copied().filter(|minutes| minutes % 60 == 0).collect();
+        let one =
+            match (self.found.time_zone.filter(|zone| fitting.contains(zone)), hours.as_slice(), fitting.as_slice()) {
+                (Some(zone), ..) => Some(zone),
+                (None, [one], _) | (None, [], [one]) => Some(*one),
+                _ => None,
+            };
+        let Some(minutes) = one.filter(|_| self.found.zone.is_none()) else { return false };
+        let zone = offset_text(minutes);
+        self.found
+            .saw("timezone", format!("days are those of {zone}, whatever is sent: the mentions of a day show it"));
+        self.found.zone = Some(Zone { kind: "ignored", default: zone });
+        true
     }
 
     /// Notes that the end is undetermined: it is assumed to be inclusive, and mentions at the end are dropped locally.
@@ -320,7 +367,11 @@ impl Dialogue {
 
     /// Number of mentions within the widest window.
     pub(super) fn widest_count(&self, reply: &Reply) -> Option<u64> {
-        self.count(reply).or_else(|| self.found.total.as_ref().and_then(|path| number(reply.body.as_ref()?, path)))
+        let body = reply.body.as_ref()?;
+        // A capped total says less than the timeline.
+        let exact = |path: &Path| number(body, path).filter(|_| !super::numbers::is_bound(body, path));
+        let totals = [&self.found.counted, &self.found.total];
+        totals.into_iter().flatten().find_map(exact).or_else(|| self.found.sum(reply))
     }
 
     /// Determines how deep paging reaches.

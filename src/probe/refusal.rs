@@ -4,7 +4,8 @@
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::shape::{Path, each_once, leaves};
+use super::candidates::NONSENSE;
+use super::shape::{Path, each_once, leaves, said};
 use super::vocabulary::plain;
 
 /// Maximum length of a word of a refusal that is sent back as a candidate.
@@ -87,34 +88,56 @@ pub(super) fn key_format(value: &str) -> String {
 
 /// Returns the parameter names that a refusal of an unknown parameter lists.
 pub(super) fn parameters(message: &str) -> Vec<String> {
-    let name = |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    let name = |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "_-.[]".contains(c));
     values(message).into_iter().filter(name).collect()
 }
 
 /// Returns the values that a refusal lists: in brackets, in quotes, after a colon or a word such as `expected`, or
 /// separated by bars. Empty for a sentence. Examples are in [`examples`].
 pub(super) fn values(message: &str) -> Vec<String> {
-    if let Some((_, rest)) = message.split_once('[')
-        && let Some((inside, _)) = rest.split_once(']')
-    {
-        return listed(inside);
-    }
+    let mut found = values_of(message);
+    // What was sent is often repeated.
+    found.retain(|word| word != NONSENSE);
+    found
+}
+
+fn values_of(message: &str) -> Vec<String> {
     // Values begin after the last word that announces them, or after the last colon.
-    let words = [
+    const ANNOUNCE: [&str; 14] = [
         "one of",
         "expected",
         "supported",
         "allowed",
         "permitted",
         "valid values",
+        "possible values",
         "accepted",
         "accepts",
         "parameters",
         "use",
         "try",
         "choose from",
+        "options",
     ];
-    let announced = words.iter().filter_map(|word| word_at(message, word)).max();
+    // After these, only words that stand alone are values.
+    const VAGUE: [&str; 4] = ["must be", "can be", "should be", "either"];
+    let lists = bracketed(message);
+    if let Some((_, list)) = lists.iter().filter(|(_, list)| list.len() > 1).max_by_key(|(_, list)| list.len()) {
+        return list.clone();
+    }
+    let before = |at: usize| message[..at].trim_end().to_ascii_lowercase();
+    let announces = |at: usize| ANNOUNCE.iter().any(|word| before(at).ends_with(word)) || before(at).ends_with(':');
+    if let Some((_, list)) = lists.into_iter().find(|(at, _)| announces(*at)) {
+        return list;
+    }
+    let announced = ANNOUNCE.iter().filter_map(|word| word_at(message, word)).max();
+    let vague = VAGUE.iter().filter_map(|word| word_at(message, word)).max();
+    if let Some(start) = vague.filter(|_| announced.is_none()) {
+        let tail = message[start..].split(". ").next().unwrap_or_default();
+        let tail = example_words(tail).map_or(tail, |(before, _)| before.trim_end_matches([' ', ',', '(']));
+        let found = listed(tail);
+        return if found.len() > 1 && found.iter().all(|word| !word.contains(' ')) { found } else { Vec::new() };
+    }
     let colon = message.rfind(": ").map(|at| at + 2);
     let start = match (announced, colon) {
         (Some(word), Some(colon)) if colon > word => Some(colon),
@@ -134,15 +157,43 @@ pub(super) fn values(message: &str) -> Vec<String> {
     // A sentence is not a list.
     let list = match found.as_slice() {
         [one] => !one.contains(' ') || one.contains(['<', '{']),
-        _ => tail.contains([',', '|', ';']) || tail.contains(" or "),
+        _ => tail.contains([',', '|', ';']) || tail.contains(" or ") || tail.contains(" / "),
     };
     if list && found.len() <= 40 { found } else { Vec::new() }
+}
+
+/// The lists in brackets, each with its position. The index of a name (`filter[lang]`) and the letters of a pattern
+/// (`^[1-9][0-9]*[dh]$`) are none.
+fn bracketed(text: &str) -> Vec<(usize, Vec<String>)> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('[') {
+        let before = text[..at].chars().next_back();
+        if before.is_some_and(|c| !c.is_whitespace() && !":=('\"`".contains(c)) {
+            continue;
+        }
+        let mut depth = 0_u32;
+        let end = text[at..].char_indices().find(|(_, c)| {
+            depth = match c {
+                '[' => depth + 1,
+                ']' => depth.saturating_sub(1),
+                _ => depth,
+            };
+            depth == 0
+        });
+        let Some(end) = end.map(|(end, _)| at + end) else { continue };
+        if text[end + 1..].starts_with(['*', '+', '?', '{', '[', '$']) {
+            continue;
+        }
+        found.push((at, listed(&text[at + 1..end])));
+    }
+    found
 }
 
 /// The parts of a list.
 fn listed(text: &str) -> Vec<String> {
     let separators: &[char] = if text.contains('|') { &['|'] } else { &[',', ';'] };
-    let parts = text.split(separators).flat_map(|part| part.split(" or ")).map(clean);
+    let parts =
+        text.split(separators).flat_map(|part| part.split(" or ")).flat_map(|part| part.split(" / ")).map(clean);
     let found = each_once(parts.filter(|part| !part.is_empty()));
     let short = |word: &String| word.len() <= LONGEST && word.split_whitespace().count() <= 3;
     if found.iter().all(short) { found } else { found.into_iter().filter(|word| !word.contains(' ')).collect() }
@@ -162,7 +213,7 @@ fn word_at(text: &str, word: &str) -> Option<usize> {
 
 /// Splits a text at the words that introduce an example.
 fn example_words(text: &str) -> Option<(&str, &str)> {
-    const WORDS: [&str; 4] = ["such as", "for example", "for instance", "e.g."];
+    const WORDS: [&str; 6] = ["such as", "look like", "looks like", "for example", "for instance", "e.g."];
     let lower = text.to_ascii_lowercase();
     let first = WORDS.iter().filter_map(|word| {
         let at = lower.find(word)?;
@@ -214,8 +265,10 @@ fn clean(word: &str) -> String {
     word.trim_matches(['\'', '"', '`', '.', ' ', '(', ')', ':']).to_owned()
 }
 
-/// All strings of a refusal; of an array, those of its first item.
+/// All strings of a refusal; of an array of objects, those of its first item.
 fn texts(body: &Value) -> Vec<(Path, &str)> {
+    /// Strings of an array.
+    const ITEMS: usize = 8;
     let mut texts: Vec<(Path, &str)> = Vec::new();
     let mut open: Vec<(Path, &Value)> = vec![(Path::new(), body)];
     while let Some((path, value)) = open.pop() {
@@ -227,9 +280,11 @@ fn texts(body: &Value) -> Vec<(Path, &str)> {
                     let at = at.into_iter().chain(["0".to_owned()]).collect();
                     open.push((at, &items[0]));
                 }
+                // Such as `loc: ["query", "sortBy"]`.
                 Value::Array(items) => {
-                    let first = items.first().and_then(Value::as_str);
-                    texts.extend(first.map(|text| (at.into_iter().chain(["0".to_owned()]).collect(), text)));
+                    let items = items.iter().take(ITEMS).enumerate();
+                    let step = |number: usize| at.iter().cloned().chain([number.to_string()]).collect();
+                    texts.extend(items.filter_map(|(number, item)| Some((step(number), item.as_str()?))));
                 }
                 _ => {}
             }
@@ -241,7 +296,47 @@ fn texts(body: &Value) -> Vec<(Path, &str)> {
 /// Returns the message of a refusal: its longest string of several words.
 pub(super) fn message(body: &Value) -> Option<String> {
     let sentences = texts(body).into_iter().map(|(_, text)| text).filter(|text| text.contains(' '));
-    sentences.max_by_key(|text| text.len()).map(str::to_owned)
+    let sentence = sentences.max_by_key(|text| text.len());
+    match accepted(body) {
+        Some(values) => Some(format!("{} (one of [{}])", sentence.unwrap_or_default(), values.join(", "))),
+        None => sentence.map(str::to_owned),
+    }
+}
+
+/// Values in a list of their own: `allowedValues: ["newest", "oldest"]`.
+fn accepted(body: &Value) -> Option<Vec<String>> {
+    const WORDS: [&str; 14] = [
+        "allow",
+        "accept",
+        "valid",
+        "permit",
+        "support",
+        "possib",
+        "expect",
+        "option",
+        "values",
+        "choice",
+        "enum",
+        "available",
+        "oneof",
+        "known",
+    ];
+    let mut open: Vec<&Value> = vec![body];
+    let mut found: Vec<Vec<String>> = Vec::new();
+    while let Some(value) = open.pop() {
+        if let Some(items) = value.as_array() {
+            open.extend(items.iter().filter(|item| item.is_object()));
+        }
+        for (path, leaf) in leaves(value) {
+            let Some(items) = leaf.as_array() else { continue };
+            open.extend(items.iter().filter(|item| item.is_object()));
+            let named = path.last().is_some_and(|name| WORDS.iter().any(|word| plain(name).contains(word)));
+            let texts: Option<Vec<String>> = items.iter().map(said).collect();
+            let short = |texts: &Vec<String>| texts.len() > 1 && texts.iter().all(|text| text.len() <= LONGEST);
+            found.extend(texts.filter(|texts| named && short(texts)));
+        }
+    }
+    found.into_iter().max_by_key(Vec::len)
 }
 
 /// All texts of a refusal, its message first.
@@ -264,7 +359,7 @@ pub(super) fn places(body: &Value) -> (Option<Path>, Option<Path>, Option<Path>)
         words.iter().find_map(|word| is(word))
     };
     let code = named(&["code", "reason", "type", "error"]);
-    let message = named(&["message", "detail", "description", "title", "reason"]).or_else(|| {
+    let message = named(&["message", "detail", "description", "msg", "title", "reason"]).or_else(|| {
         let sentence = texts.iter().filter(|(_, text)| text.contains(' ')).max_by_key(|(_, text)| text.len());
         sentence.map(|(path, _)| path.clone())
     });
@@ -295,6 +390,13 @@ mod tests {
             ("Invalid value for 'duration': zzq; supported: P7D, P30D", &["P7D", "P30D"]),
             ("bad period: <n>h, <n>d or FROM..TO", &["<n>h", "<n>d", "FROM..TO"]),
             ("we are sorry but this is not what anybody would have wanted to ask us at all today", &[]),
+            ("failed to parse duration [zzq], expected date math such as now-7d", &[]),
+            ("Result window is too large, it must be less than: [1000] but was [1020]", &["1000"]),
+            ("duration must match \"^[1-9][0-9]*[dhw]$\"", &[]),
+            ("Unknown sortBy: zzq. Use byDate / byReach", &["byDate", "byReach"]),
+            ("duration must be last_N_hours or last_N_days", &["last_N_hours", "last_N_days"]),
+            ("dataSize must be a number or a word", &[]),
+            ("[sortBy] zzq is unknown, known are [newest, oldest]", &["newest", "oldest"]),
         ] {
             assert_eq!(values(refusal), expected, "{refusal}");
         }
@@ -303,6 +405,9 @@ mod tests {
         // `country` contains "try", `user` contains "use".
         let unknown = "Unknown parameter 'zzq'. Parameters: aid, withData, country, user, site";
         assert_eq!(parameters(unknown), ["aid", "withData", "country", "user", "site"]);
+        let unknown = "'zzq' is unknown. Supported parameters: aid, view, filter[lang], filter[source]";
+        assert_eq!(parameters(unknown), ["aid", "view", "filter[lang]", "filter[source]"]);
+        assert!(parameters("contains unrecognized parameter: [zzq]").is_empty());
     }
 
     #[test]
@@ -320,6 +425,7 @@ mod tests {
             ("timezone: 'x' is not an IANA time zone (e.g. Europe/Paris).", &[], &["Europe/Paris"]),
             ("duration: two epoch seconds such as A-B", &[], &["A-B"]),
             ("you may like what we have", &[], &[]),
+            ("duration must look like last_7_days or last_24_hours", &[], &["last_7_days", "last_24_hours"]),
         ] {
             assert_eq!(
                 (values(refusal).as_slice(), examples(refusal).as_slice()),
@@ -327,6 +433,18 @@ mod tests {
                 "{refusal}"
             );
         }
+    }
+
+    #[test]
+    fn values_may_be_in_a_list_of_their_own() {
+        for body in [
+            json!({"error": {"message": "'zzq' is not a valid order", "allowedValues": ["newest", "oldest"]}}),
+            json!({"errors": [{"detail": "not supported", "meta": {"accepted": ["newest", "oldest"]}}], "ids": ["1", "2"]}),
+        ] {
+            assert_eq!(values(&message(&body).expect("a message")), ["newest", "oldest"], "{body}");
+        }
+        let other = json!({"message": "not so", "ids": ["1", "2"], "accepted": ["one"]});
+        assert_eq!(message(&other).as_deref(), Some("not so"));
     }
 
     fn strings(words: &[&str]) -> Vec<String> {
@@ -376,6 +494,8 @@ mod tests {
         assert_eq!(pointer(field).as_deref(), Some("errors/0/source/parameter"));
         let (_, message, _) = places(&json!({"errors": ["sortBy: no such order"]}));
         assert_eq!(pointer(message).as_deref(), Some("errors/0"));
+        let body = json!({"detail": [{"loc": ["query", "sortBy"], "msg": "not a member", "type": "enum", "ctx": {"enum_values": ["newest", "oldest"]}}]});
+        assert!(words(&body).contains("sortBy") && values(&message(&body).expect("a message")) == ["newest", "oldest"]);
         let (code, message, _) = places(&json!({"success": false, "errorCode": "BAD", "errorMessage": "not so"}));
         assert_eq!((pointer(code).as_deref(), pointer(message).as_deref()), (Some("errorCode"), Some("errorMessage")));
     }

@@ -162,7 +162,15 @@ pub(super) async fn run(
                 tried.pairs.iter().filter_map(|(name, _)| reply.mentions(name)).min()
             };
             let named = active.iter().filter_map(|at| Some((place(*at)?, *at))).min().map(|(_, at)| at);
-            let at_fault = named.or(active.first().copied().filter(|_| active.len() == 1));
+            // A refusal that names no parameter may repeat its value.
+            let repeated = |at: &&usize| {
+                let tried = dimensions[**at].queue.front();
+                let mut values = tried.into_iter().flat_map(|tried| &tried.pairs).map(|(_, value)| value);
+                values.any(|value| value.len() > 2 && reply.mentions(value).is_some())
+            };
+            let mut repeated = active.iter().filter(repeated);
+            let by_value = repeated.next().copied().filter(|_| repeated.next().is_none());
+            let at_fault = named.or(by_value).or(active.first().copied().filter(|_| active.len() == 1));
             alone = at_fault.is_none();
             if let Some(at) = at_fault
                 && let Some(tried) = dimensions[at].queue.pop_front()
@@ -201,7 +209,11 @@ fn from_recording(
         });
         // A refusal is that of the candidate if it names it, or if nothing else was tried.
         let refusal = |reply: &&Reply| {
-            let named = tried.pairs.iter().any(|(name, _)| reply.mentions(name).is_some());
+            let repeated = |value: &String| {
+                let sent = reply.asked.iter().filter(|(_, sent)| sent == value).count();
+                value.len() > 2 && sent == 1 && reply.mentions(value).is_some()
+            };
+            let named = tried.pairs.iter().any(|(name, value)| reply.mentions(name).is_some() || repeated(value));
             let other = |pair: &&Pair| pair.0 != SIZE && !fixed.contains(pair) && !tried.pairs.contains(pair);
             reply.is_refusal() && (named || !reply.asked.iter().any(|pair| other(&pair)))
         };

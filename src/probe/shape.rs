@@ -78,6 +78,14 @@ pub(super) fn leaves(value: &Value) -> Vec<(Path, &Value)> {
     walk(value).into_iter().filter(|(path, value)| !path.is_empty() && !value.is_object()).collect()
 }
 
+/// The values in the same object as the one at a path.
+pub(super) fn beside<'v>(value: &'v Value, path: &[String]) -> Vec<(Path, &'v Value)> {
+    let Some((_, parent)) = path.split_last() else { return Vec::new() };
+    let members = at(value, parent).and_then(Value::as_object).into_iter().flatten();
+    let of = |(name, member): (&String, &'v Value)| ([parent, std::slice::from_ref(name)].concat(), member);
+    members.map(of).filter(|(other, _)| other != path).collect()
+}
+
 /// The records of an array of objects.
 pub(super) fn objects(value: &Value) -> Option<Vec<&Value>> {
     let items = value.as_array()?;
@@ -115,14 +123,14 @@ pub(super) enum ListLayout {
     /// An array of entries.
     #[default]
     Records,
-    /// An object whose members are the entries, each named by its aid.
-    Map,
+    /// An object whose members are the entries, each named by its aid. Set if the entries have their aids as well.
+    Map(bool),
     /// An array of folders: the path of the entries in a folder, and of the folders in it.
     Folders(Path, Option<Path>),
 }
 
 /// Lists of saved searches: every array of records with an aid, else every object of such records, else every array of folders
-/// with such records.
+/// with such records. A history beside them is an array, whatever they are.
 pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<FoundList<'v>> {
     let place = |records: &[&Value]| {
         let named = |(below, _): &(Path, &Value)| below.last().is_some_and(|name| name == aid);
@@ -135,8 +143,9 @@ pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<FoundList<
         Some(FoundList { at: path, aids: aids(&entries, &aid), entries, aid, layout: ListLayout::Records })
     });
     let found: Vec<FoundList<'v>> = arrays_with.collect();
+    let (history, found): (Vec<_>, Vec<_>) = found.into_iter().partition(|list| is_history(&list.at));
     if !found.is_empty() {
-        return found;
+        return history.into_iter().chain(found).collect();
     }
     let maps = walk(answer).into_iter().filter_map(|(path, value)| {
         let members = value.as_object().filter(|members| members.len() > 1)?;
@@ -147,13 +156,17 @@ pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<FoundList<
         let entries: Vec<&Value> = members.values().collect();
         let keys = members.keys().cloned().collect();
         (same && worded).then(|| match place(&entries) {
-            Some(aid) => FoundList { at: path, aids: aids(&entries, &aid), entries, aid, layout: ListLayout::Map },
-            None => FoundList { at: path, aids: keys, entries, aid: vec![aid.to_owned()], layout: ListLayout::Map },
+            Some(aid) => {
+                FoundList { at: path, aids: aids(&entries, &aid), entries, aid, layout: ListLayout::Map(true) }
+            }
+            None => {
+                FoundList { at: path, aids: keys, entries, aid: vec![aid.to_owned()], layout: ListLayout::Map(false) }
+            }
         })
     });
     let maps: Vec<FoundList<'v>> = maps.collect();
     if !maps.is_empty() {
-        return maps;
+        return maps.into_iter().chain(history).collect();
     }
     let folders = arrays(answer).into_iter().filter_map(|(path, folders)| {
         let inside = inside_of(&folders, &place, 4)?;
@@ -173,7 +186,13 @@ pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<FoundList<
         let layout = ListLayout::Folders(inside, deeper);
         Some(FoundList { at: path, aids: aids(&entries, &aid), entries, aid, layout })
     });
-    folders.collect()
+    folders.chain(history).collect()
+}
+
+/// True if a list is named like a history of searches.
+pub(super) fn is_history(at: &[String]) -> bool {
+    let name = at.last().map(|name| plain(name)).unwrap_or_default();
+    ["recent", "history", "last"].iter().any(|word| name.contains(word))
 }
 
 /// Path in a folder of the array of records with an aid, in folders of this depth at most.
@@ -245,7 +264,7 @@ pub(super) struct Series {
     pub(super) layout: Layout,
     /// Member of an entry with its time or name; the position in a pair.
     pub(super) name: String,
-    /// Member of an entry with its count; the position in a pair.
+    /// Member of an entry with its count; the position in a pair; for a count in an object of its own, its path with slashes.
     pub(super) count: String,
     /// Member with the end time of an entry.
     pub(super) end: Option<String>,
@@ -272,9 +291,10 @@ impl Series {
                 all(name, &Value::is_u64) || (counts(name) && all(name, &|value| whole(value).is_some()))
             };
             let mut numbers = first.keys().filter(|name| !times.contains(name) && is_number(name));
-            let count = numbers.clone().find(|name| counts(name)).or_else(|| numbers.next())?;
+            let count = numbers.clone().find(|name| counts(name)).or_else(|| numbers.next()).cloned();
+            let count = count.or_else(|| inner_count(&records))?;
             let end = end.map(|end| (*end).clone());
-            return Some(Self { layout: Layout::Objects, name: start.clone(), count: count.clone(), end });
+            return Some(Self { layout: Layout::Objects, name: start.clone(), count, end });
         }
         if pairs(value).is_some_and(|pairs| pairs.iter().all(|(time, _)| instant(time).is_some())) {
             return Some(Self::without_names(Layout::Pairs));
@@ -325,8 +345,9 @@ impl Series {
         let name = first.keys().find(|name| all(name, &text))?;
         let texts = |name: &&String| counts(name) && all(name, &|value| whole(value).is_some());
         let mut numbers = first.keys().filter(|other| *other != name);
-        let count = numbers.clone().find(|name| all(name, &Value::is_u64)).or_else(|| numbers.find(texts))?;
-        Some(Self { layout: Layout::Objects, name: name.clone(), count: count.clone(), end: None })
+        let count = numbers.clone().find(|name| all(name, &Value::is_u64)).or_else(|| numbers.find(texts)).cloned();
+        let count = count.or_else(|| inner_count(records))?;
+        Some(Self { layout: Layout::Objects, name: name.clone(), count, end: None })
     }
 
     /// Entries of a value in this layout: time or name, and count.
@@ -339,7 +360,9 @@ impl Series {
             }
             Layout::Objects => {
                 let records = value.as_array().into_iter().flatten();
-                records.map(|record| (record[&self.name].clone(), number(&record[&self.count]))).collect()
+                let count = path_of(&self.count);
+                let number = |record: &Value| at(record, &count).map(number).unwrap_or_default();
+                records.map(|record| (record[&self.name].clone(), number(record))).collect()
             }
             Layout::Pairs => {
                 let pairs = value.as_array().into_iter().flatten();
@@ -351,6 +374,30 @@ impl Series {
             }
         }
     }
+}
+
+/// Path of the only count in an object of each record, or in a list of one: `values: [{value: 3}]`.
+fn inner_count(records: &[&Value]) -> Option<String> {
+    let all = |path: &str| records.iter().all(|record| at(record, &path_of(path)).and_then(whole).is_some());
+    let members = records.first()?.as_object()?.iter();
+    let mut found = members.filter_map(|(name, value)| {
+        let (prefix, inner) = match value {
+            Value::Object(inner) => (name.clone(), inner),
+            Value::Array(items) => match items.as_slice() {
+                [Value::Object(inner)] => (format!("{name}/0"), inner),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let count = inner.keys().find(|member| counts(member))?;
+        Some(format!("{prefix}/{count}")).filter(|path| all(path))
+    });
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// The steps of a path with slashes.
+pub(super) fn path_of(path: &str) -> Path {
+    path.split('/').map(str::to_owned).collect()
 }
 
 /// The first two items of each inner array of an array, if every second item is an unsigned integer.
@@ -426,6 +473,10 @@ pub(super) fn instant(value: &Value) -> Option<i64> {
             if let Some(at) = compact(&text) {
                 return Some(at);
             }
+            // An offset without a colon, or without minutes, which the decoder reads as well.
+            if let Ok(at) = DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f%#z") {
+                return Some(at.timestamp_micros());
+            }
             // A count as text, of seconds or milliseconds.
             if matches!(text.len(), 10 | 13) && text.bytes().all(|byte| byte.is_ascii_digit()) {
                 return instant(&Value::from(text.parse::<i64>().ok()?));
@@ -433,6 +484,12 @@ pub(super) fn instant(value: &Value) -> Option<i64> {
             let local = text.parse::<NaiveDateTime>().ok();
             let local = local.or_else(|| Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN)));
             local.map(|local| local.and_utc().timestamp_micros())
+        }
+        // Seconds with a fraction.
+        Value::Number(number) if number.is_f64() => {
+            let seconds = number.as_f64().filter(|seconds| (1.0e9..2.2e9).contains(seconds))?;
+            #[expect(clippy::cast_possible_truncation, reason = "within the range of plausible instants, rounded")]
+            Some((seconds * 1e6).round() as i64)
         }
         Value::Number(number) => match number.as_i64()? {
             number @ 1_000_000_000..2_200_000_000 => number.checked_mul(1_000_000),
@@ -457,6 +514,21 @@ fn compact(text: &str) -> Option<i64> {
         "" | "Z" => Some(local.and_utc().timestamp_micros()),
         _ => Some(zoned()?.timestamp_micros()),
     }
+}
+
+/// True for a time of the calendar that is written without a zone.
+pub(super) fn is_local(value: &Value) -> bool {
+    let zone = |(at, c): (usize, char)| at > 0 && (c.is_alphabetic() || matches!(c, '+' | '-'));
+    value.as_str().filter(|_| instant(value).is_some()).is_some_and(|text| {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.get(10..) {
+            // A count, or a time without separators.
+            _ if digits => text.len() == 14,
+            None => true,
+            Some(time) if text.contains('-') => !time.char_indices().any(zone),
+            Some(time) => !time.contains(|c: char| c.is_alphabetic() || matches!(c, '+' | '-')),
+        }
+    })
 }
 
 /// A column type of the profile.
@@ -505,6 +577,7 @@ impl Type {
             // A field that looks like a time only now and then is not one.
             (Self::Utf8, Self::Timestamp) | (Self::Timestamp, Self::Utf8) => Some(Self::Utf8),
             (Self::Int64, Self::Timestamp) | (Self::Timestamp, Self::Int64) => Some(Self::Int64),
+            (Self::Float64, Self::Timestamp) | (Self::Timestamp, Self::Float64) => Some(Self::Float64),
             _ => None,
         }
     }
@@ -581,7 +654,7 @@ impl Columns {
             let standard =
                 best(path).filter(|(column, likely)| !taken(column, *likely)).map(|(column, _)| column.to_owned());
             let unused = |name: &String| columns.iter().all(|(known, ..)| known != name);
-            let own = snake(path);
+            let own = snake(inside(path));
             let numbered = (2..).map(|n| format!("{own}_{n}"));
             let name = standard.into_iter().chain([own.clone()]).chain(numbered).find(unused);
             columns.push((name.unwrap_or(own), path.clone(), kind));
@@ -634,6 +707,19 @@ pub(super) fn time_of_day(records: &[&Value], day: &Path) -> Option<Path> {
         let values: Vec<&Value> = records.iter().filter_map(|record| at(record, path)).collect();
         values.iter().any(|value| value.is_string()) && values.iter().all(|value| clock(value))
     })
+}
+
+/// A path without the object around all fields of a record.
+fn inside(path: &[String]) -> &[String] {
+    const ENVELOPES: [&str; 6] = ["attributes", "properties", "fields", "document", "doc", "record"];
+    match path {
+        [outer, rest @ ..]
+            if !rest.is_empty() && (outer.starts_with('_') || ENVELOPES.contains(&plain(outer).as_str())) =>
+        {
+            rest
+        }
+        _ => path,
+    }
 }
 
 /// Turns a path into a column name.
@@ -705,6 +791,12 @@ mod tests {
         assert_eq!(find("tags"), Some(("/tags", "utf8_list")));
         assert_eq!(find("likes_count"), Some(("/likesCount", "int64")));
         assert_eq!(columns.untyped, [vec!["odd".to_owned()]]);
+        let enclosed =
+            json!({"id": "a", "attributes": {"source": {"host": "x.com"}, "feedTime": "2026-11-24 10:12:13"}});
+        let columns = Columns::of(vocabulary::MENTION, &[&enclosed], &[]);
+        let mut names: Vec<&str> = columns.columns.iter().map(|(name, ..)| name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["feed_time", "id", "source"]);
     }
 
     #[test]
@@ -718,7 +810,11 @@ mod tests {
         let array = json!({"data": {"items": [entry("1"), entry("2")], "tags": ["x"]}});
         assert_eq!(found(array), [("/data/items".to_owned(), aids(&["1", "2"]), ListLayout::Records)]);
         let map = json!({"searches": {"1": {"name": "n"}, "2": {"name": "m"}}});
-        assert_eq!(found(map), [("/searches".to_owned(), aids(&["1", "2"]), ListLayout::Map)]);
+        assert_eq!(found(map), [("/searches".to_owned(), aids(&["1", "2"]), ListLayout::Map(false))]);
+        let beside = json!({"recent": [entry("2")], "topics": {"1": {"name": "n"}, "2": {"name": "m"}}});
+        let (map, history) = (ListLayout::Map(false), ListLayout::Records);
+        let both = [("/topics".to_owned(), aids(&["1", "2"]), map), ("/recent".to_owned(), aids(&["2"]), history)];
+        assert_eq!(found(beside), both);
         let folders =
             json!({"tree": [{"title": "a", "sub": [{"title": "b", "sub": [], "held": [entry("2")]}], "held": []}]});
         let layout = ListLayout::Folders(vec!["held".to_owned()], Some(vec!["sub".to_owned()]));
@@ -747,6 +843,24 @@ mod tests {
     }
 
     #[test]
+    fn times_without_a_zone_are_told_from_others() {
+        for local in ["2026-11-24T10:12:13", "2026-11-24 10:12:13.5", "20261124101213", "20261124T101213", "2026-11-24"]
+        {
+            assert!(is_local(&json!(local)), "{local}");
+        }
+        for zoned in [
+            "2026-11-24T10:12:13Z",
+            "2026-11-24 10:12:13+0000",
+            "2026-11-24T10:12:13-05:00",
+            "20261124T101213Z",
+            "1781042400",
+            "x",
+        ] {
+            assert!(!is_local(&json!(zoned)), "{zoned}");
+        }
+    }
+
+    #[test]
     fn a_day_and_a_time_in_another_field_are_one_instant() {
         let records = [
             json!({"id": "a", "date": "2026-11-24", "clock": "10:12:13"}),
@@ -765,6 +879,11 @@ mod tests {
         assert_eq!(instant(&json!(12)), None);
         assert_eq!(instant(&json!("2026-06-10")), Some(1_781_049_600_000_000));
         assert_eq!(instant(&json!("x.com")), None);
+        let at = instant(&json!("2026-06-10T08:00:00.500Z"));
+        for same in ["2026-06-10T08:00:00.500+0000", "2026-06-10 09:00:00.5 +0100", "2026-06-10T03:00:00.500-05"] {
+            assert_eq!(instant(&json!(same)), at, "{same}");
+        }
+        assert_eq!((instant(&json!(1_781_078_400.5)), instant(&json!(0.5))), (at, None));
         // Ambiguous: days up to 12 could be months.
         assert_eq!(pattern_of(["10/06/2026 08:00:00", "28/05/2026 09:30:00"].into_iter()), Some(PATTERNS[0]));
         assert_eq!(pattern_of(["10/06/2026 08:00:00", "08/05/2026 09:30:00"].into_iter()), None);
@@ -775,6 +894,7 @@ mod tests {
         let day = |n: i64| 1_781_042_400_000_i64 + n * 86_400_000;
         for value in [
             json!([{"zub": day(0), "ka": 3}, {"zub": day(1), "ka": 4}]),
+            json!([{"id": day(0), "values": [{"name": "n", "value": 3}]}, {"id": day(1), "values": [{"name": "n", "value": 4}]}]),
             json!([[day(0), 3], [day(1), 4]]),
             json!({"2026-06-10": 3, "2026-06-11": 4}),
         ] {

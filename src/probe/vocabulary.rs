@@ -28,22 +28,29 @@ pub(super) const MENTION: Names = &[
             "postedat",
             "createdat",
             "created",
+            "publishedtime",
+            "publisheddate",
+            "createdtime",
+            "createdutc",
         ],
     ),
     ("indexed_at", &["indexedat", "indexed", "indexedts", "collectedat", "collected", "crawledat", "addedat"]),
     ("updated_at", &["updatedat", "updated", "modifiedat", "modified", "editedat", "edited", "editedts"]),
-    ("source", &["sourcename", "source", "sitename", "site", "domain"]),
+    (
+        "source",
+        &["sourcename", "source", "sitename", "site", "domain", "sourcehost", "sourcedomain", "hostname", "host"],
+    ),
     ("source_type", &["sourcetype", "sourcecategory", "mediatype"]),
     ("platform", &["sourceplatform", "platform", "network"]),
     ("author_id", &["authorid"]),
     ("author_name", &["authorname", "authorfullname"]),
     ("author_handle", &["authorhandle", "authorscreenname", "authorusername", "author", "handle", "username"]),
     ("author_followers", &["authorfollowers", "followers"]),
-    ("language", &["language", "lang", "languagecode"]),
+    ("language", &["language", "lang", "languagecode", "langcode"]),
     ("country", &["country", "countrycode"]),
     ("sentiment", &["sentimentlabel", "sentiment", "tone", "polarity", "mood"]),
     ("sentiment_score", &["sentimentscore", "score"]),
-    ("reach", &["reach", "audience", "potentialreach", "impressions"]),
+    ("reach", &["reach", "audience", "potentialreach", "impressions", "reachestimate", "estimatedreach"]),
     ("likes", &["engagementlikes", "interactionslikes", "likes"]),
     ("comments", &["engagementcomments", "interactionscomments", "comments"]),
     ("shares", &["engagementshares", "interactionsshares", "shares"]),
@@ -133,16 +140,38 @@ pub(super) const NULLS: &[&str] = &["", "-", "--", "n/a", "N/A", "null", "NULL",
 const TOTALS: &[&str] =
     &["total", "totalresults", "totalcount", "count", "hits", "resultcount", "numfound", "totalmentions"];
 
-/// True if a number is named like a total; for `…/value`, the parent's name decides.
-pub(super) fn is_total(path: &[String]) -> bool {
+/// Words in the names of totals of other things than mentions.
+const OTHER_TOTALS: [&str; 15] = [
+    "author",
+    "user",
+    "reach",
+    "engage",
+    "interact",
+    "view",
+    "like",
+    "share",
+    "comment",
+    "impression",
+    "audience",
+    "page",
+    "shard",
+    "follower",
+    "source",
+];
+
+/// Rank of the name of a number as that of a total, 0 for the likeliest; `None` for a number of another name. For `…/value`, the
+/// parent's name decides.
+pub(super) fn total_rank(path: &[String]) -> Option<usize> {
     let named = |name: &String| {
         let name = plain(name);
-        TOTALS.contains(&name.as_str()) || name.contains("total")
+        let usual = TOTALS.iter().position(|known| *known == name);
+        let other = OTHER_TOTALS.iter().any(|word| name.contains(word));
+        usual.or((name.contains("total") && !other).then_some(TOTALS.len()))
     };
     match path {
         [.., parent, last] if plain(last) == "value" => named(parent),
         [.., last] => named(last),
-        [] => false,
+        [] => None,
     }
 }
 
@@ -214,14 +243,15 @@ pub(super) fn hours(label: &str) -> Option<i64> {
     if !digits.is_empty() && one_number.contains(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let words = words.trim_start_matches("last").trim_start_matches("past").trim_start_matches("previous");
+    let before = ["last", "past", "previous", "trailing", "rolling", "now"];
+    let words = before.iter().fold(words.as_str(), |words, word| words.trim_start_matches(word));
     let unit = match words {
         "h" | "hour" | "hours" | "hr" | "hrs" | "pth" => 1,
         "d" | "day" | "days" | "pd" => 24,
         "w" | "week" | "weeks" | "pw" => 168,
         "month" | "months" | "pm" => 720,
         "quarter" => 2_184,
-        "year" | "years" | "py" => 8_760,
+        "year" | "years" | "py" | "y" => 8_760,
         _ => return None,
     };
     // Without a number, a word such as `week` is a window, but one or two letters are not.
@@ -323,6 +353,15 @@ pub(super) const PAGE_BOUNDS: &[u64] = &[1_000, 500, 250, 200, 100, 50, 20, 10];
 /// Usual limits of paging depth.
 pub(super) const DEPTHS: &[u64] = &[500, 1_000, 2_000, 5_000, 10_000];
 
+/// Subject of a filter parameter, without case and punctuation: `filter[lang]`, `filter.lang`, `lang[]`.
+pub(super) fn filtered_by(parameter: &str) -> String {
+    let name = parameter.trim_end_matches("[]");
+    let inner = name.split_once('[').and_then(|(_, rest)| rest.strip_suffix(']'));
+    let inner = inner.unwrap_or(name);
+    let rest = ["filters", "filter"].iter().find_map(|word| inner.strip_prefix(word));
+    plain(rest.filter(|rest| rest.starts_with(['.', '_', '-', ':'])).unwrap_or(inner))
+}
+
 /// A name without case and punctuation.
 pub(super) fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
@@ -338,12 +377,47 @@ pub(super) fn column(names: Names, path: &[String]) -> Option<(&'static str, usi
         });
         found.next()
     };
-    find(&plain(&path.concat())).or_else(|| find(&last).map(|(column, at)| (column, at + 100)))
+    // Objects around a field say less about it than its own: `attributes/source/name` is a source's name.
+    let inner = || (1..path.len().saturating_sub(1)).find_map(|start| find(&plain(&path[start..].concat())));
+    find(&plain(&path.concat()))
+        .or_else(|| inner().map(|(column, at)| (column, at + 50)))
+        .or_else(|| find(&last).map(|(column, at)| (column, at + 100)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_are_recognized_inside_of_envelopes() {
+        for (path, name) in [
+            ("attributes/source/name", Some("source")),
+            ("attributes/author/id", Some("author_id")),
+            ("_source/site", Some("source")),
+            ("attributes/lang/code", Some("language")),
+            ("id", Some("id")),
+            ("attributes/zub", None),
+        ] {
+            let path: Vec<String> = path.split('/').map(str::to_owned).collect();
+            assert_eq!(column(MENTION, &path).map(|(column, _)| column), name, "{path:?}");
+        }
+        let rank = |name: &str| total_rank(&[name.to_owned()]);
+        assert!(rank("totalMentions") < rank("resultsTotal") && rank("resultsTotal").is_some());
+        assert_eq!([rank("totalAuthors"), rank("totalPages"), rank("totalReach")], [None; 3]);
+        for (parameter, of) in [
+            ("filter[lang]", "lang"),
+            ("filter.site", "site"),
+            ("lang[]", "lang"),
+            ("filter_by", "by"),
+            ("Filtered", "filtered"),
+        ] {
+            assert_eq!(filtered_by(parameter), of);
+        }
+        for (period, known) in [("now-7d", Some(168)), ("last_24_hours", Some(24)), ("1y", Some(8_760)), ("now", None)]
+        {
+            assert_eq!(hours(period), known, "{period}");
+        }
+    }
 
     #[test]
     fn the_ends_of_a_window_are_two_parameters_whose_names_differ_in_a_word() {
