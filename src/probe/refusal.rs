@@ -441,7 +441,7 @@ mod tests {
             json!({"error": {"message": "'zzq' is not a valid order", "allowedValues": ["newest", "oldest"]}}),
             json!({"errors": [{"detail": "not supported", "meta": {"accepted": ["newest", "oldest"]}}], "ids": ["1", "2"]}),
         ] {
-            assert_eq!(values(&message(&body).expect("a message")), ["newest", "oldest"], "{body}");
+            assert_eq!(values(&super::message(&body).expect("a message")), ["newest", "oldest"], "{body}");
         }
         let other = json!({"message": "not so", "ids": ["1", "2"], "accepted": ["one"]});
         assert_eq!(message(&other).as_deref(), Some("not so"));
@@ -495,7 +495,7 @@ mod tests {
         let (_, message, _) = places(&json!({"errors": ["sortBy: no such order"]}));
         assert_eq!(pointer(message).as_deref(), Some("errors/0"));
         let body = json!({"detail": [{"loc": ["query", "sortBy"], "msg": "not a member", "type": "enum", "ctx": {"enum_values": ["newest", "oldest"]}}]});
-        assert!(words(&body).contains("sortBy") && values(&message(&body).expect("a message")) == ["newest", "oldest"]);
+        assert!(words(&body).contains("sortBy") && values(&super::message(&body).expect("a message")) == ["newest", "oldest"]);
         let (code, message, _) = places(&json!({"success": false, "errorCode": "BAD", "errorMessage": "not so"}));
         assert_eq!((pointer(code).as_deref(), pointer(message).as_deref()), (Some("errorCode"), Some("errorMessage")));
     }
