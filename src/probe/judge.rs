@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::asker::{Pair, Reply};
 use super::candidates::{
     AID, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, any_notation, more_filters, more_orders,
-    more_periods, more_zones, pair, parameters_of, span, template_of, unit_at, written as written_ends,
+    more_periods, more_zones, notation, pair, parameters_of, span, template_of, unit_at, written as written_ends,
 };
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
@@ -42,8 +42,8 @@ impl Dialogue {
                 continue;
             }
             // Of a complete list, no other number is one.
-            let notation = if facts.all(DURATION).is_empty() { any_notation(&value) } else { None };
-            let tried = match (notation, newest.zip(template_of(&value, ""))) {
+            let form = if facts.all(DURATION).is_empty() { any_notation(&value) } else { None };
+            let tried = match (form, newest.zip(template_of(&value, ""))) {
                 (Some((unit, template)), _) => Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]),
                 (None, Some((newest, (separator, how)))) => {
                     let (from, to) = written_ends(span(newest), how);
@@ -52,9 +52,9 @@ impl Dialogue {
                 }
                 (None, None) => Try::new(value.clone(), DURATION, value.clone()),
             };
-            // The control comes first, and what was given as it is comes after its notation with another number.
-            let as_given =
-                matches!(tried.kind, Kind::Relative(..)).then(|| Try::new(value.clone(), DURATION, value.clone()));
+            // The control comes first, and a name as it was given comes after its notation with another number.
+            let is_name = matches!(tried.kind, Kind::Relative(..)) && notation(&value).is_none();
+            let as_given = is_name.then(|| Try::new(value.clone(), DURATION, value.clone()));
             for tried in as_given.into_iter().chain([tried]) {
                 periods.queue.retain(|other| other.pairs != tried.pairs);
                 periods.queue.insert(1, tried);

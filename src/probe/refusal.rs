@@ -495,7 +495,10 @@ mod tests {
         let (_, message, _) = places(&json!({"errors": ["sortBy: no such order"]}));
         assert_eq!(pointer(message).as_deref(), Some("errors/0"));
         let body = json!({"detail": [{"loc": ["query", "sortBy"], "msg": "not a member", "type": "enum", "ctx": {"enum_values": ["newest", "oldest"]}}]});
-        assert!(words(&body).contains("sortBy") && values(&super::message(&body).expect("a message")) == ["newest", "oldest"]);
+        assert!(
+            words(&body).contains("sortBy")
+                && values(&super::message(&body).expect("a message")) == ["newest", "oldest"]
+        );
         let (code, message, _) = places(&json!({"success": false, "errorCode": "BAD", "errorMessage": "not so"}));
         assert_eq!((pointer(code).as_deref(), pointer(message).as_deref()), (Some("errorCode"), Some("errorMessage")));
     }
