@@ -441,7 +441,7 @@ mod tests {
             json!({"error": {"message": "'zzq' is not a valid order", "allowedValues": ["newest", "oldest"]}}),
             json!({"errors": [{"detail": "not supported", "meta": {"accepted": ["newest", "oldest"]}}], "ids": ["1", "2"]}),
         ] {
-            assert_eq!(values(&super::message(&body).expect("a message")), ["newest", "oldest"], "{body}");
+            assert_eq!(values(&message(&body).expect("a message")), ["newest", "oldest"], "{body}");
         }
         let other = json!({"message": "not so", "ids": ["1", "2"], "accepted": ["one"]});
         assert_eq!(message(&other).as_deref(), Some("not so"));
