@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinConstraint, JoinOperator, Query, Select, TableFactor, TableWithJoins,
-};
+use datafusion::sql::sqlparser::ast::{Expr, JoinConstraint, Query, Select, TableFactor, TableWithJoins};
 
+use super::merged_columns::constraint_of;
+use super::nodes::normalized;
 use super::syntax::{self, Reader};
 use crate::error::{Error, ErrorKind};
 
@@ -30,11 +30,6 @@ pub(super) fn ambiguous_name(select: &Select) -> Option<Error> {
             error.advice(format!("write {}", of.join(" or ")))
         })
     })
-}
-
-/// The name by which the engine knows an identifier.
-fn known(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
 }
 
 /// Columns of an expression, without those of its subqueries.
@@ -60,11 +55,11 @@ impl Reader for Names {
         match expr {
             _ if self.depth > 0 => {}
             Expr::Identifier(name) => {
-                self.alone.insert(known(name));
+                self.alone.insert(normalized(name));
             }
             Expr::CompoundIdentifier(parts) => {
                 if let [.., relation, column] = parts.as_slice() {
-                    self.qualified.insert((known(relation), known(column)));
+                    self.qualified.insert((normalized(relation), normalized(column)));
                 }
             }
             _ => {}
@@ -86,12 +81,12 @@ impl Relations {
         self.factor(&item.relation);
         for join in &item.joins {
             self.factor(&join.relation);
-            match constraint(&join.join_operator) {
-                Some(JoinConstraint::Using(columns)) => {
+            match constraint_of(&join.join_operator) {
+                Some((_, JoinConstraint::Using(columns))) => {
                     let last = columns.iter().filter_map(|column| column.0.last()?.as_ident());
-                    self.merged.extend(last.map(known));
+                    self.merged.extend(last.map(normalized));
                 }
-                Some(JoinConstraint::Natural) => self.natural = true,
+                Some((_, JoinConstraint::Natural)) => self.natural = true,
                 _ => {}
             }
         }
@@ -108,23 +103,6 @@ impl Relations {
             TableFactor::NestedJoin { alias, .. } => (None, alias),
             _ => return,
         };
-        self.names.extend(alias.as_ref().map(|alias| &alias.name).or(name).map(known));
-    }
-}
-
-fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
-    match operator {
-        JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint)
-        | JoinOperator::Right(constraint)
-        | JoinOperator::RightOuter(constraint)
-        | JoinOperator::FullOuter(constraint)
-        | JoinOperator::LeftSemi(constraint)
-        | JoinOperator::RightSemi(constraint)
-        | JoinOperator::LeftAnti(constraint)
-        | JoinOperator::RightAnti(constraint) => Some(constraint),
-        _ => None,
+        self.names.extend(alias.as_ref().map(|alias| &alias.name).or(name).map(normalized));
     }
 }

@@ -155,7 +155,7 @@ fn merging_joins(from: &[TableWithJoins]) -> Merging {
 
 /// Sides of a join whose rows are kept, and whose columns are visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     Inner,
     Left,
     Right,
@@ -165,7 +165,8 @@ enum Side {
     OnlyRight,
 }
 
-fn constraint_of(operator: &JoinOperator) -> Option<(Side, &JoinConstraint)> {
+/// The condition of a join, and the side whose rows it keeps; `None` for joins without one.
+pub(super) fn constraint_of(operator: &JoinOperator) -> Option<(Side, &JoinConstraint)> {
     use JoinOperator as Join;
     Some(match operator {
         Join::Join(constraint) | Join::Inner(constraint) | Join::CrossJoin(constraint) => (Side::Inner, constraint),

@@ -252,8 +252,7 @@ impl Store {
         }
         let new: Vec<&Region> = groups.iter().flat_map(|(_, new)| new).copied().collect();
         let is_new = |day: Day| new.iter().any(|region| region.days.contains(&day));
-        let old: Vec<Region> =
-            groups.iter().flat_map(|(old, _)| old).flat_map(|region| region.parts(is_new)).collect();
+        let old: Vec<Region> = groups.iter().flat_map(|(old, _)| old).flat_map(|region| region.parts(is_new)).collect();
         let before = self.known_mentions(subject, &old)?;
         let mut versions: Vec<i64> = before.values().map(|known| known.version).collect();
         versions.sort_unstable();

@@ -599,8 +599,10 @@ impl<D: PageDecoder> PageReader<D> {
         self.ids.resize(reading.proof.chain.bytes() + self.known.bytes())?;
         // Drops the rows outside the window's own instants.
         let half_open = self.client.profile().window.is_half_open();
-        if let Some(times) = page.times().filter(|times| !times.iter().all(|at| self.window.holds(*at, half_open))) {
-            self.stray = self.stray.or(times.iter().copied().find(|at| !self.window.holds(*at, half_open)));
+        if let Some(times) = page.times()
+            && let Some(stray) = times.iter().copied().find(|at| !self.window.holds(*at, half_open))
+        {
+            self.stray = self.stray.or(Some(stray));
             taken.keep.iter_mut().zip(times).for_each(|(keep, at)| *keep &= self.window.holds(*at, half_open));
         }
         // They count as some of the rows that a limit asked for.
