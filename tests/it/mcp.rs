@@ -28,7 +28,7 @@ use tokio_rustls::TlsConnector;
 use crate::binary::savedsearch;
 use crate::flight::access::{Authority, users};
 use crate::queries::{self, NOW};
-use crate::support::{BIG, InProcess, OTHER, connect, corpus, now, rows};
+use crate::support::{ALONE, BIG, InProcess, OTHER, connect, corpus, now, rows};
 
 /// A simulator and a connection to it inside the process.
 struct Service {
@@ -671,7 +671,7 @@ async fn a_body_that_does_not_arrive_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_lets_a_query_finish() {
     let service = Service::new(Settings { delay: Duration::from_millis(700), ..Settings::default() });
-    let server = listening(&service, |_| {}).await;
+    let server = listening(&service, |spec| spec.listen = ALONE.parse().unwrap()).await;
     let address = server.address();
     let running = tokio::spawn(async move {
         let mut stream = TcpStream::connect(address).await.unwrap();

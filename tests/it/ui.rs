@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use crate::binary::savedsearch;
 use crate::flight::access::users;
 use crate::queries::{self, NOW};
-use crate::support::{BIG, OTHER, connect, corpus, now, rows};
+use crate::support::{ALONE, BIG, OTHER, connect, corpus, now, rows};
 
 /// A simulator inside the process, and the page over it.
 struct Served {
@@ -598,7 +598,7 @@ async fn a_page_beside_a_server_has_its_users_and_ends_with_it() {
     };
     flight.limits.drain_seconds = 1;
     let server = FlightServer::start(flight).await.unwrap();
-    let page = || PageSpec { listen: "127.0.0.1:0".parse().unwrap(), tls: None, insecure: false, dashboards: None };
+    let page = || PageSpec { listen: ALONE.parse().unwrap(), tls: None, insecure: false, dashboards: None };
     let ui = serve_beside(page(), &server).await.unwrap();
     let login = json!({ "name": "ada", "secret": "swordfish" });
     let cookie = post(ui.address(), "/api/login", "", &login).await.cookie();

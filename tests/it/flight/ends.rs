@@ -9,6 +9,7 @@ use arrow_flight::sql::{
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, FlightDescriptor, FlightInfo, RenewFlightEndpointRequest,
 };
+use datafusion_saved_search::flight::ServerSpec;
 use datafusion_saved_search::simulator::Settings;
 use futures::{StreamExt, TryStreamExt};
 use prost::Message;
@@ -18,7 +19,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::{Client, Served, all_rows, fetch, refusal, status};
-use crate::support::{BIG, corpus};
+use crate::support::{ALONE, BIG, corpus};
 
 /// Query that reads several pages in sequence.
 fn long() -> String {
@@ -298,7 +299,10 @@ pub(super) fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
-    let served = Served::slow(PAGE, |spec| spec.operations = Some("127.0.0.1:0".parse().unwrap())).await;
+    let change = |spec: &mut ServerSpec| {
+        (spec.listen, spec.operations) = (ALONE.parse().unwrap(), Some("127.0.0.1:0".parse().unwrap()));
+    };
+    let served = Served::slow(PAGE, change).await;
     let operations = served.server.operations().unwrap();
     let mut client = served.client().await;
     let (first, requests) = served.cost(all_rows(&mut client, &long())).await;
