@@ -11,6 +11,7 @@ mod checked_sum;
 mod comparable_interval;
 mod in_values;
 mod json;
+mod local_arithmetic;
 mod opaque;
 mod patterns;
 mod postgres;
@@ -24,6 +25,9 @@ pub(crate) use self::checked_arithmetic::OUT_OF_RANGE;
 pub(crate) use self::checked_arithmetic::{Arithmetic, checked_arithmetic};
 pub(crate) use self::checked_sum::sum_udaf;
 pub(crate) use self::comparable_interval::comparable_interval;
+#[cfg(feature = "postgres")]
+pub(crate) use self::local_arithmetic::instant_of;
+pub(crate) use self::local_arithmetic::{minus_interval, plus_interval};
 pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar, similar_pattern};
 
 pub(crate) use self::in_values::InValues;
@@ -39,7 +43,8 @@ pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let arithmetic = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
-    all.extend([comparable_interval(), like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
+    all.extend([comparable_interval(), plus_interval(), minus_interval()]);
+    all.extend([like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
     all.extend([postgres::PostgresCast::udf(), postgres::PostgresToChar::udf()]);
     all.extend(postgres::listed());
     all.extend(json::all());

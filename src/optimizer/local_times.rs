@@ -7,6 +7,9 @@
 //! *Dates and times without a zone, compared with an instant or subtracted from one*: the engine compares the digits of UTC.
 //! They become the instants at which clocks of the zone show that time.
 //!
+//! *Instants plus or minus an interval*: the engine fails at local times that clocks of the zone skip or show twice. They are
+//! computed by functions that do not.
+//!
 //! *`timezone(zone, local)`*, from `AT TIME ZONE` of PostgreSQL: an instant in UTC. It becomes one in the zone of the session.
 //!
 //! In the zone UTC nothing changes. `date_trunc`, `date_part`, `to_char` and casts to dates and clock times follow the zone
@@ -26,6 +29,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, L
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::config::SessionSettings;
+use crate::functions::{minus_interval, plus_interval};
 
 /// Rule for casts of instants and for `date_bin`. See the module's documentation.
 #[derive(Debug)]
@@ -77,6 +81,15 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
                 }
                 None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
             }
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus, right }) if shifts(&left, &right, schema) => {
+            Transformed::yes(plus_interval().call(vec![*left, *right]))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus, right }) if shifts(&right, &left, schema) => {
+            Transformed::yes(plus_interval().call(vec![*right, *left]))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) if shifts(&left, &right, schema) => {
+            Transformed::yes(minus_interval().call(vec![*left, *right]))
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() || op == Operator::Minus => {
             let (of_left, of_right) = (zone_of(&left, schema), zone_of(&right, schema));
@@ -130,6 +143,11 @@ fn zone_of(expr: &Expr, schema: &DFSchema) -> Option<(TimeUnit, Arc<str>)> {
         }
         _ => None,
     }
+}
+
+/// True for an instant in a zone, and an interval.
+fn shifts(instant: &Expr, interval: &Expr, schema: &DFSchema) -> bool {
+    zone_of(instant, schema).is_some() && matches!(interval.get_type(schema), Ok(DataType::Interval(_)))
 }
 
 /// True for an interval of whole days or months.

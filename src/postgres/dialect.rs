@@ -45,7 +45,7 @@ use arrow::array::types::{
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, new_null_array};
 use arrow::datatypes::{DataType, TimeUnit};
 use arrow::error::ArrowError;
-use chrono::{DateTime, MappedLocalTime, Offset, TimeDelta, TimeZone as _, Utc};
+use chrono::{DateTime, Utc};
 use datafusion::common::{ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
@@ -69,7 +69,7 @@ use postgres_types::{Kind, Type};
 use super::catalog::{column_name, known_operator, strip};
 use super::report::Report;
 use crate::error::{Error, ErrorKind};
-use crate::functions::{NotAnArray, items};
+use crate::functions::{NotAnArray, instant_of, items};
 use crate::host::planner::parse;
 use crate::session::syntax::{self, Editor};
 use crate::session::{call, members};
@@ -1303,18 +1303,8 @@ impl ScalarUDFImpl for TimeZone {
 fn instants<T: ArrowTimestampType>(times: &ArrayRef, zone: Tz, second: i64) -> Result<ArrayRef> {
     let beyond = || ArrowError::ComputeError("a time with a zone is beyond the representable range".to_owned());
     let instant = |time: i64| {
-        let naive = DateTime::from_timestamp(time.div_euclid(second), 0).ok_or_else(beyond)?.naive_utc();
-        let offset = match zone.offset_from_local_datetime(&naive) {
-            MappedLocalTime::Single(offset) => offset,
-            // When clocks are set back, the later one is the standard time.
-            MappedLocalTime::Ambiguous(_, standard) => standard,
-            // When they are set forward, the standard time is the one before.
-            MappedLocalTime::None => {
-                let before = naive.checked_sub_signed(TimeDelta::hours(3)).ok_or_else(beyond)?;
-                zone.offset_from_local_datetime(&before).earliest().ok_or_else(beyond)?
-            }
-        };
-        let ahead = i64::from(offset.fix().local_minus_utc()) * second;
+        let local = DateTime::from_timestamp(time.div_euclid(second), 0).ok_or_else(beyond)?.naive_utc();
+        let ahead = (local - instant_of(local, &zone).ok_or_else(beyond)?).num_seconds() * second;
         time.checked_sub(ahead).ok_or_else(beyond)
     };
     let instants: PrimitiveArray<T> = times.as_primitive::<T>().try_unary(instant)?;
