@@ -313,4 +313,27 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         plain: "0",
         here: Here::Refused("random values"),
     },
+    EngineDefect {
+        name: "a series of days in a zone across a change of clocks",
+        upstream: None,
+        statement: "SELECT count(*) FROM generate_series(arrow_cast('2026-03-27 02:30:00', 'Timestamp(ns, \"Europe/Berlin\")'), \
+            arrow_cast('2026-04-02 12:00:00', 'Timestamp(ns, \"Europe/Berlin\")'), interval '1 day')",
+        plain: "2",
+        here: Here::Right("7"),
+    },
+    EngineDefect {
+        name: "a list of days in a zone across a change of clocks",
+        upstream: None,
+        statement: "SELECT cardinality(generate_series(arrow_cast('2026-03-27 02:30:00', 'Timestamp(ns, \"Europe/Berlin\")'), \
+            arrow_cast('2026-04-02 12:00:00', 'Timestamp(ns, \"Europe/Berlin\")'), interval '1 day'))",
+        plain: "1",
+        here: Here::Right("7"),
+    },
+    EngineDefect {
+        name: "a series whose step has a negative part",
+        upstream: None,
+        statement: "SELECT count(*) FROM generate_series(date '2026-01-31', date '2026-04-30', interval '1 month -1 day')",
+        plain: "0",
+        here: Here::Right("4"),
+    },
 ];

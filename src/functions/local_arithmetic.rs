@@ -138,7 +138,12 @@ fn shifted<T: ArrowTimestampType>(
 }
 
 /// Shifts an instant in UTC by the months and days of an interval on the clocks of a zone, and then by the rest of it.
-fn shift(instant: NaiveDateTime, interval: IntervalMonthDayNano, sign: i32, zone: &Tz) -> Option<NaiveDateTime> {
+pub(super) fn shift(
+    instant: NaiveDateTime,
+    interval: IntervalMonthDayNano,
+    sign: i32,
+    zone: &Tz,
+) -> Option<NaiveDateTime> {
     let (months, days) = (interval.months.checked_mul(sign)?, interval.days.checked_mul(sign)?);
     let nanoseconds = interval.nanoseconds.checked_mul(i64::from(sign))?;
     let instant = if months == 0 && days == 0 {

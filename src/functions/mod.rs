@@ -15,6 +15,7 @@ mod local_arithmetic;
 mod opaque;
 mod patterns;
 mod postgres;
+mod series;
 
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub(crate) use self::json::json_operator;
 pub(crate) use self::opaque::Opaque;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
+pub(crate) use self::series::{times_in_steps, with_series};
 
 /// Key in the metadata of a field: the type that a protocol has for it.
 pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
@@ -44,6 +46,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let arithmetic = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
     all.extend([comparable_interval(), plus_interval(), minus_interval()]);
+    all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
     all.extend([postgres::PostgresCast::udf(), postgres::PostgresToChar::udf()]);
     all.extend(postgres::listed());

@@ -10,6 +10,8 @@
 //! *Instants plus or minus an interval*: the engine fails at local times that clocks of the zone skip or show twice. They are
 //! computed by functions that do not.
 //!
+//! *`generate_series` and `range` of instants*: the engine ends the list there.
+//!
 //! *`timezone(zone, local)`*, from `AT TIME ZONE` of PostgreSQL: an instant in UTC. It becomes one in the zone of the session.
 //!
 //! In the zone UTC nothing changes. `date_trunc`, `date_part`, `to_char` and casts to dates and clock times follow the zone
@@ -29,7 +31,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, L
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::config::SessionSettings;
-use crate::functions::{minus_interval, plus_interval};
+use crate::functions::{minus_interval, plus_interval, times_in_steps};
 
 /// Rule for casts of instants and for `date_bin`. See the module's documentation.
 #[derive(Debug)]
@@ -81,6 +83,13 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
                 }
                 None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
             }
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args })
+            if ["generate_series", "range"].contains(&func.name())
+                && args.len() == 3
+                && shifts(&args[0], &args[2], schema) =>
+        {
+            Transformed::yes(times_in_steps(func.name() == "generate_series").call(args))
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus, right }) if shifts(&left, &right, schema) => {
             Transformed::yes(plus_interval().call(vec![*left, *right]))

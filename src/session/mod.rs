@@ -131,6 +131,7 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     let scalar = builder.scalar_functions().get_or_insert_default();
     scalar.push(Arc::new(now()));
     scalar.extend(functions::all());
+    functions::with_series(builder.table_functions().get_or_insert_default());
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(Operators));
     let planners = builder.relation_planners().get_or_insert_default();

@@ -32,6 +32,27 @@ fn the_registry_is_documented() {
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // Series across changes of clocks, backwards, and without their end. Values of PostgreSQL 15.
+    (
+        "SELECT max(value)::text FROM range(arrow_cast('2026-10-27 02:30:00', 'Timestamp(ns, \"Europe/Berlin\")'), \
+         arrow_cast('2026-10-20 00:00:00', 'Timestamp(ns, \"Europe/Berlin\")'), interval '-1 day')",
+        "2026-10-27T02:30:00+01:00",
+    ),
+    (
+        "SELECT count(*) FROM range(arrow_cast('2026-10-27 02:30:00', 'Timestamp(ns, \"Europe/Berlin\")'), \
+         arrow_cast('2026-10-20 00:00:00', 'Timestamp(ns, \"Europe/Berlin\")'), interval '-1 day')",
+        "8",
+    ),
+    (
+        "SELECT cardinality(range(arrow_cast(column1, 'Timestamp(us, \"America/New_York\")'), \
+         arrow_cast('2026-03-10 02:30:00', 'Timestamp(us, \"America/New_York\")'), interval '1 day')) AS n \
+         FROM (VALUES ('2026-03-06 02:30:00'), (NULL)) q ORDER BY n",
+        "4; NULL",
+    ),
+    (
+        "SELECT count(*) FROM generate_series(timestamp '2026-01-01', timestamp '2025-12-01', interval '-1 month 1 day')",
+        "2",
+    ),
     // Constants in place of the aggregate's results.
     (
         "SELECT k, (SELECT count(v) IS NOT NULL FROM facts f WHERE f.k = o.k) AS x FROM owners o ORDER BY k",

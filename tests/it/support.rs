@@ -20,8 +20,8 @@ pub(crate) fn now() -> DateTime<Utc> {
     "2026-07-01T12:00:00Z".parse().unwrap()
 }
 
-/// Where a server listens whose port has to be closed at the end. No other test listens on this address: on that of the
-/// others, one of them may have been given the port in the meantime.
+/// Address of a server whose port has to be closed at the end. No other test listens on it. On the address of the others, one of
+/// them may have got the port in the meantime.
 pub(crate) const ALONE: &str = "127.0.0.2:0";
 /// The saved search with the most mentions.
 pub(crate) const BIG: &str = "183772";
