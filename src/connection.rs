@@ -56,6 +56,8 @@ pub struct Connection {
     fields: Mutex<Fields>,
     searches: Mutex<Option<Vec<(String, String)>>>,
     fan_out: Mutex<Option<Vec<String>>>,
+    /// Length of the longest list of values that the service was seen to use completely, by filter parameter.
+    proven_values: Mutex<HashMap<String, usize>>,
     #[cfg(feature = "store")]
     store: Option<Arc<Store>>,
     /// Conditions of stored mentions that callers have used, by caller.
@@ -260,7 +262,7 @@ impl ConnectionBuilder {
             }
             None => None,
         };
-        let (queries, fields, searches, fan_out) = Default::default();
+        let (queries, fields, searches, fan_out, proven_values) = Default::default();
         Ok(Arc::new(Connection {
             client: Arc::new(client),
             clock,
@@ -268,6 +270,7 @@ impl ConnectionBuilder {
             fields,
             searches,
             fan_out,
+            proven_values,
             #[cfg(feature = "store")]
             store,
             #[cfg(feature = "store")]
@@ -480,6 +483,20 @@ impl Connection {
     /// records and are in none of the latest.
     pub(crate) fn note_fields(&self, table: &str, asked: u64, page: &Decoded) -> Vec<String> {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).note(table, asked, page, self.clock.now())
+    }
+
+    /// Length of the longest list of values of a filter parameter that the service was seen to use completely; 1 if it was seen to
+    /// use none.
+    pub(crate) fn proven_values(&self, parameter: &str) -> usize {
+        let proven = self.proven_values.lock().unwrap_or_else(PoisonError::into_inner);
+        proven.get(parameter).copied().unwrap_or(1)
+    }
+
+    /// Records that the service was seen to use a list of this length.
+    pub(crate) fn note_proven_values(&self, parameter: &str, length: usize) {
+        let mut proven = self.proven_values.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = proven.entry(parameter.to_owned()).or_default();
+        *known = length.max(*known);
     }
 
     /// Returns the query of this name. All its scans share one budget and one response per request as long as

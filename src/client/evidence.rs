@@ -6,9 +6,12 @@
 //! | *there are more*: the total exceeds what came | rows behind the last one | overview or timeline end with the last row | refused after one pass, with both numbers |
 //! | *there are more*, and there is no other count | rows behind the last one | nothing new arrives | the window is cut; three passes at most ([`allowance`]), then an error with both numbers |
 //! | *all rows were returned*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known; without that order, the overview has to count as many |
+//! | *all rows were returned* | the page behind the last one is empty | a member of the response says that more follow, on the empty page as well | refused, naming the member |
 //! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, the error names both numbers |
+//! | *all rows were returned*: as many as the total | overview or timeline count as many or fewer | both count the same number, and it is larger | refused, with both numbers |
 //! | *the far side of a cut has all* its mentions | it has those at its edge again | it lacks one, and another count contradicts the total | as above |
 //! | *this is the window that was requested* | the echo covers it ([`Asked::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
+//! | *windows are half-open*, [from, to) | no mention of the instant at which they end | there is one, and none of the first instant | the first instant is requested again: a mention of it is an error |
 //! | *the first rows* of a sort order were returned | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
 //! | *the first rows* by time were returned | the first one is of the day with which the timeline begins or ends | it is of another day | refused |
 //! | *this many match*: a count of the overview | total of the mention in the same response | they differ | the mentions are read |
@@ -53,6 +56,11 @@ impl Beside {
     /// contradicts only a total that may be a limit.
     pub(crate) fn above(self, total: u64) -> Option<(u64, &'static str)> {
         self.counts().filter(|(count, name)| *count > total && (*name != "list" || is_round(total))).max()
+    }
+
+    /// The count of the overview, if the timeline has the same one and it exceeds a number of mentions: two counts against one.
+    pub(super) fn both_above(self, number: u64) -> Option<u64> {
+        self.overview.filter(|count| *count > number && self.timeline == Some(*count))
     }
 
     /// True if an exact count differs from a total, or a list exceeds it.
@@ -103,6 +111,10 @@ pub(crate) const PARTS: &str =
 
 /// Advice for an end that is not proven.
 pub(crate) const NARROWER: &str = "narrow the range of published_at, or set [depth] in the profile";
+
+/// Advice for a response that says that more mentions follow, although none do.
+pub(crate) const FOLLOWS: &str = "the service limits what it returns: narrow the range of published_at; if the member means \
+                                  something else, declare it in [complete] of the profile";
 
 /// Window that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

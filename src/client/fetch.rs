@@ -238,7 +238,7 @@ impl Client {
     }
 
     /// Smallest page size for this many rows that the service accepts, as far as is known.
-    pub(super) fn page_size(&self, rows: u64) -> u64 {
+    pub(crate) fn page_size(&self, rows: u64) -> u64 {
         let accepted = self.profile.page.accepted(rows);
         let refused = accepted <= self.refused_size.load(Ordering::Relaxed);
         if refused { self.profile.page.max.max(accepted) } else { accepted }

@@ -26,6 +26,10 @@ impl Page for Decoded {
         self.traits.as_deref()
     }
 
+    fn more(&self) -> Option<&str> {
+        self.more.as_deref()
+    }
+
     fn bytes(&self) -> usize {
         self.batch.get_array_memory_size()
     }
@@ -66,6 +70,7 @@ impl Page for Decoded {
             records: 0,
             present: Vec::new(),
             unknown: Vec::new(),
+            more: None,
             assumed: None,
             traits: None,
         }

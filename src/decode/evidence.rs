@@ -2,8 +2,8 @@
 //! that a list continues on another page.
 //!
 //! A service has its own names for these, so they are recognized by the words of a name together with the value: `timedOut: true`,
-//! `_shards: {total: 5, failed: 2}`, `status: "partial"`, `coverage: 0.6`. Words that are also said of whole results, such as
-//! `limited`, `stale` or `approximate`, are none of them. A field that the profile declares in `[complete]` is judged by what the
+//! `_shards: {total: 5, failed: 2}`, `status: "partial"`, `coverage: 0.6`, `code: 50001`. Words that are also said of whole results,
+//! such as `limited`, `stale` or `approximate`, are none of them. A field that the profile declares in `[complete]` is judged by what the
 //! profile says about it, and by that alone.
 
 use std::borrow::Cow;
@@ -80,7 +80,7 @@ impl Evidence {
             if self.incomplete.is_none() && !other && reports_failure(&words, within, *raw, members) {
                 self.incomplete = Some((path(within, name), shown(*raw)));
             }
-            if self.list
+            if (self.list || !is_number(*raw))
                 && let Some(says) = length(&words, within, *raw, members)
             {
                 let (within, name) = (within.clone(), name.clone().into_owned());
@@ -103,6 +103,13 @@ impl Evidence {
             None => Ok(()),
             Some((at, value)) => Err(incomplete(at, value)),
         }
+    }
+
+    /// Place and value of the member that says that more mentions follow, if there is one. Numbers are no evidence here: they may
+    /// be those of the account, or of other mentions.
+    pub(super) fn more(&self) -> Option<String> {
+        let says = self.lengths.iter().find(|length| length.says == Says::More)?;
+        Some(format!("`{}` is {}", path(&says.within, &says.name), says.value))
     }
 
     /// Judges the rest of a list of which these numbers of entries were read, by section.
@@ -173,7 +180,10 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
         "timedout",
         "sampled",
     ];
-    const GOOD: [&str; 7] = ["complete", "completed", "success", "successful", "succeeded", "ok", "whole"];
+    const GOOD: [&str; 9] =
+        ["complete", "completed", "success", "successful", "succeeded", "ok", "whole", "exhaustive", "ready"];
+    // Not yet the answer, or not from the data.
+    const BUSY: [&str; 4] = ["processing", "indexing", "reindexing", "maintenance"];
     // What was asked for, or is possible, is not what happened.
     const OPTION: [&str; 13] = [
         "allow", "allowed", "allows", "accept", "support", "supports", "include", "ignore", "retry", "show", "return",
@@ -183,19 +193,35 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
     if has(&OPTION) {
         return false;
     }
-    let pairs = [("timed", "out"), ("time", "out"), ("terminated", "early"), ("cut", "off"), ("search", "cutoff")];
-    let pair = words.windows(2).any(|two| pairs.contains(&(two[0].as_str(), two[1].as_str())));
+    let pairs = [
+        ("timed", "out"),
+        ("time", "out"),
+        ("terminated", "early"),
+        ("cut", "off"),
+        ("search", "cutoff"),
+        ("quota", "exceeded"),
+        ("limit", "exceeded"),
+        ("limit", "reached"),
+    ];
+    // The limit of requests says nothing about a result.
+    let pair = !has(&["rate"]) && words.windows(2).any(|two| pairs.contains(&(two[0].as_str(), two[1].as_str())));
     let bad = has(&BAD) || pair;
     let failure = |word: &String| BAD[..5].contains(&word.as_str());
     let absent = |word: &String| ["missing", "unavailable", "skipped"].contains(&word.as_str());
     // Where rows continue on another page, this one is not all of them, and says so.
     let paged = has(&["incomplete", "partial", "truncated"])
         && siblings.iter().any(|(name, raw)| matches!(length(&self::words(name), within, *raw, &[]), Some(Says::More)));
+    if is_error_code(words, within, raw) || (words.last().is_some_and(|word| word == "exception") && tells(raw, 0)) {
+        return true;
+    }
     match raw.first() {
-        b't' => bad && !paged,
+        b't' => (bad && !paged) || matches!(words, [word] if BUSY.contains(&word.as_str())),
         b'f' => has(&GOOD) && !bad && !paged,
         b'[' if warns(words) => speaks_of_a_part(raw),
-        b'[' => (words.last().is_some_and(failure) || (words.iter().any(absent) && has(&PARTS))) && has_items(raw),
+        b'[' => {
+            let parts = has(&PARTS) && (words.iter().any(absent) || words.iter().any(failure));
+            (words.last().is_some_and(failure) || parts) && has_items(raw)
+        }
         b'{' => words.last().is_some_and(failure) && tells(raw, 0),
         b'"' if matches!(raw.inner(), "true" | "True" | "TRUE") => bad && !paged,
         b'"' if matches!(raw.inner(), "false" | "False" | "FALSE") => has(&GOOD) && !bad && !paged,
@@ -205,7 +231,7 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
             const STATES: [&str; 6] = ["status", "state", "result", "completeness", "coverage", "outcome"];
             let text = raw.inner().to_lowercase();
             let text = text.replace([' ', '-'], "_");
-            const UNFINISHED: [&str; 5] = ["timed_out", "pending", "processing", "in_progress", "queued"];
+            const UNFINISHED: [&str; 6] = ["timed_out", "pending", "processing", "in_progress", "queued", "fail"];
             let partial = BAD.contains(&text.as_str()) || UNFINISHED.contains(&&*text) || text.starts_with("partial_");
             let message = matches!(words, [word] if word == "error" || word == "errors")
                 || matches!(words, [first, second] if first == "error" && (second == "message" || second == "code"));
@@ -226,7 +252,9 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
             // Shards that a query need not read are skipped, too, but clusters are not.
             let clusters = || within.last().is_some_and(|name| self::words(name).contains(&"clusters".to_owned()));
             let lacks = words.iter().any(absent) && (has(&PARTS) || clusters());
-            (words.iter().any(failure) && (parts || has(&["partial"]))) || missing || lacks
+            let left_out = has(&["omitted", "suppressed", "dropped"])
+                && has(&["count", "results", "result", "mentions", "items", "records", "rows", "documents"]);
+            (words.iter().any(failure) && (parts || has(&["partial"]))) || missing || lacks || left_out
         }
         _ => false,
     }
@@ -260,16 +288,50 @@ fn warns(words: &[String]) -> bool {
 /// True if messages say that a result is not all of it.
 fn speaks_of_a_part(raw: Raw<'_>) -> bool {
     let text = raw.text.to_lowercase();
-    ["partial result", "results are partial", "result is partial", "incomplete", "truncated", "timed out"]
-        .iter()
-        .any(|sign| text.contains(sign))
+    [
+        "partial result",
+        "results are partial",
+        "result is partial",
+        "incomplete",
+        "truncated",
+        "timed out",
+        "did not answer",
+        "did not respond",
+        "unavailable",
+        "not all results",
+        "some results",
+        "results may be missing",
+    ]
+    .iter()
+    .any(|sign| text.contains(sign))
+}
+
+/// True for the code of an error in a response of success: `code: 50001`, `status: 500`, `errno: 7`, `ret: -1`.
+fn is_error_code(words: &[String], within: &[String], raw: Raw<'_>) -> bool {
+    const AROUND: [&str; 6] = ["meta", "status", "result", "response", "header", "error"];
+    let names: Vec<&str> = words.iter().map(String::as_str).collect();
+    let text = if raw.first() == b'"' { raw.inner() } else { raw.text };
+    let Ok(code) = text.parse::<i64>() else { return false };
+    if within.last().is_some_and(|name| !AROUND.contains(&name.as_str())) {
+        return false;
+    }
+    match names.as_slice() {
+        ["errno" | "errcode"] | ["err" | "error", "no" | "code" | "number"] => code != 0 && code != 200,
+        ["status" | "code" | "ret" | "retcode"] | ["status" | "http" | "return" | "ret", "code" | "status"] => {
+            // Codes of HTTP, and those of services that begin with them.
+            let of_http = (3..=5).contains(&text.len()) && matches!(text.as_bytes()[0], b'4' | b'5');
+            code < 0 || of_http
+        }
+        _ => false,
+    }
 }
 
 /// True for the share of a whole, as a fraction or in percent, that is less than all of it: `coverage: 0.6`.
 fn is_fraction(words: &[String], raw: Raw<'_>) -> bool {
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let share = has(&["completeness", "coverage", "progress"])
-        || (has(&["sample", "sampling"]) && has(&["rate", "ratio", "fraction", "percent", "percentage"]));
+        || (has(&["sample", "sampling"]) && has(&["rate", "ratio", "fraction", "percent", "percentage"]))
+        || (has(&["percent", "percentage", "pct"]) && has(&["complete", "completed", "done", "processed", "searched"]));
     share && raw.text.parse::<f64>().is_ok_and(|share| (share > 0.0 && share < 1.0) || (share > 1.0 && share < 100.0))
 }
 
@@ -374,6 +436,10 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
 /// The number of a count: an integer, in whatever notation, with or without separators of thousands.
 pub(super) fn count_of(raw: Raw<'_>) -> Option<u64> {
     super::value::integer_of(&raw.unquoted().ok()?).and_then(|number| u64::try_from(number).ok())
+}
+
+fn is_number(raw: Raw<'_>) -> bool {
+    raw.text.trim_matches('"').parse::<f64>().is_ok()
 }
 
 /// True if an array has an item.
@@ -482,6 +548,23 @@ mod tests {
             r#"{"missingSources":["x.com"]}"#,
             r#"{"warnings":["Results may be incomplete: 2 sources did not answer"]}"#,
             r#"{"message":"query timed out"}"#,
+            r#"{"code":50001,"msg":"internal error"}"#,
+            r#"{"status":500}"#,
+            r#"{"meta":{"statusCode":"503"}}"#,
+            r#"{"errno":7}"#,
+            r#"{"error_code":3}"#,
+            r#"{"ret":-1}"#,
+            r#"{"status":"fail"}"#,
+            r#"{"exception":{"class":"Timeout"}}"#,
+            r#"{"quotaExceeded":true}"#,
+            r#"{"limit_reached":true}"#,
+            r#"{"exhaustive":false}"#,
+            r#"{"percentComplete":60}"#,
+            r#"{"processing":true}"#,
+            r#"{"meta":{"ready":false}}"#,
+            r#"{"warnings":["2 of 3 indexes did not answer"]}"#,
+            r#"{"failedSources":["x.com"]}"#,
+            r#"{"omittedResults":225}"#,
         ] {
             assert!(of(text, false).check().is_err(), "{text}");
         }
@@ -509,6 +592,9 @@ mod tests {
             r#"{"_clusters":{"total":3,"successful":3,"skipped":0}}"#,
             r#"{"message":"ok","warnings":["parameter x is deprecated"]}"#,
             r#"{"missingSources":[],"state":"RUNNING"}"#,
+            r#"{"code":0,"errno":0,"status":200,"ret":0,"error_code":"0"}"#,
+            r#"{"code":20000,"status":1,"postalCode":50001,"account":{"code":50001}}"#,
+            r#"{"rateLimitExceeded":true,"failedSources":[],"omittedResults":0,"exception":null,"percentComplete":100}"#,
         ] {
             assert!(of(text, false).check().is_ok(), "{text}");
         }
@@ -553,6 +639,20 @@ mod tests {
             r#"{"_shards":{"total":50,"successful":50,"failed":0},"rateLimit":{"remaining":99}}"#,
         ] {
             assert_eq!(rest(text), Rest::Unknown, "{text}");
+        }
+    }
+
+    #[test]
+    fn mentions_that_follow_are_told_by_words_and_not_by_numbers() {
+        for (text, says) in [
+            (r#"{"mentions":{"hasMore":true}}"#, Some("`/mentions/hasMore` is true")),
+            (r#"{"paging":{"next":"/search?x=1"}}"#, Some(r#"`/paging/next` is "/search?x=1""#)),
+            (r#"{"hasMore":false,"nextCursor":"abc"}"#, Some(r#"`/nextCursor` is "abc""#)),
+            (r#"{"truncated":true}"#, Some("`/truncated` is true")),
+            (r#"{"hasMore":false,"next":null}"#, None),
+            (r#"{"total":450,"totalPages":5,"nextOffset":"200"}"#, None),
+        ] {
+            assert_eq!(of(text, false).more().as_deref(), says, "{text}");
         }
     }
 

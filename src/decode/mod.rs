@@ -88,6 +88,8 @@ pub struct Decoded {
     pub beside: Beside,
     /// Instants between which its timeline counts mentions, if its buckets have instants.
     pub counted_days: Option<CountedDays>,
+    /// Member of the response that says that more mentions follow, with its value.
+    pub more: Option<String>,
     /// The window that the service resolved the request to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// First and last instant of the time column that have no zone and are taken for UTC.
@@ -428,6 +430,11 @@ impl Decoder {
         self.table.column(column).map(|column| &column.origin)
     }
 
+    /// True if a column has texts.
+    pub fn is_text(&self, column: &str) -> bool {
+        self.table.column(column).is_some_and(|column| column.kind == ColumnType::Utf8)
+    }
+
     /// Decodes one body.
     ///
     /// # Errors
@@ -620,6 +627,7 @@ impl Decoder {
             unknown,
             beside: Beside { overview: counted, timeline, listed, lists },
             counted_days,
+            more: evidence.more(),
             window,
             assumed,
             traits,
@@ -910,7 +918,8 @@ fn counts_of(
     (slot, count): &(usize, Option<Pointer>),
 ) -> Option<Vec<(serde_json::Value, u64)>> {
     // One response is enough, and further pages are decoded faster without.
-    let entries = answer.raw(*slot).filter(|_| request.row == 0)?;
+    let first = request.row <= request.plan.pages.map_or(0, |pages| pages.skip);
+    let entries = answer.raw(*slot).filter(|_| first)?;
     let entries = match serde_json::from_str(entries.text).ok()? {
         serde_json::Value::Array(entries) => entries,
         serde_json::Value::Object(entries) => entries.into_iter().map(|(_, entry)| entry).collect(),

@@ -25,6 +25,7 @@ mod part;
 mod partitions;
 mod prune;
 mod reader;
+mod requested_values;
 mod requests;
 mod scan_config;
 mod scan_exec;

@@ -45,6 +45,8 @@ pub(super) type FirstResponse = (PageRequest, Bytes);
 pub(super) struct Keeping {
     pub(super) decoder: Arc<Decoder>,
     pub(super) first: Option<Arc<OnceLock<FirstResponse>>>,
+    /// Slot for it if its times have no zone.
+    pub(super) if_assumed: Option<Arc<OnceLock<FirstResponse>>>,
 }
 
 impl PageDecoder for Keeping {
@@ -52,7 +54,8 @@ impl PageDecoder for Keeping {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let page = PageDecoder::decode(self.decoder.as_ref(), request, body)?;
-        if let Some(first) = &self.first {
+        let if_assumed = self.if_assumed.as_ref().filter(|_| page.0.assumed.is_some());
+        for first in self.first.iter().chain(if_assumed) {
             first.get_or_init(|| (request.clone(), Bytes::copy_from_slice(body)));
         }
         Ok(page)

@@ -35,7 +35,7 @@ use super::stream::{Batches, Driver, filters_ignored};
 use crate::client::{Pace, counted, doubted, read_pages};
 use crate::decode::{Decoded, Decoder, in_zone_of};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Zone};
+use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Trust, Zone};
 use crate::pushdown::{Counting, Edge, ServiceOrder, Summary, SummaryRows};
 use crate::request::{Beside, PageRequest, Pages, RequestPlan};
 
@@ -64,6 +64,7 @@ impl Driver {
             let request = self.requests.for_counts(&plan, true);
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
+            self.prove_counted_values(&plan, &request, &body).await.map_err(|error| self.at_plan(error, &plan))?;
             let page = self.edge_page(&summary, &request, &body)?;
             let counted = self
                 .count(&summary, &plan, &request, &body, Some((&edge, &page)))
@@ -110,6 +111,7 @@ impl Driver {
             let request = self.requests.for_counts(&plan, counts_with_page(&self.config, &summary));
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
+            self.prove_counted_values(&plan, &request, &body).await.map_err(|error| self.at_plan(error, &plan))?;
             let counted = self.count(&summary, &plan, &request, &body, None).map_err(|error| self.at_plan(error, &plan))?;
             match counted {
                 Some(batch) => yield batch?,
@@ -329,6 +331,35 @@ impl Driver {
         Some(format!("the overview counts {total} mentions, but its timeline adds up to {sum}"))
     }
 
+    /// Checks times that have no zone, and are taken for UTC, by the days of the timeline in the first response, if those are of UTC
+    /// and add up to as many mentions.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`] if a day has other mentions than it counts.
+    pub(super) fn check_assumed(&self, plan: &RequestPlan, times: &[i64], first: &FirstResponse) -> Result<()> {
+        let (request, body) = first;
+        let profile = self.config.connection.profile();
+        if profile.counts.as_ref().is_none_or(|counts| !counts.days || counts.trust != Trust::Exact) {
+            return Ok(());
+        }
+        let told = self.reader.decoder.decode(request, body)?.window;
+        let Some(volume) = self.volume(request, body)? else { return Ok(()) };
+        let Some(buckets) = buckets_of(&volume) else { return Ok(()) };
+        let counts: Vec<i64> = buckets.iter().map(|(_, count)| *count).collect();
+        let as_many = sum(&counts).and_then(|sum| usize::try_from(sum).ok()) == Some(times.len());
+        if !as_many || !self.are_days(Zone::UTC, &volume, plan, told) {
+            return Ok(());
+        }
+        let Some(at) = uncounted(buckets, times) else { return Ok(()) };
+        let time = profile.tables.mentions.time.as_deref().unwrap_or_default();
+        let message = format!(
+            "`{time}` has no time zone, and the days of the timeline are not those of its times in UTC: none counts the mention of {at}"
+        );
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice(format!("set `zone` of the column `{time}` in the profile to the zone of its times, or to \"UTC\" if they are right"))
+            .at(Place { aid: plan.aid.clone(), ..Place::default() }))
+    }
+
     /// The buckets of a response's timeline: their starts, counts, and ends if the profile has a column of them; `None` if it has
     /// no timeline, or not the declared one.
     fn volume(&self, request: &PageRequest, body: &[u8]) -> Result<Option<RecordBatch>> {
@@ -454,6 +485,7 @@ impl Driver {
             let exact = self.config.plan.countable();
             let counts = self.reader.counts();
             let (first_plan, mut left, mut some) = (plan.clone(), None, None);
+            let mut values = self.requested_values(&plan);
             for (at, order) in orders.iter().enumerate() {
                 let reader = {
                     let schema = Arc::clone(&self.reader.schema);
@@ -468,7 +500,8 @@ impl Driver {
                 let plan = Arc::new(RequestPlan { sort: Some(order.value.clone()), pages, ..plan.clone() });
                 let first_response: Arc<OnceLock<FirstResponse>> = Arc::default();
                 let filtered = counts && at == 0 && !plan.filters.is_empty();
-                let decoder = Keeping { decoder: Arc::clone(&reader.decoder), first: filtered.then(|| Arc::clone(&first_response)) };
+                let first = filtered.then(|| Arc::clone(&first_response));
+                let decoder = Keeping { decoder: Arc::clone(&reader.decoder), first, if_assumed: None };
                 let (client, scan) = (Arc::clone(connection.client()), Arc::clone(&self.scan));
                 let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), Arc::new(decoder), Pace::OnDemand));
                 let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
@@ -488,6 +521,7 @@ impl Driver {
                     }
                     received += page.batch.num_rows();
                     total = page.total;
+                    values.see(&page.batch);
                     let batch = reader.finish(&page.batch)?;
                     if exact && batch.num_rows() < page.batch.num_rows() {
                         let dropped = page.batch.num_rows() - batch.num_rows();
@@ -505,6 +539,10 @@ impl Driver {
                         self.verify_order(&plan, &reader).await.map_err(|error| self.at_plan(error, &plan))?;
                     }
                 }
+                let unproven = std::mem::take(&mut values);
+                self.prove_read_values(&plan, unproven, Some(&first_response))
+                    .await
+                    .map_err(|error| self.at_plan(error, &plan))?;
                 let total = total.and_then(|total| usize::try_from(total).ok());
                 let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));
                 if exact && at == 0 && total == Some(received) && !contradicted {

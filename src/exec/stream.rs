@@ -15,8 +15,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
 use async_stream::try_stream;
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
@@ -418,7 +418,14 @@ impl Driver {
             let mut noted = HashSet::new();
             let plan = Arc::new(plan.with_fetch(asked));
             let client = config.connection.client();
-            let decoder = Arc::new(Keeping { decoder: Arc::clone(&reader.decoder), first: read.first() });
+            let mut values = self.requested_values(&plan);
+            let response = read.first().or_else(|| (!values.is_empty()).then(Arc::default));
+            let (mut assumed, if_assumed) = (Vec::new(), Arc::<OnceLock<_>>::default());
+            let decoder = Arc::new(Keeping {
+                decoder: Arc::clone(&reader.decoder),
+                first: response.clone(),
+                if_assumed: Some(Arc::clone(&if_assumed)),
+            });
             let (reading, plan_read) = (Arc::clone(client), Arc::clone(&plan));
             let mut pages = Box::pin(read_pages(reading, Arc::clone(scan), plan_read, decoder, pace));
             let mut received = 0;
@@ -491,6 +498,15 @@ impl Driver {
                     }
                     self.look_ahead(&page).await.map_err(|error| self.at_table(error))?;
                 }
+                values.see(&page.batch);
+                if let (Some(_), Some(time)) = (if_assumed.get(), reader.time) {
+                    assumed.extend(page.batch.column(time).as_primitive::<TimestampMicrosecondType>().values());
+                }
+                // A consumer that stops early would never see the proof.
+                if !values.is_empty() && (asked.is_some() || pace == Pace::OnDemand) {
+                    let values = std::mem::take(&mut values);
+                    self.prove_read_values(&plan, values, response.as_deref()).await.map_err(|error| self.at_table(error))?;
+                }
                 self.check_value_part(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
                 self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
                 self.note_fields(&plan, &page, &mut noted).map_err(|error| self.at_table(error))?;
@@ -509,6 +525,10 @@ impl Driver {
                 if reader.is_past(&page.batch) {
                     return;
                 }
+            }
+            self.prove_read_values(&plan, values, response.as_deref()).await.map_err(|error| self.at_table(error))?;
+            if let Some(response) = if_assumed.get() {
+                self.check_assumed(&plan, &assumed, response).map_err(|error| self.at_table(error))?;
             }
             // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.
             let (unmatched, filtered) = (dropped - others, config.plan.exact && !plan.filters.is_empty());
@@ -547,23 +567,13 @@ impl Driver {
                 }
             };
             let page = page.map_err(|error| self.at_table(error))?;
-            self.check_coverage(&request.plan, page.window).map_err(|error| self.at_plan(error, &request.plan))?;
+            self.check_window(&request.plan, page.window).map_err(|error| self.at_plan(error, &request.plan))?;
             self.check_clock(&request.plan).map_err(|error| self.at_table(error))?;
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
             yield reader.finish(&page.batch)?;
         };
         stream.boxed()
-    }
-
-    /// Checks that a response covers the requested window.
-    fn check_coverage(&self, plan: &RequestPlan, told: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
-        let profile = self.config.connection.profile();
-        let asked = plan.duration.as_deref().and_then(|words| Asked::of(&profile.window, words, plan.zone(profile)));
-        match (asked, told) {
-            (Some(asked), Some(told)) => asked.check(told, self.config.connection.client().time_of_service()).map(drop),
-            _ => Ok(()),
-        }
     }
 
     /// Checks that records contain the fields that the service filtered by: without them, all would be dropped here.
@@ -633,7 +643,8 @@ impl Driver {
     }
 
     /// Checks that no time without a zone is ahead of the service's clock, since it would not be UTC, as assumed; and no time at all
-    /// in a relative period, which ends now, or where the response says.
+    /// in a period that ends now: a relative one, which ends where the response says, or one with an open end, which a store requests
+    /// up to the end of the day.
     pub(super) fn check_zone(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
         let connection = &self.config.connection;
         let now = connection.clock().now() + connection.client().ahead();
@@ -642,12 +653,13 @@ impl Driver {
             plan.duration.as_deref().filter(|words| profile.window.span_of(words, plan.zone(profile)).is_none());
         let time = profile.tables.mentions.time.as_deref().and_then(|time| profile.tables.mentions.column(time));
         let declared = time.is_some_and(|time| time.zone.is_some());
-        if let (Some(words), None, false) = (relative, page.assumed, declared) {
-            let end = page.window.map_or(now, |(_, to)| to.max(now));
+        let ends_now = relative.is_some() || self.config.plan.ends_open;
+        if ends_now && page.assumed.is_none() && !declared {
+            let end = page.window.filter(|_| relative.is_some()).map_or(now, |(_, to)| to.max(now));
             let newest = page.times.iter().flatten().max().and_then(|newest| DateTime::from_timestamp_micros(*newest));
             return match newest.filter(|newest| *newest - end > CLOCK_SKEW) {
                 Some(newest) => {
-                    Err(after_end(words, newest, end).at(Place { aid: plan.aid.clone(), ..Place::default() }))
+                    Err(after_end(relative, newest, end).at(Place { aid: plan.aid.clone(), ..Place::default() }))
                 }
                 None => Ok(()),
             };
@@ -734,10 +746,14 @@ impl Driver {
     }
 }
 
-/// Error for a mention after the end of a relative period.
-fn after_end(words: &str, newest: DateTime<Utc>, end: DateTime<Utc>) -> Error {
+/// Error for a mention after the end of a period that ends now.
+fn after_end(relative: Option<&str>, newest: DateTime<Utc>, end: DateTime<Utc>) -> Error {
     let end = end.trunc_subsecs(0);
-    let message = format!("the response has a mention of {newest}, but the period `{words}` ends at {end}");
+    let but = match relative {
+        Some(words) => format!("but the period `{words}` ends at {end}"),
+        None => format!("but the service's clock shows {end}"),
+    };
+    let message = format!("the response has a mention of {newest}, {but}");
     Error::new(ErrorKind::Contradiction, message).advice(
         "its times may be local ones that are written as UTC: set `zone` and `pattern` of the column in the profile, or `zone` to \
          \"UTC\" if they are right",

@@ -31,6 +31,31 @@ enum When {
     Percent(u64),
 }
 
+/// Values of a list that a filter uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Used {
+    First,
+    Last,
+    /// The first two.
+    Two,
+    None,
+}
+
+impl Used {
+    /// Leaves the values that are used. A single value is no list.
+    pub(super) fn of(self, values: &mut Vec<String>) {
+        if values.len() < 2 {
+            return;
+        }
+        match self {
+            Self::First => values.truncate(1),
+            Self::Last => drop(values.drain(..values.len() - 1)),
+            Self::Two => values.truncate(2),
+            Self::None => values.clear(),
+        }
+    }
+}
+
 /// The effect of a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
@@ -84,6 +109,8 @@ pub(super) enum Kind {
     FiltersIgnored,
     /// The filters also select mentions without a value.
     FiltersWider,
+    /// Of a list of values, only some are used.
+    Values(Used),
     /// The reported total is at most this number.
     CapTotal(u64),
     /// This percentage of records is left out of pages, but counted.
@@ -250,6 +277,7 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("sort-ignored", "", "records not sorted"),
     ("filters-ignored", "", "records not filtered"),
     ("filters-wider", "", "filters select mentions without a value too"),
+    ("values", "used=first|last|two|none", "of a list of values, only some are used"),
     ("cap-total", "rows=300", "total of at most this number"),
     ("hidden", "percent=2", "records left out of pages, but counted"),
     ("nulls", "at=first|smallest|largest|zero", "missing values not sorted last"),
@@ -379,6 +407,10 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
         "sort-ignored" => Kind::SortIgnored,
         "filters-ignored" => Kind::FiltersIgnored,
         "filters-wider" => Kind::FiltersWider,
+        "values" => {
+            let used = [("first", Used::First), ("last", Used::Last), ("two", Used::Two), ("none", Used::None)];
+            Kind::Values(options.one_of("used", &used)?)
+        }
         "cap-total" => Kind::CapTotal(options.number("rows", 300)?),
         "hidden" => Kind::Hidden(options.number("percent", 2)?),
         "nulls" => {

@@ -53,6 +53,7 @@ pub(super) fn question(kinds: &[Kind], query: &mut Query, now: DateTime<Utc>) {
                 (query.from, query.to) = (query.from - length, query.to - length);
             }
             Kind::FiltersWider => query.variant.wider_filters = true,
+            Kind::Values(used) => query.filters.iter_mut().for_each(|(_, values)| used.of(values)),
             Kind::StartExcluded => query.variant.start_excluded = true,
             Kind::EndIncluded => query.variant.end_included = true,
             Kind::Nulls(nulls) => query.variant.nulls = Some(*nulls),

@@ -291,6 +291,7 @@ const FAULTS: &[(u32, &str, Must)] = &[
     (22, "offset-ignored", Fail(&[Contradiction])),
     (23, "sort-ignored", Either),
     (23, "filters-ignored", Either),
+    (23, "values:used=first", Either),
     (24, "twice@3", Pass),
     (24, "edit:n=3", Either),
     (26, "missing:field=snippet", Either),

@@ -350,6 +350,7 @@ fn lies(dice: &mut Dice) -> Vec<String> {
             0 | 1 => format!("hidden:percent={}", dice.one_of(&[2, 5, 40])),
             2 => format!("short:rows={}@{}%", dice.one_of(&[1, 7]), dice.one_of(&[10, 25])),
             3 => format!("empty@{}%", dice.one_of(&[10, 25])),
+            4 if dice.chance(50) => format!("values:used={}", dice.one_of(&["first", "last", "two", "none"])),
             4 => "filters-ignored".to_owned(),
             5 => "filters-wider".to_owned(),
             6 => format!("accepted:retry-after=1{}", dice.one_of(&["", "@25%", "@1"])),
@@ -487,6 +488,11 @@ impl Unseen {
             within_period(item) && fits
         };
         let total = first["mentions"]["total"].as_u64()?;
+        // Requests for the values that are left out show it.
+        let several = question.filter.is_some_and(|(_, values)| values.contains(','));
+        if several && total > 0 && lies.iter().any(|lie| lie.starts_with("values:") && !lie.ends_with("two")) {
+            return None;
+        }
         if let Reads::First(sort) = question.reads {
             let (column, descending) = sort.rsplit_once('_').map(|(column, order)| (column, order == "desc")).unwrap();
             let key = |item: &Value| match column {

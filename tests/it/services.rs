@@ -368,6 +368,110 @@ async fn a_response_that_says_that_it_is_incomplete_is_no_result() {
     lab(flag, json!({"timed_out": true})).ask(ALL).await.expect_err("a failure");
 }
 
+/// A service with mentions in two languages, one a minute, which uses some of the requested values.
+fn bilingual(used: fn(Vec<&str>) -> Vec<&str>) -> Lab {
+    Lab::new(move |asked| {
+        let languages = asked.parameters.get("language").map(|values| used(values.split(',').collect()));
+        let mentions = (0..30).map(|number| {
+            let mut mention = mention(number + 4_960);
+            mention["language"] = json!(if number % 3 == 0 { "de" } else { "en" });
+            mention
+        });
+        let takes = |mention: &Value| {
+            languages.as_ref().is_none_or(|values| values.iter().any(|value| mention["language"] == **value))
+        };
+        ok(&search(asked, &mentions.filter(takes).collect::<Vec<_>>()))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_of_values_are_proven_to_be_used_completely() {
+    let of = |what: &str, list: &str| format!("SELECT {what} FROM mentions WHERE aid = '1' AND language IN ({list})");
+    let partly: [fn(Vec<&str>) -> Vec<&str>; 4] = [
+        |values| values[..1].to_vec(),
+        |values| values[values.len() - 1..].to_vec(),
+        |values| if values.len() > 1 { Vec::new() } else { values },
+        |values| values.into_iter().take(2).collect(),
+    ];
+    for (case, used) in partly.into_iter().enumerate() {
+        let list = if case == 3 { "'aa', 'bb', 'de', 'en'" } else { "'de', 'en'" };
+        for sql in [of("id", list), of("count(*)", list), of("max(reach)", list), of("id", list) + " LIMIT 3"] {
+            bilingual(used)
+                .fails(&sql, ErrorKind::Contradiction, &["does not use all values", "`language`", "several"])
+                .await;
+        }
+    }
+    // Values at both ends have mentions.
+    let lab = bilingual(|values| values);
+    assert_eq!(lab.count(&of("id", "'de', 'ee', 'en'")).await, (30, 1));
+    // One end has none: a list that ends with the other one. It is asked for once.
+    let lab = bilingual(|values| values);
+    assert_eq!(lab.count(&of("id", "'de', 'xx'")).await, (10, 2));
+    assert_eq!(lab.count(&of("id", "'en', 'yy'")).await, (20, 1));
+    assert_eq!(lab.count(&of("id", "'en', 'yy', 'zz'")).await, (20, 2));
+    // None of the values has: a mention with another one, and a list with that at each end.
+    assert_eq!(bilingual(|values| values).count(&of("id", "'xx', 'yy'")).await, (0, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn mentions_that_a_response_says_to_follow_are_looked_for() {
+    let lab = |count: usize, more: fn(usize, usize) -> Value| {
+        Lab::new(move |asked| {
+            let mut body = search(asked, &mentions(count));
+            body["mentions"]["hasMore"] = more(asked.number("dataFrom") + asked.number("dataSize"), count);
+            ok(&body)
+        })
+    };
+    lab(30, |_, _| json!(true)).fails(ALL, ErrorKind::Incomplete, &["`/mentions/hasMore` is true", "[complete]"]).await;
+    // The page behind shows that there are none.
+    assert_eq!(lab(30, |_, _| json!(false)).count(ALL).await, (30, 1));
+    assert_eq!(lab(100, |end, count| json!(end <= count)).count(ALL).await, (100, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn windows_that_begin_after_their_first_instant_are_noticed() {
+    let lab = |included: bool| {
+        Lab::new(move |asked| {
+            let (from, to) = asked.text("duration").split_once("..").unwrap();
+            let (from, to): (DateTime<Utc>, DateTime<Utc>) = (from.parse().unwrap(), to.parse().unwrap());
+            let within = |at: DateTime<Utc>| (from < at || (included && at == from)) && at <= to;
+            let mentions = (0..5_000).filter(|number| within(time_of(*number))).map(mention);
+            ok(&search(asked, &mentions.collect::<Vec<_>>()))
+        })
+    };
+    let bound = |minutes: i64| (now() - TimeDelta::minutes(minutes)).to_rfc3339();
+    let (from, to) = (bound(100), bound(50));
+    let sql = format!("SELECT id FROM mentions WHERE aid = '1' AND published_at >= '{from}' AND published_at < '{to}'");
+    lab(false).fails(&sql, ErrorKind::Contradiction, &["with which it begins", "[window]"]).await;
+    assert_eq!(lab(true).count(&sql).await, (50, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn overview_and_timeline_together_outweigh_the_total() {
+    let lab = Lab::new(|asked| {
+        let mut body = search(asked, &mentions(30));
+        body["overview"] = json!({"totalMentions": 45, "volume": [{"start": "2026-06-30T00:00:00Z", "count": 45}]});
+        ok(&body)
+    });
+    lab.fails(ALL, ErrorKind::Incomplete, &["30 distinct mentions received", "its timeline counts 45"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn counts_of_another_window_are_refused_in_every_table() {
+    let lab = Lab::new(|asked| {
+        let mut body = search(asked, &mentions(30));
+        body["window"] = json!({"from": "2026-06-24T12:00:00Z", "to": "2026-07-01T12:00:00Z"});
+        body["overview"]["volume"] = json!([{"start": "2026-06-30T00:00:00Z", "count": 30}]);
+        body["overview"]["topSources"] = json!([{"name": "x.test", "count": 30}]);
+        ok(&body)
+    });
+    let period = "aid = '1' AND duration = '2026-06-28T00:00:00Z..2026-06-29T00:00:00Z'";
+    for table in ["overview", "volume", "breakdowns", "mentions"] {
+        let sql = format!("SELECT count(*) FROM {table} WHERE {period}");
+        lab.fails(&sql, ErrorKind::Contradiction, &["requested 2026-06-28", "2026-06-24"]).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_cannot_pass_is_not_repeated() {
     for (body, kind, requests) in [
@@ -566,7 +670,8 @@ async fn a_filter_that_is_too_long_for_a_url_is_compared_here() {
     let long = lab("");
     assert_eq!(long.count(&sql(600)).await, (50, 1));
     assert!(!long.service.seen.lock().unwrap()[0].contains_key("source"));
-    assert_eq!(long.count(&sql(20)).await, (50, 1));
+    // One more request, since only the last value has mentions.
+    assert_eq!(long.count(&sql(20)).await, (50, 2));
     assert!(long.service.seen.lock().unwrap()[1].contains_key("source"));
     let texts = ["414 URI Too Long", "[filters] longest"];
     lab("[filters]\nlongest = 100000\n").fails(&sql(600), ErrorKind::Rejected, &texts).await;
@@ -595,10 +700,11 @@ async fn a_list_of_values_is_split_where_that_takes_fewer_requests() {
     };
     let values: Vec<String> = (0..600).map(|number| format!("'site-{number:04}.example.org'")).collect();
     let sql = format!("SELECT id FROM mentions WHERE aid = '1' AND source IN ({})", values.join(", "));
-    // Of 3,000 mentions, 30 match: the first page, and a request for each of three parts, instead of 31.
+    // Of 3,000 mentions, 30 match: the first page, a request for each of three parts, and one that proves that the service uses
+    // such lists completely, instead of 31.
     let few = sited(3_000, 100);
     let lab = Lab::new(move |asked| ok(&filtered(asked, &few)));
-    assert_eq!(lab.count(&sql).await, (30, 4));
+    assert_eq!(lab.count(&sql).await, (30, 5));
     let longest = lab.service.seen.lock().unwrap().iter().filter_map(|sent| sent.get("source")).map(String::len).max();
     assert!(longest.is_some_and(|longest| longest < 6_000), "{longest:?}");
     // All of 300 match: four pages, instead of the first one and two for each of three parts.

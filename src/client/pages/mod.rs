@@ -54,6 +54,10 @@ pub trait Page: Clone + Send + 'static {
     fn traits(&self) -> Option<&[Traits]> {
         None
     }
+    /// What its response says to the effect that more rows follow, if it does.
+    fn more(&self) -> Option<&str> {
+        None
+    }
     /// Size in bytes.
     fn bytes(&self) -> usize;
     /// Keeps the rows whose flag is set.

@@ -8,6 +8,7 @@
 //! | Pages share a row, and it is present. | `[a b c d]`, then `a` is deleted and `j` arrives at the end: the next four are `[f g h i]`. The total is unchanged, as many rows are received as exist at the end, and `e` never was. |
 //! | A shared row proves nothing if its sort key continues after it, unless totals are unchanged (*loose*); careful passes share a row whose key was received completely (*firm*). | `c` and `d` have one key, and responses break the tie arbitrarily: `[a b d …]`, then from `d` on `[d e f g]` of a response that has `c` before `d`: `c` is never received. |
 //! | A total that takes turns with another one, and exceeds the rows received, is not outdated. | Two copies of the data answer in turn, and one lacks `c` and `d`: `[a b e f]` of six, `[f g h]` of nine. Every page links, and one response shows the end. |
+//! | A total that falls by a quarter and returns is that of another request. | Every third response has the rows of another saved search: all of them are received, with those. |
 //! | If links are loose, the total is unchanged and equals the rows received. | As above; only the count shows it. |
 //! | The end was seen: a page that is shorter than requested, in a response whose total ends there. | `[a b c d]` of nine; then `a`, `g`, `h` and `i` are deleted, and the service announces five. The page read again, `[b c d e]`, brings the count to five, and `f` is never requested. |
 //! | In a changing set no count has to agree: firm links and an end shown by one response are enough. An unchanged total has to agree. | A row arrives and another is deleted while each page is read: counts never agree, and a reader that compares them never ends. |
@@ -258,10 +259,14 @@ impl Proof {
         self.bounds && self.hint == Some(rows)
     }
 
-    /// The totals that take turns, if not as many rows as the larger one were received: copies of the data that differ answer.
+    /// The totals that take turns, if not as many rows as the larger one were received: copies of the data that differ answer. Or if
+    /// they differ by more than mentions that come and go explain: some responses are those to other requests.
     fn turns(&self, skip: u64) -> Option<(u64, u64)> {
+        /// Mentions that may come and go in a small window.
+        const FEW: u64 = 20;
         match *self.changes {
             [a, b, c, d] if a == c && b == d && skip + self.chain.all() < a.max(b) => Some((a, b)),
+            [.., a, b, c] if a == c && a.abs_diff(b) > FEW.max(a.max(b) / 4) => Some((a, b)),
             _ => None,
         }
     }
@@ -436,7 +441,10 @@ impl Proof {
             (Some((a, b)), _) => {
                 let received = self.chain.all();
                 let reason = format!("{received} distinct mentions received, but the totals {a} and {b} take turns");
-                (false, format!("{reason}: copies of the data that differ seem to answer"))
+                (
+                    false,
+                    format!("{reason}: copies of the data that differ, or responses to other requests, seem to answer"),
+                )
             }
             (None, Some(total)) => self.judge_by_total(policy, total.saturating_sub(policy.pages.skip)),
             (None, None) => self.judge_by_pages(policy),

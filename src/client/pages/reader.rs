@@ -25,7 +25,7 @@ use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::memory::inherited;
-use crate::profile::{Direction, Zone};
+use crate::profile::{Direction, Profile, Zone};
 use crate::request::{Beside, PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
@@ -67,6 +67,10 @@ pub(super) struct PageReader<D: PageDecoder> {
     known: Known,
     /// Time of the first mention that the window does not have, which was dropped.
     stray: Option<i64>,
+    /// Ends of the plan's window, if it names instants and its end is not a part of it.
+    ends: Option<Ends>,
+    /// What the last response said to the effect that more mentions follow.
+    more: Option<String>,
     /// Memory of the ids.
     ids: Held,
     /// Rows emitted.
@@ -214,6 +218,8 @@ impl<D: PageDecoder> PageReader<D> {
             withheld: None,
             known: Known::default(),
             stray: None,
+            ends: Ends::of(profile, &plan, zone),
+            more: None,
             // Holding zero bytes never fails.
             ids: scan.hold(0).unwrap_or_default(),
             given: 0,
@@ -270,6 +276,12 @@ impl<D: PageDecoder> PageReader<D> {
             match self.queue.next().await {
                 Some((span, answer)) => self.arrive(span, answer).await?,
                 None if self.reading.as_ref().is_some_and(Reading::may_be_depth) => self.check_end().await?,
+                None if let Some((row, id)) = self.reading.as_ref().and_then(Reading::place_to_check) => {
+                    self.check_place(row, id).await?;
+                }
+                None if self.more.is_some() && self.reading.as_ref().is_some_and(Reading::is_at_its_end) => {
+                    self.check_more().await?;
+                }
                 None => self.end_of_pass()?,
             }
         }
@@ -342,6 +354,16 @@ impl<D: PageDecoder> PageReader<D> {
         reading.announce(answer.facts.total);
         reading.hint(answer.facts.hint, beside);
         reading.check_depth()?;
+        let skip = pages_skipped(&self.plan);
+        if let (0, Some(total)) = (answer.facts.rows, answer.facts.total.filter(|total| *total <= skip))
+            && let Some((count, name)) = beside.above(total).filter(|(count, _)| *count > skip)
+        {
+            self.reading = None;
+            let reason = format!(
+                "the total is {total}, but the {name} of the same response counts {count}, and row {skip} was requested"
+            );
+            return self.incomplete_because(reason, evidence::WHICH);
+        }
         let above = reading.proof.is_exceeded();
         self.announced = self.announced.or(answer.facts.total.map(|total| beside.most(total)));
         // A total that counts mentions outside of the window says nothing about its parts.
@@ -562,6 +584,7 @@ impl<D: PageDecoder> PageReader<D> {
             self.known.take(ids, traits).map_err(|error| error.at(self.place(span)))?;
         }
         self.last_call = call.or(self.last_call);
+        self.more = page.more().map(str::to_owned);
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         let Some(reading) = &mut self.reading else { return Ok(()) };
         let taken = reading.take(span, facts.rows, rows(&page))?;
@@ -577,16 +600,7 @@ impl<D: PageDecoder> PageReader<D> {
             return self.incomplete(reason.to_owned());
         }
         if reading.lacks_rows() {
-            let received = reading.proof.chain.received();
-            let (rows, total) = (reading.row(), reading.proof.total().unwrap_or_default());
-            self.reading = None;
-            self.flush();
-            self.queue = FuturesOrdered::new();
-            let reason = format!(
-                "{received} distinct mentions received up to row {rows} of {total}: the pages lack mentions that their \
-                 offsets count"
-            );
-            return self.incomplete_because(reason, evidence::LEFT_OUT);
+            return self.report_lacking();
         }
         self.arrived += taken.keep.iter().filter(|keep| **keep).count() as u64;
         let repeats = u64::from(taken.doubles > 0 && span.row > 0 && reading.overlaps());
@@ -597,6 +611,9 @@ impl<D: PageDecoder> PageReader<D> {
         self.history.doubles += if self.history.passes == 0 && self.history.repaired == 0 { doubles } else { 0 };
         let more = reading.goes_on() && matches!(self.pace, Pace::Ahead(_));
         self.ids.resize(reading.proof.chain.bytes() + self.known.bytes())?;
+        if let (Some(ends), Some(times)) = (&mut self.ends, page.times()) {
+            ends.see(times);
+        }
         // Drops the rows outside the window's own instants.
         let half_open = self.client.profile().window.is_half_open();
         if let Some(times) = page.times()
@@ -893,13 +910,14 @@ impl<D: PageDecoder> PageReader<D> {
     /// Compares the mentions of a window that was read in parts, or as instants instead of a relative period, with its first
     /// total. If they are fewer, the total is requested once more: in a changing set it has changed.
     async fn check_parts(&mut self) -> Result<()> {
+        self.check_start().await?;
         let Some(Whole { words, resolved, total, beside: first }) = self.whole.take() else { return Ok(()) };
         if self.history.cut {
             self.claims = Claims { total: Some(total), beside: first, opposite: false };
         }
         let expected = first.most(total);
         // Where an edge lacks its mentions, a total that another count contradicts does not show that no other is missing.
-        let doubtful = self.history.lacking && first.contradicts(total);
+        let doubtful = (self.history.lacking && first.contradicts(total)) || first.both_above(self.distinct).is_some();
         let agrees = self.distinct >= expected || (self.distinct == total && !doubtful);
         let limited = self.plan.pages.is_none_or(|pages| pages.fetch.is_some() || pages.skip > 0);
         if agrees || limited || !(self.history.cut || resolved) || !self.history.missing.is_empty() {
@@ -910,12 +928,46 @@ impl<D: PageDecoder> PageReader<D> {
         if facts.total.is_none_or(|total| facts.beside.most(total) != expected) {
             return Ok(());
         }
+        if let Some(count) = first.both_above(self.distinct) {
+            let reason = format!(
+                "{} distinct mentions received, as many as the total, but overview and timeline both count {count}",
+                self.distinct
+            );
+            return self.incomplete_because(reason, evidence::WHICH);
+        }
         let how = if self.history.cut { "in parts of the window" } else { "by the instants of the window" };
         let reason = format!(
             "{} distinct mentions received {how}, but the service reports {expected} for all of it",
             self.distinct
         );
         self.incomplete_because(reason, evidence::PARTS)
+    }
+
+    /// Checks that no mention of the first instant of the window is missing, if the service returned one of the instant at which the
+    /// window ends: its windows may end with that instant, and begin after the first one.
+    async fn check_start(&mut self) -> Result<()> {
+        let Some(Ends { from, to, begins: false, ends: true }) = self.ends.take() else { return Ok(()) };
+        let (Some(pages), spec) = (self.plan.pages, &self.client.profile().window) else { return Ok(()) };
+        let grid = spec.grid(self.zone);
+        let around = (grid.floor(from - 1), grid.ceil(from + 1));
+        let Some(Window { words, .. }) = Window::part(spec, self.zone, around, Ids::default(), false) else {
+            return Ok(());
+        };
+        let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, Span { row: 0, size: pages.size }).await;
+        let PageAnswer { page, facts, .. } = answer?;
+        let whole = facts.total.is_some_and(|total| total <= facts.rows);
+        if whole && page.times().is_some_and(|times| !times.contains(&from)) {
+            return Ok(());
+        }
+        let instant = |at: i64| DateTime::from_timestamp_micros(at).unwrap_or_default();
+        let message = format!(
+            "the response has a mention of {}, with which the window should not end, and none of {}, with which it begins",
+            instant(to),
+            instant(from)
+        );
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice("the service's windows begin after their first instant: check [window] in the profile")
+            .at(self.place(Span { row: 0, size: 0 })))
     }
 
     /// Confirms the end of a window at a round number of rows, where services stop to page: mentions in the opposite order have
@@ -961,6 +1013,54 @@ impl<D: PageDecoder> PageReader<D> {
         let reason =
             format!("{} distinct mentions received, and paging ends at row {row}, where {reported}", self.distinct);
         self.incomplete_because(reason, evidence::NARROWER)
+    }
+
+    /// Checks the place of a mention that was received, if further pages contain none that are new although more are wanted. If it
+    /// is at another place, the pages lack mentions before it; otherwise paging reaches no further.
+    async fn check_place(&mut self, row: u64, id: u64) -> Result<()> {
+        let (_, answer) = self.ask(Span { row, size: 1 }).await;
+        let PageAnswer { page, facts, .. } = answer?;
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        reading.note_place_checked();
+        let moved = page.ids().and_then(<[u64]>::first).is_some_and(|other| *other != id);
+        if moved && facts.total == reading.proof.total() { self.report_lacking() } else { Ok(()) }
+    }
+
+    /// Reports that pages lack mentions that their offsets count.
+    fn report_lacking(&mut self) -> Result<()> {
+        let Some(reading) = self.reading.take() else { return Ok(()) };
+        let (received, rows) = (reading.proof.chain.received(), reading.row());
+        let total = reading.proof.total().unwrap_or_default();
+        self.flush();
+        self.queue = FuturesOrdered::new();
+        let reason = format!(
+            "{received} distinct mentions received up to row {rows} of {total}: the pages lack mentions that their offsets count"
+        );
+        self.incomplete_because(reason, evidence::LEFT_OUT)
+    }
+
+    /// Confirms the end of a window whose last response says that more mentions follow: the page behind it has to be empty, and
+    /// say nothing of the kind.
+    async fn check_more(&mut self) -> Result<()> {
+        let (Some(more), Some(reading)) = (self.more.take(), &self.reading) else { return Ok(()) };
+        let (row, total) = (reading.row(), reading.proof.total());
+        let (_, answer) = self.ask(Span { row, size: reading.stride() }).await;
+        let behind = match answer {
+            Ok(PageAnswer { page, facts, .. }) if facts.rows == 0 && page.more().is_none() => return Ok(()),
+            Ok(PageAnswer { facts, .. }) if facts.rows == 0 => "none come",
+            Ok(_) => "more come",
+            Err(error) if is_refusal(&error) => "the service rejects the next page",
+            Err(error) => return Err(error),
+        };
+        self.reading = None;
+        self.flush();
+        let expected = total.map_or_else(|| "no total".to_owned(), |total| format!("a total of {total}"));
+        let reason = format!(
+            "{} distinct mentions received, and the service reports {expected}, but its response says that more follow: {more}; \
+             {behind}",
+            self.distinct
+        );
+        self.incomplete_because(reason, evidence::FOLLOWS)
     }
 
     fn count_pass(&mut self) {
@@ -1011,6 +1111,32 @@ impl<D: PageDecoder> PageReader<D> {
         }
         self.scan.judged(verdict);
     }
+}
+
+/// Instants between which the mentions of a plan lie, [from, to), and whether mentions of exactly these were received.
+struct Ends {
+    from: i64,
+    to: i64,
+    begins: bool,
+    ends: bool,
+}
+
+impl Ends {
+    fn of(profile: &Profile, plan: &RequestPlan, zone: Zone) -> Option<Self> {
+        let spec = &profile.window;
+        let (from, to) = plan.duration.as_deref().and_then(|words| spec.span_of(words, zone))?;
+        let ends = Self { from: from.timestamp_micros(), to: to.timestamp_micros(), begins: false, ends: false };
+        Some(ends).filter(|_| spec.is_half_open())
+    }
+
+    fn see(&mut self, times: &[i64]) {
+        self.begins |= times.contains(&self.from);
+        self.ends |= times.contains(&self.to);
+    }
+}
+
+fn pages_skipped(plan: &RequestPlan) -> u64 {
+    plan.pages.map_or(0, |pages| pages.skip)
 }
 
 /// True if the service rejects the request itself, not the caller.

@@ -39,6 +39,8 @@ pub(super) struct Reading {
     opposite: bool,
     /// Set if the reader may stop before the end.
     stops_early: bool,
+    /// Set once the place of a mention was checked.
+    place_checked: bool,
 }
 
 impl Reading {
@@ -59,6 +61,7 @@ impl Reading {
             end_confirmed: false,
             opposite: false,
             stops_early: false,
+            place_checked: false,
         }
     }
 
@@ -315,6 +318,27 @@ impl Reading {
         let row = if self.policy.overlapping { self.row() } else { self.proof.chain.received() };
         let bound = self.proof.is_bound(row);
         !counted && !self.cuttable && !self.satisfied() && (evidence::is_round(row) || bound)
+    }
+
+    /// Row and id of a mention of the first page whose place shows whether that page lacks any: if the reader may stop before the
+    /// end, the first page came short, and those after it have nothing new.
+    pub(super) fn place_to_check(&self) -> Option<(u64, u64)> {
+        let (page, total) = (self.proof.first_page(), self.proof.total()?);
+        let short = (page.len() as u64) < self.policy.first().size && self.row() < total;
+        let stuck = self.stops_early && self.policy.overlapping && self.proof.is_stuck() && !self.satisfied();
+        let at =
+            page.len().checked_sub(2).filter(|_| stuck && short && !self.place_checked && self.proof.is_steady())?;
+        Some((self.policy.pages.skip + at as u64, page[at]))
+    }
+
+    /// Records that the place of a mention was checked.
+    pub(super) fn note_place_checked(&mut self) {
+        self.place_checked = true;
+    }
+
+    /// True if nothing of the window is left to be read, and no limit ended reading.
+    pub(super) fn is_at_its_end(&self) -> bool {
+        !self.satisfied() && !self.wants_cut()
     }
 
     /// True if as many rows were received as another count of the window says.

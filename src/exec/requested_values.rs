@@ -1,0 +1,207 @@
+//! Lists of requested values, `source IN ('a', 'b')`: proof that the service uses all of them. Some use the first or the last value
+//! alone, or a limited number of them, and return the mentions of these as if they were all.
+//!
+//! ```text
+//! values at both ends of the list have mentions ─▶ all of it is used
+//! only some values have mentions                ─▶ a list that begins with the others, and one that ends with them
+//! none has                                      ─▶ the same with a value that a request without the filter returns
+//! ```
+//!
+//! A length that was proven once is not proven again.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{AsArray, RecordBatch};
+use bytes::Bytes;
+
+use super::part::FirstResponse;
+use super::stream::Driver;
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::request::{FilterTerm, PageRequest, Pages, RequestPlan};
+
+/// A list of values of a plan, and those that have mentions.
+struct Requested {
+    term: FilterTerm,
+    column: String,
+    shown: Vec<bool>,
+}
+
+/// Lists of values of a plan that nothing has proven yet.
+#[derive(Default)]
+pub(super) struct RequestedValues(Vec<Requested>);
+
+impl RequestedValues {
+    /// True if nothing is left to be proven.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Notes the values of the mentions of a page.
+    pub(super) fn see(&mut self, page: &RecordBatch) {
+        for requested in &mut self.0 {
+            let column = page.column_by_name(&requested.column).and_then(|column| column.as_string_opt::<i32>());
+            column.into_iter().flatten().flatten().for_each(|value| requested.note(value));
+        }
+    }
+}
+
+impl Requested {
+    fn note(&mut self, value: &str) {
+        if let Some(at) = self.term.values.iter().position(|known| known == value) {
+            self.shown[at] = true;
+        }
+    }
+}
+
+impl Driver {
+    /// The lists of values of a plan that are longer than those that the service was seen to use.
+    pub(super) fn requested_values(&self, plan: &RequestPlan) -> RequestedValues {
+        let connection = &self.config.connection;
+        let parameters = &connection.profile().filters.parameters;
+        let lists = plan.filters.iter().filter(|term| term.values.len() > connection.proven_values(&term.parameter));
+        let lists = lists.filter_map(|term| {
+            let known = parameters.iter().find(|known| known.parameter == term.parameter)?;
+            // Values of other types are written in other ways.
+            let text = self.reader.decoder.is_text(&known.column);
+            let shown = vec![false; term.values.len()];
+            text.then(|| Requested { term: term.clone(), column: known.column.clone(), shown })
+        });
+        RequestedValues(lists.collect())
+    }
+
+    /// Notes the values that the lists of an overview count.
+    pub(super) fn see_lists(&self, values: &mut RequestedValues, (request, body): &FirstResponse) {
+        let Some(counts) = &self.config.connection.profile().counts else { return };
+        for requested in &mut values.0 {
+            let Some(list) = counts.lists.iter().find(|list| list.column == requested.column) else { continue };
+            // A response without an overview has no lists.
+            let Ok((names, numbers)) = self.list(list, request, body) else { continue };
+            let counted = names.iter().zip(numbers).filter(|(_, number)| *number > 0);
+            counted.filter_map(|(name, _)| name.as_deref()).for_each(|name| requested.note(name));
+        }
+    }
+
+    /// Proves it for mentions that were read, by their values and the lists of the first response.
+    ///
+    /// # Errors
+    /// Those of [`prove_values`](Self::prove_values).
+    pub(super) async fn prove_read_values(
+        &self,
+        plan: &RequestPlan,
+        mut values: RequestedValues,
+        first: Option<&OnceLock<FirstResponse>>,
+    ) -> Result<()> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        if let Some(response) = first.and_then(OnceLock::get) {
+            self.see_lists(&mut values, response);
+        }
+        self.prove_values(plan, values).await
+    }
+
+    /// Does so for a count of the overview, whose lists show which values have mentions.
+    ///
+    /// # Errors
+    /// Those of [`prove_values`](Self::prove_values).
+    pub(super) async fn prove_counted_values(
+        &self,
+        plan: &RequestPlan,
+        request: &PageRequest,
+        body: &Bytes,
+    ) -> Result<()> {
+        let mut values = self.requested_values(plan);
+        if values.is_empty() {
+            return Ok(());
+        }
+        self.see_lists(&mut values, &(request.clone(), body.clone()));
+        self.prove_values(plan, values).await
+    }
+
+    /// Proves that the service uses all values of the lists of a plan, with requests as far as no response shows it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`], naming the parameter, if it does not.
+    pub(super) async fn prove_values(&self, plan: &RequestPlan, values: RequestedValues) -> Result<()> {
+        for requested in values.0 {
+            self.prove(plan, &requested).await?;
+            self.config.connection.note_proven_values(&requested.term.parameter, requested.term.values.len());
+        }
+        Ok(())
+    }
+
+    async fn prove(&self, plan: &RequestPlan, Requested { term, column, shown }: &Requested) -> Result<()> {
+        let at = |shown_at: Option<usize>| shown_at.map(|at| term.values[at].clone());
+        let (begins, ends) = (shown.first() == Some(&true), shown.last() == Some(&true));
+        let (known, missing): (String, Vec<String>) = match at(shown.iter().position(|shown| *shown)) {
+            Some(known) => {
+                let others = term.values.iter().zip(shown).filter(|(_, shown)| !**shown);
+                (known, others.map(|(value, _)| value.clone()).collect())
+            }
+            None => {
+                let page = self.values_of(plan, term, column, Vec::new()).await?;
+                if let Some(left_out) = page.iter().find(|value| term.values.contains(value)) {
+                    return Err(self.unused(plan, term, left_out));
+                }
+                // Without a mention, there is nothing to be left out.
+                let Some(known) = page.into_iter().next() else { return Ok(()) };
+                (known, term.values.clone())
+            }
+        };
+        if missing.is_empty() {
+            return Ok(());
+        }
+        for (proven, known_first) in [(begins, true), (ends, false)] {
+            if proven {
+                continue;
+            }
+            let mut list = missing.clone();
+            list.insert(if known_first { 0 } else { missing.len() }, known.clone());
+            let found = self.values_of(plan, term, column, list).await?;
+            if !found.contains(&known) {
+                return Err(self.unused(plan, term, found.first().unwrap_or(&known)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The values in the first mentions of a plan with another list; without one, any values match.
+    async fn values_of(
+        &self,
+        plan: &RequestPlan,
+        term: &FilterTerm,
+        column: &str,
+        list: Vec<String>,
+    ) -> Result<Vec<String>> {
+        let connection = &self.config.connection;
+        let Some(pages) = plan.pages.or(self.config.plan.template.pages) else { return Ok(Vec::new()) };
+        let size = connection.client().page_size(if list.is_empty() { pages.size } else { 1 });
+        let others = plan.filters.iter().filter(|other| other.parameter != term.parameter).cloned();
+        let term = FilterTerm { values: list, ..term.clone() };
+        let filters = others.chain(Some(term).filter(|term| !term.values.is_empty())).collect();
+        let pages = Some(Pages { size, skip: 0, fetch: Some(size), ..pages });
+        let plan = Arc::new(RequestPlan { filters, pages, ..plan.clone() });
+        let request = PageRequest { plan, row: 0, size, frozen: None };
+        let decode = |body: &Bytes| {
+            let page = self.reader.decoder.decode(&request, body)?;
+            let values = page.batch.column_by_name(column).and_then(|column| column.as_string_opt::<i32>());
+            let values: Vec<String> = values.into_iter().flatten().flatten().map(str::to_owned).collect();
+            Ok((values, page.records))
+        };
+        connection.client().fetch(&self.scan, &request, decode).await
+    }
+
+    fn unused(&self, plan: &RequestPlan, term: &FilterTerm, value: &str) -> Error {
+        let (parameter, values) = (&term.parameter, term.values.join("`, `"));
+        let message = format!(
+            "the service does not use all values of a list: mentions with `{value}` are missing from the response to \
+             `{parameter}` of `{values}`"
+        );
+        let place = Place { aid: plan.aid.clone(), ..Place::default() };
+        self.at_table(
+            Error::new(ErrorKind::Contradiction, message)
+                .advice("correct `several` in [filters] of the profile: with \"none\", values are requested one by one")
+                .at(place),
+        )
+    }
+}
