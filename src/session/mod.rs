@@ -27,6 +27,7 @@ mod repeated_random;
 mod search_names;
 mod signed_numbers;
 mod sorted_names;
+mod sorted_positions;
 mod statement;
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
 #[cfg(any(feature = "flight", feature = "shell"))]
