@@ -167,7 +167,8 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
 
 /// True if the engine refused expressions of one name.
 fn has_one_name_twice(error: &DataFusionError) -> bool {
-    error.to_string().contains("unique expression names")
+    let message = error.to_string();
+    message.contains("unique expression names") || message.contains("duplicate unqualified field name")
 }
 
 /// True for a statement whose rows are shown: a query, or EXPLAIN of one.

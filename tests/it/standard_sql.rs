@@ -615,3 +615,26 @@ async fn positions_of_order_by_are_results_of_grouped_queries() {
     }
     sql(&world.context, "CREATE TABLE d AS SELECT x, count(*) + 1 FROM a GROUP BY x ORDER BY 2, 1").await.unwrap();
 }
+
+/// Rows of PostgreSQL 15.
+#[tokio::test]
+async fn aggregates_that_differ_by_a_cast_are_told_apart() {
+    const TIMES: &str =
+        "(VALUES (timestamp '2026-01-01 10:00:00', 1.6), (timestamp '2026-01-02 09:00:00', 2.6)) AS t(at, n)";
+    let of = |sql: &str| sql.replace("TIMES", TIMES);
+    let cases = [
+        ("SELECT sum(n::int), sum(n::double) FROM TIMES", "3|4.2"),
+        ("SELECT max(at::date), max(at::time) FROM TIMES", "2026-01-02|10:00:00"),
+        ("SELECT max(at::date) AS d, max(at::time) AS t FROM TIMES", "2026-01-02|10:00:00"),
+        ("SELECT max(at::date) - min(at::date) AS d, max(at::time) > min(at::time) AS t FROM TIMES", "1|true"),
+        (
+            "SELECT count(*) AS n FROM TIMES HAVING max(at::date) > date '2026-01-01' AND max(at::time) > time '09:30'",
+            "2",
+        ),
+        ("SELECT count(*) FROM TIMES GROUP BY at::date ORDER BY max(at::time), max(at::date)", "1; 1"),
+        ("SELECT max(at::date) OVER (), max(at::time) OVER () FROM TIMES LIMIT 1", "2026-01-02|10:00:00"),
+        ("SELECT max(at::date) OVER () AS d, max(at::time) OVER () AS t FROM TIMES LIMIT 1", "2026-01-02|10:00:00"),
+    ];
+    let cases: Vec<(String, &str)> = cases.iter().map(|(sql, rows)| (of(sql), *rows)).collect();
+    check(&cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect::<Vec<_>>()).await;
+}
