@@ -336,4 +336,12 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         plain: "0",
         here: Here::Right("4"),
     },
+    EngineDefect {
+        name: "an origin of date_bin without a zone",
+        upstream: None,
+        statement: "SELECT date_bin(interval '6 hours', arrow_cast('2026-06-24 12:30:00', 'Timestamp(ns, \"Europe/Berlin\")'), \
+            timestamp '2026-06-24 00:00:00') AS b",
+        plain: "2026-06-24T08:00:00+02:00",
+        here: Here::Right("2026-06-24T12:00:00+02:00"),
+    },
 ];
