@@ -1,6 +1,6 @@
 //! Functions that replace operations which the engine computes differently from the SQL standard, or from PostgreSQL.
 //!
-//! Rules of `optimizer` insert the functions, and `sum` replaces the engine's `sum`. Users see the names of the functions
+//! Rules of `optimizer` insert the functions, and `sum`, `lag` and `lead` replace those of the engine. Users see the names of the functions
 //! only in EXPLAIN. Each file has one function or a family of them, with the operation that it replaces and the reason. The
 //! functions in `postgres` are used in translated statements of PostgreSQL clients. Those of `json` are for users as well.
 //!
@@ -17,9 +17,10 @@ mod patterns;
 mod postgres;
 mod series;
 
+mod shift;
 use std::sync::Arc;
 
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
 #[cfg(feature = "flight")]
 pub(crate) use self::checked_arithmetic::OUT_OF_RANGE;
@@ -57,4 +58,9 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
     vec![sum_udaf()]
+}
+
+/// As [`all`], window functions.
+pub(crate) fn windows() -> Vec<Arc<WindowUDF>> {
+    shift::shifts().into()
 }
