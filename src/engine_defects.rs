@@ -352,6 +352,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("30"),
     },
     EngineDefect {
+        name: "fields of the difference of two times",
+        upstream: None,
+        statement: "SELECT extract(minute FROM TIMESTAMP '2026-06-01 03:10:00' - TIMESTAMP '2026-06-01 00:00:00') AS m",
+        plain: "190",
+        here: Here::Right("10"),
+    },
+    EngineDefect {
         name: "an origin of date_bin without a zone",
         upstream: None,
         statement: "SELECT date_bin(interval '6 hours', arrow_cast('2026-06-24 12:30:00', 'Timestamp(ns, \"Europe/Berlin\")'), \

@@ -10,6 +10,7 @@ mod checked_arithmetic;
 mod checked_sum;
 mod comparable_interval;
 mod in_values;
+mod interval_part;
 mod json;
 mod local_arithmetic;
 mod opaque;
@@ -33,6 +34,7 @@ pub(crate) use self::local_arithmetic::{minus_interval, plus_interval};
 pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar, similar_pattern};
 
 pub(crate) use self::in_values::InValues;
+pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
 pub(crate) use self::opaque::Opaque;
 #[cfg(feature = "postgres")]
@@ -46,7 +48,7 @@ pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let arithmetic = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
-    all.extend([comparable_interval(), plus_interval(), minus_interval()]);
+    all.extend([comparable_interval(), plus_interval(), minus_interval(), interval_part()]);
     all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
     all.extend([postgres::PostgresCast::udf(), postgres::PostgresToChar::udf()]);

@@ -77,6 +77,24 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT n, lead(n, 1) OVER (ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS l FROM events ORDER BY n LIMIT 2",
         "10|20; 20|30",
     ),
+    // Fields of intervals and of differences of times. Values of PostgreSQL 15.
+    (
+        "SELECT extract(hour FROM interval '30 hours') AS h, extract(second FROM interval '3 hours 10 minutes 20 seconds') AS s",
+        "30|20",
+    ),
+    (
+        "SELECT extract(day FROM t - timestamp '2026-05-01') AS d, extract(hour FROM t - timestamp '2026-05-01') AS h FROM events ORDER BY t LIMIT 1",
+        "31|3",
+    ),
+    (
+        "SELECT extract(epoch FROM interval '1 year') AS e, extract(month FROM interval '30 months') AS m",
+        "31557600.0|6",
+    ),
+    (
+        "SELECT extract(minute FROM arrow_cast(t, 'Timestamp(ms, None)') - arrow_cast('2026-06-01 00:10:00', 'Timestamp(ms, None)')) AS m \
+         FROM events ORDER BY t LIMIT 1",
+        "50",
+    ),
     // Constants in place of the aggregate's results.
     (
         "SELECT k, (SELECT count(v) IS NOT NULL FROM facts f WHERE f.k = o.k) AS x FROM owners o ORDER BY k",
