@@ -336,4 +336,34 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         plain: "0",
         here: Here::Right("4"),
     },
+    EngineDefect {
+        name: "lead with IGNORE NULLS and an offset above 1",
+        upstream: None,
+        statement: "SELECT lead(x, 2) IGNORE NULLS OVER (ORDER BY i) AS y \
+            FROM (VALUES (1, 9), (2, 8), (3, 7), (4, 6), (5, NULL), (6, 3)) v(i, x) ORDER BY i",
+        plain: "7; 6; NULL; NULL; NULL; NULL",
+        here: Here::Right("7; 6; 3; NULL; NULL; NULL"),
+    },
+    EngineDefect {
+        name: "lag with a negative offset below LIMIT",
+        upstream: None,
+        statement: "SELECT lag(n, -2) OVER (ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS l FROM events ORDER BY n LIMIT 1",
+        plain: "NULL",
+        here: Here::Right("30"),
+    },
+    EngineDefect {
+        name: "fields of the difference of two times",
+        upstream: None,
+        statement: "SELECT extract(minute FROM TIMESTAMP '2026-06-01 03:10:00' - TIMESTAMP '2026-06-01 00:00:00') AS m",
+        plain: "190",
+        here: Here::Right("10"),
+    },
+    EngineDefect {
+        name: "an origin of date_bin without a zone",
+        upstream: None,
+        statement: "SELECT date_bin(interval '6 hours', arrow_cast('2026-06-24 12:30:00', 'Timestamp(ns, \"Europe/Berlin\")'), \
+            timestamp '2026-06-24 00:00:00') AS b",
+        plain: "2026-06-24T08:00:00+02:00",
+        here: Here::Right("2026-06-24T12:00:00+02:00"),
+    },
 ];

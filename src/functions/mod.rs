@@ -1,6 +1,6 @@
 //! Functions that replace operations which the engine computes differently from the SQL standard, or from PostgreSQL.
 //!
-//! Rules of `optimizer` insert the functions, and `sum` replaces the engine's `sum`. Users see the names of the functions
+//! Rules of `optimizer` insert the functions, and `sum`, `lag` and `lead` replace those of the engine. Users see the names of the functions
 //! only in EXPLAIN. Each file has one function or a family of them, with the operation that it replaces and the reason. The
 //! functions in `postgres` are used in translated statements of PostgreSQL clients. Those of `json` are for users as well.
 //!
@@ -10,6 +10,7 @@ mod checked_arithmetic;
 mod checked_sum;
 mod comparable_interval;
 mod in_values;
+mod interval_part;
 mod json;
 mod local_arithmetic;
 mod opaque;
@@ -17,9 +18,10 @@ mod patterns;
 mod postgres;
 mod series;
 
+mod shift;
 use std::sync::Arc;
 
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
 #[cfg(feature = "flight")]
 pub(crate) use self::checked_arithmetic::OUT_OF_RANGE;
@@ -32,6 +34,7 @@ pub(crate) use self::local_arithmetic::{minus_interval, plus_interval};
 pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar, similar_pattern};
 
 pub(crate) use self::in_values::InValues;
+pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
 pub(crate) use self::opaque::Opaque;
 #[cfg(feature = "postgres")]
@@ -45,7 +48,7 @@ pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let arithmetic = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
-    all.extend([comparable_interval(), plus_interval(), minus_interval()]);
+    all.extend([comparable_interval(), plus_interval(), minus_interval(), interval_part()]);
     all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
     all.extend([postgres::PostgresCast::udf(), postgres::PostgresToChar::udf()]);
@@ -57,4 +60,9 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
     vec![sum_udaf()]
+}
+
+/// As [`all`], window functions.
+pub(crate) fn windows() -> Vec<Arc<WindowUDF>> {
+    shift::shifts().into()
 }

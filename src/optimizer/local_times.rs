@@ -2,7 +2,13 @@
 //!
 //! *Casts to a time without a zone*, `t::timestamp`: the engine keeps the digits of UTC. They become local times.
 //!
-//! *`date_bin` by whole days or months*: the engine counts them from 1970 in UTC. They become those of the zone.
+//! *`date_bin` by whole days or months*: the engine counts them from 1970 in UTC. They become those of the zone. With an origin,
+//! days have 24 hours, as in PostgreSQL.
+//!
+//! *`date_bin` with an origin*: the engine takes an origin without a zone as a time of UTC. It becomes one of the zone.
+//!
+//! *`to_timestamp` of an integer*: the engine takes it for the seconds of a local time. It becomes an instant, and so does the
+//! result of `from_unixtime`.
 //!
 //! *Dates and times without a zone, compared with an instant or subtracted from one*: the engine compares the digits of UTC.
 //! They become the instants at which clocks of the zone show that time.
@@ -19,7 +25,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -72,17 +78,26 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
             let expr = Box::new(to_local_time().call(vec![*expr]));
             Transformed::yes(Expr::TryCast(TryCast { expr, field }))
         }
-        Expr::ScalarFunction(ScalarFunction { func, mut args })
-            if func.name() == "date_bin" && args.len() == 2 && of_days(&args[0]) =>
+        Expr::ScalarFunction(function) if function.func.name() == "date_bin" => bins(function, schema),
+        Expr::ScalarFunction(ref function)
+            if function.func.name() == "to_timestamp"
+                && function.args.len() == 1
+                && is_integer(&function.args[0], schema) =>
         {
-            match zone_of(&args[1], schema) {
+            match zone_of(&expr, schema) {
                 Some((unit, zone)) => {
-                    args[1] = to_local_time().call(vec![args[1].clone()]);
-                    let bin = date_bin().call(args);
-                    Transformed::yes(cast(bin, DataType::Timestamp(unit, Some(zone))))
+                    let seconds = DataType::Timestamp(TimeUnit::Second, Some(Arc::clone(&zone)));
+                    let instant = cast(function.args[0].clone(), seconds);
+                    Transformed::yes(cast(instant, DataType::Timestamp(unit, Some(zone))))
                 }
-                None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+                None => Transformed::no(expr),
             }
+        }
+        Expr::ScalarFunction(ref function)
+            if function.func.name() == "from_unixtime" && function.args.len() == 1 && !is_utc(zone) =>
+        {
+            let seconds = DataType::Timestamp(TimeUnit::Second, Some(zone.into()));
+            Transformed::yes(cast(function.args[0].clone(), seconds))
         }
         Expr::ScalarFunction(ScalarFunction { func, args })
             if ["generate_series", "range"].contains(&func.name())
@@ -147,11 +162,18 @@ fn instant(expr: Expr, zone: Option<(TimeUnit, Arc<str>)>, schema: &DFSchema) ->
 /// Unit and zone of an instant whose local times are not those of UTC.
 fn zone_of(expr: &Expr, schema: &DFSchema) -> Option<(TimeUnit, Arc<str>)> {
     match expr.get_type(schema) {
-        Ok(DataType::Timestamp(unit, Some(zone))) if !["UTC", "+00:00", "Z"].contains(&zone.as_ref()) => {
-            Some((unit, zone))
-        }
+        Ok(DataType::Timestamp(unit, Some(zone))) if !is_utc(&zone) => Some((unit, zone)),
         _ => None,
     }
+}
+
+/// True for a zone whose local times are those of UTC.
+fn is_utc(zone: &str) -> bool {
+    ["", "UTC", "+00:00", "Z"].contains(&zone)
+}
+
+fn is_integer(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer())
 }
 
 /// True for an instant in a zone, and an interval.
@@ -159,12 +181,43 @@ fn shifts(instant: &Expr, interval: &Expr, schema: &DFSchema) -> bool {
     zone_of(instant, schema).is_some() && matches!(interval.get_type(schema), Ok(DataType::Interval(_)))
 }
 
-/// True for an interval of whole days or months.
-fn of_days(interval: &Expr) -> bool {
-    match interval {
-        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => interval.nanoseconds == 0,
-        Expr::Literal(ScalarValue::IntervalDayTime(Some(interval)), _) => interval.milliseconds == 0,
-        Expr::Literal(ScalarValue::IntervalYearMonth(Some(_)), _) => true,
-        _ => false,
+/// `date_bin(stride, time, origin)` as PostgreSQL counts: in spans of 24 hours from the origin. Months are those of the zone, and
+/// so are days without an origin.
+fn bins(function: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let mut args = function.args;
+    let zones: Vec<_> = args.iter().skip(1).map(|arg| zone_of(arg, schema)).collect();
+    let (Some((unit, zone)), Some(stride)) = (zones.iter().flatten().next().cloned(), args.first().map(stride)) else {
+        return Transformed::no(Expr::ScalarFunction(ScalarFunction { func: function.func, args }));
+    };
+    let there = DataType::Timestamp(unit, Some(zone));
+    let months = stride.is_some_and(|stride| stride.months != 0);
+    let days = args.len() == 2 && stride.is_some_and(|stride| stride.nanoseconds == 0);
+    let mut changed = false;
+    for (arg, known) in args.iter_mut().skip(1).zip(&zones) {
+        if known.is_none() && !matches!(arg.get_type(schema), Ok(DataType::Timestamp(_, Some(_)))) {
+            *arg = cast(arg.clone(), there.clone());
+            changed = true;
+        }
+    }
+    if !months && !days {
+        let bin = Expr::ScalarFunction(ScalarFunction { func: function.func, args });
+        return Transformed::new_transformed(bin, changed);
+    }
+    for arg in args.iter_mut().skip(1) {
+        *arg = to_local_time().call(vec![arg.clone()]);
+    }
+    Transformed::yes(cast(date_bin().call(args), there))
+}
+
+/// The value of a literal interval, also of one that is written as a text.
+fn stride(interval: &Expr) -> Option<IntervalMonthDayNano> {
+    let value = match interval {
+        Expr::Literal(value, _) => value,
+        Expr::Cast(Cast { expr, .. }) => return stride(expr),
+        _ => return None,
+    };
+    match value.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)).ok()? {
+        ScalarValue::IntervalMonthDayNano(stride) => stride,
+        _ => None,
     }
 }

@@ -8,6 +8,7 @@
 //!            row_comparison  rows compared member by member
 //!            … engine's type coercion …
 //!            (local_times again, for the casts of type coercion)
+//!            interval_fields  fields of intervals, where the engine has totals
 //!            time_literals  times without seconds, and beyond the range of nanoseconds
 //!            interval_comparison   intervals compared by their length
 //!            subqueries     IN and EXISTS with three values, wherever they are written
@@ -51,6 +52,7 @@ mod expressions;
 mod filter_names;
 mod filtered_aggregates;
 mod interval_comparison;
+mod interval_fields;
 mod literals;
 mod local_times;
 mod offset_order;
@@ -87,6 +89,7 @@ use self::divide_rows::DivideRows;
 use self::filter_names::FilterNames;
 use self::filtered_aggregates::FilteredAggregates;
 use self::interval_comparison::IntervalComparison;
+use self::interval_fields::IntervalFields;
 use self::literals::Literals;
 use self::local_times::LocalTimes;
 use self::offset_order::{KeepOffsetOrder, ReleaseOffsetOrder};
@@ -152,7 +155,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     analysis.insert(2, Arc::new(RowComparison));
     // After it, when operands have one type.
     analysis.extend([
-        Arc::new(TimeLiterals) as Arc<dyn AnalyzerRule + Send + Sync>,
+        Arc::new(IntervalFields) as Arc<dyn AnalyzerRule + Send + Sync>,
+        Arc::new(TimeLiterals),
         Arc::new(IntervalComparison),
         Arc::new(Subqueries),
         Arc::new(UnknownLists),

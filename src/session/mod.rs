@@ -27,6 +27,7 @@ mod repeated_random;
 mod search_names;
 mod signed_numbers;
 mod sorted_names;
+mod sorted_positions;
 mod statement;
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
 #[cfg(any(feature = "flight", feature = "shell"))]
@@ -133,6 +134,7 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     scalar.extend(functions::all());
     functions::with_series(builder.table_functions().get_or_insert_default());
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
+    builder.window_functions().get_or_insert_default().extend(functions::windows());
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(Operators));
     let planners = builder.relation_planners().get_or_insert_default();
     planners.insert(0, Arc::new(TableFunctions));

@@ -11,7 +11,9 @@
 use std::collections::{HashMap, HashSet};
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, VisitMut,
+};
 
 use super::nodes::{call, normalized, quoted};
 use super::syntax::{self, Editor, Reader, edit_expressions};
@@ -124,33 +126,50 @@ impl Editor for DistinctNames {
 
 /// As [`DistinctNames`], for results that the engine gives one name although they are written in different ways: subqueries,
 /// and what differs by a cast alone. Every result that is not a column gets a name, and casts are wrapped so that they are
-/// seen in names.
+/// seen in names: casts to one type in one way.
 #[derive(Default)]
 pub(super) struct EveryName {
     named: usize,
+    /// Types that were cast to.
+    types: Vec<DataType>,
+}
+
+impl EveryName {
+    fn wrap(&mut self, part: &mut impl VisitMut) {
+        edit_expressions(part, &mut |expr| {
+            let Expr::Cast { data_type, .. } = &*expr else { return };
+            let at = self.types.iter().position(|known| known == data_type).unwrap_or_else(|| {
+                self.types.push(data_type.clone());
+                self.types.len() - 1
+            });
+            *expr = call("coalesce", vec![expr.clone(); at + 1]);
+        });
+    }
 }
 
 impl Editor for EveryName {
-    fn pre_visit_select(&mut self, select: &mut Select) {
-        let mut wrapped = |expr: &mut Expr| {
-            if matches!(expr, Expr::Cast { .. }) {
-                *expr = call("coalesce", vec![expr.clone()]);
-            }
-        };
-        if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
-            keys.iter_mut().for_each(|key| edit_expressions(key, &mut wrapped));
+    fn pre_visit_query(&mut self, query: &mut Query) {
+        if let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+            keys.iter_mut().for_each(|key| self.wrap(&mut key.expr));
         }
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) {
+        if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
+            keys.iter_mut().for_each(|key| self.wrap(key));
+        }
+        select.having.iter_mut().chain(&mut select.qualify).for_each(|condition| self.wrap(condition));
         for item in &mut select.projection {
             let column = is_column(item);
             if let SelectItem::UnnamedExpr(expr) = item {
                 let name = name_of_expr(expr);
-                edit_expressions(expr, &mut wrapped);
+                self.wrap(expr);
                 if !column {
                     self.named += 1;
                     rename(item, quoted(&marked(&name, self.named)));
                 }
             } else if let SelectItem::ExprWithAlias { expr, .. } = item {
-                edit_expressions(expr, &mut wrapped);
+                self.wrap(expr);
             }
         }
     }

@@ -22,6 +22,7 @@ use super::repeated_random::repeated_random;
 use super::search_names::{lacks_name, uses_name, with_search_names};
 use super::signed_numbers::signed_numbers;
 use super::sorted_names::SortedNames;
+use super::sorted_positions::SortedPositions;
 use super::syntax::{self, Editor};
 use super::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::error::{Error, ErrorKind};
@@ -117,12 +118,25 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
     if groups_by_casts(&statement) {
         syntax::edit_statement(&mut statement, &mut EveryName::default());
     }
-    let again = is_query(&statement).then(|| statement.clone());
-    let (refused, statement) = match (state.statement_to_plan(statement).await, again) {
-        (Ok(plan), _) => return Ok(plan),
-        (Err(refused), None) => return Err(refused),
-        (Err(refused), Some(statement)) => (refused, statement),
+    let written = statement.clone();
+    let refused = match state.statement_to_plan(statement).await {
+        Ok(plan) => return Ok(plan),
+        Err(refused) => refused,
     };
+    let (mut positions, mut expressions) = (SortedPositions::default(), written.clone());
+    syntax::edit_statement(&mut expressions, &mut positions);
+    let (refused, statement) = match positions.replaced {
+        0 => (refused, written),
+        _ => match state.statement_to_plan(expressions.clone()).await {
+            Ok(plan) => return Ok(plan),
+            // Names are left to make unique.
+            Err(error) if has_one_name_twice(&error) => (error, expressions),
+            Err(_) => (refused, written),
+        },
+    };
+    if !is_query(&statement) {
+        return Err(refused);
+    }
     // The engine refuses results with the same name. Only then are they renamed, so that other statements keep their names.
     let statement = match expand_wildcards(state, statement).await {
         Ok(statement) => statement,
@@ -153,7 +167,8 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
 
 /// True if the engine refused expressions of one name.
 fn has_one_name_twice(error: &DataFusionError) -> bool {
-    error.to_string().contains("unique expression names")
+    let message = error.to_string();
+    message.contains("unique expression names") || message.contains("duplicate unqualified field name")
 }
 
 /// True for a statement whose rows are shown: a query, or EXPLAIN of one.

@@ -53,6 +53,48 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT count(*) FROM generate_series(timestamp '2026-01-01', timestamp '2025-12-01', interval '-1 month 1 day')",
         "2",
     ),
+    // Values of other rows without NULLs. Rows of DuckDB.
+    (
+        "SELECT i, lead(x, 2, -1) IGNORE NULLS OVER (PARTITION BY i % 2 ORDER BY i) AS y \
+         FROM (VALUES (1, 9), (2, 8), (3, 7), (4, 6), (5, NULL), (6, 3), (7, 5), (9, 4)) v(i, x) ORDER BY i",
+        "1|5; 2|3; 3|4; 4|-1; 5|4; 6|-1; 7|-1; 9|-1",
+    ),
+    (
+        "SELECT i, lag(x, -2) IGNORE NULLS OVER (ORDER BY i) AS y, lead(x, -2) IGNORE NULLS OVER (ORDER BY i) AS z \
+         FROM (VALUES (1, 9), (2, 8), (3, 7), (4, 6), (5, NULL), (6, 3)) v(i, x) ORDER BY i",
+        "1|7|NULL; 2|6|NULL; 3|3|9; 4|NULL|8; 5|NULL|7; 6|NULL|7",
+    ),
+    (
+        "SELECT i, lead(x, 3) IGNORE NULLS OVER (ORDER BY i DESC) AS y, lag(x, 2) IGNORE NULLS OVER (ORDER BY i) AS z \
+         FROM (VALUES (1, 9), (2, NULL), (3, 7), (4, 6), (5, 5), (6, 3)) v(i, x) ORDER BY i",
+        "1|NULL|NULL; 2|NULL|NULL; 3|NULL|NULL; 4|NULL|9; 5|9|7; 6|7|6",
+    ),
+    (
+        "SELECT i, lead(x) IGNORE NULLS OVER (ORDER BY i) AS y FROM (VALUES (1, 9), (2, NULL), (3, NULL), (4, 6)) v(i, x) ORDER BY i LIMIT 2",
+        "1|6; 2|6",
+    ),
+    (
+        "SELECT n, lead(n, 1) OVER (ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS l FROM events ORDER BY n LIMIT 2",
+        "10|20; 20|30",
+    ),
+    // Fields of intervals and of differences of times. Values of PostgreSQL 15.
+    (
+        "SELECT extract(hour FROM interval '30 hours') AS h, extract(second FROM interval '3 hours 10 minutes 20 seconds') AS s",
+        "30|20",
+    ),
+    (
+        "SELECT extract(day FROM t - timestamp '2026-05-01') AS d, extract(hour FROM t - timestamp '2026-05-01') AS h FROM events ORDER BY t LIMIT 1",
+        "31|3",
+    ),
+    (
+        "SELECT extract(epoch FROM interval '1 year') AS e, extract(month FROM interval '30 months') AS m",
+        "31557600.0|6",
+    ),
+    (
+        "SELECT extract(minute FROM arrow_cast(t, 'Timestamp(ms, None)') - arrow_cast('2026-06-01 00:10:00', 'Timestamp(ms, None)')) AS m \
+         FROM events ORDER BY t LIMIT 1",
+        "50",
+    ),
     // Constants in place of the aggregate's results.
     (
         "SELECT k, (SELECT count(v) IS NOT NULL FROM facts f WHERE f.k = o.k) AS x FROM owners o ORDER BY k",

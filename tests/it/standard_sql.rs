@@ -569,3 +569,72 @@ async fn clauses_that_the_engine_ignores_are_refused() {
         "1; 2; 2; 2; 2"
     );
 }
+
+/// Rows of PostgreSQL 15.
+#[tokio::test]
+async fn positions_of_order_by_are_results_of_grouped_queries() {
+    const ROWS: &str = "(VALUES ('a', 3), ('a', 5), ('b', 9), ('c', 1)) AS t(k, n)";
+    let of = |sql: &str| sql.replace("ROWS", ROWS);
+    let cases = [
+        ("SELECT k, count(*) * 2 FROM ROWS GROUP BY k ORDER BY 2, 1", "b|2; c|2; a|4"),
+        ("SELECT k, coalesce(sum(n), 0) FROM ROWS GROUP BY k ORDER BY 2 DESC, 1", "b|9; a|8; c|1"),
+        ("SELECT k, round(avg(n), 1) FROM ROWS GROUP BY k ORDER BY 2 DESC LIMIT 2", "b|9.0; a|4.0"),
+        ("SELECT k, max(n) - min(n) FROM ROWS GROUP BY k ORDER BY 2 DESC, 1 LIMIT 2", "a|2; b|0"),
+        (
+            "SELECT k, CASE WHEN count(*) > 1 THEN 'x' ELSE 'y' END FROM ROWS GROUP BY k ORDER BY 2, 1 DESC",
+            "a|x; c|y; b|y",
+        ),
+        ("SELECT k || ':' || count(*) FROM ROWS GROUP BY k ORDER BY 1", "a:2; b:1; c:1"),
+        ("SELECT DISTINCT count(*) * 10 FROM ROWS GROUP BY k ORDER BY 1", "10; 20"),
+        ("SELECT DISTINCT k, count(*) * 10 FROM ROWS GROUP BY k ORDER BY 2 DESC, k LIMIT 2", "a|20; b|10"),
+        // Other results, and other places.
+        ("SELECT 7, count(*) + 1 FROM ROWS GROUP BY k ORDER BY 2, 1 LIMIT 1", "7|2"),
+        ("SELECT upper(k), sum(n) FROM ROWS GROUP BY k ORDER BY 1 DESC LIMIT 1", "C|1"),
+        ("SELECT k, rank() OVER (ORDER BY count(*)) + 1 FROM ROWS GROUP BY k ORDER BY 2 DESC, 1", "a|4; b|2; c|2"),
+        ("SELECT k, row_number() OVER (ORDER BY k DESC) FROM ROWS GROUP BY k ORDER BY 2", "c|1; b|2; a|3"),
+        ("SELECT * FROM (SELECT k, -sum(n) FROM ROWS GROUP BY k ORDER BY 2 LIMIT 1) AS q", "b|-9"),
+        (
+            "WITH q AS (SELECT k, -sum(n) AS s, count(*) + 0 FROM ROWS GROUP BY k ORDER BY 3 DESC LIMIT 1) SELECT s FROM q",
+            "-8",
+        ),
+        ("SELECT k, count(*) * 2 FROM ROWS GROUP BY ROLLUP (k) ORDER BY 2 DESC, 1 LIMIT 2", "|8; a|4"),
+        ("SELECT count(*) * 2 FROM ROWS HAVING count(*) > 1 ORDER BY 1", "8"),
+        ("SELECT k, count(*) * 2, count(*) * 2 FROM ROWS GROUP BY k ORDER BY 3, 1 LIMIT 1", "b|2|2"),
+        ("SELECT DISTINCT ON (k) k, n + 1 FROM ROWS ORDER BY k, 2 DESC", "a|6; b|10; c|2"),
+    ];
+    let cases: Vec<(String, &str)> = cases.iter().map(|(sql, rows)| (of(sql), *rows)).collect();
+    check(&cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect::<Vec<_>>()).await;
+    let world = tables().await;
+    let names = async |statement: &str| {
+        let frame = sql(&world.context, statement).await.unwrap();
+        frame.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>()
+    };
+    for select in ["SELECT k, count(*) * 2 FROM a GROUP BY k", "SELECT DISTINCT count(*) / 2, max(k) FROM a GROUP BY x"]
+    {
+        assert_eq!(names(&format!("{select} ORDER BY 2, 1")).await, names(select).await, "{select}");
+    }
+    sql(&world.context, "CREATE TABLE d AS SELECT x, count(*) + 1 FROM a GROUP BY x ORDER BY 2, 1").await.unwrap();
+}
+
+/// Rows of PostgreSQL 15.
+#[tokio::test]
+async fn aggregates_that_differ_by_a_cast_are_told_apart() {
+    const TIMES: &str =
+        "(VALUES (timestamp '2026-01-01 10:00:00', 1.6), (timestamp '2026-01-02 09:00:00', 2.6)) AS t(at, n)";
+    let of = |sql: &str| sql.replace("TIMES", TIMES);
+    let cases = [
+        ("SELECT sum(n::int), sum(n::double) FROM TIMES", "3|4.2"),
+        ("SELECT max(at::date), max(at::time) FROM TIMES", "2026-01-02|10:00:00"),
+        ("SELECT max(at::date) AS d, max(at::time) AS t FROM TIMES", "2026-01-02|10:00:00"),
+        ("SELECT max(at::date) - min(at::date) AS d, max(at::time) > min(at::time) AS t FROM TIMES", "1|true"),
+        (
+            "SELECT count(*) AS n FROM TIMES HAVING max(at::date) > date '2026-01-01' AND max(at::time) > time '09:30'",
+            "2",
+        ),
+        ("SELECT count(*) FROM TIMES GROUP BY at::date ORDER BY max(at::time), max(at::date)", "1; 1"),
+        ("SELECT max(at::date) OVER (), max(at::time) OVER () FROM TIMES LIMIT 1", "2026-01-02|10:00:00"),
+        ("SELECT max(at::date) OVER () AS d, max(at::time) OVER () AS t FROM TIMES LIMIT 1", "2026-01-02|10:00:00"),
+    ];
+    let cases: Vec<(String, &str)> = cases.iter().map(|(sql, rows)| (of(sql), *rows)).collect();
+    check(&cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect::<Vec<_>>()).await;
+}

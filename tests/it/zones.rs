@@ -149,6 +149,35 @@ async fn constants_are_those_of_the_zone() {
         ("extract(epoch FROM timestamptz '2026-10-25 01:30:00+00')", "1792891800.0"),
         ("timestamptz '2026-07-01 00:00:00' = timestamptz '2026-06-30 22:00:00Z'", "true"),
         ("now()::date = current_date", "true"),
+        // Seconds since 1970, of integers and others. Values of PostgreSQL 15, except for `from_unixtime`.
+        ("to_timestamp(1782432000)", "2026-06-26T02:00:00+02:00"),
+        ("to_timestamp(1782432000.0)", "2026-06-26T02:00:00+02:00"),
+        ("max(to_timestamp(x)) FROM (VALUES (1782432000)) v(x)", "2026-06-26T02:00:00+02:00"),
+        ("to_timestamp(1782432000::int)", "2026-06-26T02:00:00+02:00"),
+        ("to_timestamp_seconds(1782432000)", "2026-06-26T02:00:00+02:00"),
+        ("to_timestamp_millis(1782432000000)", "2026-06-26T02:00:00+02:00"),
+        ("to_timestamp_micros(1782432000000000)", "2026-06-26T02:00:00+02:00"),
+        ("to_timestamp_nanos(1782432000000000000)", "2026-06-26T02:00:00+02:00"),
+        ("from_unixtime(1782432000)", "2026-06-26T02:00:00+02:00"),
+        ("from_unixtime(1782432000) = timestamptz '2026-06-26 02:00:00'", "true"),
+        // Origins of `date_bin`. Values of PostgreSQL 15.
+        ("date_bin('6 hours', timestamptz '2026-06-24 12:30:00', '2026-06-24')", "2026-06-24T12:00:00+02:00"),
+        (
+            "date_bin(INTERVAL '6 hours', timestamptz '2026-06-24 12:30:00', timestamp '2001-01-01')",
+            "2026-06-24T07:00:00+02:00",
+        ),
+        ("date_bin('1 day', timestamptz '2026-06-24 12:30:00', timestamptz '2026-01-01')", "2026-06-24T01:00:00+02:00"),
+        (
+            "date_bin('1 hour', timestamp '2026-06-24 12:30:00', timestamptz '2026-01-01 00:15')",
+            "2026-06-24T12:15:00+02:00",
+        ),
+        (
+            "date_bin('15 minutes', timestamptz '2026-10-25 02:50:00+01', date '2026-10-25')",
+            "2026-10-25T02:45:00+01:00",
+        ),
+        // Days without an origin and months are those of the zone.
+        ("date_bin('1 day', timestamptz '2026-06-24 00:30:00')", "2026-06-24T00:00:00+02:00"),
+        ("date_bin('1 month', timestamptz '2026-07-01 00:30:00', date '2026-01-01')", "2026-07-01T00:00:00+02:00"),
     ] {
         assert_eq!(world.rows(&format!("SELECT {expression}")).await, [[expected]], "{expression}");
     }

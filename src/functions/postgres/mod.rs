@@ -9,13 +9,15 @@ mod scalar;
 mod template;
 mod text;
 
-pub(super) use self::cast::PostgresCast;
+pub(crate) use self::cast::PostgresCast;
+pub(crate) use self::interval::{Unit, intervals};
+pub(crate) use self::numeric::{Numeric, numeric};
 pub(super) use self::scalar::listed;
 pub(super) use self::template::PostgresToChar;
 #[cfg(feature = "postgres")]
 pub(crate) use self::{
     array::{NotAnArray, items},
-    interval::{Unit, intervals, read_interval},
+    interval::read_interval,
     scalar::listed_named,
     text::put_text,
 };
