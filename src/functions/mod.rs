@@ -17,8 +17,8 @@ mod opaque;
 mod patterns;
 mod postgres;
 mod series;
-
 mod shift;
+
 use std::sync::Arc;
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
@@ -39,6 +39,7 @@ pub(crate) use self::json::json_operator;
 pub(crate) use self::opaque::Opaque;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
+pub(crate) use self::postgres::{Numeric, PostgresCast, numeric};
 pub(crate) use self::series::{times_in_steps, with_series};
 
 /// Key in the metadata of a field: the type that a protocol has for it.
@@ -51,8 +52,9 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend([comparable_interval(), plus_interval(), minus_interval(), interval_part()]);
     all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
-    all.extend([postgres::PostgresCast::udf(), postgres::PostgresToChar::udf()]);
+    all.extend([PostgresCast::udf(), postgres::PostgresToChar::udf()]);
     all.extend(postgres::listed());
+    all.extend([Numeric::Divide, Numeric::Multiply].map(numeric));
     all.extend(json::all());
     all
 }

@@ -81,6 +81,12 @@ pub(crate) enum Origin {
     OutOfRange,
     /// A text that is not of the type that it is cast to.
     InvalidText,
+    /// A text that is not a date or a time.
+    InvalidTime,
+    /// A date or a time that does not exist.
+    TimeOutOfRange,
+    /// Several rows of a subquery that stands for a value.
+    SeveralRows,
     /// Everything else of the SQL engine.
     Engine,
 }
@@ -171,6 +177,9 @@ impl Failure {
             Origin::DivisionByZero => "division_by_zero",
             Origin::OutOfRange => "out_of_range",
             Origin::InvalidText => "invalid_text",
+            Origin::InvalidTime => "invalid_time",
+            Origin::TimeOutOfRange => "time_out_of_range",
+            Origin::SeveralRows => "several_rows",
             Origin::Engine => "engine",
         }
     }
@@ -186,6 +195,9 @@ impl Failure {
             Origin::DivisionByZero => "22012",
             Origin::OutOfRange => "22003",
             Origin::InvalidText => "22P02",
+            Origin::InvalidTime => "22007",
+            Origin::TimeOutOfRange => "22008",
+            Origin::SeveralRows => "21000",
             Origin::Server | Origin::Engine => match self.code {
                 Code::Ok => "00000",
                 Code::Cancelled | Code::DeadlineExceeded => "57014",
@@ -248,11 +260,30 @@ fn origin(error: &DataFusionError) -> Origin {
         DataFusionError::ArrowError(error, _) => match error.as_ref() {
             ArrowError::DivideByZero => Origin::DivisionByZero,
             ArrowError::ArithmeticOverflow(_) => Origin::OutOfRange,
-            ArrowError::CastError(_) | ArrowError::ParseError(_) => Origin::InvalidText,
+            ArrowError::CastError(line) | ArrowError::ParseError(line) => origin_of_cast(line),
             _ => Origin::Engine,
         },
+        DataFusionError::Execution(line) if line == "Scalar subquery returned more than one row" => Origin::SeveralRows,
         _ => Origin::Engine,
     }
+}
+
+/// Origin of an error of a cast, from the engine's message.
+fn origin_of_cast(line: &str) -> Origin {
+    if line.starts_with("Can't cast value") {
+        return Origin::OutOfRange;
+    }
+    let value = line.split('\'').nth(1).unwrap_or_default();
+    let is_time = line.starts_with("Error parsing timestamp from")
+        || ["Date", "Time"].iter().any(|kind| line.contains(&format!("' to value of {kind}")));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let date = value.split([' ', 'T']).next().unwrap_or_default();
+    if is_time {
+        let exists = date.split('-').count() != 3 || !date.split('-').all(digits);
+        return if exists { Origin::InvalidTime } else { Origin::TimeOutOfRange };
+    }
+    let number = value.trim().trim_start_matches(['-', '+']);
+    if digits(number) && line.contains("' to value of ") { Origin::OutOfRange } else { Origin::InvalidText }
 }
 
 fn code(error: &DataFusionError, owner: KeyOwner) -> Code {

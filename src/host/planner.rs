@@ -71,11 +71,11 @@ impl Statement {
     /// # Errors
     /// Errors of DataFusion; [`ErrorKind::Unsupported`] for statements that write.
     pub(crate) async fn of(context: &SessionContext, sql: &str) -> Result<Self> {
-        Self::of_parsed(context, parse(sql, GenericDialect {})?, &[]).await
+        Self::of_parsed(context, parse(sql, GenericDialect {})?, &[], Ok).await
     }
 
     /// As [`of`](Self::of), for a statement that is [parsed](parse) already, with types that the client has declared for
-    /// parameters whose type the statement leaves open.
+    /// parameters whose type the statement leaves open. `adapted` gives the plan the types of a protocol.
     ///
     /// # Errors
     /// Those of [`of`](Self::of).
@@ -83,9 +83,10 @@ impl Statement {
         context: &SessionContext,
         parsed: Parsed,
         types: &[Option<DataType>],
+        adapted: fn(LogicalPlan) -> Result<LogicalPlan>,
     ) -> Result<Self> {
         let state = context.state();
-        let plan = plan_statement(&state, parsed).await?;
+        let plan = adapted(plan_statement(&state, parsed).await?)?;
         complexity_limits::size(&plan)?;
         complexity_limits::subqueries(&plan)?;
         check_sizes(&plan)?;

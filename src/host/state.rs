@@ -9,6 +9,8 @@ use std::time::Duration;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 #[cfg(feature = "postgres")]
+use datafusion::logical_expr::LogicalPlan;
+#[cfg(feature = "postgres")]
 use datafusion::sql::parser::Statement as Parsed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -215,7 +217,7 @@ impl Host {
         }
     }
 
-    /// Plans a statement that is parsed already; `sql` is its text.
+    /// Plans a statement that is parsed already; `sql` is its text. See [`Statement::of_parsed`].
     ///
     /// # Errors
     /// Errors of planning.
@@ -226,8 +228,9 @@ impl Host {
         sql: &str,
         parsed: Parsed,
         types: &[Option<DataType>],
+        adapted: fn(LogicalPlan) -> datafusion::error::Result<LogicalPlan>,
     ) -> Result<Statement, Failure> {
-        match Statement::of_parsed(&session.context, parsed, types).await {
+        match Statement::of_parsed(&session.context, parsed, types, adapted).await {
             Ok(statement) => Ok(statement),
             Err(error) => Err(session.failure_in(&error, sql).await),
         }

@@ -34,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::command::{Command, Copy, CopyFormat, parameter_count, split, words};
 use super::dialect::Names;
+use super::numbers::with_numeric;
 use super::parameters::{arrow_type, decode};
 use super::report::{Report, Severity};
 use super::rows::{Copier, Layout, Rows};
@@ -561,7 +562,7 @@ impl Connection {
                 Ok(true) => {
                     let parsed = catalog::rewritten(parsed, &names, &values).map_err(failed)?;
                     let context = catalog::context(&session, &names, &all, &parsed).await.map_err(failed)?;
-                    let statement = Statement::of_parsed(&context, parsed, &[]).await.map_err(failed)?;
+                    let statement = Statement::of_parsed(&context, parsed, &[], Ok).await.map_err(failed)?;
                     return Ok(Ok(Planned { statement, context: Some(context), casts: BTreeMap::new() }));
                 }
                 Err(report) => return Ok(Err(report)),
@@ -573,7 +574,7 @@ impl Connection {
             let count = types.len().max(casts.keys().max().copied().unwrap_or(0));
             let known = (0..count).map(|at| types.get(at).cloned().flatten().or_else(|| casts.get(&(at + 1)).cloned()));
             let known: Vec<_> = known.map(|known| known.as_ref().and_then(arrow_type)).collect();
-            let statement = host.statement_of(&session, &sql, parsed, &known).await?;
+            let statement = host.statement_of(&session, &sql, parsed, &known, with_numeric).await?;
             Ok(Ok(Planned { statement, context: None, casts }))
         };
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));

@@ -139,8 +139,8 @@ pub(super) fn parsed(sql: &str) -> Result<Parsed> {
     }
 }
 
-/// A text without syntax that the parser does not know: `EXCLUDE NO OTHERS`, which is the default, and `(TABLE t)`. `None` for a text
-/// that has none of it.
+/// A text without syntax that the parser does not know: `EXCLUDE NO OTHERS`, which is the default, `trim(LEADING FROM x)` and
+/// `(TABLE t)`. `None` for a text that has none of it.
 ///
 /// # Errors
 /// What has another meaning, with the form to write.
@@ -166,6 +166,12 @@ fn without_unknown_syntax(sql: &str) -> Result<Option<String>> {
         }
         if word(at, "between") && word(at + 1, "symmetric") {
             return unsupported("BETWEEN SYMMETRIC is not supported", "use BETWEEN least(a, b) AND greatest(a, b)");
+        }
+        if ["leading", "trailing", "both"].iter().any(|side| word(at, side)) && word(at + 1, "from") {
+            text.push_str(&token.to_string());
+            text.push_str(" ' ' FROM ");
+            (changed, at) = (true, at + 2);
+            continue;
         }
         if *token == Token::LParen && word(at + 1, "table") && matches!(tokens.get(at + 2), Some(Token::Word(_))) {
             text.push_str("(SELECT * FROM ");
@@ -318,6 +324,11 @@ impl Editor for Translator<'_> {
                 *base = SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(base.clone()) };
                 *expr = power;
             }
+            SqlExpr::Exists { subquery, negated } => {
+                if let Some(any) = from_items::any_item(subquery) {
+                    *expr = if *negated { not(any) } else { any };
+                }
+            }
             // A shorter text is equal before it is cut and after.
             SqlExpr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
                 uncut(left, right);
@@ -464,8 +475,15 @@ impl Translator<'_> {
             SqlExpr::Extract { field, expr, .. } => part_of(&field.to_string(), expr, true, field),
             SqlExpr::CompoundFieldAccess { root, access_chain } => subscripts(root, access_chain)?,
             SqlExpr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
-                self.cast(expr, data_type)?
+                match literal_of(expr).map(|text| time_of(&text, data_type)).transpose()?.flatten() {
+                    Some(time) => Some(time),
+                    None => self.cast(expr, data_type)?,
+                }
             }
+            SqlExpr::TypedString(typed) => match typed.value.clone().into_string() {
+                Some(text) => time_of(&text, &typed.data_type)?,
+                None => None,
+            },
             _ => None,
         })
     }
@@ -515,7 +533,7 @@ impl Translator<'_> {
         };
         let literal = literal_of(second);
         // The engine's formats stay what they are.
-        let of_engine = literal.as_ref().is_some_and(|text| text.contains('%'));
+        let of_engine = literal.as_deref().is_some_and(is_format);
         match name.as_str() {
             "to_char" if !of_engine => function.name = ObjectName::from(vec![Ident::new("postgres_to_char")]),
             "to_timestamp" | "to_date" if !of_engine => match literal {
@@ -620,13 +638,57 @@ impl Translator<'_> {
                 Kind::Array(_) if parameter => Ok(Some(inner.clone())),
                 Kind::Array(item) => match (constant, inner) {
                     (Some(literal), _) => Ok(Some(array_of(&literal, Some(data_type))?)),
-                    (None, SqlExpr::Array(_)) => Ok(None),
+                    (None, SqlExpr::Array(array)) if *item != Type::TEXT || array.elem.iter().all(is_written) => {
+                        Ok(None)
+                    }
                     (None, _) => named(&format!("{}[]", item.name())),
                 },
                 _ => Ok(None),
             },
         }
     }
+}
+
+/// A date or a time that PostgreSQL reads in another way than the engine: words such as `today`, and digits.
+///
+/// # Errors
+/// Texts that the engine would complete.
+fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlExpr>, Report> {
+    let Some(known) = type_named(data_type) else { return Ok(None) };
+    let word = literal.trim().to_lowercase();
+    let digits = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let invalid = |name: &str| Report::error("22007", format!("invalid input syntax for type {name}: \"{literal}\""));
+    let day = |days: i64| {
+        let today = call("current_date", Vec::new());
+        match days {
+            0 => today,
+            1.. => pair(today, BinaryOperator::Plus, number(&days.to_string())),
+            _ => pair(today, BinaryOperator::Minus, number(&days.abs().to_string())),
+        }
+    };
+    let to = |expr: SqlExpr| Some(cast_to(expr, data_type.clone()));
+    Ok(match known {
+        Type::DATE | Type::TIMESTAMP | Type::TIMESTAMPTZ => match word.as_str() {
+            "today" => to(day(0)),
+            "tomorrow" => to(day(1)),
+            "yesterday" => to(day(-1)),
+            "now" => to(call("now", Vec::new())),
+            "epoch" => {
+                to(text("1970-01-01 00:00:00Z")).filter(|_| known == Type::TIMESTAMPTZ).or(to(text("1970-01-01")))
+            }
+            _ if word.split('-').count() == 2 && word.replace('-', "").bytes().all(|byte| byte.is_ascii_digit()) => {
+                return Err(invalid(if known == Type::DATE { "date" } else { "timestamp" }));
+            }
+            _ => None,
+        },
+        Type::TIME if word == "now" => to(call("now", Vec::new())),
+        Type::TIME if digits => match word.len() {
+            4 => to(text(&format!("{}:{}:00", &word[..2], &word[2..]))),
+            6 => to(text(&format!("{}:{}:{}", &word[..2], &word[2..4], &word[4..]))),
+            _ => return Err(invalid("time")),
+        },
+        _ => None,
+    })
 }
 
 /// The number of a parameter.
@@ -870,12 +932,23 @@ fn when(condition: SqlExpr, result: SqlExpr) -> SqlExpr {
     }
 }
 
+/// True for an item whose text is the one that was written.
+fn is_written(item: &SqlExpr) -> bool {
+    literal_of(item).is_some() || matches!(item, SqlExpr::Value(value) if !matches!(value.value, Value::Number(..)))
+}
+
 /// The items of an array that is written as one.
 fn written_items(expr: &SqlExpr) -> Option<&[SqlExpr]> {
     match expr {
         SqlExpr::Array(array) => Some(&array.elem),
         SqlExpr::Nested(inner) => written_items(inner),
         SqlExpr::Cast { expr, data_type: SqlType::Array(_), .. } => written_items(expr),
+        SqlExpr::Function(Function { name, args: FunctionArguments::List(list), .. }) if name.to_string() == CAST => {
+            match list.args.first() {
+                Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(array @ SqlExpr::Array(_)))) => written_items(array),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }
@@ -960,6 +1033,7 @@ fn part_of(part: &str, time: &SqlExpr, exact: bool, field: &DateTimeField) -> Op
     let scaled = match part.as_str() {
         "second" | "seconds" | "sec" | "secs" => Some(("0.000001", 6)),
         "millisecond" | "milliseconds" | "msec" | "msecs" => Some(("0.001", 3)),
+        "timezone" | "timezone_hour" | "timezone_minute" => return Some(offset_of_zone(&part, time, exact)),
         "century" => return Some(of_years(time, exact, 100)),
         "millennium" => return Some(of_years(time, exact, 1_000)),
         "decade" => {
@@ -984,6 +1058,23 @@ fn part_of(part: &str, time: &SqlExpr, exact: bool, field: &DateTimeField) -> Op
         (None, true) => decimal(unit(&part), 10, 0),
         (None, false) => cast_to(unit(&part), SqlType::DoublePrecision),
     })
+}
+
+/// The offset of the session's zone at an instant: its local time, taken for one of UTC, minus the instant.
+fn offset_of_zone(part: &str, time: &SqlExpr, exact: bool) -> SqlExpr {
+    let local = cast_to(time.clone(), SqlType::Timestamp(None, TimezoneInfo::None));
+    let epoch = |time: SqlExpr| call("date_part", vec![text("epoch"), time]);
+    let seconds = pair(epoch(call(TimeZone::NAME, vec![text(UTC), local])), BinaryOperator::Minus, epoch(time.clone()));
+    let whole = |expr: SqlExpr, divisor: &str| call("trunc", vec![pair(expr, BinaryOperator::Divide, number(divisor))]);
+    let value = match part {
+        "timezone_hour" => whole(seconds, "3600.0"),
+        "timezone_minute" => whole(pair(seconds, BinaryOperator::Modulo, number("3600.0")), "60.0"),
+        _ => seconds,
+    };
+    match exact {
+        true => cast_to(value, SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(10, 0))),
+        false => value,
+    }
 }
 
 /// The number of spans of years, which begin with the year one.
@@ -1172,6 +1263,14 @@ const NAMES: [(&str, &str); 8] = [
     ("am", "%P"),
     ("pm", "%P"),
 ];
+
+/// True for a format of the engine, such as `%Y-%m-%d`. In a template, a percent sign stands for itself.
+fn is_format(text: &str) -> bool {
+    let parts = text.split('%').skip(1);
+    parts
+        .into_iter()
+        .any(|part| part.starts_with(|c: char| c.is_ascii_alphabetic() || ['-', '.', '3', '6', '9'].contains(&c)))
+}
 
 /// Returns the engine's format of a template that text is read with, or the part that has none.
 fn format_of(template: &str) -> Result<String, String> {

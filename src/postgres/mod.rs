@@ -20,6 +20,7 @@ mod catalog;
 mod command;
 mod connection;
 mod dialect;
+mod numbers;
 mod parameters;
 mod printed;
 mod report;

@@ -12,6 +12,7 @@
 //!
 //! Invariant: every statement of a client is parsed here.
 
+use std::any::TypeId;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::iter::Peekable;
@@ -21,7 +22,7 @@ use std::str::Chars;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement};
-use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
+use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -196,6 +197,40 @@ struct Counted<D> {
     left: Cell<u64>,
 }
 
+/// Words that the parser keeps for clauses of other dialects. In PostgreSQL, they are names of results.
+const NAMES_OF_RESULTS: [Keyword; 7] = [
+    Keyword::CLUSTER,
+    Keyword::DISTRIBUTE,
+    Keyword::EXCLUDE,
+    Keyword::EXPLAIN,
+    Keyword::SORT,
+    Keyword::TOP,
+    Keyword::VIEW,
+];
+/// As [`NAMES_OF_RESULTS`], for names of tables.
+const NAMES_OF_TABLES: [Keyword; 13] = [
+    Keyword::CLUSTER,
+    Keyword::CONNECT,
+    Keyword::DISTRIBUTE,
+    Keyword::EXPLAIN,
+    Keyword::FORMAT,
+    Keyword::GLOBAL,
+    Keyword::OUTPUT,
+    Keyword::SAMPLE,
+    Keyword::SETTINGS,
+    Keyword::SORT,
+    Keyword::START,
+    Keyword::TOP,
+    Keyword::VIEW,
+];
+
+impl<D: Dialect> Counted<D> {
+    /// True for the SQL of PostgreSQL clients.
+    fn is_postgres(&self) -> bool {
+        TypeId::of::<D>() == TypeId::of::<PostgreSqlDialect>()
+    }
+}
+
 impl<D> Counted<D> {
     fn step(&self) -> &D {
         match self.left.get().checked_sub(1) {
@@ -264,7 +299,7 @@ impl<D: Dialect> Dialect for Counted<D> {
         supports_long_type_as_bigint supports_map_literal_with_angle_brackets
     }
 
-    fn dialect(&self) -> std::any::TypeId {
+    fn dialect(&self) -> TypeId {
         self.step().dialect()
     }
 
@@ -316,6 +351,12 @@ impl<D: Dialect> Dialect for Counted<D> {
         if json.contains(&parser.peek_token_ref().token) {
             return Ok(self.prec_value(Precedence::Pipe));
         }
+        // An operator of other dialects.
+        if self.is_postgres()
+            && matches!(&parser.peek_token_ref().token, Token::Word(word) if word.keyword == Keyword::MATCH)
+        {
+            return Ok(self.prec_unknown());
+        }
         self.step().get_next_precedence_default(parser)
     }
 
@@ -355,7 +396,8 @@ impl<D: Dialect> Dialect for Counted<D> {
     }
 
     fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.step().is_select_item_alias(explicit, keyword, parser)
+        self.is_postgres() && NAMES_OF_RESULTS.contains(keyword)
+            || self.step().is_select_item_alias(explicit, keyword, parser)
     }
 
     fn is_table_factor(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
@@ -367,7 +409,8 @@ impl<D: Dialect> Dialect for Counted<D> {
     }
 
     fn is_table_factor_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
-        self.step().is_table_factor_alias(explicit, keyword, parser)
+        self.is_postgres() && NAMES_OF_TABLES.contains(keyword)
+            || self.step().is_table_factor_alias(explicit, keyword, parser)
     }
 
     fn is_identifier_generating_function_name(&self, ident: &Ident, parts: &[ObjectNamePart]) -> bool {
@@ -377,7 +420,6 @@ impl<D: Dialect> Dialect for Counted<D> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 
     use super::*;

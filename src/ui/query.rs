@@ -111,7 +111,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Aske
     let planned = async {
         let parsed = parse(&text, GenericDialect {})?;
         let headers = Headers::of(&parsed);
-        Ok((Statement::of_parsed(&context, parsed, &[]).await?, headers))
+        Ok((Statement::of_parsed(&context, parsed, &[], Ok).await?, headers))
     };
     let (statement, headers) = match planned.await {
         Ok(planned) => planned,

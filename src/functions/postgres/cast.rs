@@ -8,6 +8,9 @@
 //! | text to a list | a list of one text | the items of `{a,b}` |
 //! | text to interval | few forms | `1 day 04:05:06`, `1 year 2 mons`, `P1DT2H` |
 //! | text to uuid, json | no such type | checked text, which clients receive with its type |
+//! | list to a list of texts | the engine's forms | each item as PostgreSQL's text |
+//!
+//! The type `output` is text as clients receive it: `t` for true, where a cast to text has `true`. `concat` takes such texts.
 //!
 //! If a third argument is true, the number was written as numeric, which the engine represents as double precision.
 
@@ -15,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, ListArray, StringBuilder};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
@@ -42,10 +45,14 @@ pub(crate) struct PostgresCast {
 enum Target {
     Integer(DataType),
     Text,
+    /// Text as it is sent to clients.
+    Output,
     Json,
     Uuid,
     Interval,
     List(DataType),
+    /// A list of texts as they are sent to clients.
+    OutputList,
 }
 
 impl Target {
@@ -55,6 +62,8 @@ impl Target {
             "int4" => Self::Integer(DataType::Int32),
             "int8" => Self::Integer(DataType::Int64),
             "text" => Self::Text,
+            "output" => Self::Output,
+            "output[]" => Self::OutputList,
             "json" => Self::Json,
             "uuid" => Self::Uuid,
             "interval" => Self::Interval,
@@ -68,7 +77,8 @@ impl Target {
     fn data_type(&self) -> DataType {
         match self {
             Self::Integer(integer) => integer.clone(),
-            Self::Text | Self::Json | Self::Uuid => DataType::Utf8,
+            Self::Text | Self::Output | Self::Json | Self::Uuid => DataType::Utf8,
+            Self::OutputList => DataType::new_list(DataType::Utf8, true),
             Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Self::List(item) => DataType::new_list(item.clone(), true),
         }
@@ -111,6 +121,17 @@ impl PostgresCast {
 impl ScalarUDFImpl for PostgresCast {
     fn name(&self) -> &str {
         "postgres_cast"
+    }
+
+    // Not displayed for conversions that a statement does not show.
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        if let [value, Expr::Literal(name, _)] = arguments
+            && name.try_as_str().flatten().is_some_and(|name| name.starts_with("output"))
+        {
+            return Ok(value.schema_name().to_string());
+        }
+        let arguments: Vec<String> = arguments.iter().map(|argument| argument.schema_name().to_string()).collect();
+        Ok(format!("{}({})", self.name(), arguments.join(",")))
     }
 
     fn signature(&self) -> &Signature {
@@ -160,6 +181,19 @@ impl ScalarUDFImpl for PostgresCast {
                     || from.is_decimal()
                     || matches!(from, DataType::Boolean | DataType::Null | DataType::Date32)
             }
+            Target::Output => {
+                from.is_integer()
+                    || from.is_string()
+                    || from.is_decimal()
+                    || matches!(from, DataType::Null | DataType::Date32)
+            }
+            Target::OutputList => {
+                from.is_null() || item_of(&from).is_some_and(|item| item.is_string() || item.is_null())
+            }
+            Target::List(DataType::Utf8) => {
+                from.is_null()
+                    || item_of(&from).is_some_and(|item| item.is_string() || item.is_integer() || item.is_null())
+            }
             Target::List(_) => from.is_nested() || from.is_null(),
             Target::Interval => matches!(from, DataType::Interval(_) | DataType::Null),
             Target::Json | Target::Uuid => false,
@@ -192,7 +226,12 @@ impl ScalarUDFImpl for PostgresCast {
         let zone = arguments.config_options.execution.time_zone.as_deref().unwrap_or("UTC");
         let array = match target {
             Target::Integer(integer) => integers(&values, &integer, numeric)?,
-            Target::Text => texts(&values, zone)?,
+            Target::Text => texts(&values, zone, false)?,
+            Target::Output => texts(&values, zone, true)?,
+            Target::List(DataType::Utf8) | Target::OutputList if item_of(values.data_type()).is_some() => {
+                lists_of_texts(&values, zone, matches!(target, Target::OutputList))?
+            }
+            Target::OutputList => strict(&values, &target.data_type())?,
             Target::Json => checked(
                 &values,
                 |text| match serde_json::from_str::<serde::de::IgnoredAny>(text) {
@@ -219,7 +258,8 @@ fn check(target: &Target, from: &DataType) -> Result<()> {
         Target::Integer(_) => {
             from.is_numeric() || from.is_string() || matches!(from, DataType::Boolean | DataType::Null)
         }
-        Target::Text => !matches!(from, DataType::Union(..)),
+        Target::Text | Target::Output => !matches!(from, DataType::Union(..)),
+        Target::OutputList => from.is_nested() || from.is_null(),
         Target::Json | Target::Uuid => from.is_string() || from.is_null(),
         Target::Interval => {
             from.is_string()
@@ -305,10 +345,10 @@ fn printable(from: &DataType, zone: &str) -> Option<DataType> {
     })
 }
 
-fn texts(values: &ArrayRef, zone: &str) -> Result<ArrayRef> {
+fn texts(values: &ArrayRef, zone: &str, output: bool) -> Result<ArrayRef> {
     let zone = if zone.parse::<Tz>().is_ok() { zone } else { "UTC" };
     let Some(plain) = printable(values.data_type(), zone) else { return Ok(strict(values, &DataType::Utf8)?) };
-    let boolean = plain == DataType::Boolean;
+    let boolean = plain == DataType::Boolean && !output;
     let values = strict(&intervals(values)?, &plain)?;
     let mut texts = StringBuilder::new();
     for row in 0..values.len() {
@@ -322,6 +362,27 @@ fn texts(values: &ArrayRef, zone: &str) -> Result<ArrayRef> {
         }
     }
     Ok(Arc::new(texts.finish()))
+}
+
+/// The type of the items of a list.
+fn item_of(list: &DataType) -> Option<&DataType> {
+    match list {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => Some(item.data_type()),
+        _ => None,
+    }
+}
+
+/// The lists with their items as texts.
+fn lists_of_texts(values: &ArrayRef, zone: &str, output: bool) -> Result<ArrayRef> {
+    let Some(item) = item_of(values.data_type()) else { return internal_err!("expected a list") };
+    if item.is_nested() || item.is_null() {
+        return Ok(strict(values, &DataType::new_list(DataType::Utf8, true))?);
+    }
+    let lists = strict(values, &DataType::new_list(item.clone(), true))?;
+    let lists = lists.as_list::<i32>();
+    let field = Arc::new(Field::new_list_field(DataType::Utf8, true));
+    let items = texts(lists.values(), zone, output)?;
+    Ok(Arc::new(ListArray::try_new(field, lists.offsets().clone(), items, lists.nulls().cloned())?))
 }
 
 /// Texts that were read, in the form that PostgreSQL prints them.

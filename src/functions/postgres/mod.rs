@@ -5,6 +5,7 @@ mod array;
 mod cast;
 mod interval;
 mod number_template;
+mod numeric;
 mod scalar;
 mod template;
 mod text;

@@ -302,7 +302,7 @@ fn parts(template: &str) -> Result<Vec<Part>> {
             // It matters only for text that is read.
             None if rest.starts_with("FX") || rest.starts_with("fx") => rest = &rest[2..],
             // The engine's formats are read before this.
-            None if next == '%' => return refused("%"),
+            None if next == '%' && rest[1..].starts_with(|c: char| c.is_alphabetic()) => return refused("%"),
             None if next == '\\' && rest[1..].starts_with('"') => {
                 text.push('"');
                 rest = &rest[2..];

@@ -7,10 +7,12 @@
 //! | `generate_series(1, t.n)` | `unnest(generate_series(1, t.n))`, which may look at other items |
 //! | `generate_series(…) WITH ORDINALITY` | a subquery with row numbers |
 //! | `string_to_table(…)` | `unnest(string_to_array(…))` |
+//! | `EXISTS (SELECT … FROM unnest(a) u WHERE …)` | `array_any_match(a, u -> …)` |
 
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr as SqlExpr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Select, SelectItem,
-    TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, WildcardAdditionalOptions,
+    DataType as SqlType, Expr as SqlExpr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, LambdaFunction,
+    LambdaFunctionParameter, LambdaSyntax, ObjectName, OneOrManyWithParens, Query, Select, SelectItem, SetExpr,
+    TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, Value, WildcardAdditionalOptions,
 };
 
 use super::{cast_to, literal_of, number, spans};
@@ -59,6 +61,62 @@ pub(super) fn translated(factor: &mut TableFactor) {
         with_offset_alias: None,
         with_ordinality: false,
     };
+}
+
+/// The condition that an item of an array exists, from the query of EXISTS; `None` for another query.
+pub(super) fn any_item(query: &Query) -> Option<SqlExpr> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    if query.with.is_some() || query.limit_clause.is_some() || query.fetch.is_some() || grouped {
+        return None;
+    }
+    let ([TableWithJoins { relation, joins }], None) = (select.from.as_slice(), &select.having) else { return None };
+    let (array, alias) = match relation {
+        TableFactor::UNNEST { array_exprs, with_ordinality: false, with_offset: false, alias, .. } => {
+            (array_exprs.clone(), alias)
+        }
+        TableFactor::Table {
+            name, args: Some(TableFunctionArgs { args, .. }), with_ordinality: false, alias, ..
+        }
+        | TableFactor::Function { name, args, with_ordinality: false, alias, .. } => {
+            known(name).filter(|name| *name == "unnest")?;
+            (expressions(args)?, alias)
+        }
+        _ => return None,
+    };
+    let ([array], true) = (array.as_slice(), joins.is_empty()) else { return None };
+    // An aggregate has a row in any case.
+    let mut plain = true;
+    for item in &select.projection {
+        syntax::expressions(item, &mut |expr| plain &= !matches!(expr, SqlExpr::Function(_)));
+    }
+    if is_constant(array) || !plain {
+        return None;
+    }
+    let table = alias.as_ref().map_or_else(|| Ident::new("unnest"), |alias| alias.name.clone());
+    let column = match alias.as_ref().map(|alias| alias.columns.as_slice()) {
+        None | Some([]) => table.clone(),
+        Some([column]) => column.name.clone(),
+        Some(_) => return None,
+    };
+    let mut condition = select.selection.clone().unwrap_or_else(|| SqlExpr::value(Value::Boolean(true)));
+    let same = |one: &Ident, other: &Ident| one.value.eq_ignore_ascii_case(&other.value);
+    syntax::edit_expressions(&mut condition, &mut |expr| {
+        if let SqlExpr::CompoundIdentifier(path) = expr
+            && let [of, name] = path.as_slice()
+            && same(of, &table)
+            && same(name, &column)
+        {
+            *expr = SqlExpr::Identifier(column.clone());
+        }
+    });
+    let lambda = SqlExpr::Lambda(LambdaFunction {
+        params: OneOrManyWithParens::One(LambdaFunctionParameter { name: column.clone(), data_type: None }),
+        body: Box::new(condition),
+        syntax: LambdaSyntax::Arrow,
+    });
+    let any = call("array_any_match", vec![array.clone(), lambda]);
+    Some(call("coalesce", vec![any, SqlExpr::value(Value::Boolean(false))]))
 }
 
 /// Names the column of a series `value`, as the engine does, if the statement uses that name.

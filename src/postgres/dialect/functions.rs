@@ -152,6 +152,13 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
             let there = call(super::TimeZone::NAME, vec![zone.clone(), time.clone()]);
             Some(call(super::TimeZone::NAME, vec![zone.clone(), call("date_trunc", vec![unit.clone(), there])]))
         }
+        ("date_trunc", [unit, time]) => literal_of(unit).and_then(|unit| truncated(&unit, time)),
+        ("to_hex", [value])
+            if digits_of(value).is_some_and(|digits| digits.parse::<i32>().is_ok_and(|value| value < 0)) =>
+        {
+            // Of 32 bits, as the type of a literal has.
+            Some(call("to_hex", vec![pair(value.clone(), BinaryOperator::Plus, number(&(1_i64 << 32).to_string()))]))
+        }
         ("array_length", [_, _]) => Some(zero_as_null(SqlExpr::Function(function.clone()))),
         ("array_upper", [array, dimension]) => {
             Some(zero_as_null(call("array_length", vec![array.clone(), dimension.clone()])))
@@ -199,6 +206,15 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
             }
             Some(call("named_struct", arguments))
         }
+        ("concat", values) => Some(call("concat", values.iter().map(|value| output(value, "output")).collect())),
+        ("concat_ws", [separator, values @ ..]) => {
+            let values = values.iter().map(|value| output(value, "output"));
+            Some(call("concat_ws", [separator.clone()].into_iter().chain(values).collect()))
+        }
+        ("array_to_string", [array, rest @ ..]) => {
+            let array = output(array, "output[]");
+            Some(call("array_to_string", [array].into_iter().chain(rest.iter().cloned()).collect()))
+        }
         ("regexp_substr", [value, pattern]) => {
             let whole = call("concat", vec![text("("), pattern.clone(), text(")")]);
             Some(call("array_element", vec![call("regexp_match", vec![value.clone(), whole]), number("1")]))
@@ -207,6 +223,37 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         (_, [value]) => type_of_cast(name).map(|data_type| cast_to(value.clone(), data_type)),
         _ => None,
     })
+}
+
+/// `date_trunc` of a unit that the engine does not know.
+fn truncated(unit: &str, time: &SqlExpr) -> Option<SqlExpr> {
+    let of = |unit: &str| call("date_trunc", vec![text(unit), time.clone()]);
+    let unit = unit.to_lowercase();
+    let (years, first) = match unit.as_str() {
+        "milliseconds" | "microseconds" => return Some(of(unit.trim_end_matches('s'))),
+        "decade" => (10, 0),
+        "century" => (100, 1),
+        "millennium" => (1_000, 1),
+        _ => return None,
+    };
+    // The years since its first one.
+    let year = call("date_part", vec![text("year"), time.clone()]);
+    let since = pair(
+        pair(year, BinaryOperator::Minus, number(&first.to_string())),
+        BinaryOperator::Modulo,
+        number(&years.to_string()),
+    );
+    let months = pair(since, BinaryOperator::Multiply, number("12"));
+    let numbers = [number("0"), months, number("0"), number("0"), number("0"), number("0"), number("0")];
+    Some(pair(of("year"), BinaryOperator::Minus, call("make_interval", numbers.into())))
+}
+
+/// A value as the text that clients receive.
+fn output(value: &SqlExpr, name: &str) -> SqlExpr {
+    match literal_of(value) {
+        Some(_) => value.clone(),
+        None => call(super::CAST, vec![value.clone(), text(name)]),
+    }
 }
 
 /// `substring(value FROM pattern)`: what the first group of the pattern matched, or else the whole pattern.

@@ -5,14 +5,18 @@
 //! | date + interval, date - interval | a date, without the hours | a timestamp |
 //! | interval * number, interval / number | refused, or without a fraction | an interval |
 //! | double precision / 0, % 0 | infinity, NaN | an error |
+//! | `x || y` of a text and another value | the engine's form of the value | PostgreSQL's, as of `x::text` |
+//! | time + 'text' | refused | the text is an interval |
+//! | array = 'text' | refused | the text is an array |
 
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable, cast};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::functions::listed_named;
+use crate::functions::{Numeric, PostgresCast, listed_named, numeric, read_interval};
+use crate::postgres::numbers::operation;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -41,8 +45,62 @@ fn is_divisor(expr: &Expr) -> bool {
     }
 }
 
+/// True for a type of operands that become texts before they are joined: not for arrays and bytes.
+fn joins_as_text(data_type: &DataType) -> bool {
+    !data_type.is_nested() && !data_type.is_binary()
+}
+
+/// True for a type to which PostgreSQL adds a literal text as an interval.
+fn takes_interval(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(..) | DataType::Interval(_))
+}
+
+/// A value as PostgreSQL's type of this name.
+fn as_text(value: Expr, name: &str) -> Expr {
+    PostgresCast::udf().call(vec![value, lit(name)])
+}
+
+/// The text of a literal.
+fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        _ => None,
+    }
+}
+
+/// The interval that a literal text is.
+fn interval_of(expr: &Expr) -> Option<ScalarValue> {
+    let span = read_interval(text_of(expr)?, None).ok()?.value().ok()?;
+    Some(ScalarValue::IntervalMonthDayNano(Some(span)))
+}
+
+/// The name of a type of arrays.
+fn array_type(data_type: &DataType) -> Option<&'static str> {
+    let DataType::List(item) = data_type else { return None };
+    Some(match item.data_type() {
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "text[]",
+        DataType::Int64 => "int8[]",
+        DataType::Int32 => "int4[]",
+        DataType::Float64 => "float8[]",
+        DataType::Boolean => "bool[]",
+        DataType::Date32 => "date[]",
+        _ => return None,
+    })
+}
+
+fn compared(op: &BinaryOperator, left: Expr, right: Expr) -> Expr {
+    match op {
+        BinaryOperator::Eq => left.eq(right),
+        BinaryOperator::NotEq => left.not_eq(right),
+        BinaryOperator::Lt => left.lt(right),
+        BinaryOperator::LtEq => left.lt_eq(right),
+        BinaryOperator::Gt => left.gt(right),
+        _ => left.gt_eq(right),
+    }
+}
+
 fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
-    use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
+    use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus, StringConcat};
     // That of a parameter is not known yet.
     let type_of = |side: &Expr| side.get_type(schema).unwrap_or(DataType::Null);
     let (left, right) = (type_of(&expr.left), type_of(&expr.right));
@@ -53,6 +111,33 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         _ => cast(side.clone(), DataType::Interval(IntervalUnit::MonthDayNano)),
     };
     match &expr.op {
+        StringConcat if [&left, &right].iter().all(|side| joins_as_text(side)) => {
+            let printed = |side: &Expr, data_type: &DataType| match data_type.is_string() || data_type.is_null() {
+                true => side.clone(),
+                false => as_text(side.clone(), "text"),
+            };
+            (!left.is_string() || !right.is_string()).then(|| {
+                Expr::BinaryExpr(BinaryExpr {
+                    left: Box::new(printed(&expr.left, &left)),
+                    op: Operator::StringConcat,
+                    right: Box::new(printed(&expr.right, &right)),
+                })
+            })
+        }
+        Plus if takes_interval(&left) && interval_of(&expr.right).is_some() => {
+            Some(expr.left.clone() + lit(interval_of(&expr.right)?))
+        }
+        Plus if takes_interval(&right) && interval_of(&expr.left).is_some() => {
+            Some(expr.right.clone() + lit(interval_of(&expr.left)?))
+        }
+        Eq | NotEq | Lt | LtEq | Gt | GtEq if text_of(&expr.right).is_some() && array_type(&left).is_some() => {
+            let array = as_text(expr.right.clone(), array_type(&left)?);
+            Some(compared(&expr.op, expr.left.clone(), array))
+        }
+        Eq | NotEq | Lt | LtEq | Gt | GtEq if text_of(&expr.left).is_some() && array_type(&right).is_some() => {
+            let array = as_text(expr.left.clone(), array_type(&right)?);
+            Some(compared(&expr.op, array, expr.right.clone()))
+        }
         Plus | Minus if left == DataType::Date32 && matches!(right, DataType::Interval(_)) => {
             let time = at_midnight(&expr.left);
             Some(if expr.op == Plus { time + expr.right.clone() } else { time - expr.right.clone() })
@@ -68,6 +153,12 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         }
         Divide if is_interval(&left) && is_number(&right) => {
             call("postgres_interval_divide", vec![span(&expr.left, &left), double(&expr.right)])
+        }
+        Divide if operation(&left, Operator::Divide, &right).is_some() => {
+            Some(numeric(Numeric::Divide).call(vec![expr.left.clone(), expr.right.clone()]))
+        }
+        Multiply if operation(&left, Operator::Multiply, &right).is_some() => {
+            Some(numeric(Numeric::Multiply).call(vec![expr.left.clone(), expr.right.clone()]))
         }
         Divide | Modulo
             if (left.is_floating() || right.is_floating())

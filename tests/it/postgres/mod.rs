@@ -4,6 +4,7 @@
 mod exact;
 mod forms;
 mod hostile;
+mod numbers;
 mod semantics;
 
 use std::sync::Arc;
