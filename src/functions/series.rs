@@ -126,7 +126,7 @@ struct Series {
 
 impl TableFunctionImpl for Series {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
-        let Some((ends, step, zone)) = times(args.exprs()) else {
+        let Some(Times { ends, step, zone }) = Times::of(args.exprs()) else {
             return self.engine.create_table_provider_with_args(args);
         };
         let values = in_steps(ends, step, self.with_last, parsed(zone.as_ref())?, ROWS)?;
@@ -137,31 +137,41 @@ impl TableFunctionImpl for Series {
     }
 }
 
-/// The ends, the step and the zone of a series that the engine would end early or not begin; `None` for others.
-fn times(args: &[Expr]) -> Option<((i64, i64), IntervalMonthDayNano, Option<Arc<str>>)> {
-    let value = |arg: &Expr| match arg {
-        Expr::Literal(value, _) => Some(value.clone()),
-        _ => None,
-    };
-    let [first, last, step] = args else { return None };
-    let ScalarValue::IntervalMonthDayNano(Some(step)) = value(step)? else { return None };
-    let (first, last) = (value(first)?, value(last)?);
-    let zone = match first.data_type() {
-        DataType::Timestamp(_, zone) => zone,
-        DataType::Date32 => None,
-        _ => return None,
-    };
-    let of_days = step.months != 0 || step.days != 0;
-    let parts = [i64::from(step.months), i64::from(step.days), step.nanoseconds];
-    let mixed = parts.iter().any(|part| *part < 0) && parts.iter().any(|part| *part > 0);
-    if !mixed && (zone.is_none() || !of_days) {
-        return None;
+/// A series of times that the engine would end early, or not begin.
+struct Times {
+    /// First and last time, in nanoseconds since 1970.
+    ends: (i64, i64),
+    step: IntervalMonthDayNano,
+    zone: Option<Arc<str>>,
+}
+
+impl Times {
+    /// The series of these arguments; `None` for one that the engine returns completely.
+    fn of(args: &[Expr]) -> Option<Self> {
+        let value = |arg: &Expr| match arg {
+            Expr::Literal(value, _) => Some(value.clone()),
+            _ => None,
+        };
+        let [first, last, step] = args else { return None };
+        let ScalarValue::IntervalMonthDayNano(Some(step)) = value(step)? else { return None };
+        let (first, last) = (value(first)?, value(last)?);
+        let zone = match first.data_type() {
+            DataType::Timestamp(_, zone) => zone,
+            DataType::Date32 => None,
+            _ => return None,
+        };
+        let of_days = step.months != 0 || step.days != 0;
+        let parts = [i64::from(step.months), i64::from(step.days), step.nanoseconds];
+        let mixed = parts.iter().any(|part| *part < 0) && parts.iter().any(|part| *part > 0);
+        if !mixed && (zone.is_none() || !of_days) {
+            return None;
+        }
+        let nanoseconds = |of: ScalarValue| match of.cast_to(&TIMES(zone.clone())).ok()? {
+            ScalarValue::TimestampNanosecond(value, _) => value,
+            _ => None,
+        };
+        Some(Self { ends: (nanoseconds(first)?, nanoseconds(last)?), step, zone })
     }
-    let nanoseconds = |of: ScalarValue| match of.cast_to(&TIMES(zone.clone())).ok()? {
-        ScalarValue::TimestampNanosecond(value, _) => value,
-        _ => None,
-    };
-    Some(((nanoseconds(first)?, nanoseconds(last)?), step, zone))
 }
 
 /// The times from the first to the last one, in nanoseconds since 1970.

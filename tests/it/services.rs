@@ -368,8 +368,11 @@ async fn a_response_that_says_that_it_is_incomplete_is_no_result() {
     lab(flag, json!({"timed_out": true})).ask(ALL).await.expect_err("a failure");
 }
 
+/// The values of a list that a service uses.
+type Used = fn(Vec<&str>) -> Vec<&str>;
+
 /// A service with mentions in two languages, one a minute, which uses some of the requested values.
-fn bilingual(used: fn(Vec<&str>) -> Vec<&str>) -> Lab {
+fn bilingual(used: Used) -> Lab {
     Lab::new(move |asked| {
         let languages = asked.parameters.get("language").map(|values| used(values.split(',').collect()));
         let mentions = (0..30).map(|number| {
@@ -387,7 +390,7 @@ fn bilingual(used: fn(Vec<&str>) -> Vec<&str>) -> Lab {
 #[tokio::test(start_paused = true)]
 async fn lists_of_values_are_proven_to_be_used_completely() {
     let of = |what: &str, list: &str| format!("SELECT {what} FROM mentions WHERE aid = '1' AND language IN ({list})");
-    let partly: [fn(Vec<&str>) -> Vec<&str>; 4] = [
+    let partly: [Used; 4] = [
         |values| values[..1].to_vec(),
         |values| values[values.len() - 1..].to_vec(),
         |values| if values.len() > 1 { Vec::new() } else { values },
