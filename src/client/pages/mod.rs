@@ -54,7 +54,7 @@ pub trait Page: Clone + Send + 'static {
     fn traits(&self) -> Option<&[Traits]> {
         None
     }
-    /// What its response says to the effect that more rows follow, if it does.
+    /// Member of its response that says that more rows follow, with its value.
     fn more(&self) -> Option<&str> {
         None
     }

@@ -69,7 +69,7 @@ pub(super) struct PageReader<D: PageDecoder> {
     stray: Option<i64>,
     /// Ends of the plan's window, if it names instants and its end is not a part of it.
     ends: Option<Ends>,
-    /// What the last response said to the effect that more mentions follow.
+    /// Member of the last response that says that more mentions follow, with its value.
     more: Option<String>,
     /// Memory of the ids.
     ids: Held,
