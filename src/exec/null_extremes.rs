@@ -85,7 +85,7 @@ impl Driver {
         let pages = plan.pages.map(|pages| Pages { fetch: None, skip: 0, ..pages });
         let plan = Arc::new(RequestPlan { pages, ..plan.clone() });
         let client = Arc::clone(self.config.connection.client());
-        let decoder = Arc::new(Keeping { decoder: Arc::clone(&reader.decoder), first: None, if_assumed: None });
+        let decoder = Arc::new(Keeping { decoder: Arc::clone(&reader.decoder), first: None, always: false });
         let pace = Pace::Ahead(self.settings.concurrency);
         let mut pages = Box::pin(read_pages(client, Arc::clone(&self.scan), Arc::clone(&plan), decoder, pace));
         while let Some(page) = pages.next().await {

@@ -45,8 +45,8 @@ pub(super) type FirstResponse = (PageRequest, Bytes);
 pub(super) struct Keeping {
     pub(super) decoder: Arc<Decoder>,
     pub(super) first: Option<Arc<OnceLock<FirstResponse>>>,
-    /// Slot for it if its times have no zone.
-    pub(super) if_assumed: Option<Arc<OnceLock<FirstResponse>>>,
+    /// Set if it is kept in any case, and not only if its times have no zone.
+    pub(super) always: bool,
 }
 
 impl PageDecoder for Keeping {
@@ -54,8 +54,7 @@ impl PageDecoder for Keeping {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let page = PageDecoder::decode(self.decoder.as_ref(), request, body)?;
-        let if_assumed = self.if_assumed.as_ref().filter(|_| page.0.assumed.is_some());
-        for first in self.first.iter().chain(if_assumed) {
+        if let Some(first) = self.first.as_ref().filter(|_| self.always || page.0.assumed.is_some()) {
             first.get_or_init(|| (request.clone(), Bytes::copy_from_slice(body)));
         }
         Ok(page)

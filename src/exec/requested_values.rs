@@ -9,7 +9,7 @@
 //!
 //! A length that was proven once is not proven again.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use bytes::Bytes;
@@ -69,8 +69,30 @@ impl Driver {
         RequestedValues(lists.collect())
     }
 
+    /// Proves that the service uses all values of the lists of a plan: by the mentions that were noted, by the lists of the first
+    /// response, and with requests as far as neither shows it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`], naming the parameter, if it does not.
+    pub(super) async fn prove_values(
+        &self,
+        plan: &RequestPlan,
+        mut values: RequestedValues,
+        first: Option<&FirstResponse>,
+    ) -> Result<()> {
+        if let Some(response) = first {
+            self.see_lists(&mut values, response);
+        }
+        for requested in values.0 {
+            if self.prove(plan, &requested).await? {
+                self.config.connection.note_proven_values(&requested.term.parameter, requested.term.values.len());
+            }
+        }
+        Ok(())
+    }
+
     /// Notes the values that the lists of an overview count.
-    pub(super) fn see_lists(&self, values: &mut RequestedValues, (request, body): &FirstResponse) {
+    fn see_lists(&self, values: &mut RequestedValues, (request, body): &FirstResponse) {
         let Some(counts) = &self.config.connection.profile().counts else { return };
         for requested in &mut values.0 {
             let Some(list) = counts.lists.iter().find(|list| list.column == requested.column) else { continue };
@@ -81,88 +103,35 @@ impl Driver {
         }
     }
 
-    /// Proves it for mentions that were read, by their values and the lists of the first response.
-    ///
-    /// # Errors
-    /// Those of [`prove_values`](Self::prove_values).
-    pub(super) async fn prove_read_values(
-        &self,
-        plan: &RequestPlan,
-        mut values: RequestedValues,
-        first: Option<&OnceLock<FirstResponse>>,
-    ) -> Result<()> {
-        if values.is_empty() {
-            return Ok(());
-        }
-        if let Some(response) = first.and_then(OnceLock::get) {
-            self.see_lists(&mut values, response);
-        }
-        self.prove_values(plan, values).await
-    }
-
-    /// Does so for a count of the overview, whose lists show which values have mentions.
-    ///
-    /// # Errors
-    /// Those of [`prove_values`](Self::prove_values).
-    pub(super) async fn prove_counted_values(
-        &self,
-        plan: &RequestPlan,
-        request: &PageRequest,
-        body: &Bytes,
-    ) -> Result<()> {
-        let mut values = self.requested_values(plan);
-        if values.is_empty() {
-            return Ok(());
-        }
-        self.see_lists(&mut values, &(request.clone(), body.clone()));
-        self.prove_values(plan, values).await
-    }
-
-    /// Proves that the service uses all values of the lists of a plan, with requests as far as no response shows it.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Contradiction`], naming the parameter, if it does not.
-    pub(super) async fn prove_values(&self, plan: &RequestPlan, values: RequestedValues) -> Result<()> {
-        for requested in values.0 {
-            self.prove(plan, &requested).await?;
-            self.config.connection.note_proven_values(&requested.term.parameter, requested.term.values.len());
-        }
-        Ok(())
-    }
-
-    async fn prove(&self, plan: &RequestPlan, Requested { term, column, shown }: &Requested) -> Result<()> {
-        let at = |shown_at: Option<usize>| shown_at.map(|at| term.values[at].clone());
-        let (begins, ends) = (shown.first() == Some(&true), shown.last() == Some(&true));
-        let (known, missing): (String, Vec<String>) = match at(shown.iter().position(|shown| *shown)) {
-            Some(known) => {
+    /// Returns false if there is no mention by which it could be proven, so that none is left out either.
+    async fn prove(&self, plan: &RequestPlan, Requested { term, column, shown }: &Requested) -> Result<bool> {
+        let (known, missing) = match shown.iter().position(|shown| *shown) {
+            Some(at) => {
                 let others = term.values.iter().zip(shown).filter(|(_, shown)| !**shown);
-                (known, others.map(|(value, _)| value.clone()).collect())
+                (term.values[at].clone(), others.map(|(value, _)| value.clone()).collect())
             }
             None => {
                 let page = self.values_of(plan, term, column, Vec::new()).await?;
                 if let Some(left_out) = page.iter().find(|value| term.values.contains(value)) {
                     return Err(self.unused(plan, term, left_out));
                 }
-                // Without a mention, there is nothing to be left out.
-                let Some(known) = page.into_iter().next() else { return Ok(()) };
+                let Some(known) = page.into_iter().next() else { return Ok(false) };
                 (known, term.values.clone())
             }
         };
-        if missing.is_empty() {
-            return Ok(());
-        }
-        for (proven, known_first) in [(begins, true), (ends, false)] {
-            if proven {
+        // A value at an end shows that the list is used up to there.
+        for (shown, at) in [(shown.first(), 0), (shown.last(), missing.len())] {
+            if shown == Some(&true) {
                 continue;
             }
             let mut list = missing.clone();
-            list.insert(if known_first { 0 } else { missing.len() }, known.clone());
+            list.insert(at, known.clone());
             let found = self.values_of(plan, term, column, list).await?;
             if !found.contains(&known) {
                 return Err(self.unused(plan, term, found.first().unwrap_or(&known)));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The values in the first mentions of a plan with another list; without one, any values match.

@@ -64,7 +64,9 @@ impl Driver {
             let request = self.requests.for_counts(&plan, true);
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
-            self.prove_counted_values(&plan, &request, &body).await.map_err(|error| self.at_plan(error, &plan))?;
+            let response = (request.clone(), body.clone());
+            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&response));
+            proven.await.map_err(|error| self.at_plan(error, &plan))?;
             let page = self.edge_page(&summary, &request, &body)?;
             let counted = self
                 .count(&summary, &plan, &request, &body, Some((&edge, &page)))
@@ -111,7 +113,9 @@ impl Driver {
             let request = self.requests.for_counts(&plan, counts_with_page(&self.config, &summary));
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
-            self.prove_counted_values(&plan, &request, &body).await.map_err(|error| self.at_plan(error, &plan))?;
+            let response = (request.clone(), body.clone());
+            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&response));
+            proven.await.map_err(|error| self.at_plan(error, &plan))?;
             let counted = self.count(&summary, &plan, &request, &body, None).map_err(|error| self.at_plan(error, &plan))?;
             match counted {
                 Some(batch) => yield batch?,
@@ -188,7 +192,7 @@ impl Driver {
         };
         let proves = counts.days && !summary.approximate;
         let volume = match proves || matches!(summary.rows, SummaryRows::Days(_)) {
-            true => self.volume(request, body)?,
+            true => self.volume(request, body)?.map(|timeline| timeline.batch),
             false => None,
         };
         if let Some(volume) = volume.as_ref().filter(|_| proves)
@@ -342,8 +346,7 @@ impl Driver {
         if profile.counts.as_ref().is_none_or(|counts| !counts.days || counts.trust != Trust::Exact) {
             return Ok(());
         }
-        let told = self.reader.decoder.decode(request, body)?.window;
-        let Some(volume) = self.volume(request, body)? else { return Ok(()) };
+        let Some(Decoded { batch: volume, window: told, .. }) = self.volume(request, body)? else { return Ok(()) };
         let Some(buckets) = buckets_of(&volume) else { return Ok(()) };
         let counts: Vec<i64> = buckets.iter().map(|(_, count)| *count).collect();
         let as_many = sum(&counts).and_then(|sum| usize::try_from(sum).ok()) == Some(times.len());
@@ -362,12 +365,12 @@ impl Driver {
 
     /// The buckets of a response's timeline: their starts, counts, and ends if the profile has a column of them; `None` if it has
     /// no timeline, or not the declared one.
-    fn volume(&self, request: &PageRequest, body: &[u8]) -> Result<Option<RecordBatch>> {
+    fn volume(&self, request: &PageRequest, body: &[u8]) -> Result<Option<Decoded>> {
         let volume = &self.config.connection.profile().tables.volume;
         let time = volume.time.clone().unwrap_or_default();
         let columns = picked(volume, &[&time, "mentions", "bucket_end"]);
         match self.decoder(columns).decode(request, body) {
-            Ok(timeline) => Ok(Some(timeline.batch)),
+            Ok(timeline) => Ok(Some(timeline)),
             Err(error) if error.kind() == ErrorKind::Contradiction => Ok(None),
             Err(error) => Err(error),
         }
@@ -436,7 +439,7 @@ impl Driver {
             let relation = head.batch.column(2).as_string_opt::<i32>();
             relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
         };
-        let Some(days) = self.volume(request, body)? else { return Ok(None) };
+        let Some(Decoded { batch: days, .. }) = self.volume(request, body)? else { return Ok(None) };
         let numbers = weights(days.column(1));
         let starts = days.column(0).as_primitive_opt::<TimestampMicrosecondType>();
         let (Some(starts), true) = (starts.filter(|starts| starts.null_count() == 0), exact) else { return Ok(None) };
@@ -501,7 +504,7 @@ impl Driver {
                 let first_response: Arc<OnceLock<FirstResponse>> = Arc::default();
                 let filtered = counts && at == 0 && !plan.filters.is_empty();
                 let first = filtered.then(|| Arc::clone(&first_response));
-                let decoder = Keeping { decoder: Arc::clone(&reader.decoder), first, if_assumed: None };
+                let decoder = Keeping { decoder: Arc::clone(&reader.decoder), first, always: true };
                 let (client, scan) = (Arc::clone(connection.client()), Arc::clone(&self.scan));
                 let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), Arc::new(decoder), Pace::OnDemand));
                 let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
@@ -539,10 +542,9 @@ impl Driver {
                         self.verify_order(&plan, &reader).await.map_err(|error| self.at_plan(error, &plan))?;
                     }
                 }
-                let unproven = std::mem::take(&mut values);
-                self.prove_read_values(&plan, unproven, Some(&first_response))
-                    .await
-                    .map_err(|error| self.at_plan(error, &plan))?;
+                let requested = std::mem::take(&mut values);
+                let proven = self.prove_values(&plan, requested, first_response.get());
+                proven.await.map_err(|error| self.at_plan(error, &plan))?;
                 let total = total.and_then(|total| usize::try_from(total).ok());
                 let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));
                 if exact && at == 0 && total == Some(received) && !contradicted {

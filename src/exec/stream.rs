@@ -419,13 +419,12 @@ impl Driver {
             let plan = Arc::new(plan.with_fetch(asked));
             let client = config.connection.client();
             let mut values = self.requested_values(&plan);
-            let response = read.first().or_else(|| (!values.is_empty()).then(Arc::default));
-            let (mut assumed, if_assumed) = (Vec::new(), Arc::<OnceLock<_>>::default());
-            let decoder = Arc::new(Keeping {
-                decoder: Arc::clone(&reader.decoder),
-                first: response.clone(),
-                if_assumed: Some(Arc::clone(&if_assumed)),
-            });
+            // Times without a zone, which the first response shows to be right.
+            let mut assumed = Vec::new();
+            let always = read.first().is_some() || !values.is_empty();
+            let response = read.first().unwrap_or_default();
+            let first_response = Some(Arc::clone(&response));
+            let decoder = Arc::new(Keeping { decoder: Arc::clone(&reader.decoder), first: first_response, always });
             let (reading, plan_read) = (Arc::clone(client), Arc::clone(&plan));
             let mut pages = Box::pin(read_pages(reading, Arc::clone(scan), plan_read, decoder, pace));
             let mut received = 0;
@@ -499,13 +498,13 @@ impl Driver {
                     self.look_ahead(&page).await.map_err(|error| self.at_table(error))?;
                 }
                 values.see(&page.batch);
-                if let (Some(_), Some(time)) = (if_assumed.get(), reader.time) {
+                if let (true, Some(time)) = (page.assumed.is_some() || !assumed.is_empty(), reader.time) {
                     assumed.extend(page.batch.column(time).as_primitive::<TimestampMicrosecondType>().values());
                 }
                 // A consumer that stops early would never see the proof.
                 if !values.is_empty() && (asked.is_some() || pace == Pace::OnDemand) {
                     let values = std::mem::take(&mut values);
-                    self.prove_read_values(&plan, values, response.as_deref()).await.map_err(|error| self.at_table(error))?;
+                    self.prove_values(&plan, values, response.get()).await.map_err(|error| self.at_table(error))?;
                 }
                 self.check_value_part(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
                 self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
@@ -526,8 +525,8 @@ impl Driver {
                     return;
                 }
             }
-            self.prove_read_values(&plan, values, response.as_deref()).await.map_err(|error| self.at_table(error))?;
-            if let Some(response) = if_assumed.get() {
+            self.prove_values(&plan, values, response.get()).await.map_err(|error| self.at_table(error))?;
+            if let Some(response) = response.get().filter(|_| !assumed.is_empty()) {
                 self.check_assumed(&plan, &assumed, response).map_err(|error| self.at_table(error))?;
             }
             // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.

@@ -375,7 +375,8 @@ type Used = fn(Vec<&str>) -> Vec<&str>;
 fn bilingual(used: Used) -> Lab {
     Lab::new(move |asked| {
         let languages = asked.parameters.get("language").map(|values| used(values.split(',').collect()));
-        let mentions = (0..30).map(|number| {
+        let count = if asked.text("duration").starts_with("2020") { 0 } else { 30 };
+        let mentions = (0..count).map(|number| {
             let mut mention = mention(number + 4_960);
             mention["language"] = json!(if number % 3 == 0 { "de" } else { "en" });
             mention
@@ -412,6 +413,11 @@ async fn lists_of_values_are_proven_to_be_used_completely() {
     assert_eq!(lab.count(&of("id", "'de', 'xx'")).await, (10, 2));
     assert_eq!(lab.count(&of("id", "'en', 'yy'")).await, (20, 1));
     assert_eq!(lab.count(&of("id", "'en', 'yy', 'zz'")).await, (20, 2));
+    // A window without mentions proves nothing about the next one.
+    let lab = bilingual(|values| values[..1].to_vec());
+    let old = of("id", "'de', 'en'") + " AND published_at >= '2020-01-01' AND published_at < '2020-01-02'";
+    assert_eq!(lab.ask(&old).await.unwrap().len(), 0);
+    lab.fails(&of("id", "'de', 'en'"), ErrorKind::Contradiction, &["does not use all values"]).await;
     // None of the values has: a mention with another one, and a list with that at each end.
     assert_eq!(bilingual(|values| values).count(&of("id", "'xx', 'yy'")).await, (0, 4));
 }
