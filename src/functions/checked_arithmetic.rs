@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::ArrayRef;
 use arrow::compute::kernels::numeric::{add, mul, neg, sub};
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, FieldRef};
 use arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{
@@ -89,9 +89,7 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+        super::field_of(self, &args)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -12,7 +12,7 @@ use arrow::array::types::{
     IntervalDayTimeType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalYearMonthType,
 };
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
-use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{
@@ -55,9 +55,7 @@ impl ScalarUDFImpl for Comparable {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+        super::field_of(self, &args)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -8,16 +8,18 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::timezone::Tz;
 use arrow::array::types::{
-    ArrowTimestampType, IntervalDayTimeType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalYearMonthType,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    ArrowTimestampType, IntervalMonthDayNano, IntervalMonthDayNanoType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
+use arrow::compute::cast;
 use arrow::compute::kernels::arity::try_binary;
-use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::temporal_conversions::as_datetime;
 use chrono::{MappedLocalTime, Months, NaiveDateTime, Offset, TimeDelta, TimeZone};
-use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::common::{Result, exec_err};
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -79,46 +81,28 @@ impl ScalarUDFImpl for LocalArithmetic {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+        super::field_of(self, &args)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [instants, intervals] = args.args.as_slice() else {
-            return exec_err!("{} expects an instant and an interval", self.name);
+        let sums = |args: &[ArrayRef]| {
+            let [instants, intervals] = args else {
+                return exec_err!("{} expects an instant and an interval", self.name);
+            };
+            let intervals = cast(intervals, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+            let intervals = intervals.as_primitive();
+            let DataType::Timestamp(unit, Some(zone)) = instants.data_type() else {
+                return exec_err!("{} expects an instant, not {}", self.name, instants.data_type());
+            };
+            match unit {
+                TimeUnit::Second => shifted::<TimestampSecondType>(instants, intervals, self.sign, zone),
+                TimeUnit::Millisecond => shifted::<TimestampMillisecondType>(instants, intervals, self.sign, zone),
+                TimeUnit::Microsecond => shifted::<TimestampMicrosecondType>(instants, intervals, self.sign, zone),
+                TimeUnit::Nanosecond => shifted::<TimestampNanosecondType>(instants, intervals, self.sign, zone),
+            }
         };
-        let same = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if same { 1 } else { args.number_rows };
-        let (instants, intervals) = (instants.to_array(rows)?, intervals.to_array(rows)?);
-        let intervals = in_months_days_nanoseconds(&intervals)?;
-        let DataType::Timestamp(unit, Some(zone)) = instants.data_type() else {
-            return exec_err!("{} expects an instant, not {}", self.name, instants.data_type());
-        };
-        let shifted = match unit {
-            TimeUnit::Second => shifted::<TimestampSecondType>(&instants, &intervals, self.sign, zone),
-            TimeUnit::Millisecond => shifted::<TimestampMillisecondType>(&instants, &intervals, self.sign, zone),
-            TimeUnit::Microsecond => shifted::<TimestampMicrosecondType>(&instants, &intervals, self.sign, zone),
-            TimeUnit::Nanosecond => shifted::<TimestampNanosecondType>(&instants, &intervals, self.sign, zone),
-        }?;
-        Ok(match same {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&shifted, 0)?),
-            false => ColumnarValue::Array(shifted),
-        })
+        make_scalar_function(sums, Vec::new())(&args.args)
     }
-}
-
-fn in_months_days_nanoseconds(intervals: &ArrayRef) -> Result<PrimitiveArray<IntervalMonthDayNanoType>> {
-    Ok(match intervals.data_type() {
-        DataType::Interval(IntervalUnit::MonthDayNano) => intervals.as_primitive().clone(),
-        DataType::Interval(IntervalUnit::DayTime) => intervals
-            .as_primitive::<IntervalDayTimeType>()
-            .unary(|of| IntervalMonthDayNano::new(0, of.days, i64::from(of.milliseconds) * 1_000_000)),
-        DataType::Interval(IntervalUnit::YearMonth) => {
-            intervals.as_primitive::<IntervalYearMonthType>().unary(|months| IntervalMonthDayNano::new(months, 0, 0))
-        }
-        other => return exec_err!("an interval is expected, not {other}"),
-    })
 }
 
 fn shifted<T: ArrowTimestampType>(

@@ -1,8 +1,9 @@
 //! Functions that replace operations which the engine computes differently from the SQL standard, or from PostgreSQL.
 //!
-//! Rules of `optimizer` insert the functions, and `sum`, `lag` and `lead` replace those of the engine. Users see the names of the functions
-//! only in EXPLAIN. Each file has one function or a family of them, with the operation that it replaces and the reason. The
-//! functions in `postgres` are used in translated statements of PostgreSQL clients. Those of `json` are for users as well.
+//! Rules of `optimizer` insert the functions, and `sum`, `lag` and `lead` replace those of the engine. Users see the names of
+//! the functions only in EXPLAIN. Each file has one function or a family of them, with the operation that it replaces and the
+//! reason. The functions in `postgres` are used in translated statements of PostgreSQL clients. Those of `json` are for users as
+//! well.
 //!
 //! Invariant: a function returns what the standard requires, or an error. It never returns another value.
 
@@ -21,7 +22,9 @@ mod shift;
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::{AggregateUDF, ReturnFieldArgs, ScalarUDF, ScalarUDFImpl, WindowUDF};
 
 #[cfg(feature = "flight")]
 pub(crate) use self::checked_arithmetic::OUT_OF_RANGE;
@@ -62,6 +65,16 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
     vec![sum_udaf()]
+}
+
+/// The field of a function's result, which is nullable if an argument is. By default, every result is.
+///
+/// # Errors
+/// Those of the function's type.
+pub(crate) fn field_of(function: &impl ScalarUDFImpl, args: &ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+    let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+    Ok(Arc::new(Field::new(function.name(), function.return_type(&types)?, nullable)))
 }
 
 /// As [`all`], window functions.

@@ -18,6 +18,7 @@ use arrow::datatypes::{ArrowTimestampType, DataType, Field, FieldRef, IntervalUn
 use arrow::temporal_conversions::as_datetime;
 use datafusion::catalog::{MemTable, TableFunction, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -29,8 +30,6 @@ use crate::error::{Error, ErrorKind};
 const ROWS: usize = 1_000_000;
 /// Maximum values of a series in a list.
 const ITEMS: usize = 8_192;
-
-const TIMES: fn(Option<Arc<str>>) -> DataType = |zone| DataType::Timestamp(TimeUnit::Nanosecond, zone);
 
 /// The function `times_in_steps(first, last, step)` for `generate_series` of instants in a zone, with the last value, or for
 /// `range`, without it.
@@ -72,49 +71,43 @@ impl ScalarUDFImpl for TimesInSteps {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [DataType::Timestamp(_, zone), DataType::Timestamp(..), DataType::Interval(_)] => {
-                Ok(DataType::List(Arc::new(Field::new_list_field(TIMES(zone.clone()), true))))
+                Ok(DataType::List(Arc::new(Field::new_list_field(times(zone.clone()), true))))
             }
             _ => exec_err!("a series of times expects two instants and an interval"),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+        super::field_of(self, &args)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let same = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if same { 1 } else { args.number_rows };
-        let [first, last, step] = args.args.as_slice() else {
-            return exec_err!("a series of times expects two instants and an interval");
-        };
-        let zone = match first.data_type() {
-            DataType::Timestamp(_, zone) => zone,
-            other => return exec_err!("a series of times expects instants, not {other}"),
-        };
-        let tz = parsed(zone.as_ref())?;
-        let (first, last) = (first.to_array(rows)?, last.to_array(rows)?);
-        let (first, last) = (cast(&first, &TIMES(zone.clone()))?, cast(&last, &TIMES(zone.clone()))?);
-        let step = cast(&step.to_array(rows)?, &DataType::Interval(IntervalUnit::MonthDayNano))?;
-        let (first, last) =
-            (first.as_primitive::<TimestampNanosecondType>(), last.as_primitive::<TimestampNanosecondType>());
-        let step = step.as_primitive::<IntervalMonthDayNanoType>();
-        let mut lists = ListBuilder::new(TimestampNanosecondBuilder::new().with_timezone_opt(zone.clone()));
-        for row in 0..rows {
-            if first.is_null(row) || last.is_null(row) || step.is_null(row) {
-                lists.append_null();
-                continue;
+        let lists = |args: &[ArrayRef]| {
+            let [first, last, step] = args else {
+                return exec_err!("a series of times expects two instants and an interval");
+            };
+            let zone = match first.data_type() {
+                DataType::Timestamp(_, zone) => zone.clone(),
+                other => return exec_err!("a series of times expects instants, not {other}"),
+            };
+            let tz = parsed(zone.as_ref())?;
+            let (first, last) = (cast(first, &times(zone.clone()))?, cast(last, &times(zone.clone()))?);
+            let step = cast(step, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+            let (first, last) =
+                (first.as_primitive::<TimestampNanosecondType>(), last.as_primitive::<TimestampNanosecondType>());
+            let step = step.as_primitive::<IntervalMonthDayNanoType>();
+            let mut lists = ListBuilder::new(TimestampNanosecondBuilder::new().with_timezone_opt(zone));
+            for row in 0..first.len() {
+                if first.is_null(row) || last.is_null(row) || step.is_null(row) {
+                    lists.append_null();
+                    continue;
+                }
+                let ends = (first.value(row), last.value(row));
+                lists.append_value(in_steps(ends, step.value(row), self.with_last, tz, ITEMS)?.into_iter().map(Some));
             }
-            let ends = (first.value(row), last.value(row));
-            lists.append_value(in_steps(ends, step.value(row), self.with_last, tz, ITEMS)?.into_iter().map(Some));
-        }
-        let lists: ArrayRef = Arc::new(lists.finish());
-        Ok(match same {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?),
-            false => ColumnarValue::Array(lists),
-        })
+            Ok(Arc::new(lists.finish()) as ArrayRef)
+        };
+        make_scalar_function(lists, Vec::new())(&args.args)
     }
 }
 
@@ -130,7 +123,7 @@ impl TableFunctionImpl for Series {
             return self.engine.create_table_provider_with_args(args);
         };
         let values = in_steps(ends, step, self.with_last, parsed(zone.as_ref())?, ROWS)?;
-        let schema = Arc::new(Schema::new(vec![Field::new("value", TIMES(zone.clone()), false)]));
+        let schema = Arc::new(Schema::new(vec![Field::new("value", times(zone.clone()), false)]));
         let values = TimestampNanosecondArray::from(values).with_timezone_opt(zone);
         let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(values)])?;
         Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
@@ -166,7 +159,7 @@ impl Times {
         if !mixed && (zone.is_none() || !of_days) {
             return None;
         }
-        let nanoseconds = |of: ScalarValue| match of.cast_to(&TIMES(zone.clone())).ok()? {
+        let nanoseconds = |of: ScalarValue| match of.cast_to(&times(zone.clone())).ok()? {
             ScalarValue::TimestampNanosecond(value, _) => value,
             _ => None,
         };
@@ -207,6 +200,11 @@ fn in_steps(
         }
     }
     Ok(values)
+}
+
+/// The type of the times of a series.
+fn times(zone: Option<Arc<str>>) -> DataType {
+    DataType::Timestamp(TimeUnit::Nanosecond, zone)
 }
 
 fn parsed(zone: Option<&Arc<str>>) -> Result<Tz> {

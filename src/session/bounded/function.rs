@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::compute::kernels::concat_elements::concat_elements_dyn;
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 
 use super::demand::{Growth, check_joined, in_slices};
 use super::rule::{check_type, check_type_name};
+use crate::functions::field_of;
 
 /// True if the result of a function may be larger than its arguments.
 pub(super) fn is_growing(function: &ScalarUDF) -> bool {
@@ -213,9 +214,7 @@ impl ScalarUDFImpl for Joined {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+        field_of(self, &args)
     }
 
     fn signature(&self) -> &Signature {
