@@ -2,9 +2,9 @@
 //! that a list continues on another page.
 //!
 //! A service has its own names for these, so they are recognized by the words of a name together with the value: `timedOut: true`,
-//! `_shards: {total: 5, failed: 2}`, `status: "partial"`, `coverage: 0.6`, `code: 50001`. Words that are also said of whole results,
-//! such as `limited`, `stale` or `approximate`, are none of them. A field that the profile declares in `[complete]` is judged by what the
-//! profile says about it, and by that alone.
+//! `_shards: {total: 5, failed: 2}`, `status: "partial"`, `coverage: 0.6`, `code: 50001`. Words that are also said of whole
+//! results, such as `limited`, `stale` or `approximate`, are none of them. A field that the profile declares in `[complete]` is
+//! judged by what the profile says about it, and by that alone.
 
 use std::borrow::Cow;
 
@@ -310,7 +310,7 @@ fn speaks_of_a_part(raw: Raw<'_>) -> bool {
 fn is_error_code(words: &[String], within: &[String], raw: Raw<'_>) -> bool {
     const AROUND: [&str; 6] = ["meta", "status", "result", "response", "header", "error"];
     let names: Vec<&str> = words.iter().map(String::as_str).collect();
-    let text = if raw.first() == b'"' { raw.inner() } else { raw.text };
+    let text = bare(raw);
     let Ok(code) = text.parse::<i64>() else { return false };
     if within.last().is_some_and(|name| !AROUND.contains(&name.as_str())) {
         return false;
@@ -438,8 +438,14 @@ pub(super) fn count_of(raw: Raw<'_>) -> Option<u64> {
     super::value::integer_of(&raw.unquoted().ok()?).and_then(|number| u64::try_from(number).ok())
 }
 
+/// True for a number, also in quotes.
 fn is_number(raw: Raw<'_>) -> bool {
-    raw.text.trim_matches('"').parse::<f64>().is_ok()
+    bare(raw).parse::<f64>().is_ok()
+}
+
+/// A value without its quotes.
+fn bare(raw: Raw<'_>) -> &str {
+    if raw.first() == b'"' { raw.inner() } else { raw.text }
 }
 
 /// True if an array has an item.

@@ -253,6 +253,7 @@ impl<D: PageDecoder> PageReader<D> {
             }
             if self.reading.is_none() {
                 let Some(window) = self.windows.pop() else {
+                    self.check_start().await?;
                     self.check_parts().await?;
                     self.conclude();
                     return Ok(None);
@@ -354,7 +355,7 @@ impl<D: PageDecoder> PageReader<D> {
         reading.announce(answer.facts.total);
         reading.hint(answer.facts.hint, beside);
         reading.check_depth()?;
-        let skip = pages_skipped(&self.plan);
+        let skip = self.plan.pages.map_or(0, |pages| pages.skip);
         if let (0, Some(total)) = (answer.facts.rows, answer.facts.total.filter(|total| *total <= skip))
             && let Some((count, name)) = beside.above(total).filter(|(count, _)| *count > skip)
         {
@@ -910,14 +911,14 @@ impl<D: PageDecoder> PageReader<D> {
     /// Compares the mentions of a window that was read in parts, or as instants instead of a relative period, with its first
     /// total. If they are fewer, the total is requested once more: in a changing set it has changed.
     async fn check_parts(&mut self) -> Result<()> {
-        self.check_start().await?;
         let Some(Whole { words, resolved, total, beside: first }) = self.whole.take() else { return Ok(()) };
         if self.history.cut {
             self.claims = Claims { total: Some(total), beside: first, opposite: false };
         }
         let expected = first.most(total);
         // Where an edge lacks its mentions, a total that another count contradicts does not show that no other is missing.
-        let doubtful = (self.history.lacking && first.contradicts(total)) || first.both_above(self.distinct).is_some();
+        let both = first.both_above(self.distinct);
+        let doubtful = (self.history.lacking && first.contradicts(total)) || both.is_some();
         let agrees = self.distinct >= expected || (self.distinct == total && !doubtful);
         let limited = self.plan.pages.is_none_or(|pages| pages.fetch.is_some() || pages.skip > 0);
         if agrees || limited || !(self.history.cut || resolved) || !self.history.missing.is_empty() {
@@ -928,7 +929,7 @@ impl<D: PageDecoder> PageReader<D> {
         if facts.total.is_none_or(|total| facts.beside.most(total) != expected) {
             return Ok(());
         }
-        if let Some(count) = first.both_above(self.distinct) {
+        if let Some(count) = both {
             let reason = format!(
                 "{} distinct mentions received, as many as the total, but overview and timeline both count {count}",
                 self.distinct
@@ -1133,10 +1134,6 @@ impl Ends {
         self.begins |= times.contains(&self.from);
         self.ends |= times.contains(&self.to);
     }
-}
-
-fn pages_skipped(plan: &RequestPlan) -> u64 {
-    plan.pages.map_or(0, |pages| pages.skip)
 }
 
 /// True if the service rejects the request itself, not the caller.
