@@ -194,6 +194,7 @@ impl Host {
     ) -> Result<T, E> {
         let seconds = self.limits.statement_seconds;
         let lane = self.lanes.enter(&session.lane);
+        let mut abandoned = Abandoned(Some(Arc::clone(&memory)));
         // The session stays in its lane until the work has ended, which may be after the client has disconnected.
         let handle = lane.handle().clone();
         let work = AbortOnDropHandle::new(handle.spawn(async move {
@@ -201,6 +202,7 @@ impl Host {
             until_ended(&memory, work).await.map_err(|error| E::from(Failure::own(error))).flatten()
         }));
         let done = timeout(Duration::from_secs(seconds), work).await.map_err(|_| timed_out(seconds))?;
+        abandoned.0 = None;
         done.map_err(|_| Failure::new(Code::Internal, "internal error while running the statement"))?
     }
 
@@ -307,6 +309,15 @@ impl Host {
 /// The failure of a statement that took too long.
 pub(super) fn timed_out(seconds: u64) -> Failure {
     Failure::new(Code::DeadlineExceeded, format!("statement timed out after {seconds} s"))
+}
+
+/// Guard: ends a statement that nobody waits for any longer. It computes until it next asks.
+struct Abandoned(Option<Arc<StatementMemory>>);
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|memory| memory.end());
+    }
 }
 
 impl HostSpec {

@@ -6,8 +6,13 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 
+use crate::session::check_copies;
+
 /// Calls `each` with every expression of a plan and of its subqueries, inner ones first, and with the columns that it may use.
 /// Columns of results keep their names.
+///
+/// # Errors
+/// Those of `each`, and [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) where copies of copies grow too much.
 pub(super) fn rewrite_expressions(
     plan: LogicalPlan,
     each: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
@@ -18,7 +23,13 @@ pub(super) fn rewrite_expressions(
         let names = NamePreserver::new(&plan);
         let changed = plan.map_expressions(|expr| {
             let name = names.save(&expr);
-            let expr = expr.transform_up(|expr| each(expr, &schema))?;
+            let expr = expr.transform_up(|expr| {
+                let changed = each(expr, &schema)?;
+                if changed.transformed {
+                    check_copies(&changed.data, 1)?;
+                }
+                Ok(changed)
+            })?;
             Ok(expr.update_data(|expr| name.restore(expr)))
         })?;
         let changed = changed.transform_data(&node)?;

@@ -27,15 +27,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::datetime::{date_bin, to_local_time};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, cast};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::expressions::rewrite_expressions;
 use crate::config::SessionSettings;
 use crate::functions::{minus_interval, plus_interval, times_in_steps};
 
@@ -50,17 +49,8 @@ impl AnalyzerRule for LocalTimes {
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let zone = SessionSettings::zone(config);
-        plan.transform_up_with_subqueries(|plan| {
-            let schema = merge_schema(&plan.inputs());
-            let names = NamePreserver::new(&plan);
-            let changed = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let expr = expr.transform_up(|expr| Ok(local(expr, &schema, &zone)))?;
-                Ok(expr.update_data(|expr| name.restore(expr)))
-            })?;
-            if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
-        })
-        .map(|transformed| transformed.data)
+        let each = |expr, schema: &DFSchema| Ok(local(expr, schema, &zone));
+        rewrite_expressions(plan, each, |plan| Ok(Transformed::no(plan)))
     }
 }
 

@@ -5,12 +5,14 @@
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, disjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, binary_expr, lit};
 use datafusion::optimizer::AnalyzerRule;
+
+use super::expressions::rewrite_expressions;
+use crate::session::check_copies;
 
 /// See the module's documentation. Runs before type coercion, so that each pair of members gets its own type.
 #[derive(Debug)]
@@ -22,33 +24,27 @@ impl AnalyzerRule for RowComparison {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
-            let names = NamePreserver::new(&plan);
-            let changed = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                Ok(expr.transform_up(|expr| Ok(by_member(expr)))?.update_data(|expr| name.restore(expr)))
-            })?;
-            if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
-        })
-        .data()
+        rewrite_expressions(plan, |expr, _| by_member(expr), |plan| Ok(Transformed::no(plan)))
     }
 }
 
-fn by_member(expr: Expr) -> Transformed<Expr> {
+fn by_member(expr: Expr) -> Result<Transformed<Expr>> {
     let compared = match &expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (row(left), row(right)) {
             (Some(left), Some(right)) if left.len() == right.len() => compare(left, *op, right),
             _ => None,
         },
-        Expr::InList(InList { expr, list, negated }) => row(expr).and_then(|left| {
-            let equal = list.iter().map(|item| row(item).filter(|right| right.len() == left.len()));
-            let equal = equal.map(|right| compare(left, Operator::Eq, right?)).collect::<Option<Vec<_>>>()?;
-            let found = disjunction(equal)?;
-            Some(if *negated { Expr::Not(found.into()) } else { found })
-        }),
+        Expr::InList(InList { expr, list, negated }) => match row(expr) {
+            Some(left) if list.iter().all(|item| row(item).is_some_and(|right| right.len() == left.len())) => {
+                check_copies(expr, list.len())?;
+                let equal = list.iter().filter_map(|item| compare(left, Operator::Eq, row(item)?));
+                disjunction(equal).map(|found| if *negated { Expr::Not(found.into()) } else { found })
+            }
+            _ => None,
+        },
         _ => None,
     };
-    compared.map_or_else(|| Transformed::no(expr), Transformed::yes)
+    Ok(compared.map_or_else(|| Transformed::no(expr), Transformed::yes))
 }
 
 /// The members of a row that is written out.

@@ -578,8 +578,9 @@ impl Connection {
             Ok(Ok(Planned { statement, context: None, casts }))
         };
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
-        let planned = self.unless_cancelled(host.away::<Result<Planned, Report>, Failure>(&session, planned)).await?;
-        Ok(planned?)
+        let limit = self.settings.statement_timeout().unwrap_or(Duration::MAX);
+        let planned = self.unless_cancelled(host.away::<Result<Planned, Report>, Failure>(&session, planned));
+        Ok(timeout(limit, planned).await.map_err(|_| timed_out())???)
     }
 
     /// Waits for work of a statement, unless it is cancelled or the client disconnects.

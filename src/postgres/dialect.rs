@@ -344,10 +344,26 @@ impl Editor for Translator<'_> {
         }
         match self.translate(expr) {
             Ok(None) => {}
-            Ok(Some(new)) => *expr = new,
+            Ok(Some(new)) => match check_copies(&new, 1) {
+                Ok(()) => *expr = new,
+                Err(report) => self.refused = Some(report),
+            },
             Err(report) => self.refused = Some(report),
         }
     }
+}
+
+/// Expressions in the translation of one expression.
+const EXPRESSIONS: usize = 200_000;
+
+/// Rejects an expression that is too large to stand `copies` times in a translation: nested copies grow exponentially.
+fn check_copies(expr: &SqlExpr, copies: usize) -> Result<(), Report> {
+    let most = EXPRESSIONS / copies.max(1);
+    if syntax::count_expressions(expr, most + 1) <= most {
+        return Ok(());
+    }
+    let line = "statement too complex: expressions are nested too deeply: compute the inner ones in a subquery";
+    Err(Report::error("54001", line))
 }
 
 /// The names of columns in expressions of ORDER BY, which are those of the input; a name alone is that of a result.
@@ -441,6 +457,7 @@ impl Translator<'_> {
             SqlExpr::IsDistinctFrom(left, right) => distinct(left, right)?.map(not),
             SqlExpr::IsNotDistinctFrom(left, right) => distinct(left, right)?,
             SqlExpr::InList { expr, list, negated } if members(expr).is_some() => {
+                check_copies(expr, list.len())?;
                 let mut equal = Vec::new();
                 for item in list {
                     equal.push(
@@ -884,6 +901,8 @@ fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> R
 
 /// `(start, end) OVERLAPS (start, end)`: periods with their start, without their end. An end may be the length of the period.
 fn overlaps(left: &SqlExpr, right: &SqlExpr) -> Result<SqlExpr, Report> {
+    /// Times that a member stands in the result, at most.
+    const COPIES: usize = 64;
     use BinaryOperator::{And, Eq, Gt, GtEq, Or, Plus};
     let period = |side: &SqlExpr| match members(side).as_deref() {
         Some([start, end]) => {
@@ -901,6 +920,8 @@ fn overlaps(left: &SqlExpr, right: &SqlExpr) -> Result<SqlExpr, Report> {
         }
         _ => Err(Report::error("42601", "OVERLAPS takes two rows of two: (start, end) OVERLAPS (start, end)")),
     };
+    check_copies(left, COPIES)?;
+    check_copies(right, COPIES)?;
     let ((start, end), (other_start, other_end)) = (period(left)?, period(right)?);
     let pair = |left: &SqlExpr, op: BinaryOperator, right: &SqlExpr| pair(left.clone(), op, right.clone());
     let begins_within = |start: &SqlExpr, end: &SqlExpr, other_start: &SqlExpr, other_end: &SqlExpr| {
@@ -958,6 +979,7 @@ fn compared(left: &SqlExpr, op: &BinaryOperator, right: &SqlExpr, all: bool) -> 
     if let Some(items) =
         written_items(right).filter(|items| !items.iter().any(|item| matches!(item, SqlExpr::Array(_))))
     {
+        check_copies(left, items.len())?;
         let in_list = |negated| SqlExpr::InList { expr: Box::new(left.clone()), list: items.to_vec(), negated };
         return Ok(Some(match (op, all) {
             _ if items.is_empty() => SqlExpr::value(Value::Boolean(all)),
@@ -971,7 +993,9 @@ fn compared(left: &SqlExpr, op: &BinaryOperator, right: &SqlExpr, all: bool) -> 
         }));
     }
     let Some(literal) = literal_of(right) else { return Ok(None) };
-    let each = read_items(&literal)?.into_iter().map(|item| {
+    let items = read_items(&literal)?;
+    check_copies(left, items.len())?;
+    let each = items.into_iter().map(|item| {
         pair(left.clone(), op.clone(), item.map_or_else(|| SqlExpr::value(Value::Null), |item| text(&item)))
     });
     let joint = if all { BinaryOperator::And } else { BinaryOperator::Or };
@@ -1502,6 +1526,17 @@ mod tests {
             let report = read(sql).expect_err(sql);
             let line = report.fields().into_iter().find(|(field, _)| *field == b'M').expect("a line").1;
             assert!(line.contains(part), "{sql}: {line}");
+        }
+        let nested = |open: &str, inner: &str, close: &str, levels: usize| {
+            read(&format!("SELECT {}{inner}{}", open.repeat(levels), close.repeat(levels)))
+        };
+        for nested in [
+            nested("((b, c) OVERLAPS (d, (", "e", "))::int)", 9),
+            nested("(1, 2) < (3, ", "a", ")", 20),
+            nested("((b, 2) IN ((1, 2), (3, 4), (", "a", ", 4)))::int", 12),
+        ] {
+            let report = nested.expect_err("too large");
+            assert!(report.fields().iter().any(|(_, text)| text.contains("nested too deeply")), "{report:?}");
         }
     }
 }

@@ -19,6 +19,7 @@ mod nodes;
 mod now;
 mod operators;
 mod output_names;
+mod own_names;
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
 mod parse;
 mod plan_size;
@@ -78,9 +79,9 @@ pub(crate) use self::parse::parse_in;
 pub(crate) use self::parse::parse_statements;
 #[cfg(any(feature = "mcp", feature = "postgres"))]
 pub(crate) use self::parse::parse_trees;
-#[cfg(feature = "flight")]
-pub(crate) use self::plan_size::bytes_of_plan;
 use self::plan_size::with_plan_limits;
+#[cfg(feature = "flight")]
+pub(crate) use self::plan_size::{bytes_of_plan, check_copies};
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::statement::plan_statement;
 pub use self::statement::sql;

@@ -21,12 +21,15 @@ use std::str::Chars;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
-use datafusion::sql::sqlparser::ast::{ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement,
+};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::syntax::{self, Reader};
 use crate::error::{Error, ErrorKind};
 
 /// Levels of brackets and of CASE.
@@ -34,6 +37,9 @@ const LEVELS: usize = 32;
 /// Operators of a statement that fit on a thread's stack, with a margin: expressions are walked recursively, and a chain of
 /// operators is as deep as it is long.
 const OPERATORS: usize = 1_000;
+/// Expressions within each other, other than AND and OR. Planning takes time with the third power of their number: types
+/// and names are derived again at each level.
+const DEPTH: usize = 200;
 /// Joins of a statement, with set operations that are executed as joins: the engine's work grows with their third power.
 const JOINS: usize = 100;
 /// Steps of the parser for any statement.
@@ -54,7 +60,7 @@ pub(crate) fn parse_statements(sql: &str) -> Result<VecDeque<Parsed>> {
 /// # Errors
 /// Those of [`parse_statements`].
 pub(crate) fn parse_in(sql: &str, dialect: impl Dialect) -> Result<VecDeque<Parsed>> {
-    limited(sql, dialect, |dialect| {
+    let statements = limited(sql, dialect, |dialect| {
         let mut parser = DFParserBuilder::new(sql).with_dialect(dialect).build()?;
         let mut statements = VecDeque::new();
         loop {
@@ -70,7 +76,11 @@ pub(crate) fn parse_in(sql: &str, dialect: impl Dialect) -> Result<VecDeque<Pars
                 _ => parser.parser.expect_token(&Token::SemiColon).map(|_| ())?,
             }
         }
-    })
+    })?;
+    let mut depth = Depth::default();
+    statements.iter().for_each(|statement| syntax::read_statement(statement, &mut depth));
+    depth.check()?;
+    Ok(statements)
 }
 
 /// Parses the statements of a text in a dialect into syntax trees.
@@ -168,6 +178,41 @@ fn is_operator(token: &Token) -> bool {
         Token::Whitespace(_) | Token::Comma | Token::Period | Token::LParen | Token::RParen | Token::EOF => false,
         Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::SemiColon => false,
         _ => true,
+    }
+}
+
+/// Depth of the expressions of statements.
+#[derive(Default)]
+struct Depth {
+    level: usize,
+    deepest: usize,
+}
+
+impl Depth {
+    /// # Errors
+    /// [`ErrorKind::TooLarge`] for expressions that are too deep to plan.
+    fn check(&self) -> Result<()> {
+        if self.deepest <= DEPTH {
+            return Ok(());
+        }
+        let what = format!("statement too complex: more than {DEPTH} operators or calls within each other");
+        let advice = "use concat(…) or IN (…) with many arguments, or compute parts in a subquery";
+        Err(Error::new(ErrorKind::TooLarge, what).advice(advice).into())
+    }
+
+    fn counts(expr: &Expr) -> bool {
+        !matches!(expr, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. })
+    }
+}
+
+impl Reader for Depth {
+    fn pre_visit_expr(&mut self, expr: &Expr) {
+        self.level += usize::from(Self::counts(expr));
+        self.deepest = self.deepest.max(self.level);
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) {
+        self.level -= usize::from(Self::counts(expr));
     }
 }
 
@@ -463,11 +508,14 @@ mod tests {
             (nested("case when ", "1", " then 1 end", 48), "nested too deeply"),
             (nested("- ", "1", "", 2_000), "2000 operators"),
             (nested("1 except select ", "1", "", 200), "200 joins"),
+            (nested("1 + ", "1", "", 250), "more than 200 operators or calls within each other"),
+            (nested("(select 1) + ", "1", "", 250), "more than 200"),
         ] {
             let error = parse_statements(&sql).expect_err("too complex");
             let error = Error::find(&error).expect("an error of this crate");
             assert!(error.kind() == ErrorKind::TooLarge && error.to_string().contains(what), "{what}: {error}");
         }
+        parse_statements(&nested("a = 1 or ", "b", "", 400)).expect("a long condition is not deep");
     }
 
     /// The parser's full list: words that make a tree deeper with each repetition must count as operators.

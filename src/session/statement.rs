@@ -17,6 +17,7 @@ use super::merged_columns::{expand_wildcards, merge_columns};
 use super::misread::as_standard;
 use super::moved_subqueries::moved_subqueries;
 use super::output_names::{DistinctNames, EveryName, groups_by_casts, is_marked, shown_name, unique_names};
+use super::own_names::with_own_names;
 use super::parse::parse_statements;
 use super::repeated_random::repeated_random;
 use super::search_names::{lacks_name, uses_name, with_search_names};
@@ -58,8 +59,8 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
 /// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
 pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
     repeated_random(state, &statement)?;
-    let mut statement =
-        merge_columns(state, as_standard(exact_numbers(resolve_time_zone(listings(statement)?)))?).await?;
+    let statement = as_standard(exact_numbers(resolve_time_zone(listings(statement)?)))?;
+    let mut statement = with_own_names(state, merge_columns(state, statement).await?);
     if uses_name(&statement)
         && let Some(named) = with_search_names(state, statement.clone(), true).await?
     {

@@ -22,6 +22,12 @@ pub(crate) trait Reader {
     fn visit_relation(&mut self, _name: &ObjectName) {}
     /// Before the parts of an expression.
     fn pre_visit_expr(&mut self, _expr: &Expr) {}
+    /// After the parts of an expression.
+    fn post_visit_expr(&mut self, _expr: &Expr) {}
+    /// True once nothing more is to be read.
+    fn is_done(&self) -> bool {
+        false
+    }
 }
 
 /// As [`Reader`], to change the nodes.
@@ -85,6 +91,14 @@ pub(crate) fn expressions(part: &impl Visit, each: &mut dyn FnMut(&Expr)) {
     read(part, &mut Expressions(each));
 }
 
+/// Counts the expressions in a part of a statement, as far as `most`.
+#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "the PostgreSQL front copies expressions"))]
+pub(crate) fn count_expressions(part: &impl Visit, most: usize) -> usize {
+    let mut count = Count { expressions: 0, most };
+    read(part, &mut count);
+    count.expressions
+}
+
 /// Calls `each` with every expression, inner ones first, to change it.
 pub(crate) fn edit_expressions(part: &mut impl VisitMut, each: &mut dyn FnMut(&mut Expr)) {
     edit(part, &mut EditExpressions(each));
@@ -123,7 +137,27 @@ impl Visitor for Reading<'_> {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         self.0.pre_visit_expr(expr);
+        if self.0.is_done() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.0.post_visit_expr(expr);
         ControlFlow::Continue(())
+    }
+}
+
+struct Count {
+    expressions: usize,
+    most: usize,
+}
+
+impl Reader for Count {
+    fn pre_visit_expr(&mut self, _expr: &Expr) {
+        self.expressions += 1;
+    }
+
+    fn is_done(&self) -> bool {
+        self.expressions >= self.most
     }
 }
 

@@ -15,10 +15,12 @@ mod worker;
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use chrono::{DateTime, Datelike, Utc};
@@ -388,15 +390,26 @@ impl From<Failure> for Exit {
 }
 
 fn main() -> ExitCode {
+    // Statements are planned recursively, which the first thread has too small a stack for.
+    match std::thread::Builder::new().name("main".to_owned()).stack_size(STACK).spawn(run).map(JoinHandle::join) {
+        Ok(Ok(status)) => status,
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(error) => cannot_start(&error),
+    }
+}
+
+fn cannot_start(error: &io::Error) -> ExitCode {
+    eprintln!("error: cannot start: {error}");
+    ExitCode::from(FAILED)
+}
+
+fn run() -> ExitCode {
     let matches = Arguments::command().get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: cannot start: {error}");
-            return ExitCode::from(FAILED);
-        }
+        Err(error) => return cannot_start(&error),
     };
     let result = runtime.block_on(async {
         match arguments.command {

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 use super::demand::{Growth, check_joined, in_slices};
 use super::rule::{check_type, check_type_name};
 use crate::functions::field_of;
+use crate::memory;
 
 /// True if the result of a function may be larger than its arguments.
 pub(super) fn is_growing(function: &ScalarUDF) -> bool {
@@ -86,6 +87,8 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        // The engine derives types again and again while it plans: a statement that nobody waits for ends here.
+        memory::check()?;
         // Type names are parsed recursively, and their sizes are taken at face value.
         if let (Growth::Type, [_, Some(name), ..]) = (self.growth, args.scalar_arguments)
             && let Some(name) = name.try_as_str().flatten()
