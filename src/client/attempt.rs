@@ -19,7 +19,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Outcome of an attempt.
 pub(super) enum Outcome<T> {
-    Done(T),
+    /// The value, and the header that says that another page follows, if there is one.
+    Done(T, Option<String>),
     Again(Cause, Error),
     Failed(Error),
 }

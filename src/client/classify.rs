@@ -130,7 +130,7 @@ impl Client {
                         self.skew.store(skew.unwrap_or_default(), Ordering::Relaxed);
                     }
                     record.rows += rows;
-                    Outcome::Done(value)
+                    Outcome::Done(value, next_page(headers))
                 }
                 Err(error) => {
                     // The body may be an error despite the success status.
@@ -201,9 +201,7 @@ impl Client {
 
 /// The header that says that a response is a part of the result, if there is one: `X-Partial-Results: true`.
 fn partial_by_headers(headers: &HeaderMap) -> Option<String> {
-    let texts = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-    let mut own = texts.filter(|(name, _)| name.starts_with("x-"));
-    own.find_map(|(name, value)| {
+    texts(headers).filter(|(name, _)| name.starts_with("x-")).find_map(|(name, value)| {
         let mut words = name.split('-');
         let partial = words.any(|word| matches!(word, "partial" | "incomplete" | "timedout"));
         let value = value.trim();
@@ -212,11 +210,29 @@ fn partial_by_headers(headers: &HeaderMap) -> Option<String> {
     })
 }
 
-/// The reason why a list of this many entries continues, if its headers name one: a link to the next page (RFC 8288), or a
-/// higher total.
+/// The reason why a list of this many entries continues, if its headers name one: that there is another page, or a higher
+/// total.
 fn more_by_headers(headers: &HeaderMap, rows: u64) -> Option<String> {
-    let mut texts = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-    texts.find_map(|(name, value)| {
+    let higher = texts(headers).find_map(|(name, value)| {
+        let counts = name.contains("total")
+            && !["limit", "rate", "quota", "time", "page"].iter().any(|other| name.contains(other));
+        let total = match name {
+            "content-range" => value.rsplit_once('/').map(|(_, total)| total),
+            _ => counts.then_some(value),
+        };
+        if let Some(total) = total.and_then(|total| total.trim().parse::<u64>().ok()).filter(|total| *total > rows) {
+            return Some(format!("the header `{name}` says {total}, and {rows} entries were received"));
+        }
+        let pages = name.contains("total") && name.contains("pages");
+        let several = pages && value.trim().parse::<u64>().is_ok_and(|pages| pages > 1);
+        several.then(|| format!("the header `{name}` says that there is another page"))
+    });
+    higher.or_else(|| next_page(headers))
+}
+
+/// The header that says that another page follows, if there is one: a link to it (RFC 8288), its cursor, or a flag.
+fn next_page(headers: &HeaderMap) -> Option<String> {
+    texts(headers).find_map(|(name, value)| {
         let links = name == "link"
             && value.split(';').map(str::trim).any(|part| {
                 let relation = part.split(',').next().unwrap_or_default().trim();
@@ -225,8 +241,6 @@ fn more_by_headers(headers: &HeaderMap, rows: u64) -> Option<String> {
                 relation
                     .is_some_and(|names| names.split_ascii_whitespace().any(|name| name.eq_ignore_ascii_case("next")))
             });
-        let counts = name.contains("total")
-            && !["limit", "rate", "quota", "time", "page"].iter().any(|other| name.contains(other));
         let words: Vec<&str> = name.split('-').collect();
         let has = |word: &str| words.contains(&word);
         let nothing = ["", "0", "null", "none", "false"].contains(&value.trim().to_ascii_lowercase().as_str());
@@ -234,21 +248,18 @@ fn more_by_headers(headers: &HeaderMap, rows: u64) -> Option<String> {
         let goes_on = (has("next") && (has("page") || has("cursor") || has("token")))
             || has("continuation")
             || (has("has") && (has("more") || has("next")));
-        let pages = name.contains("total") && name.contains("pages");
         let more = (goes_on && !nothing)
-            || (pages && value.trim().parse::<u64>().is_ok_and(|pages| pages > 1))
             || ["\"hasnext\":true", "\"hasnextpage\":true", "\"hasmore\":true"].iter().any(|sign| json.contains(sign));
-        let total = match name {
-            "content-range" => value.rsplit_once('/').map(|(_, total)| total),
-            _ => counts.then_some(value),
-        };
-        let total = total.and_then(|total| total.trim().parse::<u64>().ok()).filter(|total| *total > rows);
-        match total {
-            Some(total) => Some(format!("the header `{name}` says {total}, and {rows} entries were received")),
-            None if more => Some(format!("the header `{name}` says that there is another page")),
-            None => links.then(|| format!("the header `{name}` has a link to a next page")),
+        match links {
+            true => Some(format!("the header `{name}` has a link to a next page")),
+            false => more.then(|| format!("the header `{name}` says that there is another page")),
         }
     })
+}
+
+/// The headers whose values are texts.
+fn texts(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
 }
 
 /// Error for a response that is a web page, recognized by its content type or first byte. JSON under the content type of a web

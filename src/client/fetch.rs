@@ -82,6 +82,15 @@ pub struct Client {
     requests: OnceLock<Handle>,
 }
 
+/// A response that was accepted.
+pub(super) struct Fetched<T> {
+    pub(super) value: T,
+    /// The header that says that another page follows, if there is one.
+    pub(super) more: Option<String>,
+    /// Number of the call in the log; `None` if no call was made.
+    pub(super) call: Option<u64>,
+}
+
 impl Client {
     /// Creates a client.
     ///
@@ -291,19 +300,19 @@ impl Client {
         request: &PageRequest,
         decode: impl Fn(&Bytes) -> Result<(T, u64)>,
     ) -> Result<T> {
-        self.fetch_logged(scan, request, decode).await.map(|(value, _)| value)
+        self.fetch_logged(scan, request, decode).await.map(|fetched| fetched.value)
     }
 
-    /// Same as [`Self::fetch`], and returns the number of the call in the log; `None` if no call was made.
+    /// Same as [`Self::fetch`], with what else is known of the call.
     pub(super) async fn fetch_logged<T>(
         &self,
         scan: &Scan,
         request: &PageRequest,
         decode: impl Fn(&Bytes) -> Result<(T, u64)>,
-    ) -> Result<(T, Option<u64>)> {
+    ) -> Result<Fetched<T>> {
         let key = request.key(&self.profile);
         if let Some(kept) = scan.take_kept(&key) {
-            return decode(&kept).map(|(value, _)| (value, None));
+            return decode(&kept).map(|(value, _)| Fetched { value, more: None, call: None });
         }
         let span = trace::request(scan.span(), &scan.query.id, request.plan.endpoint);
         let mut call = self.call(scan, request, key.clone(), &decode, &span).instrument(span.clone()).await;
@@ -313,16 +322,10 @@ impl Client {
             self.overview_alone.store(true, Ordering::Relaxed);
             call = self.call(scan, request, key, &decode, &span).instrument(span.clone()).await;
         }
-        match call {
-            Ok((value, call)) => Ok((value, Some(call))),
-            Err(error) => {
-                trace::refused(&span, error.kind());
-                Err(error)
-            }
-        }
+        call.inspect_err(|error| trace::refused(&span, error.kind()))
     }
 
-    /// Makes a call, and returns the value with the number of the call in the log.
+    /// Makes a call, with the attempts that it takes.
     async fn call<T>(
         &self,
         scan: &Scan,
@@ -330,7 +333,7 @@ impl Client {
         key: RequestKey,
         decode: impl Fn(&Bytes) -> Result<(T, u64)>,
         span: &Span,
-    ) -> Result<(T, u64)> {
+    ) -> Result<Fetched<T>> {
         let query = scan.query.as_ref();
         let begun = Instant::now();
         let mut record = RequestRecord {
@@ -372,11 +375,11 @@ impl Client {
         let (mut state, mut last) = (RetryState::default(), None);
         let result = loop {
             match self.attempt(scan, &question, &mut record, &decode).await {
-                Outcome::Done(value) => {
+                Outcome::Done(value, more) => {
                     if !record.cached {
                         self.breaker.succeeded(circuit);
                     }
-                    break Ok(value);
+                    break Ok((value, more));
                 }
                 // The key may have expired: it is read again, once.
                 Outcome::Failed(error) if error.kind() == ErrorKind::Unauthorized && !renewals.1 => {
@@ -438,7 +441,7 @@ impl Client {
         record.error = result.as_ref().err().map(|error| self.log.clean_error(error));
         trace::answered(span, &record);
         let call = self.log.add(record);
-        result.map(|value| (value, call))
+        result.map(|(value, more)| Fetched { value, more, call: Some(call) })
     }
 
     /// Units of the declared windows that a request costs: one, plus the cost of the records that it asks for.

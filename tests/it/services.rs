@@ -435,6 +435,18 @@ async fn mentions_that_a_response_says_to_follow_are_looked_for() {
     // The page behind shows that there are none.
     assert_eq!(lab(30, |_, _| json!(false)).count(ALL).await, (30, 1));
     assert_eq!(lab(100, |end, count| json!(end <= count)).count(ALL).await, (100, 2));
+    // A header may be sent with every page. The number of mentions that the service has, of which it tells 30.
+    let linked = |has: usize| {
+        Lab::new(move |asked| {
+            let mut body = search(asked, &mentions(has));
+            body["mentions"]["items"].as_array_mut().unwrap().truncate(30);
+            body["mentions"]["total"] = json!(30);
+            body["overview"]["totalMentions"] = json!(30);
+            ok(&body).with("link", "<https://x.test/v4/search?page=2>; rel=\"next\"")
+        })
+    };
+    linked(60).fails(ALL, ErrorKind::Incomplete, &["header `link`", "more come"]).await;
+    assert_eq!(linked(30).count(ALL).await, (30, 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,6 +21,7 @@ use super::window::Window;
 use super::{Pace, Page, PageDecoder, PageFacts};
 use crate::client::budget::Held;
 use crate::client::evidence::{self, Asked as Period};
+use crate::client::fetch::Fetched;
 use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -101,6 +102,8 @@ struct PageAnswer<P> {
     page: P,
     facts: PageFacts,
     memory: Held,
+    /// The header that says that another page follows, if there is one.
+    more: Option<String>,
     call: Option<u64>,
 }
 
@@ -476,7 +479,14 @@ impl<D: PageDecoder> PageReader<D> {
                     span.size = size;
                 }
             }
-            (span, answer.map(|((page, facts, memory), call)| PageAnswer { page, facts, memory, call }))
+            let answer = answer.map(|Fetched { value: (page, facts, memory), more, call }| PageAnswer {
+                page,
+                facts,
+                memory,
+                more,
+                call,
+            });
+            (span, answer)
         })
     }
 
@@ -579,13 +589,13 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Takes the new rows of a page.
     fn absorb(&mut self, span: Span, answer: PageAnswer<D::Page>) -> Result<()> {
-        let PageAnswer { page, facts, memory, call } = answer;
+        let PageAnswer { page, facts, memory, more, call } = answer;
         self.check_times(span, &page)?;
         if let (Some(ids), Some(traits)) = (page.ids(), page.traits()) {
             self.known.take(ids, traits).map_err(|error| error.at(self.place(span)))?;
         }
         self.last_call = call.or(self.last_call);
-        self.more = page.more().map(str::to_owned);
+        self.more = page.more().map(str::to_owned).or(more);
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         let Some(reading) = &mut self.reading else { return Ok(()) };
         let taken = reading.take(span, facts.rows, rows(&page))?;
@@ -1041,7 +1051,7 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Confirms the end of a window whose last response says that more mentions follow: the page behind it has to be empty, and
-    /// say nothing of the kind.
+    /// its body say nothing of the kind. A header alone may be sent with every page.
     async fn check_more(&mut self) -> Result<()> {
         let (Some(more), Some(reading)) = (self.more.take(), &self.reading) else { return Ok(()) };
         let (row, total) = (reading.row(), reading.proof.total());
