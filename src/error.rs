@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use datafusion::error::DataFusionError;
 
+#[cfg(feature = "flight")]
+pub(crate) use self::engine::INVALID_PATTERN;
 pub use self::engine::describe;
 pub(crate) use self::engine::own_or_query;
 

@@ -38,7 +38,20 @@ pub fn describe(error: &DataFusionError) -> String {
         DataFusionError::ArrowError(error, _) => arrow(&error.to_string()),
         other => other.strip_backtrace(),
     };
-    one_line(&text.replace("sql parser error: ", ""))
+    match invalid_pattern(&text) {
+        Some(reason) => format!("{INVALID_PATTERN}: {reason}"),
+        None => one_line(&text.replace("sql parser error: ", "")),
+    }
+}
+
+/// The beginning of the message about a regular expression that cannot be compiled.
+pub(crate) const INVALID_PATTERN: &str = "invalid regular expression";
+
+/// The reason why a regular expression is invalid, from a message of the crate `regex`, whose last line has it.
+fn invalid_pattern(text: &str) -> Option<&str> {
+    let (_, message) = text.split_once("regex parse error:")?;
+    let (_, reason) = message.rsplit_once("error: ")?;
+    reason.lines().next().map(|line| line.split("\\n").next().unwrap_or(line).trim())
 }
 
 /// A message of planning or execution in our words.

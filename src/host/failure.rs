@@ -7,7 +7,7 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
-use crate::error::{self, Error, ErrorKind, describe};
+use crate::error::{self, Error, ErrorKind, INVALID_PATTERN, describe};
 use crate::functions::OUT_OF_RANGE;
 use crate::session::suggestion;
 
@@ -81,6 +81,8 @@ pub(crate) enum Origin {
     OutOfRange,
     /// A text that is not of the type that it is cast to.
     InvalidText,
+    /// A regular expression that cannot be compiled.
+    InvalidPattern,
     /// A text that is not a date or a time.
     InvalidTime,
     /// A date or a time that does not exist.
@@ -177,6 +179,7 @@ impl Failure {
             Origin::DivisionByZero => "division_by_zero",
             Origin::OutOfRange => "out_of_range",
             Origin::InvalidText => "invalid_text",
+            Origin::InvalidPattern => "invalid_regular_expression",
             Origin::InvalidTime => "invalid_time",
             Origin::TimeOutOfRange => "time_out_of_range",
             Origin::SeveralRows => "several_rows",
@@ -195,6 +198,7 @@ impl Failure {
             Origin::DivisionByZero => "22012",
             Origin::OutOfRange => "22003",
             Origin::InvalidText => "22P02",
+            Origin::InvalidPattern => "2201B",
             Origin::InvalidTime => "22007",
             Origin::TimeOutOfRange => "22008",
             Origin::SeveralRows => "21000",
@@ -247,6 +251,7 @@ fn origin(error: &DataFusionError) -> Origin {
     }
     match error.find_root() {
         DataFusionError::SQL(..) => Origin::Syntax,
+        _ if is_pattern_error(error) => Origin::InvalidPattern,
         DataFusionError::SchemaError(error, _) if matches!(**error, SchemaError::FieldNotFound { .. }) => {
             Origin::UnknownColumn
         }
@@ -266,6 +271,10 @@ fn origin(error: &DataFusionError) -> Origin {
         DataFusionError::Execution(line) if line == "Scalar subquery returned more than one row" => Origin::SeveralRows,
         _ => Origin::Engine,
     }
+}
+
+fn is_pattern_error(error: &DataFusionError) -> bool {
+    describe(error).starts_with(INVALID_PATTERN)
 }
 
 /// Origin of an error of a cast, from the engine's message.
@@ -291,6 +300,7 @@ fn code(error: &DataFusionError, owner: KeyOwner) -> Code {
         return code_of(own.kind(), owner);
     }
     match error.find_root() {
+        _ if is_pattern_error(error) => Code::InvalidArgument,
         DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => Code::InvalidArgument,
         DataFusionError::NotImplemented(_) => Code::Unimplemented,
         DataFusionError::ResourcesExhausted(_) => Code::ResourceExhausted,

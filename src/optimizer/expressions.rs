@@ -1,18 +1,21 @@
 //! Rewrites of all expressions of a plan, for rules of analysis.
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 
-use crate::session::check_copies;
+use crate::error::{Error, ErrorKind};
+
+/// Expressions that a rule may make of one.
+const EXPRESSIONS: usize = 200_000;
 
 /// Calls `each` with every expression of a plan and of its subqueries, inner ones first, and with the columns that it may use.
 /// Columns of results keep their names.
 ///
 /// # Errors
-/// Those of `each`, and [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) where copies of copies grow too much.
+/// Those of `each`, and [`ErrorKind::TooLarge`] where copies of copies grow too much.
 pub(super) fn rewrite_expressions(
     plan: LogicalPlan,
     each: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
@@ -36,6 +39,26 @@ pub(super) fn rewrite_expressions(
         if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
     })
     .map(|transformed| transformed.data)
+}
+
+/// Rejects an expression that would be too large with so many copies. A rule checks the expressions that it copies, since nested
+/// copies grow exponentially.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`] with what to write instead.
+pub(super) fn check_copies(expr: &Expr, copies: usize) -> Result<()> {
+    let (most, mut expressions) = (EXPRESSIONS / copies.max(1), 0);
+    // The closure never fails.
+    let _ = expr.apply(|_| {
+        expressions += 1;
+        Ok(if expressions > most { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    if expressions <= most {
+        return Ok(());
+    }
+    let message = "expressions nested too deeply: written out, they would be too large";
+    let advice = "nest fewer comparisons of rows, or compute the inner ones in a subquery";
+    Err(Error::new(ErrorKind::TooLarge, message).advice(advice).into())
 }
 
 /// True for an operator that compares two values.

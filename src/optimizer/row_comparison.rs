@@ -11,8 +11,7 @@ use datafusion::logical_expr::utils::{conjunction, disjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, binary_expr, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::expressions::rewrite_expressions;
-use crate::session::check_copies;
+use super::expressions::{check_copies, rewrite_expressions};
 
 /// See the module's documentation. Runs before type coercion, so that each pair of members gets its own type.
 #[derive(Debug)]

@@ -79,9 +79,9 @@ pub(crate) use self::parse::parse_in;
 pub(crate) use self::parse::parse_statements;
 #[cfg(any(feature = "mcp", feature = "postgres"))]
 pub(crate) use self::parse::parse_trees;
-use self::plan_size::with_plan_limits;
 #[cfg(feature = "flight")]
-pub(crate) use self::plan_size::{bytes_of_plan, check_copies};
+pub(crate) use self::plan_size::bytes_of_plan;
+use self::plan_size::with_plan_limits;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::statement::plan_statement;
 pub use self::statement::sql;

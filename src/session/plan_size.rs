@@ -160,26 +160,6 @@ fn own_bytes(node: &LogicalPlan, most: usize) -> usize {
     bytes
 }
 
-/// Rejects an expression that would be copied `copies` times into a plan, if that alone exceeded the limit of a plan. A rewrite
-/// checks the expressions that it copies: within one rule, nested copies grow exponentially.
-///
-/// # Errors
-/// [`ErrorKind::TooLarge`] with what to write instead.
-pub(crate) fn check_copies(expr: &Expr, copies: usize) -> Result<()> {
-    let most = BYTES / EXPRESSION / copies.max(1);
-    let mut expressions = 0;
-    // The closure never fails.
-    let _ = expr.apply(|_| {
-        expressions += 1;
-        Ok(if expressions > most { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    if expressions <= most {
-        return Ok(());
-    }
-    let message = "expressions nested too deeply: written out, they would be too large".to_owned();
-    Err(too_large(message, "nest fewer comparisons of rows, or compute the inner ones in a subquery"))
-}
-
 /// Rejects an operator whose expressions would grow too much when they are simplified.
 fn check_growth(plan: &LogicalPlan) -> Result<()> {
     let schema = merge_schema(&plan.inputs());

@@ -327,13 +327,16 @@ fn lies(dice: &mut Dice) -> Vec<String> {
     }
     if dice.chance(40) {
         let told = format!("echo={},counts={}", dice.one_of(&["used", "asked"]), dice.one_of(&["used", "asked"]));
-        lies.push(match dice.below(7) {
+        let kind = dice.below(8);
+        // Windows (from, to].
+        lies.extend((kind == 4).then(|| "end-included".to_owned()));
+        lies.push(match kind {
             0 => format!("cut-period:days={},{told}", dice.one_of(&[1, 9, 30])),
             1 => format!("retention:days={},{told}", dice.one_of(&[3, 20, 45])),
             2 => format!("ends-early:hours={},{told}", dice.one_of(&[1, 30, 200])),
             3 => format!("begins-early:hours={},{told}", dice.one_of(&[1, 30, 200])),
-            4 => "start-excluded".to_owned(),
-            5 => "end-included".to_owned(),
+            4 | 5 => "start-excluded".to_owned(),
+            6 => "end-included".to_owned(),
             _ => "other-window".to_owned(),
         });
     }

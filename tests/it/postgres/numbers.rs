@@ -181,6 +181,8 @@ async fn literals_are_read_as_in_postgresql() {
             ("99999999999::int", "22003", ""),
             ("'99999999999'::int", "22003", ""),
             ("'abc'::int", "22P02", "abc"),
+            ("'a' ~ '('", "2201B", "invalid regular expression: unclosed group"),
+            ("regexp_match('a', 'a{2,1}')", "2201B", "invalid regular expression: invalid repetition count range"),
             ("'2026-13-01'::date", "22008", "2026-13-01"),
             ("'abc'::date", "22007", "abc"),
             ("'2026-02-30'::timestamp", "22008", "2026-02-30"),
