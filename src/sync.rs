@@ -165,6 +165,10 @@ pub async fn sync(
         }
     };
     let today = day_of(connection.now().timestamp_micros());
+    if options.since.to_epoch_days() > today {
+        let what = format!("{} is in the future: today is {} in UTC", options.since, date_of(today));
+        return Err(Error::new(ErrorKind::Query, what).advice("synchronize from today on, or from an earlier day"));
+    }
     let retained = options.retained_from(connection.now());
     let first = retained.map_or(options.since, |retained| options.since.max(retained));
     let days = first.to_epoch_days()..today + 1;

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-use crate::binary::savedsearch;
+use crate::binary::{err, savedsearch};
 use crate::support::{BIG, InProcess, OTHER, corpus, knob, now, rows, runner};
 
 /// A service, and a store of its mentions.
@@ -1198,6 +1198,25 @@ async fn a_period_longer_than_time_is_an_error() {
         // Refused by the service, or by us.
         if let Ok(frame) = visit.stored.sql(&sql).await {
             let _ = frame.collect().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sync_of_the_future_is_refused() {
+    let visit = Shop::new().at(now());
+    let options = SyncOptions::since((now() + days(1)).date_naive());
+    let error = sync(&visit.connection, &options, |_| {}).await.unwrap_err().to_string();
+    assert!(error.contains("2026-07-02 is in the future: today is 2026-07-01"), "{error}");
+}
+
+#[test]
+fn blank_options_of_a_sync_are_refused() {
+    for (option, expected) in [("--on-new", "expected a command"), ("--aid", "expected a saved search")] {
+        for value in ["", " "] {
+            let output = savedsearch(&["--store", "none", "sync", option, value]).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{option}");
+            assert!(err(&output).contains(expected), "{}", err(&output));
         }
     }
 }

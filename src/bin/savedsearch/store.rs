@@ -42,7 +42,7 @@ Examples:
 )]
 pub(crate) struct SyncArguments {
     /// Saved search; may be repeated [default: those that a query without an aid reads]
-    #[arg(long, value_name = "AID")]
+    #[arg(long, value_name = "AID", value_parser = saved_search)]
     aid: Vec<String>,
     /// First day to store (UTC) [default: 30 days ago]
     #[arg(long, value_name = "DATE")]
@@ -51,7 +51,7 @@ pub(crate) struct SyncArguments {
     #[arg(long, value_name = "EVERY", value_parser = every)]
     watch: Option<Duration>,
     /// Run COMMAND (by sh -c) after a synchronization, with new mentions on stdin, as NDJSON
-    #[arg(long, value_name = "COMMAND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "COMMAND", value_parser = shell_command)]
     on_new: Option<String>,
     /// Afterwards, remove days older than an age, such as 400d [default: `retain` of the connection]
     #[arg(long, value_name = "AGE", value_parser = retained)]
@@ -112,7 +112,7 @@ Examples:
         #[arg(long, value_name = "ID", group = "what")]
         id: Option<String>,
         /// Saved search [default: all]
-        #[arg(long, value_name = "AID")]
+        #[arg(long, value_name = "AID", value_parser = saved_search)]
         aid: Option<String>,
     },
 }
@@ -270,6 +270,18 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
         }
     }
     Ok(())
+}
+
+fn saved_search(text: &str) -> Result<String, String> {
+    not_blank(text, "expected a saved search, such as 183772")
+}
+
+fn shell_command(text: &str) -> Result<String, String> {
+    not_blank(text, "expected a command, such as 'jq -r .title >> new.txt'")
+}
+
+fn not_blank(text: &str, expected: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err(expected.to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn every(text: &str) -> Result<Duration, String> {
