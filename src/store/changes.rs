@@ -4,6 +4,7 @@
 //! since then, else as *changed*. Of deleted mentions, those that the store keeps are known. Days that were removed from the
 //! store are not listed; if they are read again, their mentions arrive again.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::catalog::Recorded;
 use super::files::{self, FILTERS};
-use super::region::{DataFile, Region};
+use super::region::{DataFile, Region, Rows};
 use super::stamps::{Stamp, Stamped};
 use super::{Store, only};
 use crate::error::{Error, ErrorKind, Result};
@@ -34,6 +35,33 @@ const DELETED: &str = "deleted";
 
 /// A change of a mention, and its commit.
 type Change = (&'static str, Stamp);
+
+/// Changes of the mentions of some regions, by the path of their file: regions share files.
+#[derive(Default)]
+struct Changed {
+    files: BTreeMap<String, ChangedRows>,
+}
+
+/// Changes of the mentions of a file.
+struct ChangedRows {
+    file: Arc<DataFile>,
+    /// Positions of rows that have the same change.
+    runs: Vec<(Range<u64>, Change)>,
+}
+
+impl Changed {
+    /// Adds those mentions of a region that have a change.
+    fn add(&mut self, region: &Region, change_of: impl Fn(Stamped) -> Option<Change>) {
+        let Some(Rows { file, first }) = &region.rows else { return };
+        let runs = region.stamps.iter().flat_map(|stamps| stamps.runs());
+        let runs = runs.filter_map(|(run, stamped)| Some((first + run.start..first + run.end, change_of(stamped)?)));
+        let mut runs = runs.peekable();
+        if runs.peek().is_some() {
+            let new = || ChangedRows { file: Arc::clone(file), runs: Vec::new() };
+            self.files.entry(file.path.clone()).or_insert_with(new).runs.extend(runs);
+        }
+    }
+}
 
 impl Since {
     /// True for a commit after this one.
@@ -94,33 +122,43 @@ impl Store {
     }
 
     /// Passes the mentions that changed since a commit on in batches of [`changes_schema`](Self::changes_schema), until the
-    /// caller returns false. `aid`: of one saved search.
+    /// caller returns false. `aids`: of these saved searches; empty: of all. Each file is read once.
     ///
     /// # Errors
     /// Those of [`check_since`](Self::check_since), and of files that cannot be read.
     pub(crate) fn changes(
         &self,
-        aid: Option<&str>,
+        aids: &[String],
         since: Since,
         mut take: impl FnMut(RecordBatch) -> Result<bool>,
     ) -> Result<()> {
         self.check_since(since)?;
         let schema = self.changes_schema();
-        for aid in self.catalog.all_aids()?.into_iter().filter(|of| aid.is_none_or(|aid| aid == of)) {
+        let (mut changed, mut gone) = (Changed::default(), Vec::new());
+        for aid in self.selected(aids)? {
             let (regions, deleted) = self.catalog.history(&aid)?;
-            let mut batches = |rows: &RecordBatch, changes: &[Change]| take(with_changes(&schema, rows, changes)?);
-            for region in &regions {
-                if !self.read_changed(region, |stamped| since.change_of(stamped), &mut batches)? {
-                    return Ok(());
-                }
+            regions.iter().for_each(|region| changed.add(region, |stamped| since.change_of(stamped)));
+            gone.extend(deleted.into_iter().filter(|(_, stamp)| since.is_before(*stamp)));
+        }
+        let mut batches = |rows: &RecordBatch, changes: &[Change]| take(with_changes(&schema, rows, changes)?);
+        for rows in changed.files.into_values() {
+            if !self.read_changed(rows, &mut batches)? {
+                return Ok(());
             }
-            for (file, stamp) in deleted.iter().filter(|(_, stamp)| since.is_before(*stamp)) {
-                if !self.read_gone(file, *stamp, &mut batches)? {
-                    return Ok(());
-                }
+        }
+        for (file, stamp) in &gone {
+            if !self.read_gone(file, *stamp, &mut batches)? {
+                return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Those of these saved searches that the store has; all if none are given.
+    fn selected(&self, aids: &[String]) -> Result<Vec<String>> {
+        let mut all = self.catalog.all_aids()?;
+        all.retain(|aid| aids.is_empty() || aids.contains(aid));
+        Ok(all)
     }
 
     /// Returns the snapshot that a cursor names.
@@ -158,50 +196,43 @@ impl Store {
             let is_new = arrived.snapshot > snapshots.start && arrived.snapshot <= snapshots.end;
             (is_new || (lost && arrived == Stamp::BEFORE)).then_some((ARRIVED, arrived))
         };
-        for aid in self.catalog.all_aids()?.into_iter().filter(|aid| aids.is_empty() || aids.contains(aid)) {
+        let mut changed = Changed::default();
+        for aid in self.selected(aids)? {
             let (regions, _) = self.catalog.history(&aid)?;
-            for region in &regions {
-                self.read_changed(region, change_of, &mut |rows: &RecordBatch, _: &[Change]| {
-                    take(rows.clone())?;
-                    Ok(true)
-                })?;
-            }
+            regions.iter().for_each(|region| changed.add(region, change_of));
+        }
+        for rows in changed.files.into_values() {
+            self.read_changed(rows, &mut |rows: &RecordBatch, _: &[Change]| {
+                take(rows.clone())?;
+                Ok(true)
+            })?;
         }
         Ok(lost)
     }
 
-    /// Reads those mentions of a region that have a change. Returns whether the caller wants more.
+    /// Reads those mentions of a file that have a change. Returns whether the caller wants more.
     fn read_changed(
         &self,
-        region: &Region,
-        change_of: impl Fn(Stamped) -> Option<Change>,
+        ChangedRows { file, mut runs }: ChangedRows,
         take: &mut impl FnMut(&RecordBatch, &[Change]) -> Result<bool>,
     ) -> Result<bool> {
-        let Some(rows) = &region.rows else { return Ok(true) };
-        let mut changes: Vec<Change> = Vec::new();
+        runs.sort_unstable_by_key(|(run, _)| run.start);
         let mut positions: Vec<Range<u64>> = Vec::new();
-        for (run, stamped) in region.stamps.iter().flat_map(|stamps| stamps.runs()) {
-            if let Some(change) = change_of(stamped) {
-                changes.extend(run.clone().map(|_| change));
-                let run = rows.first + run.start..rows.first + run.end;
-                match positions.last_mut().filter(|last| last.end == run.start) {
-                    Some(last) => last.end = run.end,
-                    None => positions.push(run),
-                }
+        for (run, _) in &runs {
+            match positions.last_mut().filter(|last| last.end == run.start) {
+                Some(last) => last.end = run.end,
+                None => positions.push(run.clone()),
             }
         }
-        if positions.is_empty() {
-            return Ok(true);
-        }
-        let mut readable = self.readable(rows.file.schema)?;
+        let mut readable = self.readable(file.schema)?;
         readable.push(FILTERS.to_owned());
-        let folder = self.catalog.folder(&super::Filters::default());
-        let mut left = changes.as_slice();
-        files::read_rows(&folder.join(&rows.file.path), &rows.file, &positions, |batch| {
+        self.counters.opened(1, file.share(positions.iter().map(|rows| rows.end - rows.start).sum()));
+        let path = self.catalog.folder(&super::Filters::default()).join(&file.path);
+        let mut changes = runs.into_iter().flat_map(|(run, change)| run.map(move |_| change));
+        files::read_rows(&path, &file, &positions, |batch| {
             let batch = self.layout.arrange(&only(&batch, &readable)?)?;
-            let (of_batch, rest) = left.split_at(batch.num_rows().min(left.len()));
-            left = rest;
-            take(&batch, of_batch)
+            let changes: Vec<Change> = changes.by_ref().take(batch.num_rows()).collect();
+            take(&batch, &changes)
         })
     }
 

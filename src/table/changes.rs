@@ -5,22 +5,27 @@
 
 use std::sync::Arc;
 
+use arrow::array::Array;
 use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TableType, Volatility, lit,
+};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 
+use super::functions::as_text;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::store::{Since, Store};
@@ -36,20 +41,42 @@ pub(crate) struct ChangesTable {
     connection: Arc<Connection>,
     /// `None` before arguments are given.
     since: Option<Since>,
-    aid: Option<String>,
+    /// Saved searches; empty: all.
+    aids: Vec<String>,
 }
 
 impl ChangesTable {
     /// The table without arguments, which has no rows.
     pub(crate) fn new(connection: Arc<Connection>) -> Self {
-        Self { connection, since: None, aid: None }
+        Self { connection, since: None, aids: Vec::new() }
     }
 
-    /// The table of a call.
+    /// The table of a call, and the filters of its scan. Arguments with parameters, which have no values yet, are such a filter.
     ///
     /// # Errors
     /// [`ErrorKind::Query`] for other arguments, [`ErrorKind::Config`] without a store, and those of [`Store::check_since`].
-    pub(super) fn called(mut self, arguments: Vec<(String, Expr)>, options: &ConfigOptions) -> Result<Self> {
+    pub(super) fn called(self, arguments: Vec<(String, Expr)>, options: &ConfigOptions) -> Result<(Self, Vec<Expr>)> {
+        self.connection.some_store()?;
+        let mut deferred = false;
+        for (_, value) in &arguments {
+            deferred |= value.exists(|value| Ok(matches!(value, Expr::Placeholder(_))))?;
+        }
+        if !deferred {
+            return Ok((self.with(arguments, options)?, Vec::new()));
+        }
+        let mut named = Vec::new();
+        for (name, value) in arguments {
+            let typed = value.transform_up(|value| match value {
+                Expr::Placeholder(parameter) => Ok(Transformed::yes(as_text(parameter))),
+                value => Ok(Transformed::no(value)),
+            })?;
+            named.extend([lit(name), typed.data]);
+        }
+        Ok((self, vec![ScalarUDF::from(Arguments::new()).call(named)]))
+    }
+
+    /// The table with these values of arguments.
+    fn with(mut self, arguments: impl IntoIterator<Item = (String, Expr)>, options: &ConfigOptions) -> Result<Self> {
         for (name, value) in arguments {
             let now = self.connection.clock().now();
             let context = SimplifyContext::builder()
@@ -63,7 +90,7 @@ impl ChangesTable {
             };
             match name.as_str() {
                 "since" => self.since = Some(since(&value, options)?),
-                _ => self.aid = Some(text(&value).ok_or_else(|| bad(&name, &value.to_string()))?),
+                _ => self.aids = texts(&value).ok_or_else(|| bad(&name, &value.to_string()))?,
             }
         }
         self.connection.some_store()?.check_since(self.some_since()?)?;
@@ -79,26 +106,83 @@ impl ChangesTable {
     }
 }
 
-/// Parses an instant, or the number of a snapshot. An instant without a zone is in that of the session.
+/// The arguments of a call with parameters, as a filter of the scan: the engine replaces parameters in filters.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Arguments {
+    signature: Signature,
+}
+
+impl Arguments {
+    fn new() -> Self {
+        // It is not evaluated before it reaches the scan.
+        Self { signature: Signature::variadic_any(Volatility::Volatile) }
+    }
+}
+
+impl ScalarUDFImpl for Arguments {
+    fn name(&self) -> &str {
+        CHANGES
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("the arguments of {CHANGES} are no condition")
+    }
+}
+
+/// Parses an instant, or the number of a snapshot, which may be a text as well. An instant without a zone is in that of the
+/// session.
 fn since(value: &ScalarValue, options: &ConfigOptions) -> Result<Since> {
-    let number = match value {
-        ScalarValue::Int64(number) => *number,
-        ScalarValue::Int32(number) => number.map(i64::from),
-        ScalarValue::UInt64(number) => number.and_then(|number| i64::try_from(number).ok()),
-        _ => None,
+    let wrong = || bad("since", &value.to_string());
+    let text = value.try_as_str().flatten().map(str::trim);
+    let number = match text {
+        Some(text) => text.parse().ok(),
+        None if value.data_type().is_integer() => match value.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(number)) => number,
+            _ => None,
+        },
+        None => None,
     };
-    if let Some(number) = number.filter(|number| *number >= 0) {
-        return Ok(Since::Snapshot(number));
+    if let Some(number) = number {
+        return if number >= 0 { Ok(Since::Snapshot(number)) } else { Err(wrong()) };
+    }
+    if let Some(at) = text.and_then(to_the_minute) {
+        return Ok(Since::Instant(at));
     }
     let zone = options.execution.time_zone.clone().unwrap_or_else(|| "UTC".to_owned());
-    let instant = match value.data_type().is_integer() {
+    let instant = match value.data_type().is_numeric() {
         true => None,
         false => match value.cast_to(&DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()))) {
             Ok(ScalarValue::TimestampMicrosecond(Some(at), _)) => DateTime::from_timestamp_micros(at),
             _ => None,
         },
     };
-    instant.map(Since::Instant).ok_or_else(|| bad("since", &value.to_string()))
+    instant.map(Since::Instant).ok_or_else(wrong)
+}
+
+/// Parses an instant with an offset and without seconds, which the engine does not.
+fn to_the_minute(text: &str) -> Option<DateTime<Utc>> {
+    let text = text.replacen(['T', 't'], " ", 1);
+    let text = text.strip_suffix(['Z', 'z']).map_or_else(|| text.clone(), |local| format!("{local}+00:00"));
+    Some(DateTime::parse_from_str(&text, "%Y-%m-%d %H:%M%#z").ok()?.to_utc())
+}
+
+/// Texts of an aid, or of a list of them.
+fn texts(value: &ScalarValue) -> Option<Vec<String>> {
+    let list = match value {
+        ScalarValue::List(list) => list.value(0),
+        ScalarValue::LargeList(list) => list.value(0),
+        value => return text(value).map(|aid| vec![aid]),
+    };
+    let aids = (0..list.len()).map(|at| text(&ScalarValue::try_from_array(&list, at).ok()?));
+    aids.collect::<Option<Vec<_>>>().filter(|aids| !aids.is_empty())
 }
 
 /// Text of an aid, which may be written as a number.
@@ -112,7 +196,7 @@ fn text(value: &ScalarValue) -> Option<String> {
 fn bad(name: &str, found: &str) -> DataFusionError {
     let expected = match name {
         "since" => "an instant such as '2026-11-01T00:00:00Z', or the number of a snapshot",
-        _ => "a saved search such as '183772'",
+        _ => "a saved search such as '183772', or a list of them such as ['183772', '184889']",
     };
     Error::new(ErrorKind::Query, format!("{CHANGES}: {name} must be {expected}; found {found}")).into()
 }
@@ -138,8 +222,22 @@ impl TableProvider for ChangesTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let store = Arc::clone(self.connection.some_store()?);
-        let (schema, since, aid) = (store.changes_schema(), self.some_since()?, self.aid.clone());
-        let changes = Changes { store, schema: Arc::clone(&schema), since, aid };
+        let arguments = filters.iter().find_map(|filter| match filter {
+            Expr::ScalarFunction(call) if call.func.inner().downcast_ref::<Arguments>().is_some() => Some(&call.args),
+            _ => None,
+        });
+        let table = match arguments {
+            Some(named) => {
+                let given = named.chunks_exact(2).filter_map(|pair| match pair {
+                    [Expr::Literal(name, _), value] => Some((name.try_as_str()??.to_owned(), value.clone())),
+                    _ => None,
+                });
+                self.clone().with(given, state.config_options())?
+            }
+            None => self.clone(),
+        };
+        let (schema, since, aids) = (store.changes_schema(), table.some_since()?, table.aids);
+        let changes = Changes { store, schema: Arc::clone(&schema), since, aids };
         StreamingTable::try_new(schema, vec![Arc::new(changes)])?.scan(state, projection, filters, limit).await
     }
 }
@@ -150,7 +248,7 @@ struct Changes {
     store: Arc<Store>,
     schema: SchemaRef,
     since: Since,
-    aid: Option<String>,
+    aids: Vec<String>,
 }
 
 impl PartitionStream for Changes {
@@ -160,9 +258,9 @@ impl PartitionStream for Changes {
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
-        let (rows, store, since, aid) = (builder.tx(), Arc::clone(&self.store), self.since, self.aid.clone());
+        let (rows, store, since, aids) = (builder.tx(), Arc::clone(&self.store), self.since, self.aids.clone());
         builder.spawn_blocking(move || {
-            let changes = store.changes(aid.as_deref(), since, |batch| Ok(rows.blocking_send(Ok(batch)).is_ok()));
+            let changes = store.changes(&aids, since, |batch| Ok(rows.blocking_send(Ok(batch)).is_ok()));
             Ok(changes?)
         });
         builder.build()

@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::datasource::{provider_as_source, source_as_provider};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::prelude::ident;
@@ -112,8 +113,9 @@ impl RelationPlanner for TableFunctions {
             #[cfg(feature = "store")]
             Some(Called::Changes(table)) => {
                 let given = arguments(CHANGES, &changes::ARGUMENTS, args, context)?;
-                let table = table.called(given, context.context_provider().options())?;
-                LogicalPlanBuilder::scan(CHANGES, provider_as_source(Arc::new(table)), None)?.build()?
+                let (table, filters) = table.called(given, context.context_provider().options())?;
+                let source = provider_as_source(Arc::new(table));
+                LogicalPlanBuilder::scan_with_filters(CHANGES, source, None, filters)?.build()?
             }
             None => return Ok(RelationPlanning::Original(Box::new(relation))),
         };
@@ -154,6 +156,12 @@ fn argument_value(argument: &FunctionArg) -> &FunctionArgExpr {
     }
 }
 
+/// Returns a parameter as one of texts, unless the client declares its type.
+pub(super) fn as_text(Placeholder { id, field }: Placeholder) -> Expr {
+    let field = field.unwrap_or_else(|| Arc::new(Field::new(&id, DataType::Utf8, true)));
+    Expr::Placeholder(Placeholder::new_with_field(id, Some(field)))
+}
+
 /// Returns the value as a string; numbers become the digits they are written with.
 fn text(name: &str, value: Expr) -> Result<Expr> {
     match value {
@@ -161,6 +169,7 @@ fn text(name: &str, value: Expr) -> Result<Expr> {
         Expr::Literal(value @ (ScalarValue::Int64(_) | ScalarValue::UInt64(_)), metadata) => {
             Ok(Expr::Literal(ScalarValue::from(value.to_string()), metadata))
         }
+        Expr::Placeholder(parameter) => Ok(as_text(parameter)),
         value => Ok(value),
     }
 }

@@ -257,6 +257,8 @@ async fn calls_that_cannot_be_answered_say_what_to_do() {
     for (arguments, kind, part) in [
         ("(since => 'yesterday')", ErrorKind::Query, "since must be an instant"),
         ("(since => -1)", ErrorKind::Query, "since must be an instant"),
+        ("(since => 0, aid => [])", ErrorKind::Query, "aid must be a saved search"),
+        ("(since => 0, aid => NULL)", ErrorKind::Query, "aid must be a saved search"),
         ("(aid => '1')", ErrorKind::Query, "use changes(since =>"),
         ("", ErrorKind::Query, "use changes(since =>"),
         ("(since => 1000)", ErrorKind::Store, &format!("the latest is {latest}")),
@@ -653,4 +655,64 @@ async fn a_connection_names_the_retention_of_its_store() {
     }
     let context = session(&Connection::builder(url.clone(), Secret::new(KEY).unwrap()).build().unwrap()).unwrap();
     assert!(context.sql("SELECT * FROM changes(since => 1)").await.is_err());
+}
+
+#[tokio::test]
+async fn each_file_is_read_once_for_all_saved_searches() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    sync(&visit.connection, &SyncOptions::since((now() - days(60)).date_naive()), |_| {}).await.unwrap();
+    visit.connection.compact_store().unwrap();
+    let files = |visit: &Visit| visit.connection.store_statistics().unwrap().files;
+    let before = files(&visit);
+    let found = ask(&visit, "SELECT count(*), count(DISTINCT aid), count(DISTINCT id) FROM changes(since => 0)").await;
+    assert_eq!(files(&visit) - before, 1);
+    let stored = visit.connection.holdings().unwrap();
+    let mentions: u64 = stored.iter().map(|holding| holding.mentions).sum();
+    assert_eq!(found[0][..2], [mentions.to_string(), stored.len().to_string()]);
+    let aids: Vec<&str> = stored.iter().map(|holding| holding.aid.as_str()).collect();
+    let two =
+        format!("SELECT DISTINCT aid FROM changes(since => '0', aid => ['{}', '{}']) ORDER BY aid", aids[0], aids[1]);
+    assert_eq!(ask(&visit, &two).await.concat(), aids[..2]);
+}
+
+#[tokio::test]
+async fn arguments_may_be_parameters() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    sync(&visit.connection, &SyncOptions::since((now() - days(10)).date_naive()), |_| {}).await.unwrap();
+    let count = async |sql: &str| ask(&visit, sql).await.concat().remove(0);
+    let all = count("SELECT count(*) FROM changes(since => 0)").await;
+    let of_one = count(&format!("SELECT count(*) FROM changes(since => 0, aid => '{BIG}')")).await;
+    assert_ne!(all, of_one);
+    visit.set("PREPARE since AS SELECT count(*) FROM changes(since => $1)").await;
+    visit.set("PREPARE of AS SELECT count(*) FROM changes($1, aid => $2)").await;
+    for (sql, expected) in [
+        ("EXECUTE since(0)".to_owned(), all.as_str()),
+        ("EXECUTE since('0')".to_owned(), all.as_str()),
+        ("EXECUTE since('2026-06-01')".to_owned(), all.as_str()),
+        ("EXECUTE since('2030-06-20 14:00+02:00')".to_owned(), "0"),
+        (format!("EXECUTE of(0, '{BIG}')"), of_one.as_str()),
+        ("SELECT count(*) FROM changes(since => '2030-06-20T14:00Z')".to_owned(), "0"),
+        ("SELECT count(*) FROM changes(since => '2026-06-20 14:00+02')".to_owned(), all.as_str()),
+    ] {
+        assert_eq!(count(&sql).await, expected, "{sql}");
+    }
+    for (sql, expected) in [
+        ("EXECUTE since('soon')", "since must be an instant"),
+        ("EXECUTE since(NULL)", "since must be an instant"),
+        ("EXECUTE of(0, NULL)", "aid must be a saved search"),
+    ] {
+        let error = failure(&visit, sql).await.to_string();
+        assert!(error.contains(expected), "{sql}: {error}");
+    }
+    for (prepared, call) in [
+        ("mentions($1, duration => $2)", format!("EXECUTE call('{BIG}', '7d')")),
+        ("volume(aid => $1)", format!("EXECUTE call('{BIG}')")),
+    ] {
+        visit.set(&format!("PREPARE call AS SELECT count(*) FROM {prepared}")).await;
+        let rows = rows(&visit.stored.sql(&call).await.unwrap().collect().await.unwrap());
+        assert_ne!(rows[0][0], "0", "{prepared}");
+        visit.set("DEALLOCATE call").await;
+    }
 }
