@@ -10,6 +10,7 @@
 //! written, the query does not fail: it adds a note, and requests the data from the service.
 
 mod candidates;
+mod checked;
 mod files;
 mod fill;
 #[cfg(feature = "distributed")]

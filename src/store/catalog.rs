@@ -17,6 +17,7 @@
 //! region or is named by a delete file.
 
 mod check;
+mod checksums;
 mod columns;
 mod coverage;
 mod create;
@@ -27,8 +28,9 @@ mod recorded;
 mod tests;
 mod unused;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -39,6 +41,7 @@ pub(crate) use self::columns::{FileColumn, StoredColumn};
 pub(crate) use self::coverage::Change;
 use self::failure::{failure, instant};
 pub(crate) use self::recorded::Recorded;
+use super::checksums::Sums;
 use super::region::Filters;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
@@ -71,6 +74,8 @@ pub(crate) struct Catalog {
     /// Name of the column that mentions are ordered by.
     time: String,
     clock: Clock,
+    /// Checksums that were needed, by the names of files.
+    sums: Mutex<HashMap<String, Arc<Sums>>>,
 }
 
 /// The service and the key whose mentions a store holds.
@@ -129,7 +134,8 @@ impl Catalog {
         let mut writer = (access == Access::ReadWrite).then(|| connect(access)).transpose()?;
         let reader = connect(Access::Read)?;
         if let Some(writer) = &mut writer {
-            migrate(writer).and_then(|()| recorded::begin(writer)).map_err(|error| failure(&path, &error))?;
+            let ready = migrate(writer).and_then(|()| recorded::begin(writer)).and_then(|()| checksums::create(writer));
+            ready.map_err(|error| failure(&path, &error))?;
         }
         verify(&path, &reader, access)?;
         let mut catalog = Self {
@@ -140,6 +146,7 @@ impl Catalog {
             schema: 0,
             time: time.to_owned(),
             clock,
+            sums: Mutex::default(),
         };
         catalog.schema = match access {
             Access::Read => catalog.read(columns::current)?,

@@ -229,7 +229,7 @@ impl Store {
         self.counters.opened(1, file.share(positions.iter().map(|rows| rows.end - rows.start).sum()));
         let path = self.catalog.folder(&super::Filters::default()).join(&file.path);
         let mut changes = runs.into_iter().flat_map(|(run, change)| run.map(move |_| change));
-        files::read_rows(&path, &file, &positions, |batch| {
+        files::read_rows(&self.catalog, &path, &file, &positions, |batch| {
             let batch = self.layout.arrange(&only(&batch, &readable)?)?;
             let changes: Vec<Change> = changes.by_ref().take(batch.num_rows()).collect();
             take(&batch, &changes)

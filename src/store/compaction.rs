@@ -19,7 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::catalog::{Change, FileColumn};
 use super::coverage::day_of;
-use super::files::{FileReader, FileWriter, Layout, Size};
+use super::files::{FileReader, FileWriter, Layout, Size, corrupt};
 use super::filling::{DAILY, month_of};
 use super::region::{DataFile, Day, Region, Rows, Subject};
 use super::{Store, Written};
@@ -75,12 +75,21 @@ impl Store {
     /// Merges small files, and removes files that nothing names any more.
     pub(crate) fn compact(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
         let mut compacted = Compacted::default();
+        if extent == Extent::All {
+            self.discard_lost()?;
+        }
         let merging = Merging { store: self, today: day_of(now.timestamp_micros()), settling };
         for subjects in self.sharing()? {
             for (version, files) in files_of(&subjects) {
-                let chosen = chosen(files, extent);
-                let layout = subjects.first().map(|(subject, _)| self.layout_of(subject, version)).transpose()?;
-                if let Some(layout) = layout.flatten().filter(|_| !chosen.is_empty()) {
+                let Some((any, _)) = subjects.first() else { continue };
+                let mut complete = Vec::new();
+                for used in files {
+                    if self.is_complete(any, &used.file)? {
+                        complete.push(used);
+                    }
+                }
+                let chosen = chosen(complete, extent);
+                if let Some(layout) = self.layout_of(any, version)?.filter(|_| !chosen.is_empty()) {
                     merging.merge(&subjects, &chosen, &layout, None, &mut compacted)?;
                 }
             }
@@ -163,6 +172,11 @@ impl Merging<'_> {
         compacted: &mut Compacted,
     ) -> Result<bool> {
         let mut written = Written::default();
+        let Some((any, _)) = subjects.first() else { return Ok(true) };
+        let folder = self.store.folder(any);
+        for file in chosen.values() {
+            self.store.check_old(&folder.join(&file.path), file)?;
+        }
         let mut readers: HashMap<&str, FileReader> = HashMap::new();
         let mut output: Option<FileWriter> = None;
         // Regions of the file that is being written have no file yet.
@@ -171,7 +185,6 @@ impl Merging<'_> {
         let rows: u64 = chosen.values().map(|file| file.rows).sum();
         let size = Size::of(usize::try_from(rows).unwrap_or(usize::MAX));
         for (subject, regions) in subjects {
-            let folder = self.store.folder(subject);
             let mut last: Option<Day> = None;
             for region in regions {
                 let Some((path, file)) = region.file().and_then(|file| chosen.get_key_value(&file.path)) else {
@@ -191,7 +204,8 @@ impl Merging<'_> {
                     None => output.insert(FileWriter::create(&folder, region.days.start, layout, size)?),
                 };
                 let first = writer.rows();
-                let reader = readers.entry(path.as_str()).or_insert_with(|| FileReader::new(&folder, file));
+                let reader =
+                    readers.entry(path.as_str()).or_insert_with(|| FileReader::new(&self.store.catalog, &folder, file));
                 let mut region = match subject.filters.is_empty() {
                     // Of one that another process has replaced, nothing is written.
                     true => self.store.catalog.with_stamps(region)?.unwrap_or_else(|| region.clone()),
@@ -217,6 +231,10 @@ impl Merging<'_> {
                     }
                     writer.write(&batch)
                 })?;
+                if counts.iter().sum::<u64>() != writer.rows() - first {
+                    let what = "it has mentions of other days than in the catalog";
+                    return Err(corrupt(&folder.join(&file.path), &what));
+                }
                 region.counts = counts;
                 region.stamps = region.stamps.map(|stamps| Arc::new(stamps.retained(stays)));
                 if reader.is_at_end() {
@@ -230,8 +248,6 @@ impl Merging<'_> {
                 }
             }
         }
-        let Some((subject, _)) = subjects.first() else { return Ok(true) };
-        let folder = self.store.folder(subject);
         self.complete(&folder, &mut output, &mut moved, &mut complete, &mut written, compacted)?;
         let mut changes: BTreeMap<&Subject, (Vec<i64>, Vec<Region>)> = BTreeMap::new();
         for Moved { subject, ids, region, .. } in complete {

@@ -14,7 +14,7 @@ use super::coverage::day_of;
 use super::files::{self, FileWriter, Layout};
 use super::region::{DataFile, Day, Deletions, Region, Subject};
 use super::stamps::{Group, Stamp};
-use super::{Store, Written, only};
+use super::{Readers, Store, Written, only};
 use crate::error::{Error, ErrorKind, Result};
 
 impl Store {
@@ -63,7 +63,7 @@ impl Store {
         groups: &[Group<'_>],
         mut present: HashSet<String>,
     ) -> Result<Vec<RecordBatch>> {
-        let mut missing = Vec::new();
+        let (mut missing, mut readers) = (Vec::new(), Readers::new());
         for (old, new) in groups {
             let replaced = |day: Day| new.iter().any(|region| region.days.contains(&day));
             for region in old {
@@ -74,7 +74,7 @@ impl Store {
                     );
                 }
                 for gone in region.parts(replaced) {
-                    for rows in self.read(subject, &gone).into_iter().flatten() {
+                    for rows in self.read(&mut readers, subject, &gone).into_iter().flatten() {
                         let rows = self.layout.without(&rows, &present)?;
                         missing.extend((rows.num_rows() > 0).then_some(rows));
                     }
@@ -109,7 +109,7 @@ impl Store {
         let mut ids = Vec::new();
         for (path, (file, mut rows)) in rows {
             rows.sort_unstable_by_key(|rows| rows.start);
-            ids.extend(files::ids(&self.folder(subject).join(path), file, &rows, id)?);
+            ids.extend(files::ids(&self.catalog, &self.folder(subject).join(path), file, &rows, id)?);
         }
         Ok(ids)
     }
@@ -148,7 +148,9 @@ impl Store {
     pub(crate) fn read_deleted(&self, file: &DataFile) -> Result<Vec<RecordBatch>> {
         let mut readable = self.readable(file.schema)?;
         readable.extend(self.deleted.schema.fields().last().map(|field| field.name().clone()));
-        let batches = files::read(&self.catalog.folder_of_deleted().join(&file.path), file)?;
+        let path = self.catalog.folder_of_deleted().join(&file.path);
+        self.check_old(&path, file)?;
+        let batches = files::read(&self.catalog, &path, file)?;
         batches.iter().map(|batch| self.deleted.arrange(&only(batch, &readable)?)).collect()
     }
 

@@ -68,6 +68,7 @@ impl Store {
         now: DateTime<Utc>,
         settling: TimeDelta,
     ) -> Result<Erased> {
+        self.discard_lost()?;
         let mut erased = self.rewrite_without(aid, what, now, settling)?;
         erased.removed = self.remove_unused(None)?;
         self.catalog.purge()?;
@@ -127,7 +128,7 @@ impl Store {
                 for used in files {
                     // Rows without a region count as well.
                     let is_chosen = match what {
-                        Erase::Before(_) => used.mentions < used.file.rows,
+                        Erase::Before(_) => used.mentions < used.file.rows && self.is_complete(any, &used.file)?,
                         _ => self.matches(any, &used.file, &layout, aid, what)?,
                     };
                     if is_chosen {
@@ -165,10 +166,10 @@ impl Store {
         Ok(counts)
     }
 
-    /// Removes regions that cannot be written again: damaged ones, those of a profile with another time column, and those whose
-    /// conditions name what is erased.
+    /// Removes regions that cannot be written again: those that are not whole, those of a profile with another time column, and
+    /// those whose conditions name what is erased.
     fn discard_unreadable(&self, what: &Erase) -> Result<()> {
-        let mut ids = Vec::new();
+        let mut ids = self.catalog.broken()?;
         for (subject, regions) in self.sharing()?.into_iter().flatten() {
             let named = match what {
                 Erase::Author(text) | Erase::Id(text) => {
@@ -232,7 +233,10 @@ impl Store {
         }
         let compared = layout.compared(what).into_iter().map(|at| layout.schema.field(at).name().as_str());
         let columns: Vec<&str> = [AID].into_iter().chain(compared).collect();
-        files::find(&self.folder(subject).join(&file.path), file, &columns, |batch| {
+        let path = self.folder(subject).join(&file.path);
+        // Damage could hide a mention.
+        self.check_old(&path, file)?;
+        files::find(&self.catalog, &path, file, &columns, |batch| {
             let batch = layout.arrange(&batch)?;
             Ok(layout.without_matching(&batch, aid, what)?.num_rows() < batch.num_rows())
         })

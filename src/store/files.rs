@@ -22,7 +22,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use sha2::{Digest, Sha256};
 
-use super::catalog::FileColumn;
+use super::catalog::{Catalog, FileColumn};
+use super::checksums::{CHANGED, CheckedFile, Summing};
 use super::region::{DataFile, Day};
 use crate::decode::data_type;
 use crate::error::{Error, ErrorKind, Result};
@@ -129,17 +130,19 @@ pub(crate) fn retyped(column: &ArrayRef, to: &DataType) -> std::result::Result<A
     Ok(arrow::array::make_array(data))
 }
 
-/// A file, and the digest of what was written to it.
+/// A file, and the digest and checksums of what was written to it.
 #[derive(Debug)]
 struct Digested {
     file: File,
     digest: Sha256,
+    blocks: Summing,
 }
 
 impl Write for Digested {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.digest.update(&bytes[..written]);
+        self.blocks.update(&bytes[..written]);
         Ok(written)
     }
 
@@ -190,7 +193,7 @@ impl FileWriter {
             create_empty(&partial)
         };
         let created = created().map_err(|error| failed("write", &partial, &error))?;
-        let digested = Digested { file: created, digest: Sha256::new() };
+        let digested = Digested { file: created, digest: Sha256::new(), blocks: Summing::default() };
         let schema = Arc::clone(&layout.schema);
         // The types follow from those of Parquet.
         let options = ArrowWriterOptions::new().with_properties(layout.properties(size)).with_skip_arrow_metadata(true);
@@ -260,6 +263,7 @@ impl FileWriter {
             times: self.times.unwrap_or_default(),
             schema: self.layout.version,
             digest: HEXLOWER.encode(&self.writer.inner().digest.clone().finalize()),
+            blocks: self.writer.inner().blocks.clone().finish(),
         })
     }
 }
@@ -302,6 +306,7 @@ impl Layout {
 /// Reads the rows of a file from a position on, in batches.
 #[derive(Debug)]
 pub(crate) struct FileReader {
+    catalog: Arc<Catalog>,
     path: PathBuf,
     file: Arc<DataFile>,
     /// Position of the next row.
@@ -313,8 +318,9 @@ pub(crate) struct FileReader {
 
 impl FileReader {
     /// Nothing is read yet.
-    pub(crate) fn new(folder: &Path, file: &Arc<DataFile>) -> Self {
-        Self { path: folder.join(&file.path), file: Arc::clone(file), next: 0, rows: None, left: None }
+    pub(crate) fn new(catalog: &Arc<Catalog>, folder: &Path, file: &Arc<DataFile>) -> Self {
+        let (catalog, path, file) = (Arc::clone(catalog), folder.join(&file.path), Arc::clone(file));
+        Self { catalog, path, file, next: 0, rows: None, left: None }
     }
 
     /// Passes consecutive rows on in batches. It is fast if they follow those before.
@@ -323,8 +329,8 @@ impl FileReader {
     /// [`ErrorKind::Store`] if the file is missing, not a Parquet file or too short.
     pub(crate) fn read(&mut self, rows: &Range<u64>, mut take: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         if self.rows.is_none() || self.next != rows.start {
-            self.rows =
-                Some(open(&self.path, None, std::slice::from_ref(&(rows.start..self.file.rows)), self.file.rows)?);
+            let rest = rows.start..self.file.rows;
+            self.rows = Some(open(&self.catalog, &self.path, None, std::slice::from_ref(&rest), self.file.rows)?);
             (self.next, self.left) = (rows.start, None);
         }
         while self.next < rows.end {
@@ -352,9 +358,21 @@ impl FileReader {
 }
 
 /// Opens a file for reading some of its rows, and only some of its columns if names are given.
-fn open(path: &Path, columns: Option<&[&str]>, rows: &[Range<u64>], all: u64) -> Result<ParquetRecordBatchReader> {
+fn open(
+    catalog: &Catalog,
+    path: &Path,
+    columns: Option<&[&str]>,
+    rows: &[Range<u64>],
+    all: u64,
+) -> Result<ParquetRecordBatchReader> {
     let file = File::open(path).map_err(|error| failed("read", path, &error))?;
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let file = CheckedFile::new(file, catalog.sums(name)?).map_err(|error| corrupt(path, &error))?;
     let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
+    let found = reader.metadata().file_metadata().num_rows();
+    if u64::try_from(found) != Ok(all) {
+        return Err(corrupt(path, &format!("it has {found} rows, and {all} in the catalog")));
+    }
     let position = |at: u64| usize::try_from(at.min(all)).unwrap_or(usize::MAX);
     if !matches!(rows, [rows] if *rows == (0..all)) {
         let ranges = rows.iter().map(|rows| position(rows.start)..position(rows.end));
@@ -367,12 +385,20 @@ fn open(path: &Path, columns: Option<&[&str]>, rows: &[Range<u64>], all: u64) ->
     reader.with_batch_size(BATCH).build().map_err(|error| corrupt(path, &error))
 }
 
+/// Verifies that a file can be opened, and has as many rows as the catalog says.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if it is not so.
+pub(crate) fn check(catalog: &Catalog, path: &Path, file: &DataFile) -> Result<()> {
+    open(catalog, path, None, std::slice::from_ref(&(0..file.rows)), file.rows).map(drop)
+}
+
 /// Reads a file in batches.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
-pub(crate) fn read(path: &Path, file: &DataFile) -> Result<Vec<RecordBatch>> {
-    let batches = open(path, None, std::slice::from_ref(&(0..file.rows)), file.rows)?;
+pub(crate) fn read(catalog: &Catalog, path: &Path, file: &DataFile) -> Result<Vec<RecordBatch>> {
+    let batches = open(catalog, path, None, std::slice::from_ref(&(0..file.rows)), file.rows)?;
     batches.collect::<std::result::Result<_, _>>().map_err(|error| corrupt(path, &error))
 }
 
@@ -381,12 +407,13 @@ pub(crate) fn read(path: &Path, file: &DataFile) -> Result<Vec<RecordBatch>> {
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
 pub(crate) fn read_rows(
+    catalog: &Catalog,
     path: &Path,
     file: &DataFile,
     rows: &[Range<u64>],
     mut take: impl FnMut(RecordBatch) -> Result<bool>,
 ) -> Result<bool> {
-    for batch in open(path, None, rows, file.rows)? {
+    for batch in open(catalog, path, None, rows, file.rows)? {
         if !take(batch.map_err(|error| corrupt(path, &error))?)? {
             return Ok(false);
         }
@@ -399,12 +426,13 @@ pub(crate) fn read_rows(
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
 pub(crate) fn find(
+    catalog: &Catalog,
     path: &Path,
     file: &DataFile,
     columns: &[&str],
     mut is_found: impl FnMut(RecordBatch) -> Result<bool>,
 ) -> Result<bool> {
-    for batch in open(path, Some(columns), std::slice::from_ref(&(0..file.rows)), file.rows)? {
+    for batch in open(catalog, path, Some(columns), std::slice::from_ref(&(0..file.rows)), file.rows)? {
         if is_found(batch.map_err(|error| corrupt(path, &error))?)? {
             return Ok(true);
         }
@@ -417,6 +445,7 @@ pub(crate) fn find(
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
 pub(crate) fn count_within(
+    catalog: &Catalog,
     path: &Path,
     file: &DataFile,
     rows: &Range<u64>,
@@ -424,7 +453,7 @@ pub(crate) fn count_within(
     within: &Range<i64>,
 ) -> Result<u64> {
     let mut count = 0;
-    for batch in open(path, Some(&[time]), std::slice::from_ref(rows), file.rows)? {
+    for batch in open(catalog, path, Some(&[time]), std::slice::from_ref(rows), file.rows)? {
         let batch = batch.map_err(|error| corrupt(path, &error))?;
         let times = batch.column(0).as_primitive_opt::<TimestampMicrosecondType>();
         count += times.into_iter().flat_map(|times| times.values()).filter(|time| within.contains(time)).count() as u64;
@@ -451,17 +480,29 @@ pub(crate) fn digest_of(path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
-pub(crate) fn ids(path: &Path, file: &DataFile, rows: &[Range<u64>], id: &str) -> Result<Vec<String>> {
-    Ok(row_ids(path, file, rows, id)?.into_iter().flatten().collect())
+pub(crate) fn ids(
+    catalog: &Catalog,
+    path: &Path,
+    file: &DataFile,
+    rows: &[Range<u64>],
+    id: &str,
+) -> Result<Vec<String>> {
+    Ok(row_ids(catalog, path, file, rows, id)?.into_iter().flatten().collect())
 }
 
 /// Returns the value of a file's column of ids in each of some rows as text; `None` if it is NULL.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
-pub(crate) fn row_ids(path: &Path, file: &DataFile, rows: &[Range<u64>], id: &str) -> Result<Vec<Option<String>>> {
+pub(crate) fn row_ids(
+    catalog: &Catalog,
+    path: &Path,
+    file: &DataFile,
+    rows: &[Range<u64>],
+    id: &str,
+) -> Result<Vec<Option<String>>> {
     let mut ids = Vec::new();
-    for batch in open(path, Some(&[id]), rows, file.rows)? {
+    for batch in open(catalog, path, Some(&[id]), rows, file.rows)? {
         let batch = batch.map_err(|error| corrupt(path, &error))?;
         // The file may be older than the column.
         let Some(column) = batch.columns().first() else {
@@ -522,15 +563,21 @@ pub(crate) fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "check its permissions, or SET savedsearch.store = 'read'"
         }
-        io::ErrorKind::NotFound => "run `savedsearch store verify`",
+        io::ErrorKind::NotFound => UNREADABLE,
         _ => "SET savedsearch.store = 'off' bypasses the store",
     };
     Error::new(ErrorKind::Store, format!("cannot {what} {}: {error}", path.display())).advice(advice)
 }
 
-fn corrupt(path: &Path, error: &impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Store, format!("cannot read {}: {error}", path.display()))
-        .advice("run `savedsearch store verify`; SET savedsearch.store = 'off' bypasses the store")
+/// Advice for a file that cannot be read, or whose rows contradict the catalog.
+pub(crate) const UNREADABLE: &str =
+    "`savedsearch store verify` tells how to replace damaged files; SET savedsearch.store = 'off' bypasses the store";
+
+pub(super) fn corrupt(path: &Path, error: &impl std::fmt::Display) -> Error {
+    let error = error.to_string();
+    // What the Parquet reader adds says nothing more.
+    let what = if error.contains(CHANGED) { CHANGED } else { error.as_str() };
+    Error::new(ErrorKind::Store, format!("cannot read {}: {what}", path.display())).advice(UNREADABLE)
 }
 
 fn broken(error: impl std::fmt::Display) -> Error {

@@ -247,7 +247,7 @@ impl Writer {
             if bucket.files.len() > 1 || (!bucket.files.is_empty() && !bucket.in_order) {
                 let mut batches = Vec::new();
                 for file in &bucket.files {
-                    let stored = files::read(&folder.join(&file.path), file)?;
+                    let stored = files::read(&self.store.catalog, &folder.join(&file.path), file)?;
                     batches.extend(stored.iter().map(|batch| self.layout.arrange(batch)).collect::<Result<Vec<_>>>()?);
                 }
                 let sorted = FileWriter::of(&folder, &bucket.days, &self.layout, &batches)?;

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use super::catalog::Catalog;
-use super::region::{Day, Region, Subject};
+use super::checksums::CHANGED;
+use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
 use super::{Store, files};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 /// Age at which responses are removed.
@@ -16,6 +19,12 @@ const RESPONSES: TimeDelta = TimeDelta::days(30);
 const GRACE: TimeDelta = TimeDelta::hours(1);
 /// Time for which files that the catalog does not know stay: a slow read names its files once it is complete.
 const ABANDONED: TimeDelta = TimeDelta::days(1);
+
+/// Remedy for a catalog that contradicts itself.
+const CONTRADICTS: &str = "; `savedsearch sync --rescan` over these days replaces what is stored";
+/// Remedy for a file of mentions.
+const DAMAGED: &str =
+    "; restore it from a copy; or remove it and run `savedsearch store compact`, which drops its mentions";
 
 /// Content of a store for one saved search under the same filters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +77,7 @@ impl Store {
         Ok(holdings.into_values().collect())
     }
 
-    /// Compares the catalog with the files. Returns the problems in words; none if there are none.
+    /// Compares the catalog with the files. Returns the problems in words, each with its remedy; none if there are none.
     pub(crate) fn verify(&self) -> Result<Vec<String>> {
         let mut problems = self.catalog.check()?;
         let mut files: BTreeMap<PathBuf, (u64, String)> = BTreeMap::new();
@@ -81,15 +90,73 @@ impl Store {
                 }
             }
         }
+        problems.iter_mut().for_each(|problem| problem.push_str(CONTRADICTS));
         let deleted = self.catalog.folder_of_deleted();
         files.extend(
             self.deleted_files()?.into_iter().map(|file| (deleted.join(&file.path), (file.bytes, file.digest))),
         );
-        let data = self.catalog.data();
-        let deletes = self.catalog.delete_files()?.into_iter();
-        files.extend(deletes.map(|(path, bytes, digest)| (data.join(path), (bytes, digest))));
-        problems.extend(files.iter().filter_map(|(path, (bytes, digest))| problem_of(path, *bytes, digest)));
+        let wrong = |path: &Path, bytes, digest: &str, remedy| {
+            problem_of(path, bytes, digest).map(|problem| format!("{problem}{remedy}"))
+        };
+        problems.extend(files.iter().filter_map(|(path, (bytes, digest))| wrong(path, *bytes, digest, DAMAGED)));
+        let (data, deletes) = (self.catalog.data(), self.catalog.delete_files()?);
+        let deletes = deletes.iter().filter_map(|(path, bytes, digest)| {
+            wrong(&data.join(path), *bytes, digest, "; `savedsearch store compact` writes it again")
+        });
+        problems.extend(deletes);
         Ok(problems)
+    }
+
+    /// Removes regions and deleted mentions from the catalog whose files are missing or have another length, and writes such files
+    /// again that name deleted rows.
+    pub(super) fn discard_lost(&self) -> Result<()> {
+        let mut lost = Vec::new();
+        for (subject, regions) in self.sharing()?.into_iter().flatten() {
+            for region in regions {
+                if let Some(file) = region.file()
+                    && !self.is_complete(&subject, file)?
+                {
+                    lost.extend(region.id);
+                }
+            }
+        }
+        self.catalog.discard(&lost)?;
+        let folder = self.catalog.folder_of_deleted();
+        for aid in self.catalog.aids_with_deleted()? {
+            let files = self.catalog.deleted_files(&aid)?;
+            let known = files.iter().map(|(id, ..)| *id).collect();
+            let mut deletions = Deletions { known, ..Deletions::default() };
+            for (id, file, _) in files {
+                deletions.ended.extend((!is_complete(&folder.join(&file.path), file.bytes)?).then_some(id));
+            }
+            // If another process changes them meanwhile, they stay.
+            self.catalog.replace(&Subject { aid, filters: Filters::default() }, &[], &[], Some(&deletions))?;
+        }
+        let (data, mut deletes) = (self.catalog.data(), self.catalog.delete_files()?);
+        deletes.retain(|(path, bytes, digest)| problem_of(&data.join(path), *bytes, digest).is_some());
+        self.catalog.rewrite_deletes(&deletes.into_iter().map(|(path, ..)| path).collect::<Vec<_>>())
+    }
+
+    /// Returns whether a file of a saved search is there and has its length.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if that cannot be determined.
+    pub(super) fn is_complete(&self, subject: &Subject, file: &DataFile) -> Result<bool> {
+        is_complete(&self.folder(subject).join(&file.path), file.bytes)
+    }
+
+    /// Verifies that a file without checksums is as it was written, because its rows may be copied. Files never change, so that
+    /// each is read once.
+    pub(super) fn check_old(&self, path: &Path, file: &DataFile) -> Result<()> {
+        let checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !file.blocks.is_empty() || checked().contains(&file.path) || self.catalog.sums(&file.path)?.is_some() {
+            return Ok(());
+        }
+        if let Some(problem) = problem_of(path, file.bytes, &file.digest) {
+            return Err(Error::new(ErrorKind::Store, problem).advice(files::UNREADABLE));
+        }
+        checked().insert(file.path.clone());
+        Ok(())
     }
 
     /// Removes responses that are old, and files that nothing has named for a while. Returns the number of files.
@@ -125,6 +192,15 @@ impl Store {
             }
         }
         Ok(removed)
+    }
+}
+
+/// Returns whether a file is there and has its length.
+fn is_complete(path: &Path, bytes: u64) -> Result<bool> {
+    match path.metadata() {
+        Ok(found) => Ok(found.len() == bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(files::failed("read", path, &error)),
     }
 }
 
@@ -169,7 +245,7 @@ fn problem_of(path: &Path, length: u64, digest: &str) -> Option<String> {
         Ok(bytes) if bytes != length => Some(format!("has {bytes} bytes instead of {length}")),
         Ok(_) => match files::digest_of(path) {
             Err(error) => Some(error.to_string()),
-            Ok(found) => (found != digest).then(|| "its contents have changed since it was written".to_owned()),
+            Ok(found) => (found != digest).then(|| CHANGED.to_owned()),
         },
     };
     problem.map(|problem| format!("{}: {problem}", path.display()))

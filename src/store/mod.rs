@@ -14,6 +14,7 @@
 
 mod catalog;
 mod changes;
+mod checksums;
 mod compaction;
 mod coverage;
 mod deleted;
@@ -26,7 +27,7 @@ mod region;
 mod stamps;
 mod statistics;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -42,13 +43,14 @@ use tokio::time::Instant;
 
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
 pub(crate) use self::changes::Since;
+pub(crate) use self::checksums::{CHANGED, Sums};
 pub use self::compaction::Compacted;
 pub(crate) use self::compaction::Extent;
 pub(crate) use self::coverage::{
     Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, overlap, span_of, start_of,
 };
 pub use self::erasure::{Erase, Erased};
-pub(crate) use self::files::{AID, AS_OF, retyped};
+pub(crate) use self::files::{AID, AS_OF, UNREADABLE, retyped};
 pub(crate) use self::filling::Filling;
 pub(crate) use self::filling::month_of;
 pub(crate) use self::in_flight::{InFlight, Reading};
@@ -78,7 +80,7 @@ const ATTEMPTS: usize = 5;
 /// A store of one service and key.
 #[derive(Debug)]
 pub(crate) struct Store {
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     writable: bool,
     /// Of files of all mentions.
     layout: Layout,
@@ -92,6 +94,8 @@ pub(crate) struct Store {
     id: Option<String>,
     cached: Mutex<Cached>,
     counters: Counters,
+    /// Files without checksums that this process has compared with their digests.
+    checked: Mutex<HashSet<String>>,
     in_flight: InFlight,
     /// Seconds by which the service's clock was last seen to be ahead of ours.
     ahead: AtomicI64,
@@ -155,8 +159,11 @@ fn name_of(key: &RequestKey) -> String {
 #[derive(Debug, Default)]
 struct Cached {
     version: u32,
-    regions: std::collections::HashMap<String, Regions>,
+    regions: HashMap<String, Regions>,
 }
+
+/// Readers of files that regions share, by path. Each goes on where it has stopped.
+type Readers = HashMap<String, FileReader>;
 
 /// Regions of a saved search, with their filters, in order of time.
 pub(crate) type Regions = Arc<Vec<(Filters, Arc<Region>)>>;
@@ -224,7 +231,7 @@ impl Store {
         let ahead = catalog.cursor(AHEAD)?.and_then(|ahead| ahead.parse().ok()).unwrap_or_default();
         let ahead = AtomicI64::new(ahead);
         Ok(Arc::new(Self {
-            catalog,
+            catalog: Arc::new(catalog),
             writable,
             layout,
             filtered,
@@ -233,6 +240,7 @@ impl Store {
             id,
             cached,
             counters,
+            checked: Mutex::default(),
             in_flight,
             ahead,
             busy,
@@ -252,6 +260,11 @@ impl Store {
     /// Counters of the use by queries of this process.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Checksums of the file with a name; `None` if they are not known.
+    pub(crate) fn sums(&self, name: &str) -> Result<Option<Arc<Sums>>> {
+        self.catalog.sums(name)
     }
 
     /// Schema of the files.
@@ -408,23 +421,44 @@ impl Store {
         match region.file() {
             Some(file) if days.start < days.end => {
                 let path = self.folder(subject).join(&file.path);
-                files::count_within(&path, file, &region.rows_of(&days), &self.time, within)
+                files::count_within(&self.catalog, &path, file, &region.rows_of(&days), &self.time, within)
             }
             _ => Ok(0),
         }
     }
 
-    /// Reads mentions of a region, in the columns of today.
-    fn read(&self, subject: &Subject, region: &Region) -> Result<Vec<RecordBatch>> {
+    /// Reads mentions of a region that are compared with others, in the columns of today.
+    fn read(&self, readers: &mut Readers, subject: &Subject, region: &Region) -> Result<Vec<RecordBatch>> {
         let Some(file) = region.file() else { return Ok(Vec::new()) };
+        self.check_old(&self.folder(subject).join(&file.path), file)?;
         let mut readable = self.readable(file.schema)?;
         readable.push(FILTERS.to_owned());
         let mut batches = Vec::new();
-        FileReader::new(&self.folder(subject), file).read(&region.rows_of(&region.days), |batch| {
+        let new = || FileReader::new(&self.catalog, &self.folder(subject), file);
+        let reader = readers.entry(file.path.clone()).or_insert_with(new);
+        reader.read(&region.rows_of(&region.days), |batch| {
             batches.push(self.layout(subject).arrange(&only(&batch, &readable)?)?);
             Ok(())
         })?;
         Ok(batches)
+    }
+
+    /// Returns what is wrong with the first of these regions whose file cannot be opened, or contradicts the catalog.
+    pub(crate) fn first_unreadable<'r>(
+        &self,
+        regions: impl Iterator<Item = (&'r Filters, &'r Region)>,
+    ) -> Option<Error> {
+        let mut paths = HashSet::new();
+        for (filters, region) in regions {
+            let Some(file) = region.file() else { continue };
+            let path = self.catalog.folder(filters).join(&file.path);
+            if paths.insert(path.clone())
+                && let Err(error) = files::check(&self.catalog, &path, file)
+            {
+                return Some(error);
+            }
+        }
+        None
     }
 
     /// Names of the columns that a file of this version has as they are today. A column of the same name and another

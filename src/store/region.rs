@@ -71,6 +71,8 @@ pub(crate) struct DataFile {
     pub(crate) schema: i64,
     /// SHA-256 digest of its contents, in hexadecimal digits.
     pub(crate) digest: String,
+    /// Checksums of its blocks, as [`Sums`](super::Sums) has them, if it was written just now; empty for files of the catalog.
+    pub(crate) blocks: Vec<u8>,
 }
 
 /// Changes of the mentions that the store keeps after the service has deleted them.

@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 use super::catalog::Catalog;
 use super::files::{self, AID, AS_OF};
 use super::region::{Day, Region, Subject};
-use super::{Store, only};
+use super::{Readers, Store, only};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Regions that are replaced together, and those that replace them.
@@ -262,9 +262,10 @@ impl Store {
         // Mentions that the replaced days did not have, by id.
         let mut arriving: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
         let mut all: Vec<Vec<Stamped>> = Vec::with_capacity(new.len());
+        let mut readers = Readers::new();
         for (at, region) in new.iter().enumerate() {
             let mut rows: Vec<Stamped> = Vec::new();
-            for batch in self.read(subject, region)? {
+            for batch in self.read(&mut readers, subject, region)? {
                 let ids = self.keys(&batch)?;
                 let contents = compared
                     .iter()
@@ -294,7 +295,9 @@ impl Store {
             let path = self.folder(subject).join(&file.path);
             let rows = region.rows_of(&region.days);
             // What cannot be read is not in the store.
-            let Ok(ids) = files::row_ids(&path, file, std::slice::from_ref(&rows), id) else { continue };
+            let Ok(ids) = files::row_ids(&self.catalog, &path, file, std::slice::from_ref(&rows), id) else {
+                continue;
+            };
             if !ids.iter().flatten().any(|id| arriving.contains_key(id)) {
                 continue;
             }
@@ -322,13 +325,13 @@ impl Store {
 
     /// Reads mentions that are about to be replaced, by id.
     fn known_mentions(&self, subject: &Subject, regions: &[Region]) -> Result<HashMap<String, Known>> {
-        let mut known = HashMap::new();
+        let (mut known, mut readers) = (HashMap::new(), Readers::new());
         for region in regions {
             let (Some(file), Some(stamps)) = (region.file(), &region.stamps) else { continue };
             let version = file.schema;
             let compared = self.compared(version)?;
             // What cannot be read is not in the store.
-            let Ok(batches) = self.read(subject, region) else { continue };
+            let Ok(batches) = self.read(&mut readers, subject, region) else { continue };
             let mut stamps = stamps.runs().flat_map(|(run, stamped)| run.map(move |_| stamped));
             for batch in batches {
                 let rows = self.keys(&batch)?.into_iter().zip(contents(&batch, &compared)?);

@@ -39,6 +39,7 @@ mod sql_files;
 mod standard_sql;
 mod store;
 mod store_changes;
+mod store_damage;
 mod support;
 mod tables;
 mod telemetry;

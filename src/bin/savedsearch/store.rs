@@ -239,7 +239,7 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
                     return Ok(());
                 }
                 (0, _) => format!("stored days that differ from the service: {differing}; `sync` reads them again"),
-                _ => format!("problems: {problems}; `sync --rescan` over these days replaces their files"),
+                _ => format!("problems: {problems}"),
             };
             return Err(Exit(FAILED, Some(line)));
         }

@@ -37,6 +37,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use parquet::arrow::arrow_reader::RowSelection;
 
+use super::checked::CheckedFiles;
 use crate::decode::arrow_schema;
 use crate::error::{Error, ErrorKind};
 use crate::exec::opaque::{hidden_from_pruning, opaque};
@@ -45,7 +46,7 @@ use crate::exec::scan_exec::sort_key;
 use crate::exec::stream::{Batches, Driver, Merging};
 use crate::profile::Origin;
 use crate::request::RequestPlan;
-use crate::store::{AID, DataFile, FromStore, Stored, Subject, retyped, span_of};
+use crate::store::{AID, DataFile, FromStore, Store, Stored, Subject, UNREADABLE, retyped, span_of};
 
 /// Rows of a batch that is read from a file.
 const BATCH: usize = 8_192;
@@ -299,8 +300,9 @@ impl FileScan<'_> {
         }
         if let Some(runtime) = &self.runtime {
             let files = runtime.object_store(ObjectStoreUrl::local_filesystem())?;
+            let checked = CheckedFiles::new(files, Arc::clone(&self.from.store));
             let footers = runtime.cache_manager.get_file_metadata_cache();
-            let readers = CachedParquetFileReaderFactory::new(files, footers);
+            let readers = CachedParquetFileReaderFactory::new(Arc::new(checked), footers);
             source = source.with_parquet_file_reader_factory(Arc::new(readers));
         }
         let url = match &self.at {
@@ -410,8 +412,12 @@ impl Driver {
         let (counters, place) = (self.counters.stored.clone(), self.config.place());
         let at_table = move |error: Error| DataFusionError::from(error.at(place.clone()));
         let rows = execute_stream(rows, Arc::clone(&self.context))?;
+        let (store, used) = (Arc::clone(&from.store), stored().cloned().collect::<Vec<_>>());
         let rows = rows.map(move |batch| {
-            let batch = batch.map_err(|error| if is_of_file(&error) { at_table(unreadable(&error)) } else { error })?;
+            let batch = batch.map_err(|error| match is_of_file(&error) {
+                true => at_table(unreadable(&error, &store, &used)),
+                false => error,
+            })?;
             counters.add(batch.num_rows());
             with_schema(&batch, &schema)
         });
@@ -436,17 +442,21 @@ fn is_of_file(error: &DataFusionError) -> bool {
         DataFusionError::ArrowError(error, _) => {
             matches!(**error, ArrowError::ParquetError(_) | ArrowError::IoError(..) | ArrowError::ExternalError(_))
         }
+        // The file has other rows than in the catalog.
+        DataFusionError::Execution(what) => what.starts_with("Invalid Parquet RowSelection"),
         _ => false,
     }
 }
 
 /// The error of a file that cannot be read.
-fn unreadable(error: &DataFusionError) -> Error {
-    let message = format!("cannot read the store: {}", error.strip_backtrace());
-    Error::new(ErrorKind::Store, message).advice(
-        "SET savedsearch.store = 'off' bypasses the store; 'write' re-reads and replaces the days; \
-         `savedsearch store verify` lists damaged files",
-    )
+fn unreadable(error: &DataFusionError, store: &Store, used: &[Stored]) -> Error {
+    if let Some(error) = Error::find(error) {
+        return error.clone();
+    }
+    if let Some(error) = store.first_unreadable(used.iter().map(|part| (&part.filters, part.region.as_ref()))) {
+        return error;
+    }
+    Error::new(ErrorKind::Store, format!("cannot read the store: {}", error.strip_backtrace())).advice(UNREADABLE)
 }
 
 /// Returns a batch with another schema of the same columns: nullability and metadata may differ.

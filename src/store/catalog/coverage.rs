@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use super::Catalog;
 use super::ducklake::{self, DELETED, Labels, Snapshot, table_of, text_of};
 use super::failure::{caused, instant, invalid};
-use super::recorded;
+use super::{checksums, recorded};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::coverage::start_of;
 use crate::store::files;
@@ -150,6 +150,7 @@ impl Catalog {
                                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
                     let DataFile { schema, times, digest, .. } = file;
                     transaction.execute(sql, params![id, subject.aid, schema, times.0, times.1, digest])?;
+                    checksums::add(transaction, file)?;
                     let commit = Stamp { snapshot: snapshot.id(), at: now.timestamp_micros() };
                     if let Some(Stamp { snapshot, at }) = stamp.map(|stamp| stamp.or(commit)) {
                         let sql =
@@ -229,19 +230,39 @@ impl Catalog {
         })
     }
 
-    /// Removes regions, and those that are not whole.
+    /// Writes current files that name deleted rows again. `paths`: those below [`Catalog::data`].
+    pub(crate) fn rewrite_deletes(&self, paths: &[String]) -> Result<()> {
+        self.write(|transaction| {
+            let mut snapshot = Snapshot::begin(transaction)?;
+            let sql = "SELECT e.data_file_id FROM ducklake_delete_file e \
+                       JOIN ducklake_table t ON t.table_id = e.table_id \
+                       WHERE t.path || e.path = ?1 AND e.end_snapshot IS NULL";
+            for path in paths {
+                let file: Option<i64> = transaction.query_row(sql, [path], |row| row.get(0)).optional()?;
+                if let Some(file) = file {
+                    snapshot.end_deletes(file)?;
+                    self.settle(transaction, &mut snapshot, file)?;
+                }
+            }
+            snapshot.finish(self.clock.now(), "named deleted rows again")
+        })
+    }
+
+    /// Returns the identities of regions that are not whole.
+    pub(crate) fn broken(&self) -> Result<Vec<i64>> {
+        let mut broken = Vec::new();
+        for aid in self.aids()? {
+            let stored = self.read(|connection| regions(connection, &aid))?;
+            broken.extend(stored.iter().filter(|stored| !stored.whole).filter_map(|stored| stored.region.id));
+        }
+        Ok(broken)
+    }
+
+    /// Removes regions.
     pub(crate) fn discard(&self, ids: &[i64]) -> Result<()> {
         self.write(|transaction| {
-            let sql = "SELECT DISTINCT aid FROM savedsearch_coverage";
-            let aids: Vec<String> =
-                transaction.prepare(sql)?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-            let mut discarded = ids.to_vec();
-            for aid in aids {
-                let broken = regions(transaction, &aid)?.into_iter().filter(|stored| !stored.whole);
-                discarded.extend(broken.filter_map(|stored| stored.region.id));
-            }
             let mut snapshot = Snapshot::begin(transaction)?;
-            for file in uncover(transaction, discarded.into_iter())? {
+            for file in uncover(transaction, ids.iter().copied())? {
                 self.settle(transaction, &mut snapshot, file)?;
             }
             snapshot.finish(self.clock.now(), "removed regions")
@@ -340,7 +361,8 @@ fn current_file(connection: &Connection, table: i64, path: &str) -> rusqlite::Re
 fn name_file(connection: &Connection, id: i64, file: &DataFile) -> rusqlite::Result<()> {
     let sql = "INSERT INTO savedsearch_file (data_file_id, schema, first, last, digest) VALUES (?1, ?2, ?3, ?4, ?5)";
     let DataFile { schema, times, digest, .. } = file;
-    connection.execute(sql, params![id, schema, times.0, times.1, digest]).map(drop)
+    connection.execute(sql, params![id, schema, times.0, times.1, digest])?;
+    checksums::add(connection, file)
 }
 
 /// Reads the current files of deleted mentions of a saved search.
@@ -374,6 +396,7 @@ fn data_file(row: &Row<'_>, path_at: usize, path: String) -> rusqlite::Result<Da
         times: (row.get(path_at + 4)?, row.get(path_at + 5)?),
         schema: row.get(path_at + 6)?,
         digest: row.get(path_at + 7)?,
+        blocks: Vec::new(),
     })
 }
 
@@ -454,9 +477,11 @@ fn uncover(connection: &Connection, regions: impl Iterator<Item = i64>) -> rusql
 
 /// Rejects regions that contradict their files or each other.
 fn validate(regions: &[Region]) -> Result<()> {
-    let wrong = |what: &str| Err(Error::new(ErrorKind::Store, format!("internal error: {what}")));
-    if !regions.iter().all(agrees) {
-        return wrong("a region contradicts its files");
+    let wrong =
+        |what: &str| Err(Error::new(ErrorKind::Store, format!("internal error: {what}")).advice(files::UNREADABLE));
+    if let Some(region) = regions.iter().find(|region| !agrees(region)) {
+        let path = region.file().map_or("none", |file| file.path.as_str());
+        return wrong(&format!("a region from {} contradicts its file, {path}", date(region.days.start)));
     }
     let mut days: Vec<_> = regions.iter().map(|region| region.days.clone()).collect();
     days.sort_unstable_by_key(|days| days.start);

@@ -181,7 +181,7 @@ impl<'c> Snapshot<'c> {
         self.end_deletes(file)
     }
 
-    fn end_deletes(&self, file: i64) -> rusqlite::Result<()> {
+    pub(super) fn end_deletes(&self, file: i64) -> rusqlite::Result<()> {
         let sql = "UPDATE ducklake_delete_file SET end_snapshot = ?1 WHERE data_file_id = ?2 AND end_snapshot IS NULL";
         self.connection.execute(sql, [self.latest + 1, file]).map(drop)
     }

@@ -57,7 +57,8 @@ fn region(catalog: &Catalog, first: Day, counts: &[u64], name: &str) -> Region {
     let rows = counts.iter().sum();
     let times = (i64::from(days.start) * DAY + 1, i64::from(days.end) * DAY - 1);
     let (path, schema) = (format!("aid=a/{name}.parquet"), catalog.schema());
-    let file = DataFile { path, rows, bytes: 100 * rows, footer: 7, times, schema, digest: String::new() };
+    let file =
+        DataFile { path, rows, bytes: 100 * rows, footer: 7, times, schema, digest: String::new(), blocks: Vec::new() };
     let rows = (rows > 0).then(|| Rows { file: Arc::new(file), first: 0 });
     let counts = counts.to_vec();
     Region { id: None, days, counts, as_of: noon(), confirmed: noon(), sealed: false, rows, stamps: None }

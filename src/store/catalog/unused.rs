@@ -71,6 +71,7 @@ impl Catalog {
                     }
                 }
             }
+            super::checksums::remove_unused(transaction)?;
             for table in ["ducklake_snapshot", "ducklake_snapshot_changes"] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE snapshot_id < ?1"), [oldest])?;
             }
