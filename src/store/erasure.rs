@@ -11,13 +11,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::DataType;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::catalog::Change;
-use super::compaction::{Compacted, Merging, files_of};
+use super::compaction::{Compacted, Merging, Used, files_of};
 use super::coverage::{day_of, start_of};
 use super::files::{self, AID, Layout};
 use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
@@ -110,7 +110,8 @@ impl Store {
     ) -> Result<Erased> {
         let mut erased = Erased::default();
         let before = self.counts(aid)?;
-        self.discard_unreadable(what)?;
+        let values = self.values_of(what)?;
+        self.discard_unreadable(&values)?;
         if let Erase::Before(date) = what {
             self.cut(aid, date.to_epoch_days())?;
         }
@@ -166,17 +167,66 @@ impl Store {
         Ok(counts)
     }
 
+    /// Returns the values by which conditions may name what is erased: the given one, and of an author also all others in the
+    /// columns that identify an author.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] if no mention has the given value, but some have one that differs by case or a leading `@`; those of
+    /// files that cannot be read.
+    fn values_of(&self, what: &Erase) -> Result<BTreeSet<String>> {
+        let author = match what {
+            Erase::Before(_) => return Ok(BTreeSet::new()),
+            Erase::Id(id) => return Ok([id.clone()].into()),
+            Erase::Author(author) => author,
+        };
+        let (mut values, mut similar) = (BTreeSet::new(), BTreeSet::new());
+        let mut add = |layout: &Layout, batch: &RecordBatch| -> Result<()> {
+            let compared = layout.compared(what);
+            let failed = |error: arrow::error::ArrowError| Error::new(ErrorKind::Store, error.to_string());
+            let columns = compared.iter().map(|at| files::texts(batch.column(*at)).map_err(failed));
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            for (row, stays) in layout.not_matching(batch, None, what)?.values().iter().enumerate() {
+                let of_row = columns.iter().filter(|column| column.is_valid(row)).map(|column| column.value(row));
+                match stays {
+                    false => values.extend(of_row.map(str::to_owned)),
+                    true => similar.extend(of_row.filter(|value| are_similar(value, author)).map(str::to_owned)),
+                }
+            }
+            Ok(())
+        };
+        for subjects in self.sharing()? {
+            let Some((any, _)) = subjects.first() else { continue };
+            for (version, used) in files_of(&subjects) {
+                let Some(layout) = self.layout_of(any, version)? else { continue };
+                let compared = layout.compared(what).into_iter().map(|at| layout.schema.field(at).name().as_str());
+                let columns: Vec<&str> = [AID].into_iter().chain(compared).collect();
+                for Used { file, .. } in used {
+                    files::find(&self.catalog, &self.folder(any).join(&file.path), &file, &columns, |batch| {
+                        add(&layout, &layout.arrange(&batch)?).map(|()| false)
+                    })?;
+                }
+            }
+        }
+        for file in self.deleted_files()? {
+            for rows in self.read_deleted(&file)? {
+                add(self.deleted_layout(), &rows)?;
+            }
+        }
+        if values.is_empty() && !similar.is_empty() {
+            let similar: Vec<String> = similar.iter().map(|value| format!("`{value}`")).collect();
+            let what = format!("no stored mention is of the author `{author}`, but some are of {}", similar.join(", "));
+            return Err(Error::new(ErrorKind::Query, what).advice("name the author as it is stored"));
+        }
+        values.insert(author.clone());
+        Ok(values)
+    }
+
     /// Removes regions that cannot be written again: those that are not whole, those of a profile with another time column, and
-    /// those whose conditions name what is erased.
-    fn discard_unreadable(&self, what: &Erase) -> Result<()> {
+    /// those whose conditions have one of these values.
+    fn discard_unreadable(&self, values: &BTreeSet<String>) -> Result<()> {
         let mut ids = self.catalog.broken()?;
         for (subject, regions) in self.sharing()?.into_iter().flatten() {
-            let named = match what {
-                Erase::Author(text) | Erase::Id(text) => {
-                    subject.filters.0.values().flatten().any(|value| value == text)
-                }
-                Erase::Before(_) => false,
-            };
+            let named = subject.filters.0.values().flatten().any(|value| values.contains(value));
             for region in regions {
                 let readable = match region.file() {
                     Some(file) => self.layout_of(&subject, file.schema)?.is_some(),
@@ -271,6 +321,12 @@ impl Store {
         }
         Ok(erased)
     }
+}
+
+/// True if names differ only by case or a leading `@`.
+fn are_similar(one: &str, other: &str) -> bool {
+    let plain = |name: &str| name.strip_prefix('@').unwrap_or(name).to_lowercase();
+    plain(one) == plain(other)
 }
 
 fn busy() -> Error {

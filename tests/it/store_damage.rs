@@ -192,6 +192,9 @@ async fn what_is_lost_is_dropped_and_hinders_no_command() {
     let author = "SELECT author_handle FROM mentions WHERE author_handle IS NOT NULL AND published_at >= TIMESTAMP '2026-06-01T00:00:00Z' GROUP BY 1 ORDER BY count(*) DESC LIMIT 1";
     visit.set("SET savedsearch.freshness = '30d'").await;
     let author = ask(&visit, author).await.unwrap().concat().remove(0);
+    let similar = format!("@{}", author.to_uppercase());
+    let error = visit.connection.erase_stored(None, &Erase::Author(similar)).unwrap_err().to_string();
+    assert!(error.contains(&format!("`{author}`")), "{error}");
     let lost = files(&shop, "mentions");
     std::fs::remove_file(&lost[0]).unwrap();
     visit.connection.erase_stored(Some(&searches[1]), &Erase::Author(author.clone())).unwrap();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 use rusqlite::params;
 
-use super::ducklake::{table_ids, timestamp};
+use super::ducklake::{FILTERED, FILTERS_ID, table_ids, timestamp};
 use super::failure::failure;
 use super::{Catalog, lock};
 use crate::error::{Error, ErrorKind, Result};
@@ -87,6 +87,9 @@ impl Catalog {
     pub(crate) fn purge(&self) -> Result<()> {
         self.write(|transaction| {
             transaction.execute("DELETE FROM savedsearch_answer", [])?;
+            // The bounds of a table never narrow, and may have the values of removed conditions.
+            let sql = "DELETE FROM ducklake_table_column_stats WHERE table_id = ?1 AND column_id = ?2";
+            transaction.execute(sql, [FILTERED.id, FILTERS_ID])?;
             let sql = "DELETE FROM savedsearch_cursor WHERE name LIKE 'timeline of %' AND name NOT LIKE '%{}'";
             transaction.execute(sql, []).map(drop)
         })?;
