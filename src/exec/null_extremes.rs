@@ -23,9 +23,10 @@ use crate::request::{PageRequest, Pages, RequestPlan};
 
 impl Driver {
     /// True if the first page of an order begins with NULL although values would come before, and is not known to have all
-    /// mentions.
-    pub(super) fn begins_with_null(order: &ServiceOrder, reader: &Reader, page: &Decoded) -> bool {
-        let all = page.total.is_some_and(|total| total <= page.records);
+    /// mentions. A full page does not show it, whatever the total: further ones may follow.
+    pub(super) fn begins_with_null(order: &ServiceOrder, reader: &Reader, plan: &RequestPlan, page: &Decoded) -> bool {
+        let full = plan.pages.is_none_or(|pages| page.records >= pages.size);
+        let all = !full && page.total.is_some_and(|total| total <= page.records);
         !order.options.nulls_first && !all && reader.begins_with_null(&page.batch)
     }
 

@@ -518,7 +518,7 @@ impl Driver {
                     self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
                     self.check_window(&plan, page.window).map_err(|error| self.at_plan(error, &plan))?;
                     self.counters.page(&self.scan, &page);
-                    begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &page);
+                    begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &plan, &page);
                     if received == 0 {
                         beside = page.beside;
                     }

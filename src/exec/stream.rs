@@ -489,7 +489,7 @@ impl Driver {
                 }
                 if std::mem::take(&mut first) {
                     if let Some(order) = reader.order()
-                        && Self::begins_with_null(order, reader, &page)
+                        && Self::begins_with_null(order, reader, &plan, &page)
                         && self.starts_with_null(&plan, reader).await.map_err(|error| self.at_table(error))?
                     {
                         self.check_opposite(&plan, order).await.map_err(|error| self.at_table(error))?;

@@ -667,3 +667,16 @@ async fn lying_services_give_right_rows_or_an_error() {
 async fn lying_services_give_right_rows_or_an_error_with_a_store() {
     judge_all(knob("LYING_STORED", 30), 2, true).await;
 }
+
+/// The total ends with the first page, which is full of NULLs.
+#[tokio::test(start_paused = true)]
+async fn a_full_page_that_begins_with_null_is_not_all() {
+    let faults = ["depth:rows=40,answer=last", "cap-total:rows=20", "nulls:at=first"].map(str::to_owned);
+    let world = World::new(&faults, false);
+    let sql = format!(
+        "SELECT reach FROM mentions WHERE aid = '{BIG}' AND {} ORDER BY reach ASC NULLS LAST LIMIT 30",
+        PERIODS[0].sql
+    );
+    let error = world.ask(&sql).await.0.unwrap_err();
+    assert!(error.kind() == ErrorKind::Contradiction && error.to_string().contains("begin with NULL"), "{error}");
+}
