@@ -39,6 +39,8 @@ pub struct WindowSpec {
     pub instants: Instants,
     /// Inclusion of the end instant in the window.
     pub end: End,
+    /// Unit to which the service rounds down the bounds of a window. Absent: they are used as they are.
+    pub granularity: Option<Granularity>,
     /// Named periods and their lengths.
     #[serde(default)]
     pub names: BTreeMap<String, Period>,
@@ -75,6 +77,26 @@ pub enum Instants {
     EpochS,
     /// Milliseconds since 1970.
     EpochMs,
+}
+
+/// Unit of the bounds of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Granularity {
+    /// Whole minutes.
+    Minute,
+    /// Whole hours.
+    Hour,
+}
+
+impl Granularity {
+    /// Length in microseconds.
+    fn micros(self) -> i64 {
+        match self {
+            Self::Minute => 60_000_000,
+            Self::Hour => 3_600_000_000,
+        }
+    }
 }
 
 /// Treatment of the end of a window.
@@ -183,6 +205,12 @@ impl WindowSpec {
             "window.absolute",
             "expected a string with {from}, a separator and {to}, in this order",
         );
+        let local = matches!(self.instants, Instants::Local | Instants::Date);
+        checks.expect(
+            self.granularity.is_none() || !local,
+            "window.granularity",
+            "expected `instants` to be rfc3339, epoch_s or epoch_ms",
+        );
         if let Err(message) = self.check_words(&self.default) {
             checks.expect(false, "window.default", message);
         }
@@ -268,6 +296,9 @@ impl WindowSpec {
     /// Instants at which windows can begin and end.
     pub fn grid(&self, zone: Zone) -> Grid {
         match self.instants {
+            Instants::Rfc3339 | Instants::EpochS | Instants::EpochMs if self.granularity.is_some() => {
+                Grid::Steps(self.granularity.map_or(1, Granularity::micros))
+            }
             Instants::Rfc3339 | Instants::EpochS => Grid::Steps(1_000_000),
             Instants::EpochMs => Grid::Steps(1_000),
             Instants::Local => Grid::Local(zone),
@@ -488,6 +519,10 @@ mod tests {
         }
         let plain = micros("2026-10-25T12:00:00.5Z");
         assert_eq!((grid.floor(plain), grid.ceil(plain)), (plain - 500_000, plain + 500_000));
+        let minutes = WindowSpec { granularity: Some(Granularity::Minute), ..spec(Instants::EpochMs, End::Exclusive) }
+            .grid(berlin);
+        let minute = micros("2026-10-25T12:00:00Z");
+        assert_eq!((minutes.floor(plain), minutes.ceil(plain)), (minute, minute + 60_000_000));
         let days = spec(Instants::Date, End::Inclusive).grid(berlin);
         assert_eq!(days.floor(twice), micros("2026-10-24T22:00:00Z"));
         assert_eq!(days.ceil(twice), micros("2026-10-25T23:00:00Z"));
