@@ -2,7 +2,7 @@
 //! mentions in different ways.
 //!
 //! ```text
-//! list, overview, a mention ─▶ counts by overview and by reading ─▶ days of the timeline ─▶ a window and its two parts
+//! list, overview, a mention ─▶ counts by overview and by reading ─▶ a window and its two parts ─▶ days of the timeline
 //! ```
 //!
 //! Comparisons use SQL only, as users do. Nothing is written.
@@ -42,8 +42,9 @@ pub async fn compare(
     let time = connection.profile().tables.mentions.time.clone();
     for (what, result) in [
         ("counts", counts_agree(&context, of, time.as_deref()).await),
-        ("days", days_agree(&context, of, time.as_deref()).await),
         ("windows", parts_agree(&context, of, time.as_deref()).await),
+        // The last one: it may set the zone of the session.
+        ("days", days_agree(&context, connection.profile().timezone.always(), of, time.as_deref()).await),
     ] {
         match result {
             Ok(None) => {}
@@ -59,7 +60,7 @@ type Compared = Result<Option<std::result::Result<String, String>>>;
 
 /// Counts the mentions of two days by the overview and by reading them. The session does not count by the overview afterwards.
 async fn counts_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
-    let time = time.unwrap_or("published_at");
+    let Some(time) = time else { return Ok(None) };
     let count = format!("SELECT count(*) FROM mentions WHERE aid = {aid} AND \"{time}\" >= now() - INTERVAL '2 days'");
     let told = number(context, &count).await;
     context.sql("SET savedsearch.count_from_overview = 'never'").await?;
@@ -73,9 +74,12 @@ async fn counts_agree(context: &SessionContext, aid: &str, time: Option<&str>) -
 }
 
 /// Compares the days of the timeline with the mentions of these days, which are read. The session must not count by the
-/// overview.
-async fn days_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
+/// overview. If the service has days of one zone, whatever is sent, these are the days of the session.
+async fn days_agree(context: &SessionContext, zone: Option<&str>, aid: &str, time: Option<&str>) -> Compared {
     let Some(time) = time else { return Ok(None) };
+    if let Some(zone) = zone {
+        context.sql(&format!("SET timezone = '{zone}'")).await?;
+    }
     let days = "date_trunc('day', now()) - INTERVAL '3 days'";
     let until = "date_trunc('day', now())";
     let volume = format!(

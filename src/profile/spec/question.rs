@@ -45,6 +45,8 @@ impl Timezone {
         let parsed = match self.kind {
             TimezoneKind::UtcOffset => name.strip_prefix("UTC").ok_or_else(String::new).and_then(str::parse),
             TimezoneKind::Minutes => name.parse().ok().and_then(Zone::east).map(Zone::Offset).ok_or_else(String::new),
+            // The value that is sent may be in any notation.
+            TimezoneKind::Ignored => Zone::named_otherwise(name).ok_or_else(String::new),
             _ => name.parse(),
         };
         match (self.kind, parsed) {
@@ -72,6 +74,13 @@ impl Timezone {
         }
     }
 
+    /// The zone whose days the service has whatever is sent, by its name in the database. `None` if it follows the parameter, or
+    /// if the database has no such zone.
+    pub fn always(&self) -> Option<&'static str> {
+        let zone = Zone::named_otherwise(&self.default).filter(|_| self.kind == TimezoneKind::Ignored)?;
+        zone.in_database().map(|zone| zone.name())
+    }
+
     /// Formats a zone for the service; `None` if the service cannot use it for its days.
     pub fn words_of(&self, zone: Zone) -> Option<String> {
         let utc = zone == Zone::UTC;
@@ -86,7 +95,9 @@ impl Timezone {
                 Zone::Named(_) => None,
             },
             TimezoneKind::Offset => Some(zone.to_string()).filter(|_| matches!(zone, Zone::Offset(_))),
-            TimezoneKind::Ignored => Some(self.default.clone()).filter(|default| default.parse() == Ok(zone)),
+            TimezoneKind::Ignored => {
+                Some(self.default.clone()).filter(|default| Zone::named_otherwise(default) == Some(zone))
+            }
         }
     }
 
