@@ -108,7 +108,27 @@ pub(super) fn identity(pages: &[Vec<&Value>]) -> Option<Path> {
         let rank = named("id", &path).or(ends_like_id(&path).then_some(200));
         Some((rank.map_or(shape * 10, |rank| rank + shape), path.len(), path))
     });
-    candidates.min().map(|(.., path)| path)
+    let found = candidates.min().map(|(.., path)| path)?;
+    Some(exact_id(&records, &found).unwrap_or(found))
+}
+
+/// The text beside an id that is a number, if the numbers are too large for JavaScript and the text has the same one or one that
+/// was rounded to it.
+fn exact_id(records: &[&Value], id: &Path) -> Option<Path> {
+    const EXACT: u64 = 1 << 53;
+    let (_, parent) = id.split_last()?;
+    let beside = at(records.first()?, parent)?.as_object()?.keys();
+    let mut others = beside.map(|name| [parent, std::slice::from_ref(name)].concat()).filter(|path| path != id);
+    others.find(|path| {
+        records.iter().all(|record| {
+            let (Some(number), Some(text)) = (at(record, id).and_then(Value::as_u64), at(record, path)) else {
+                return false;
+            };
+            let text = text.as_str().and_then(|text| text.parse::<u64>().ok());
+            #[expect(clippy::cast_precision_loss, reason = "the loss is what is looked for")]
+            text.is_some_and(|text| number > EXACT && text as f64 == number as f64)
+        })
+    })
 }
 
 /// Finds the publication time: an instant in each mention, not in the future, that mentions are sorted by or that has a
