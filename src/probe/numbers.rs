@@ -37,6 +37,15 @@ struct Evidence {
     /// Those of other numbers than the sum of the timeline.
     doubted: usize,
     contradicted: usize,
+    /// Complete pages with as many mentions, and full ones with fewer.
+    complete: usize,
+    larger: usize,
+}
+
+impl Evidence {
+    fn say(&mut self, holds: bool) {
+        if holds { self.confirmed += 1 } else { self.contradicted += 1 }
+    }
 }
 
 /// Path of the total in responses with the overview.
@@ -70,8 +79,11 @@ fn best(
     };
     let candidates = leaves(body).into_iter().filter_map(whole).filter(|path| !within(path) && !is_echo(&seen, path));
     let ranked = candidates.filter_map(|path| {
-        let Evidence { confirmed, doubted, contradicted } = evidence(found, &seen, timeline, &path);
+        let Evidence { confirmed, doubted, contradicted, complete, larger } = evidence(found, &seen, timeline, &path);
         let named = vocabulary::total_rank(&path);
+        // On a small page, the number of anything may be that of its mentions.
+        let alone = named.is_none() && (larger == 0 || vocabulary::counts_others(&path));
+        let confirmed = if alone { confirmed } else { confirmed + complete };
         // An unconfirmed number is accepted only if it is named like a total.
         let fits = contradicted == 0 && (confirmed > 0 || named.is_some());
         let known = (named.is_none(), usize::MAX - confirmed, path.len(), named);
@@ -103,38 +115,64 @@ fn is_echo(seen: &[&Seen], path: &Path) -> bool {
 
 fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>, path: &Path) -> Evidence {
     let mut evidence = Evidence::default();
-    let (mut doubted, mut say) =
-        (0, |holds: bool| if holds { evidence.confirmed += 1 } else { evidence.contradicted += 1 });
     for seen in seen {
         let Some(body) = &seen.reply.body else { continue };
         let Some(count) = number(body, path).filter(|_| !is_bound(body, path)) else { continue };
-        if let Some(sum) = timeline.and_then(|(at_line, series)| Some(series.entries(at(body, at_line)?)))
-            && !sum.is_empty()
-        {
+        let sum = timeline.and_then(|(at_line, series)| Some(series.entries(at(body, at_line)?)));
+        if let Some(sum) = sum.filter(|sum| !sum.is_empty()) {
             // A timeline may begin before the window, or omit some mentions.
             let sum: u64 = sum.iter().map(|(_, count)| count).sum();
             if sum == count {
-                say(true);
+                evidence.say(true);
             } else if sum.abs_diff(count) > sum.max(count) / 2 {
-                say(false);
+                evidence.say(false);
             } else {
-                doubted += 1;
+                evidence.doubted += 1;
             }
+        }
+        if let Some(told) = counted_in_header(seen) {
+            evidence.say(told == count);
+        }
+        // Two lists that count as many mentions count all of them, or all that have a value.
+        match common_sum(found, body) {
+            Some(sum) if sum == count => evidence.say(true),
+            Some(sum) if sum > count => evidence.say(false),
+            _ => {}
         }
         let rows = found.rows(&seen.reply).len() as u64;
         if found.mentions.is_none() || !found.has_rows(&seen.reply) {
             continue;
         }
         if rows > count {
-            say(false);
+            evidence.say(false);
         } else if seen.size.is_some_and(|size| rows < size) && rows > 0 {
             // A page cut short by the service's page limit proves nothing.
-            if rows == count {
-                say(true);
-            }
+            evidence.complete += usize::from(rows == count);
+        } else {
+            evidence.larger += usize::from(rows < count);
         }
     }
-    Evidence { doubted, ..evidence }
+    evidence
+}
+
+/// The number of mentions in a header such as `X-Total-Count`.
+fn counted_in_header(seen: &Seen) -> Option<u64> {
+    let mut headers = seen.reply.headers.iter();
+    headers.find_map(|(name, value)| {
+        let named = ["xtotalcount", "totalcount", "xtotal"].contains(&vocabulary::plain(name.as_str()).as_str());
+        value.to_str().ok().filter(|_| named)?.parse().ok()
+    })
+}
+
+/// The largest sum that several lists of a response have in common, outside the mentions.
+fn common_sum(found: &Findings, body: &Value) -> Option<u64> {
+    let outside = |path: &Path| found.mentions.as_ref().is_none_or(|mentions| !path.starts_with(mentions));
+    let sums = walk(body).into_iter().filter(|(path, _)| !path.is_empty() && outside(path));
+    let mut sums: Vec<u64> = sums
+        .filter_map(|(_, value)| Some(Series::by_name(value)?.entries(value).iter().map(|(_, count)| count).sum()))
+        .collect();
+    sums.sort_unstable();
+    sums.windows(2).rev().find(|pair| pair[0] == pair[1] && pair[0] > 0).map(|pair| pair[0])
 }
 
 /// True if a response says that its total is not the exact number: `relation: "gte"`, `exact: false`.

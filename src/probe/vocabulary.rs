@@ -7,7 +7,7 @@
 pub(super) type Names = &'static [(&'static str, &'static [&'static str])];
 
 pub(super) const MENTION: Names = &[
-    ("id", &["id", "mentionid", "uuid", "guid", "documentid"]),
+    ("id", &["id", "idstr", "mentionid", "uuid", "guid", "documentid"]),
     ("seq", &["seq", "sequence", "position", "number"]),
     ("url", &["url", "link", "permalink"]),
     ("title", &["title", "headline", "subject"]),
@@ -42,10 +42,13 @@ pub(super) const MENTION: Names = &[
     ),
     ("source_type", &["sourcetype", "sourcecategory", "mediatype"]),
     ("platform", &["sourceplatform", "platform", "network"]),
-    ("author_id", &["authorid"]),
-    ("author_name", &["authorname", "authorfullname"]),
-    ("author_handle", &["authorhandle", "authorscreenname", "authorusername", "author", "handle", "username"]),
-    ("author_followers", &["authorfollowers", "followers"]),
+    ("author_id", &["authorid", "authoridstr"]),
+    ("author_name", &["authorname", "authorfullname", "authordisplayname"]),
+    (
+        "author_handle",
+        &["authorhandle", "authorscreenname", "authorusername", "author", "handle", "screenname", "username"],
+    ),
+    ("author_followers", &["authorfollowers", "authorfollowerscount", "followers", "followerscount"]),
     ("language", &["language", "lang", "languagecode", "langcode"]),
     ("country", &["country", "countrycode"]),
     ("sentiment", &["sentimentlabel", "sentiment", "tone", "polarity", "mood"]),
@@ -175,6 +178,11 @@ pub(super) fn total_rank(path: &[String]) -> Option<usize> {
     }
 }
 
+/// True if a number is named like one of other things than mentions.
+pub(super) fn counts_others(path: &[String]) -> bool {
+    path.last().is_some_and(|name| OTHER_TOTALS.iter().any(|word| plain(name).contains(word)))
+}
+
 /// Key forms, the likeliest first: header and value.
 pub(super) const KEYS: &[(&str, &str)] = &[
     ("Authorization", "Bearer {key}"),
@@ -256,6 +264,13 @@ pub(super) fn hours(label: &str) -> Option<i64> {
     };
     // Without a number, a word such as `week` is a window, but one or two letters are not.
     (!digits.is_empty() || words.len() > 2).then_some(number * unit)
+}
+
+/// True if a value is a number in a notation with `{n}`.
+pub(super) fn is_of(value: &str, template: &str) -> bool {
+    let (head, tail) = template.split_once("{n}").unwrap_or((template, ""));
+    let number = value.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Names of windows, and their hours.
@@ -379,9 +394,27 @@ pub(super) fn column(names: Names, path: &[String]) -> Option<(&'static str, usi
     };
     // Objects around a field say less about it than its own: `attributes/source/name` is a source's name.
     let inner = || (1..path.len().saturating_sub(1)).find_map(|start| find(&plain(&path[start..].concat())));
-    find(&plain(&path.concat()))
+    // `user/name` is the name of a user, not a user name.
+    let of_user = || {
+        let [.., parent, _] = path else { return None };
+        let user = ["user", "poster", "creator", "profile"].contains(&plain(parent).as_str());
+        user.then(|| find(&format!("author{last}"))).flatten()
+    };
+    of_user()
+        .or_else(|| find(&plain(&path.concat())))
         .or_else(|| inner().map(|(column, at)| (column, at + 50)))
         .or_else(|| find(&last).map(|(column, at)| (column, at + 100)))
+}
+
+/// Returns the column of mentions that a list is named after: `countries`, `bySite`, `topLanguages`.
+pub(super) fn listed_column(path: &[String]) -> Option<&'static str> {
+    path.iter().rev().find_map(|step| {
+        let name = plain(step);
+        let name = ["by", "top", "per"].iter().find_map(|word| name.strip_prefix(word)).unwrap_or(&name);
+        let one = name.strip_suffix("ies").map(|stem| format!("{stem}y"));
+        let singular = [Some(name.to_owned()), one, name.strip_suffix('s').map(str::to_owned)];
+        singular.into_iter().flatten().find_map(|name| column(MENTION, &[name])).map(|(column, _)| column)
+    })
 }
 
 #[cfg(test)]
@@ -391,6 +424,9 @@ mod tests {
     #[test]
     fn fields_are_recognized_inside_of_envelopes() {
         for (path, name) in [
+            ("user/name", Some("author_name")),
+            ("user/screen_name", Some("author_handle")),
+            ("username", Some("author_handle")),
             ("attributes/source/name", Some("source")),
             ("attributes/author/id", Some("author_id")),
             ("_source/site", Some("source")),
@@ -416,6 +452,19 @@ mod tests {
         for (period, known) in [("now-7d", Some(168)), ("last_24_hours", Some(24)), ("1y", Some(8_760)), ("now", None)]
         {
             assert_eq!(hours(period), known, "{period}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_named_after_a_column() {
+        for (name, column) in [
+            ("countries", Some("country")),
+            ("bySite", Some("source")),
+            ("topLanguages", Some("language")),
+            ("source_types", Some("source_type")),
+            ("keywords", None),
+        ] {
+            assert_eq!(listed_column(&[name.to_owned()]), column, "{name}");
         }
     }
 
