@@ -26,8 +26,7 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
         None => "not found; set [mentions] and [tables.mentions]".to_owned(),
     };
     let orders: Vec<String> = found
-        .sorts
-        .iter()
+        .usable_sorts()
         .map(|sort| format!("{} {}", sort.column, if sort.descending { "DESC" } else { "ASC" }))
         .collect();
     let filters: Vec<&str> = found.filters.iter().map(|(_, column)| column.as_str()).collect();
@@ -104,7 +103,7 @@ pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
         ("tables.saved_searches", found.lists.is_empty()),
         ("mentions", found.asked.is_none()),
         ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
-        ("tables.mentions", found.times_are_unknown),
+        ("tables.mentions", !found.unknown_times.is_empty()),
         ("window", found.window.widest.is_none()),
         ("tables.overview", found.overview.is_none()),
     ];

@@ -1,5 +1,6 @@
 //! Sends GET requests one by one and keeps a log of them; or takes the responses from a recording.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub(super) struct Reply {
     pub(super) body: Option<Value>,
     /// The body as text, with the key redacted.
     pub(super) text: String,
+    /// Names of parameters in requests, by their usual names, where they differ.
+    names: Arc<Vec<(String, String)>>,
 }
 
 /// A request that was sent.
@@ -53,6 +56,10 @@ pub(super) struct Asker {
     auth: Auth,
     left: u64,
     pub(super) calls: Vec<Call>,
+    /// Names of parameters in requests, by their usual names, where they differ.
+    pub(super) names: Arc<Vec<(String, String)>>,
+    /// Usual names of parameters that were sent, each with the number of requests.
+    pub(super) sent: BTreeMap<String, usize>,
 }
 
 /// Origin of the responses.
@@ -82,7 +89,7 @@ impl Asker {
 
     fn of(source: Source, left: u64) -> Self {
         let auth = Auth { evidence: Evidence::Assumed, header: "Authorization".into(), format: "Bearer {key}".into() };
-        Self { source, auth, left, calls: Vec::new() }
+        Self { source, auth, left, calls: Vec::new(), names: Arc::default(), sent: BTreeMap::new() }
     }
 
     /// True if there is no service to ask.
@@ -93,10 +100,13 @@ impl Asker {
     /// The responses of a recording to searches that have these parameters among others; none of a service.
     pub(super) fn recorded_with(&mut self, parameters: &[Pair]) -> Vec<Reply> {
         let Source::Recording(recording) = &self.source else { return Vec::new() };
-        let replies =
-            recording.replies_with("search", &form_in_recordings(&self.auth.header, &self.auth.format), parameters);
-        for reply in &replies {
+        let parameters = renamed(parameters, &self.names);
+        let key = form_in_recordings(&self.auth.header, &self.auth.format);
+        let mut replies = recording.replies_with("search", &key, &parameters);
+        for reply in &mut replies {
             let question = said("search", &reply.asked);
+            reply.asked = usual(&reply.asked, &self.names);
+            reply.names = Arc::clone(&self.names);
             if self.calls.iter().all(|call| call.question != question) {
                 self.calls.push(Call { question, status: Some(reply.status) });
             }
@@ -124,6 +134,11 @@ impl Asker {
         const WAITS: u32 = 5;
         /// Failed attempts per request.
         const FAILURES: u32 = 2;
+        let asked = parameters;
+        let own = renamed(asked, &self.names);
+        let parameters = own.as_slice();
+        asked.iter().for_each(|(name, _)| *self.sent.entry(name.clone()).or_default() += 1);
+        let named = |reply: Reply| Reply { asked: asked.to_vec(), names: Arc::clone(&self.names), ..reply };
         let Service { source, base_url, key: secret } = match &self.source {
             Source::Service(service) => service.clone(),
             Source::Recording(recording) => {
@@ -133,7 +148,7 @@ impl Asker {
                 let status = reply.as_ref().map(|reply| reply.status);
                 let call = status.map(|status| Call { question: said(path, parameters), status: Some(status) });
                 self.calls.extend(call.filter(|call| !self.calls.contains(call)));
-                return Ok(reply);
+                return Ok(reply.map(named));
             }
         };
         let (mut failed, mut waits, mut failures) = (None, 0, 0);
@@ -166,7 +181,7 @@ impl Asker {
                         continue;
                     }
                     // Parsed after redaction: words of the body may be sent back as candidates.
-                    return Ok(Some(Reply::new(parameters, status, answer.headers, text)));
+                    return Ok(Some(named(Reply::new(parameters, status, answer.headers, text))));
                 }
                 Ok(Some(Err(failure))) => {
                     self.calls.push(Call { question, status: None });
@@ -190,6 +205,18 @@ impl Asker {
             }
         }
     }
+}
+
+/// Parameters with their names in requests.
+fn renamed(parameters: &[Pair], names: &[(String, String)]) -> Vec<Pair> {
+    let own = |name: &String| names.iter().find(|(usual, _)| usual == name).map_or(name, |(_, own)| own).clone();
+    parameters.iter().map(|(name, value)| (own(name), value.clone())).collect()
+}
+
+/// Parameters with their usual names.
+pub(super) fn usual(parameters: &[Pair], names: &[(String, String)]) -> Vec<Pair> {
+    let usual = |name: &String| names.iter().find(|(_, own)| own == name).map_or(name, |(usual, _)| usual).clone();
+    parameters.iter().map(|(name, value)| (usual(name), value.clone())).collect()
 }
 
 /// A request in one line.
@@ -237,7 +264,7 @@ fn is_failure(word: &str) -> bool {
 impl Reply {
     pub(super) fn new(asked: &[Pair], status: u16, headers: HeaderMap, text: String) -> Self {
         let body = serde_json::from_str(&text).ok().map(super::shape::opened);
-        Self { asked: asked.to_vec(), status, headers, body, text }
+        Self { asked: asked.to_vec(), status, headers, body, text, names: Arc::default() }
     }
 
     /// Time of the response by the service's clock, in microseconds since 1970.
@@ -287,6 +314,7 @@ impl Reply {
     pub(super) fn mentions(&self, word: &str) -> Option<usize> {
         let body = self.body.as_ref().filter(|body| body.is_object());
         let text = body.map_or_else(|| self.text.clone(), super::refusal::words);
+        let word = self.names.iter().find(|(usual, _)| usual == word).map_or(word, |(_, own)| own);
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let places = text.match_indices(word).map(|(at, _)| at);
         places.into_iter().find(|at| {

@@ -14,18 +14,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::asker::{Asker, Pair, Reply, reset_format};
-use super::candidates::{AID, DURATION, NONSENSE, SIZE, pair};
-use super::effects::{self, Edge};
-use super::judge::offset_text;
+use super::candidates::{AID, DURATION, NONSENSE, SIZE, SORT, pair};
+use super::effects;
 use super::known::Known;
-use super::observations::{Asked, Breakdown, ErrorShape, Findings, SavedSearches, Seen};
-use super::paging::TRIAL;
+use super::observations::{Asked, Breakdown, ErrorShape, Findings, Note, SavedSearches, Seen};
+use super::paging::{TRIAL, written_at};
 use super::refusal;
 use super::shape::{self, Columns, Layout, Path, Series, at, leaves, place, pointer, said, walk};
 use super::vocabulary::{self, plain};
-use super::{numbers, roles};
+use super::{numbers, roles, zones};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::ResetFormat;
+use crate::profile::{ResetFormat, Zone as Clock};
 
 /// Mentions requested as samples.
 pub(super) const LOOK: u64 = 20;
@@ -81,6 +80,7 @@ impl Dialogue {
     /// reached.
     pub(super) async fn run(&mut self) -> Result<()> {
         self.key().await?;
+        self.as_given().await?;
         self.search().await?;
         if self.first.is_none() {
             return self.errors().await;
@@ -104,10 +104,13 @@ impl Dialogue {
         self.rounds().await?;
         self.offset().await?;
         self.page_bound().await?;
+        self.find_window_time();
         self.zone_of_times().await?;
         self.ends().await?;
         self.depth().await?;
-        self.compare_zones().await?;
+        // The oldest mentions of a window came.
+        self.find_window_time();
+        self.days().await?;
         self.several_values().await?;
         self.totals();
         self.errors().await?;
@@ -130,52 +133,142 @@ impl Dialogue {
     }
 
     /// Determines the zone of times that are written without one: they lie in their windows, and the number of mentions in a window
-    /// shows between which two of them it begins.
+    /// shows between which two of them it begins. A zone is known only if no other one fits, so windows from both sides of a change
+    /// of clocks are needed.
     async fn zone_of_times(&mut self) -> Result<()> {
-        /// Windows that are worth a request each.
-        const WINDOWS: usize = 4;
-        let Some(mut zones) = self.found.zones_of_times(&self.seen) else { return Ok(()) };
-        let whole = |zones: &[i64]| zones.iter().copied().filter(|minutes| minutes % 60 == 0).collect::<Vec<i64>>();
-        // Mentions that come or go in between show nothing.
-        let narrowed = |zones: Vec<i64>, edges: Vec<Edge>| {
-            edges.iter().fold(zones, |zones, edge| {
-                let fitting: Vec<i64> = zones.iter().copied().filter(|minutes| edge.fits(*minutes)).collect();
-                if fitting.is_empty() { zones } else { fitting }
-            })
-        };
-        zones = narrowed(zones, self.found.edges(&self.seen));
-        for _ in 0..WINDOWS {
-            let words = self.found.telling_window(&self.seen, &whole(&zones)).filter(|_| self.asker.left() > TRIAL);
-            let Some(words) = words.filter(|_| whole(&zones).len() > 1) else { break };
-            let asked = [vec![self.aid(), pair(DURATION, words)], self.found.with.clone()].concat();
-            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
-            self.keep(None, &Arc::new(reply));
-            let before = zones.len();
-            zones = narrowed(zones, self.found.edges(&self.seen));
-            if zones.len() == before {
+        /// Requests for windows and a page of old mentions.
+        const REQUESTS: usize = 6;
+        /// Days among them.
+        const DAYS: usize = 3;
+        let named = self.found.named_zone;
+        let others = zones::all().iter().copied().filter(|zone| named != Some(*zone));
+        let among: Vec<Clock> = named.into_iter().chain(others).collect();
+        let Some(mut fitting) = self.found.zones_of_times(&self.seen, &among) else { return Ok(()) };
+        let (mut units, mut oldest) = (Vec::new(), self.found.oldest_times(&self.seen).is_some());
+        let (mut spans, mut done) = (0, Vec::new());
+        for _ in 0..REQUESTS {
+            if fitting.is_empty() || self.found.told_zone(&fitting).is_some() || self.asker.left() <= TRIAL {
                 break;
             }
+            let window = self.found.telling_window(&self.seen, &fitting, &units);
+            let absolute = self.found.window.absolute.clone().filter(|absolute| {
+                ["rfc3339", "epoch_ms", "epoch_s"].contains(&absolute.instants) && window.is_none() && spans < 2
+            });
+            let span = absolute.zip(self.found.telling_span(&self.seen, &fitting));
+            if let Some((absolute, (from, to))) = span {
+                spans += 1;
+                let [from, to] = [from, to].map(|at| written_at(at, absolute.instants));
+                self.within(&absolute, (&from, &to), None).await?;
+                fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
+                continue;
+            }
+            // Old days of the requested zone, if windows are of days and none that ends now tells.
+            let days = self.found.window.absolute.clone().filter(|absolute| {
+                absolute.instants == "date" && window.is_none() && (oldest || fitting.len() < 4) && done.len() < DAYS
+            });
+            if let Some((absolute, (_, zone))) = days.zip(self.other_zone()) {
+                let Some(day) = super::paging::old_day(&self.known_times(), &fitting, &done) else { break };
+                done.push(day);
+                let word = shape::utc(day).date_naive().to_string();
+                self.within(&absolute, (&word, &word), Some(zone)).await?;
+                fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
+                continue;
+            }
+            let asked = match &window {
+                Some((_, words)) => [vec![self.aid(), pair(DURATION, words)], self.found.with.clone()].concat(),
+                // Old mentions are from before a change of clocks.
+                None if !oldest => {
+                    oldest = true;
+                    if !self.oldest_page().await? {
+                        break;
+                    }
+                    fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
+                    continue;
+                }
+                None => break,
+            };
+            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
+            self.keep(None, &Arc::new(reply));
+            let before = fitting.len();
+            fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
+            units.extend(window.filter(|_| fitting.len() == before).map(|(unit, _)| unit));
         }
-        match (zones.contains(&0), whole(&zones).as_slice(), zones.as_slice()) {
-            (_, [minutes], _) | (false, [], [minutes]) => {
+        match (self.found.told_zone(&fitting), fitting.as_slice()) {
+            (Some(zone), fitting) => {
+                let why = match fitting {
+                    [_] => "only so they fit the windows that were requested",
+                    _ => "it is named, and they fit the windows that were requested",
+                };
+                self.found.saw("tables.mentions", format!("times without a zone are those of {zone}: {why}"));
+                self.found.time_zone = Some(zone).filter(|zone| *zone != Clock::UTC);
+            }
+            (None, fitting) => {
+                let fits = match fitting {
+                    [] => "none that is known fits the windows".to_owned(),
+                    _ => format!("{} fit the windows", zones::listed(fitting)),
+                };
+                let not_utc = if fitting.contains(&Clock::UTC) { "" } else { " and are not those of UTC" };
                 let text = format!(
-                    "times without a zone are {}: only so they fit the windows that were requested",
-                    offset_text(*minutes)
+                    "the times of mentions have no zone{not_utc}: {fits}. A fixed offset and a zone with daylight saving time \
+                     look alike for months, so the times are texts. State the zone with --fact 'timezone.default = \"…\"', or \
+                     make the columns timestamps with `zone`, and set `time`"
                 );
-                self.found.saw("tables.mentions", text);
-                self.found.time_zone = Some(*minutes).filter(|minutes| *minutes != 0);
-            }
-            (true, ..) => {
-                let text = "the times of mentions have no zone; UTC is assumed, and fits the windows. Else set `zone` of the column";
-                self.found.could_not_tell("tables.mentions.zone", text);
-            }
-            (false, ..) => {
-                let text = "the times of mentions have no zone and are not those of UTC; set `zone` of the column";
                 self.found.could_not_tell("tables.mentions", text);
-                self.found.times_are_unknown = true;
+                let local = |path: &Path| self.samples.iter().any(|row| self.found.has_local(path, row) == Some(true));
+                let columns = self.found.columns.columns.iter().filter(|(.., kind)| *kind == shape::Type::Timestamp);
+                let unknown = columns.map(|(_, path, _)| path.clone()).filter(local).collect();
+                self.found.unknown_times = unknown;
+                if self.found.usable_sorts().count() < self.found.sorts.len() {
+                    self.found
+                        .could_not_tell("sort", "orders by time are not used: the zone of the times is not known");
+                }
             }
         }
         Ok(())
+    }
+
+    /// Requests the oldest mentions of the widest window. `false` if no sort order has them first, or if no request is left.
+    pub(super) async fn oldest_page(&mut self) -> Result<bool> {
+        let order = self.found.sorts.iter().find(|sort| sort.column == self.found.time_name() && !sort.descending);
+        let Some(order) = order.map(|sort| pair(SORT, &sort.value)) else { return Ok(false) };
+        let size = self.accepted(self.found.page.map_or(LOOK, |page| page.max.clamp(1, 100)));
+        let asked = [self.asking(size), self.widest(), vec![order]].concat();
+        let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(false) };
+        self.keep(Some(size), &Arc::new(reply));
+        Ok(true)
+    }
+
+    /// Finds the time that windows refer to, if mentions came whose publication lies outside of the requested window: another
+    /// time of each mention that lies within.
+    pub(super) fn find_window_time(&mut self) {
+        let found = &self.found;
+        let path = found.columns.path(found.time_name());
+        if found.window_time.is_some() || path.and_then(|path| found.fits_windows(path, &self.seen)) != Some(false) {
+            return;
+        }
+        let columns = found.columns.columns.iter().filter(|(.., kind)| *kind == shape::Type::Timestamp);
+        let fitting: Vec<(String, Path)> = columns
+            .filter(|(_, path, _)| found.fits_windows(path, &self.seen) == Some(true))
+            .map(|(name, path, _)| (name.clone(), path.clone()))
+            .collect();
+        let text = match fitting.as_slice() {
+            [(name, path)] => {
+                let text = format!(
+                    "windows refer to {name}: mentions came whose other times lie outside of the requested window. \
+                     Conditions on {name} are sent to the service"
+                );
+                self.found.window_time = Some(path.clone());
+                return self.found.saw("tables.mentions", text);
+            }
+            // A window may be longer than its name says.
+            [] => return,
+            _ => {
+                "mentions came whose publication lies outside of the requested window, and several other times lie within; \
+                 set `time` to the one that windows refer to"
+            }
+        };
+        self.found.could_not_tell("tables.mentions", text);
+        self.found.window_time = Some(Vec::new());
     }
 
     /// Shows what was understood: a mention by its columns, its time beside the service's clock, and counts beside each other.
@@ -251,6 +344,7 @@ impl Dialogue {
                 self.found.saw("auth", format!("the list was returned for `{header}: {format}`"));
                 self.found.auth = Some((header, format));
                 self.list(&lists);
+                (self.found.named_zone, self.found.zone_is_stated) = self.zone_named(&reply);
                 return self.list_pages(&reply).await;
             }
             // The key was accepted, and the response is of another form than any list that is known.
@@ -279,6 +373,16 @@ impl Dialogue {
         ))
     }
 
+    /// The zone that a person or the list names, if it is only one.
+    fn zone_named(&self, list: &Reply) -> (Option<Clock>, bool) {
+        let mut found: Vec<Clock> = list.body.as_ref().map(zones::names_in).unwrap_or_default();
+        found.dedup();
+        let given =
+            self.known.facts.entries().iter().find(|[section, key, _]| section == "timezone" && key == "default");
+        let given = given.and_then(|[.., value]| value.trim_matches('"').parse().ok());
+        (given.or(found.first().copied().filter(|_| found.len() == 1)), given.is_some())
+    }
+
     pub(super) fn list(&mut self, lists: &[shape::FoundList<'_>]) {
         let mut records = Vec::new();
         for shape::FoundList { at: path, entries, aids, aid, layout } in lists {
@@ -304,6 +408,38 @@ impl Dialogue {
         let aid = self.found.lists.first().map(|list| list.aid.clone());
         self.found.lists.retain(|list| Some(&list.aid) == aid.as_ref());
         self.found.saved_searches = Columns::of(vocabulary::SAVED_SEARCH, &records, &[]);
+        let times = self
+            .found
+            .saved_searches
+            .columns
+            .iter()
+            .filter(|(.., kind)| *kind == shape::Type::Timestamp)
+            .map(|(_, path, _)| path);
+        let local = times.filter(|path| records.iter().any(|record| at(record, path).is_some_and(shape::is_local)));
+        self.found.local_in_list = local.cloned().collect();
+        if !self.found.local_in_list.is_empty() {
+            let paths: Vec<String> = self.found.local_in_list.iter().map(|path| pointer(path)).collect();
+            let text = format!("the times at {} have no zone; they are texts", paths.join(", "));
+            self.found.could_not_tell("tables.saved_searches.zone", text);
+        }
+    }
+
+    /// Sends the example as it is, before its parameters are tried one by one.
+    async fn as_given(&mut self) -> Result<()> {
+        let facts = &self.known.facts;
+        let aid = facts.aid.clone().or_else(|| self.listed.first().cloned());
+        let (Some(aid), false) = (aid, facts.example.is_empty()) else { return Ok(()) };
+        let asked = [vec![pair(AID, aid)], facts.example.clone()].concat();
+        let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+        match reply.is_refusal() {
+            true => {
+                let text = format!("the example was refused as it is: {}", reply.line());
+                self.found.notes.push(Note { section: "your facts", told: false, text });
+                self.refusals.push(reply);
+            }
+            false => self.seen.push(Seen { size: None, reply: Arc::new(reply) }),
+        }
+        Ok(())
     }
 
     /// Requests the overview of a few saved searches and continues with the one that has the most mentions.
@@ -370,7 +506,9 @@ impl Dialogue {
             return Ok(());
         };
         if reply.is_refusal() {
-            self.parameters = Some(refusal::parameters(&reply.message()));
+            let named = refusal::parameters(&reply.message()).into_iter().map(|name| (name, String::new()));
+            let named = super::asker::usual(&named.collect::<Vec<Pair>>(), &self.asker.names);
+            self.parameters = Some(named.into_iter().map(|(name, _)| name).collect());
             self.refusals.push(reply);
         }
         Ok(())
@@ -418,12 +556,19 @@ impl Dialogue {
                 let entries = series.entries(value);
                 let names: Vec<String> = entries.iter().filter_map(|(name, _)| said(name)).collect();
                 let missing = missing_of(&names);
-                // The label is the mention column whose values these names are.
-                let field = self.field_of(&names).or(label.map(|(label, _)| (*label).to_owned()));
+                // The label is the mention column that the list is named after, or whose values these names are.
+                let own = vocabulary::listed_column(&below).filter(|label| self.found.columns.path(label).is_some());
+                let own = own.map(str::to_owned).or_else(|| self.field_of(&names));
+                let field = own.or(label.map(|(label, _)| (*label).to_owned()));
                 let Some(label) = field.or((series.layout != Layout::Map).then(|| shape::snake(&below))) else {
                     continue;
                 };
-                breakdowns.push(Breakdown { at, label, series, missing, names, is_usable: false });
+                // Two lists of one field: one of them is of another.
+                let mut others = breakdowns.iter_mut().filter(|other: &&mut Breakdown| other.label == label);
+                let doubtful = others.next().map(|other| other.is_doubtful = true).is_some();
+                let label = if doubtful { shape::snake(&below) } else { label };
+                let (is_usable, is_doubtful) = (false, doubtful);
+                breakdowns.push(Breakdown { at, label, series, missing, names, is_usable, is_doubtful });
             }
         }
         self.found.counted = numbers::counted(&self.found, &self.seen, timeline.as_ref());
@@ -763,7 +908,10 @@ impl Dialogue {
     pub(super) fn mentions_come(&mut self, reply: &Reply, path: Path, asked: Asked, text: &str) -> Result<()> {
         self.found.saw("mentions", text);
         self.found.asked = Some(asked);
-        self.found.saw("tables.mentions", format!("records at {}", place(&path)));
+        self.found.fields = reply.body.as_ref().and_then(|body| shape::fields_of(body, &path));
+        let arrays =
+            if self.found.fields.is_some() { ", as arrays with the names of their fields beside them" } else { "" };
+        self.found.saw("tables.mentions", format!("records at {}{arrays}", place(&path)));
         self.found.mentions = Some(path);
         let size = reply.asked.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse().ok());
         self.keep(size, &Arc::new(reply.clone()));
@@ -887,7 +1035,8 @@ impl Dialogue {
             let nulls = values.iter().any(Option::is_none);
             breakdown.missing = breakdown.missing.take().filter(|name| !seen(name) && nulls);
             let missing = breakdown.missing.clone();
-            breakdown.is_usable = breakdown.names.iter().all(|name| seen(name) || Some(name) == missing.as_ref());
+            let all = breakdown.names.iter().all(|name| seen(name) || Some(name) == missing.as_ref());
+            breakdown.is_usable = all && !breakdown.is_doubtful;
         }
     }
 

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::asker::Call;
-use super::judge::offset_text;
 use super::observations::{Asked, Breakdown, Findings, Form, Several};
 use super::shape::{Columns, Layout, ListLayout, Path, Series, Type, path_of, pointer};
+use crate::profile::Zone as Clock;
 
 /// Request columns, present in every table of a saved search.
 const ASKED: [&str; 4] = ["aid", "duration", "timezone", "extra"];
@@ -39,7 +39,8 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     let pages = found.list_pages.as_ref().map(|pages| format!("pages = {pages}"));
     let evidence = if pages.is_some() { "probed" } else { "given" };
     section("list", Some(evidence), [set("path", "list")].into_iter().chain(pages).collect());
-    let mut search = vec![set("path", "search"), set("aid", "aid")];
+    let name = |usual: &str| set("parameter", found.parameter(usual));
+    let mut search = vec![set("path", "search"), set("aid", found.parameter("aid"))];
     if !found.with.is_empty() {
         let with: Vec<String> =
             found.with.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value))).collect();
@@ -49,10 +50,10 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     section("mentions", None, mentions(found));
     let offset = found.offset.map_or((false, 0), |offset| (offset.pages, offset.first));
     let unit = if offset.0 { "page" } else { "row" };
-    section("offset", None, vec![set("parameter", "dataFrom"), set("unit", unit), format!("first = {}", offset.1)]);
+    section("offset", None, vec![name("dataFrom"), set("unit", unit), format!("first = {}", offset.1)]);
     let (max, clamped) = found.page.map_or((10, false), |page| (page.max, page.clamped));
     let beyond = if clamped { "clamped" } else { "rejected" };
-    let mut page = vec![set("parameter", "dataSize"), format!("max = {max}"), set("beyond", beyond)];
+    let mut page = vec![name("dataSize"), format!("max = {max}"), set("beyond", beyond)];
     if found.sizes.last() == Some(&max) {
         let sizes: Vec<String> = found.sizes.iter().map(u64::to_string).collect();
         page.push(format!("sizes = [{}]", sizes.join(", ")));
@@ -63,10 +64,10 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     let depth = found.depth.map(|depth| vec![format!("rows = {}", depth.rows), set("beyond", depth.beyond)]);
     section("depth", None, depth.unwrap_or_default());
     section("window", None, window(found));
-    let usual = if found.distances { ("offset", "+00:00") } else { ("iana", "UTC") };
-    let untold = found.zone_form.filter(|_| !found.distances).unwrap_or(usual);
-    let (kind, default) = found.zone.as_ref().map_or(untold, |zone| (zone.kind, zone.default.as_str()));
-    section("timezone", None, vec![set("parameter", "timezone"), set("kind", kind), set("default", default)]);
+    // A zone without an effect that was seen is that of no day.
+    let utc = if found.distances { "+00:00" } else { found.zone_form.map_or("UTC", |(_, utc)| utc) };
+    let (kind, default) = found.zone.as_ref().map_or(("ignored", utc), |zone| (zone.kind, zone.default.as_str()));
+    section("timezone", None, vec![name("timezone"), set("kind", kind), set("default", default)]);
     section("sort", None, sort(found));
     section("filters", None, filters(found));
     section("throttle", None, throttle(found));
@@ -133,8 +134,11 @@ fn window(found: &Findings) -> Vec<String> {
         .map(|(unit, template)| format!("{unit} = {}", quoted(template)))
         .collect();
     let units: Vec<String> = units.iter().map(|(unit, _)| quoted(&unit.to_string())).collect();
-    let mut lines =
-        vec![set("parameter", "duration"), set("default", &default), format!("relative = [{}]", units.join(", "))];
+    let mut lines = vec![
+        set("parameter", found.parameter("duration")),
+        set("default", &default),
+        format!("relative = [{}]", units.join(", ")),
+    ];
     if !written.is_empty() {
         lines.push(format!("written = {{ {} }}", written.join(", ")));
     }
@@ -144,8 +148,11 @@ fn window(found: &Findings) -> Vec<String> {
         match &absolute.form {
             Form::Template(template) => lines.push(set("absolute", template)),
             Form::Separate(from, to) => {
-                let with: Vec<String> =
-                    window.with.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value))).collect();
+                let with: Vec<String> = window
+                    .with
+                    .iter()
+                    .map(|(name, value)| format!("{} = {}", quoted(found.parameter(name)), quoted(value)))
+                    .collect();
                 let with = if with.is_empty() { String::new() } else { format!(", with = {{ {} }}", with.join(", ")) };
                 lines.push(format!("separate = {{ from = {}, to = {}{with} }}", quoted(from), quoted(to)));
             }
@@ -159,13 +166,14 @@ fn window(found: &Findings) -> Vec<String> {
             window.names.iter().map(|(name, hours)| format!("{} = \"{hours}h\"", quoted(name))).collect();
         lines.push(format!("names = {{ {} }}", names.join(", ")));
     }
+    lines.extend(window.granularity.map(|unit| set("granularity", unit)));
     lines.extend(window.longest.map(|days| set("longest", &format!("{days}d"))));
     lines
 }
 
 fn sort(found: &Findings) -> Vec<String> {
-    let mut lines = vec![set("parameter", "sortBy"), "values = [".into()];
-    for sort in &found.sorts {
+    let mut lines = vec![set("parameter", found.parameter("sortBy")), "values = [".into()];
+    for sort in found.usable_sorts() {
         let direction = if sort.descending { "desc" } else { "asc" };
         lines.push(format!(
             "    {{ value = {}, column = {}, direction = \"{direction}\", nulls = \"last\" }},",
@@ -216,7 +224,7 @@ fn total(found: &Findings) -> Vec<String> {
 /// The overview's counts of mentions, if they were seen to agree.
 fn counts(found: &Findings) -> Option<Vec<String>> {
     found.counted.as_ref().filter(|_| found.counts)?;
-    let days = found.timeline.is_some() && found.zone.is_some() && !found.gaps;
+    let days = found.timeline.is_some() && found.zone.is_some() && found.counts_days && !found.gaps;
     let mut lines = vec![set("trust", "exact"), set("total", "total_mentions"), format!("days = {days}")];
     let relation = found.overview_columns.path("total_relation").or(relation_apart(found));
     lines.extend(relation.map(|_| set("relation", "total_relation")));
@@ -309,7 +317,9 @@ fn saved_searches(found: &Findings) -> Vec<String> {
         None => lines.push("    { name = \"kind\", type = \"utf8\", null = false, from = \"section\" },".into()),
     }
     let others = found.saved_searches.columns.iter().filter(|(name, path, _)| name != "kind" && *path != aid);
-    lines.extend(others.map(|(name, path, kind)| column(&apart(name), *kind, path, true)));
+    // Times without a zone are texts: nothing shows their zone.
+    let kind_of = |path: &Path, kind: Type| if found.local_in_list.contains(path) { Type::Utf8 } else { kind };
+    lines.extend(others.map(|(name, path, kind)| column(&apart(name), kind_of(path, *kind), path, true)));
     lines.extend([extra(), "]".into()]);
     if let Some(path) = found.saved_searches.path("kind").filter(|_| kind.is_none()) {
         lines.push(format!("ignore = [{}]", quoted(&pointer(path))));
@@ -338,19 +348,22 @@ fn mention_table(found: &Findings) -> Vec<String> {
     if !named {
         let taken = |kind: Type| matches!(kind, Type::Utf8 | Type::Timestamp);
         let columns = found.columns.columns.iter().filter(|(_, _, kind)| taken(*kind));
-        let columns: Vec<String> = columns.map(|(name, _, kind)| quoted(&column_name(name, *kind))).collect();
+        let columns: Vec<String> =
+            columns.map(|(name, path, kind)| quoted(&column_name(name, known(found, path, *kind)))).collect();
         lines.push(format!("stand_in = [{}]", columns.join(", ")));
     }
-    let is_time = |name: &str| found.columns.kind(name) == Some(Type::Timestamp);
-    if is_time("published_at") {
-        lines.push(set("time", "published_at"));
+    let is_time = |name: &str| kind_of(found, name) == Some(Type::Timestamp);
+    // The empty path: none of the times is the one that windows refer to.
+    let time = found.time_name();
+    if is_time(time) && found.window_time.as_ref().is_none_or(|path| !path.is_empty()) {
+        lines.push(set("time", time));
     }
     if is_time("updated_at") {
         lines.push(set("version", "updated_at"));
     }
     lines.extend(["columns = [".into(), asked("aid")]);
     if let Some([first, second]) = &found.id_of_two {
-        let (at, with) = (quoted(&pointer(first)), quoted(&pointer(second)));
+        let (at, with) = (quoted(&pointer(&located(found, first))), quoted(&pointer(&located(found, second))));
         lines.push(format!(
             "    {{ name = \"id\", type = \"utf8\", null = false, at = {at}, joined_with = [{with}] }},"
         ));
@@ -359,17 +372,19 @@ fn mention_table(found: &Findings) -> Vec<String> {
         lines.push("    { name = \"id\", type = \"utf8\", null = false, at = \"/no id\" },".into());
     }
     for (name, path, kind) in &found.columns.columns {
-        let needed = name == "id" || (name == "published_at" && *kind == Type::Timestamp);
+        let kind = known(found, path, *kind);
+        let needed = name == "id" || (name == found.time_name() && kind == Type::Timestamp);
         // An id is an integer or a string; values of other types do not identify a mention.
-        let kind = if name == "id" && *kind != Type::Int64 { Type::Utf8 } else { *kind };
+        let kind = if name == "id" && kind != Type::Int64 { Type::Utf8 } else { kind };
         let name = &column_name(name, kind);
         let pattern = found.columns.patterns.iter().find(|(known, _)| known == path).map(|(_, pattern)| *pattern);
         let pattern = pattern.filter(|_| kind == Type::Timestamp);
-        let line = patterned(name, kind, path, !needed, pattern);
+        let line = patterned(name, kind, &located(found, path), !needed, pattern);
         let time = found.columns.times_of_day.iter().find(|(day, _)| day == path);
+        let time = time.filter(|_| kind == Type::Timestamp);
         let zone = found.time_zone.filter(|_| kind == Type::Timestamp);
         let line = match zone {
-            Some(minutes) => line.replace(" },", &format!(", zone = {} }},", quoted(&offset_text(minutes)))),
+            Some(zone) => line.replace(" },", &format!(", zone = {} }},", quoted(&zone.to_string()))),
             None => line,
         };
         let words: Vec<String> =
@@ -379,12 +394,31 @@ fn mention_table(found: &Findings) -> Vec<String> {
             false => line.replace(" },", &format!(", nulls = [{}] }},", words.join(", "))),
         };
         lines.push(match time {
-            Some((_, time)) => line.replace(" },", &format!(", time_at = {} }},", quoted(&pointer(time)))),
+            Some((_, time)) => {
+                line.replace(" },", &format!(", time_at = {} }},", quoted(&pointer(&located(found, time)))))
+            }
             None => line,
         });
     }
     lines.extend([extra(), asked("duration"), asked("timezone"), "]".into()]);
     lines
+}
+
+/// The path of a field of mentions as the profile has it: by its position if mentions are arrays.
+fn located(found: &Findings, path: &Path) -> Path {
+    let position = |first: &String| found.fields.as_ref()?.iter().position(|name| name == first);
+    let at = path.first().and_then(position);
+    at.map_or(path.clone(), |at| std::iter::once(at.to_string()).chain(path.iter().skip(1).cloned()).collect())
+}
+
+/// The type of a field: times of an unknown zone are texts.
+fn known(found: &Findings, path: &Path, kind: Type) -> Type {
+    if found.unknown_times.contains(path) { Type::Utf8 } else { kind }
+}
+
+/// The type of a column of mentions.
+fn kind_of(found: &Findings, name: &str) -> Option<Type> {
+    Some(known(found, found.columns.path(name)?, found.columns.kind(name)?))
 }
 
 /// The name of a column of mentions: a field that is not a timestamp must not become their time.
@@ -443,7 +477,7 @@ fn volume(found: &Findings) -> Vec<String> {
         set("time", "bucket_start"),
         "columns = [".into(),
         asked("aid"),
-        bucket_start(found, &start),
+        bucket_start(found, &start, line.pattern),
     ];
     lines.extend(line.end.as_ref().map(|end| column("bucket_end", Type::Timestamp, &vec![end.clone()], true)));
     lines.push(column("mentions", Type::Int64, &count, true));
@@ -452,11 +486,10 @@ fn volume(found: &Findings) -> Vec<String> {
 }
 
 /// The column of the beginning of a day. Days without a time are those of the zone that the service uses whatever is sent.
-fn bucket_start(found: &Findings, at: &Path) -> String {
-    let line = column("bucket_start", Type::Timestamp, at, false);
-    let zone =
-        found.zone.as_ref().filter(|zone| zone.kind == "ignored" && zone.default != "UTC" && found.has_plain_days);
-    zone.map_or(line.clone(), |zone| line.replace(" },", &format!(", zone = {} }},", quoted(&zone.default))))
+fn bucket_start(found: &Findings, at: &Path, pattern: Option<&str>) -> String {
+    let line = patterned("bucket_start", Type::Timestamp, at, false, pattern);
+    let zone = found.timeline_zone.filter(|zone| *zone != Clock::UTC && found.has_plain_days);
+    zone.map_or(line.clone(), |zone| line.replace(" },", &format!(", zone = {} }},", quoted(&zone.to_string()))))
 }
 
 /// Returns the keys that describe the layout of a section's entries, and the paths of an entry's two values. An object

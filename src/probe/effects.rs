@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::asker::Reply;
 use super::candidates::{NONSENSE, span};
-use super::observations::{Findings, Seen};
+use super::observations::{Findings, Form, Seen};
 use super::scheduler::{Dimension, Outcome, Try};
 use super::shape::{Path, at, instant, is_local, leaves, number, said};
 use super::vocabulary::{self, plain};
+use super::zones;
+use crate::profile::Zone;
 
 /// UTC offset of Kolkata in microseconds: its days begin this long before midnight UTC.
 pub(super) const KOLKATA: i64 = 19_800_000_000;
-/// Microseconds per minute.
-pub(super) const MINUTE: i64 = 60_000_000;
 /// Difference of clocks, and time that a response takes.
 const SLACK: i64 = 120_000_000;
 /// Microseconds per hour.
@@ -182,16 +182,85 @@ impl Findings {
         self.timeline(reply).iter().filter_map(|(time, _)| instant(time)).collect()
     }
 
-    /// Publication time of a mention.
+    /// True if the times in a field of all mentions lie within the windows that were requested; `None` if some have none, or if
+    /// there are no windows with known bounds.
+    pub(super) fn fits_windows(&self, path: &Path, seen: &[Seen]) -> Option<bool> {
+        let mut fits = None;
+        for Seen { reply, .. } in seen {
+            let rows = self.rows(reply);
+            let Some((from, to)) = self.requested(reply).filter(|_| !rows.is_empty()) else { continue };
+            if rows.iter().any(|row| self.has_local(path, row) == Some(true) && self.time_zone.is_none()) {
+                continue;
+            }
+            let times: Option<Vec<i64>> = rows.iter().map(|row| self.time_at(path, row)).collect();
+            let within = times?.iter().all(|at| (from - SLACK..=to + SLACK).contains(at));
+            fits = Some(fits.unwrap_or(true) && within);
+        }
+        fits
+    }
+
+    /// The absolute window that a request asks for, if it is one of instants.
+    fn absolute(&self, reply: &Reply) -> Option<(i64, i64)> {
+        let of =
+            |parameter: &str| reply.asked.iter().find(|(name, _)| name == parameter).map(|(_, value)| value.as_str());
+        let moment = |text: &str| {
+            let number = text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from);
+            super::candidates::shape_of_instant(text).filter(|how| !["date", "local"].contains(how))?;
+            instant(&number)
+        };
+        let ends = match self.window.absolute.as_ref().map(|absolute| &absolute.form) {
+            Some(Form::Separate(since, until)) => of(since).zip(of(until)),
+            Some(Form::Template(template)) => {
+                let separator = template.trim_start_matches("{from}").trim_end_matches("{to}");
+                of("duration").and_then(|words| words.split_once(separator))
+            }
+            None => None,
+        };
+        let (from, to) = ends?;
+        let by_day = self.window.absolute.as_ref().is_some_and(|absolute| absolute.instants == "date");
+        if !by_day {
+            return moment(from).zip(moment(to));
+        }
+        // Days of the requested zone, if days were seen to follow it.
+        let follows = self.zone.as_ref().is_some_and(|zone| zone.kind != "ignored");
+        let zone = Zone::named_otherwise(of("timezone").filter(|_| follows)?)?;
+        let day = |text: &str| instant(&Value::from(text));
+        zones::day_start(zone, day(from)?).zip(zones::day_start(zone, day(to)? + DAY))
+    }
+
+    /// The window that a request asks for, if it is one of instants or one that ends now.
+    fn requested(&self, reply: &Reply) -> Option<(i64, i64)> {
+        let of =
+            |parameter: &str| reply.asked.iter().find(|(name, _)| name == parameter).map(|(_, value)| value.as_str());
+        if let Some(ends) = self.absolute(reply) {
+            return Some(ends);
+        }
+        // Names may mean days of the calendar.
+        let counted =
+            |(_, template): &(char, String)| of("duration").is_some_and(|words| vocabulary::is_of(words, template));
+        let hours = self.rolling(reply).filter(|_| self.window.units.iter().any(counted))?;
+        Some((reply.date()? - hours * HOUR, reply.date()?))
+    }
+
+    /// Publication time of a mention, or the time that windows refer to.
     pub(super) fn time_of(&self, record: &Value) -> Option<i64> {
-        let written = self.columns.instant(self.columns.path("published_at")?, record)?;
-        let minutes = self.time_zone.filter(|_| self.has_local_time(record) == Some(true)).unwrap_or_default();
-        Some(written - minutes * MINUTE)
+        self.time_at(self.columns.path(self.time_name())?, record)
+    }
+
+    /// The time in a field of a mention.
+    fn time_at(&self, path: &Path, record: &Value) -> Option<i64> {
+        let written = self.columns.instant(path, record)?;
+        let zone = self.time_zone.filter(|_| self.has_local(path, record) == Some(true));
+        Some(zone.map_or(written, |zone| zones::instant(zone, written)))
     }
 
     /// True if the publication time of a mention is written without a zone.
     fn has_local_time(&self, record: &Value) -> Option<bool> {
-        let path = self.columns.path("published_at")?;
+        self.has_local(self.columns.path(self.time_name())?, record)
+    }
+
+    /// True if the time in a field of a mention is written without a zone.
+    pub(super) fn has_local(&self, path: &Path, record: &Value) -> Option<bool> {
         let value = at(record, path).filter(|value| value.is_string())?;
         let pattern = self.columns.patterns.iter().find(|(known, _)| known == path);
         Some(pattern.map_or_else(|| is_local(value), |(_, pattern)| !pattern.contains("%z")))
@@ -232,11 +301,15 @@ impl Findings {
         Some(least).filter(|least| *least > 0)
     }
 
-    /// Distances from UTC in minutes at which no time that came is later than the service's clock, nor before the window that was
-    /// requested; for times without a zone. `None` if there are no such times.
-    pub(super) fn zones_of_times(&self, seen: &[Seen]) -> Option<Vec<i64>> {
-        let mut known: Option<Vec<i64>> = None;
-        for Seen { reply, .. } in seen {
+    /// Zones in which no time that came is later than the service's clock, nor before the window that was requested, and in which
+    /// windows begin between the times that their numbers of mentions say; for times without a zone. `None` if there are no such
+    /// times.
+    pub(super) fn zones_of_times(&self, seen: &[Seen], among: &[Zone]) -> Option<Vec<Zone>> {
+        let mut known: Option<Vec<Zone>> = None;
+        let all: BTreeSet<i64> =
+            seen.iter().filter(|one| self.is_plain(&one.reply)).flat_map(|one| self.times(&one.reply)).collect();
+        for one in seen {
+            let reply = &one.reply;
             let (rows, times) = (self.rows(reply), self.times(reply));
             let Some(now) = reply.date().filter(|_| !times.is_empty()) else { continue };
             if !rows.iter().all(|row| self.has_local_time(row) == Some(true)) {
@@ -245,19 +318,41 @@ impl Findings {
             // Days of a name may be those of the calendar before the current one.
             let named = reply.asked.iter().any(|(_, value)| value.to_ascii_uppercase().contains("LAST"));
             let hours = self.rolling(reply).map(|hours| if named { hours + 24 } else { hours });
-            let fits = |minutes: &i64| {
-                let within = |written: &i64| {
-                    let at = written - minutes * MINUTE;
-                    at <= now + SLACK && hours.is_none_or(|hours| now - hours * HOUR - SLACK <= at)
-                };
-                times.iter().all(within)
+            // Of an absolute window without a filter, all that came lie within, and all others outside.
+            let ends = self.absolute(reply);
+            let complete = one.size.is_some_and(|size| (rows.len() as u64) < size) && self.is_unfiltered(reply);
+            let fits = |zone: &Zone| {
+                let latest = zones::local(*zone, now + SLACK);
+                let earliest = hours.map(|hours| zones::local(*zone, now - hours * HOUR - SLACK));
+                let spans = ends.is_none_or(|(from, to)| {
+                    let (from, to) = (zones::local(*zone, from), zones::local(*zone, to));
+                    let other = |at: &i64| from < *at && *at < to && !times.contains(at);
+                    times.iter().all(|at| (from..=to).contains(at)) && !(complete && all.iter().any(other))
+                });
+                spans && times.iter().all(|at| *at <= latest && earliest.is_none_or(|earliest| earliest <= *at))
             };
-            known = Some(match known {
-                Some(known) => known.into_iter().filter(fits).collect(),
-                None => (-48..=56).map(|quarter| quarter * 15).filter(fits).collect(),
-            });
+            let before = known.unwrap_or_else(|| among.to_vec());
+            known = Some(before.into_iter().filter(fits).collect());
         }
-        known
+        // Entries of a timeline with an instant each say how many mentions lie between them.
+        let intervals = self.counted_intervals(seen);
+        for times in self.sorted_pages(seen) {
+            let (newest, oldest) = (times[0], times[times.len() - 1]);
+            let fits = |zone: &Zone| {
+                intervals.iter().all(|(start, end, count)| {
+                    let (from, to) = (zones::local(*zone, *start), zones::local(*zone, *end));
+                    let inside = times.partition_point(|at| *at >= from) - times.partition_point(|at| *at >= to);
+                    from <= oldest || to > newest || inside as u64 == *count
+                })
+            };
+            known = known.map(|zones| zones.into_iter().filter(fits).collect());
+        }
+        // Mentions that come or go in between show nothing.
+        let narrowed = |zones: Vec<Zone>, edge: Edge| {
+            let fitting: Vec<Zone> = zones.iter().copied().filter(|zone| edge.fits(*zone)).collect();
+            if fitting.is_empty() { zones } else { fitting }
+        };
+        known.map(|zones| self.edges(seen).into_iter().fold(zones, narrowed))
     }
 
     /// Hours of the window that was requested, if it ends now and has the same length at any time of the day.
@@ -272,11 +367,82 @@ impl Findings {
         vocabulary::hours(asked).filter(|_| !named)
     }
 
-    /// True if a request has no filter.
+    /// True if a request has neither a filter nor the ends of a window.
     pub(super) fn is_plain(&self, reply: &Reply) -> bool {
+        reply.asked.iter().all(|(name, _)| self.is_plain_parameter(name))
+    }
+
+    /// True if a request has no filter.
+    fn is_unfiltered(&self, reply: &Reply) -> bool {
+        let of_window = |name: &String| match self.window.absolute.as_ref().map(|absolute| &absolute.form) {
+            Some(Form::Separate(since, until)) => {
+                [since, until].contains(&name) || self.window.with.iter().any(|(known, _)| known == name)
+            }
+            Some(Form::Template(_)) | None => false,
+        };
+        reply.asked.iter().all(|(name, _)| self.is_plain_parameter(name) || of_window(name))
+    }
+
+    fn is_plain_parameter(&self, name: &str) -> bool {
         const PLAIN: [&str; 6] = ["aid", "duration", "timezone", "dataFrom", "dataSize", "sortBy"];
-        let other = |name: &str| self.is_flag(name) || self.with.iter().any(|(known, _)| known == name);
-        reply.asked.iter().all(|(name, _)| PLAIN.contains(&name.as_str()) || other(name))
+        PLAIN.contains(&name) || self.is_flag(name) || self.with.iter().any(|(known, _)| known == name)
+    }
+
+    /// Pages with mentions of all kinds that are sorted by time, newest first, as the times are written.
+    fn sorted_pages(&self, seen: &[Seen]) -> Vec<Vec<i64>> {
+        let of = |one: &Seen| {
+            let mut times = self.times(&one.reply);
+            if times.is_sorted() {
+                times.reverse();
+            }
+            let sorted = times.len() >= 3 && times.is_sorted_by(|a, b| a >= b);
+            (one.size.is_some() && self.is_plain(&one.reply) && sorted).then_some(times)
+        };
+        seen.iter().filter_map(of).collect()
+    }
+
+    /// Entries of timelines that are instants: beginning, end and count of mentions of all kinds. Without the first and the last one,
+    /// which a window may cut.
+    fn counted_intervals(&self, seen: &[Seen]) -> Vec<(i64, i64, u64)> {
+        let mut found = Vec::new();
+        for Seen { reply, .. } in seen.iter().filter(|one| self.is_plain(&one.reply)) {
+            let entries = self.timeline(reply);
+            let entries: Vec<(i64, u64)> = entries
+                .iter()
+                .filter(|(time, _)| !is_local(time))
+                .filter_map(|(time, count)| Some((instant(time)?, *count)))
+                .collect();
+            found.extend(entries.windows(2).skip(1).map(|pair| (pair[0].0, pair[1].0, pair[0].1)));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// A window of instants between the times of a page that tells these zones apart best; `None` if none does.
+    pub(super) fn telling_span(&self, seen: &[Seen], zones: &[Zone]) -> Option<(i64, i64)> {
+        /// Mentions in such a window.
+        const LENGTHS: [usize; 3] = [3, 8, 20];
+        let mut best: Option<(usize, (i64, i64))> = None;
+        for times in self.sorted_pages(seen) {
+            for length in LENGTHS {
+                for first in (1..times.len().saturating_sub(length)).step_by(3) {
+                    let (from, to) = (times[first + length - 1], times[first] + 1_000_000);
+                    let from = from - from.rem_euclid(1_000_000);
+                    let mut groups: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+                    let place = |at: i64| times.partition_point(|time| *time >= at);
+                    for zone in zones {
+                        let span = (place(zones::local(*zone, to)), place(zones::local(*zone, from)));
+                        *groups.entry(span).or_default() += 1;
+                    }
+                    let largest = groups.values().max().copied().unwrap_or_default();
+                    if largest < zones.len() && best.is_none_or(|(least, _)| largest < least) {
+                        best = Some((largest, (from, to - to.rem_euclid(1_000_000))));
+                    }
+                }
+            }
+        }
+        best.map(|(_, span)| span)
     }
 
     /// Windows that end now, with their beginnings and the number of their mentions, the smallest number first. `true` if they are
@@ -298,96 +464,195 @@ impl Findings {
     fn newest_times(&self, seen: &[Seen]) -> Option<Vec<i64>> {
         let newest = |seen: &Seen| {
             let times = self.times(&seen.reply);
-            let asked = seen.reply.asked.iter().find(|(name, _)| name == "duration");
-            let ends_now = asked.is_none_or(|(_, words)| vocabulary::hours(words).is_some());
-            let all = seen.size.is_some() && ends_now && self.is_plain(&seen.reply);
+            let all = seen.size.is_some() && self.ends_now(&seen.reply) && self.is_plain(&seen.reply);
             (all && times.is_sorted_by(|a, b| a >= b)).then_some(times)
         };
         seen.iter().filter_map(newest).max_by_key(Vec::len)
     }
 
-    /// The edges of windows that end now, by their numbers of mentions and the times of the newest ones.
-    pub(super) fn edges(&self, seen: &[Seen]) -> Vec<Edge> {
-        let times = self.newest_times(seen).unwrap_or_default();
+    /// Times of the longest page of the oldest mentions of a window that ends now, newest first, as they are written, and the number
+    /// of mentions of the window that are newer.
+    pub(super) fn oldest_times(&self, seen: &[Seen]) -> Option<(usize, Vec<i64>)> {
+        let period = |reply: &Reply| reply.asked.iter().find(|(name, _)| name == "duration").cloned();
+        let oldest = |one: &Seen| {
+            let mut times = self.times(&one.reply);
+            self.rolling(&one.reply).filter(|_| one.size.is_some() && self.is_plain(&one.reply))?;
+            if times.len() < 3 || !times.is_sorted() || times.first() == times.last() {
+                return None;
+            }
+            // The window may be counted in a response without mentions.
+            let same = |other: &&Seen| period(&other.reply) == period(&one.reply) && self.is_plain(&other.reply);
+            let elsewhere = || seen.iter().filter(same).find_map(|other| self.count(&other.reply));
+            let count = usize::try_from(self.count(&one.reply).or_else(elsewhere)?).ok()?;
+            times.reverse();
+            Some((count.checked_sub(times.len())?, times))
+        };
+        seen.iter().filter_map(oldest).max_by_key(|(_, times)| times.len())
+    }
+
+    /// The edges of windows that end now, by their numbers of mentions and the times of the newest and the oldest ones.
+    fn edges(&self, seen: &[Seen]) -> Vec<Edge> {
+        let newest = self.newest_times(seen).unwrap_or_default();
+        let (before, oldest) = self.oldest_times(seen).unwrap_or_default();
+        let ranked = |rank: usize| newest.get(rank).or_else(|| oldest.get(rank.checked_sub(before)?)).copied();
         let of = |(count, start, days): (u64, i64, bool)| {
             let count = usize::try_from(count).ok()?;
             // An empty window is younger than all mentions.
-            let inside = count.checked_sub(1).map_or(Some(start + 2 * DAY), |last| times.get(last).copied());
-            Edge::new(start, inside?, *times.get(count)?, days)
+            let inside = count.checked_sub(1).map_or(Some(start + 2 * DAY), ranked);
+            Edge::new(start, inside?, ranked(count)?, days)
         };
-        self.counted_windows(seen).into_iter().filter_map(of).collect()
+        self.counted_windows(seen).into_iter().chain(self.counted_days(seen)).filter_map(of).collect()
     }
 
-    /// The window that ends now whose number of mentions tells these distances from UTC apart best; `None` if none does.
-    pub(super) fn telling_window(&self, seen: &[Seen], zones: &[i64]) -> Option<String> {
-        /// Numbers of a unit that are tried.
-        const NUMBERS: i64 = 60;
-        let times = self.newest_times(seen)?;
-        let now = seen.iter().rev().find_map(|seen| seen.reply.date())?;
-        let (first, most) = (zones.iter().min()?, zones.len());
-        let windows = self.window.units.iter().flat_map(|(unit, template)| {
-            let hours = match unit {
-                'h' => 1,
-                'd' => 24,
-                _ => 168,
-            };
-            (1..=NUMBERS).map(move |n| (n * hours, template.replace("{n}", &n.to_string())))
-        });
-        let counted = |start: i64| times.iter().filter(|at| **at >= start).count();
-        let worth = |(hours, words): (i64, String)| {
-            let start = now - hours * HOUR;
-            // All mentions that may be in the window came, and some before it.
-            if times.last().is_none_or(|oldest| start + first * MINUTE <= *oldest) {
-                return None;
-            }
-            let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
-            zones.iter().for_each(|minutes| *groups.entry(counted(start + minutes * MINUTE)).or_default() += 1);
-            Some((groups.into_values().max()?, hours, words))
-        };
-        windows.filter_map(worth).min().filter(|(largest, ..)| *largest < most).map(|(.., words)| words)
-    }
-
-    /// Distances from UTC in minutes at which the days of the timeline have as many mentions as came: of pages that are sorted
-    /// by time and have all mentions of two days or more, and of timelines without mentions. `None` if there are none.
-    pub(super) fn day_shifts(&self, seen: &[Seen]) -> Option<Vec<i64>> {
-        let zone = |value: &String| ["UTC", "+00:00", "UTC+00:00", "0"].contains(&value.as_str());
-        let pages = seen.iter().filter(|seen| {
-            let in_utc = seen.reply.asked.iter().all(|(name, value)| name != "timezone" || zone(value));
-            let first = seen.size.is_some() || !self.has_rows(&seen.reply);
-            first && self.is_plain(&seen.reply) && in_utc
-        });
-        let mut known: Option<Vec<i64>> = None;
-        let longest = self.newest_times(seen).unwrap_or_default();
-        for Seen { reply, .. } in pages {
-            let days = self.timeline(reply);
-            // Of a response without mentions, those of the longest page.
-            let times = if self.has_rows(reply) { self.times(reply) } else { longest.clone() };
-            if times.len() < 10 || !times.is_sorted_by(|a, b| a >= b) || days.len() < 3 {
+    /// Beginnings of the entries of timelines that are instants and end now, with the number of mentions since then.
+    fn counted_days(&self, seen: &[Seen]) -> Vec<(u64, i64, bool)> {
+        let mut found = Vec::new();
+        for Seen { reply, .. } in seen {
+            if !self.ends_now(reply) || !self.is_plain(reply) || self.absolute(reply).is_some() {
                 continue;
             }
-            // The window may begin within its first day.
-            let days = &days[1..];
-            let (oldest, newest) = (times[times.len() - 1], times[0]);
-            let days: Vec<(i64, u64)> = days.iter().filter_map(|(day, count)| Some((instant(day)?, *count))).collect();
-            let fits = |minutes: &i64| {
-                let start = |day: i64| day - minutes * MINUTE;
-                let whole = days.iter().filter(|(day, _)| start(*day) > oldest && start(*day) + DAY <= newest);
-                let whole: Vec<&(i64, u64)> = whole.collect();
-                let counted =
-                    |day: i64| times.iter().filter(|at| (start(day)..start(day) + DAY).contains(at)).count() as u64;
-                (whole.len() >= 2).then(|| whole.iter().all(|(day, count)| counted(*day) == *count))
-            };
-            let candidates: Vec<i64> = (-24..=28).map(|half| half * 30).collect();
-            if fits(&0).is_none() {
-                continue;
+            let entries: Vec<(Value, u64)> = self.timeline(reply).into_iter().skip(1).collect();
+            let mut sum = 0;
+            for (time, count) in entries.iter().rev() {
+                sum += count;
+                found.extend(instant(time).filter(|_| !is_local(time)).map(|start| (sum, start, false)));
             }
-            let fitting: Vec<i64> = candidates.into_iter().filter(|minutes| fits(minutes) == Some(true)).collect();
-            known = Some(match known {
-                Some(known) => known.into_iter().filter(|minutes| fitting.contains(minutes)).collect(),
-                None => fitting,
-            });
         }
-        known
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The window that ends now whose number of mentions tells these zones apart best; `None` if none does. `but`: units of
+    /// windows that are not accepted.
+    pub(super) fn telling_window(&self, seen: &[Seen], zones: &[Zone], but: &[char]) -> Option<(char, String)> {
+        let now = seen.iter().rev().find_map(|seen| seen.reply.date())?;
+        let newest = self.newest_times(seen).map(|times| (0, times));
+        let pages: Vec<(usize, Vec<i64>)> = newest.into_iter().chain(self.oldest_times(seen)).collect();
+        let windows = self.window.units.iter().filter(|(unit, _)| !but.contains(unit)).flat_map(|(unit, template)| {
+            let (hours, most) = match unit {
+                'h' => (1, 999),
+                'd' => (24, 99),
+                _ => (168, 14),
+            };
+            (1..=most).map(move |n| (n * hours, *unit, template.replace("{n}", &n.to_string())))
+        });
+        let worth = |(hours, unit, words): (i64, char, String)| {
+            let starts: Vec<i64> = zones.iter().map(|zone| zones::local(*zone, now - hours * HOUR)).collect();
+            let (first, last) = (starts.iter().min()?, starts.iter().max()?);
+            // All mentions that may be in the window came, and some before it.
+            let covers = |(before, times): &&(usize, Vec<i64>)| {
+                times.last().is_some_and(|oldest| oldest < first) && (*before == 0 || times.first() >= Some(last))
+            };
+            let (_, times) = pages.iter().find(covers)?;
+            let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
+            for start in &starts {
+                *groups.entry(times.partition_point(|at| at >= start)).or_default() += 1;
+            }
+            Some((groups.into_values().max()?, hours, unit, words))
+        };
+        let best = windows.filter_map(worth).min().filter(|(largest, ..)| *largest < zones.len());
+        best.map(|(.., unit, words)| (unit, words))
+    }
+
+    /// Of these zones, those whose days have as many mentions as the timeline says: the rank of a mention by time shows in which
+    /// entry it is counted. `None` if too few mentions came, or if the zone of their times is not known.
+    pub(super) fn zones_of_days(&self, seen: &[Seen], among: &[Zone]) -> Option<Vec<Zone>> {
+        /// Beginnings of days that have to be seen.
+        const LEAST: usize = 2;
+        if !self.unknown_times.is_empty() {
+            return None;
+        }
+        let starts: Vec<DayStart> = seen.iter().flat_map(|one| self.day_starts(&one.reply, seen)).collect();
+        let seen = starts.iter().filter(|start| start.is_seen).count();
+        (seen >= LEAST)
+            .then(|| among.iter().copied().filter(|zone| starts.iter().all(|start| start.fits(*zone))).collect())
+    }
+
+    /// Beginnings of the timeline's entries between mentions of a response, if these are sorted by time. A response without a
+    /// timeline has the newest mentions that those without mentions count.
+    fn day_starts(&self, reply: &Reply, seen: &[Seen]) -> Vec<DayStart> {
+        /// Mentions that are not sorted by chance.
+        const SORTED: usize = 10;
+        let in_utc = |reply: &Reply| {
+            let zone = reply.asked.iter().find(|(name, _)| name == "timezone");
+            zone.is_none_or(|(_, value)| value == "0" || Zone::named_otherwise(value) == Some(Zone::UTC))
+        };
+        let mut times = self.times(reply);
+        let oldest_first = times.is_sorted();
+        if oldest_first {
+            times.reverse();
+        }
+        let sorted = times.len() >= SORTED && times.is_sorted_by(|a, b| a >= b);
+        let rank = self.rank(reply).filter(|_| sorted && self.is_unfiltered(reply) && in_utc(reply));
+        let Some(rank) = rank else { return Vec::new() };
+        let own = self.timeline(reply);
+        let others = || {
+            let counted = seen.iter().map(|one| &one.reply).filter(|other| !self.has_rows(other));
+            let counted = counted.filter(|other| self.is_plain(other) && self.ends_now(other) && in_utc(other));
+            let newest = !oldest_first && self.is_plain(reply) && self.ends_now(reply);
+            counted.filter(|_| newest).map(|other| self.timeline(other)).collect()
+        };
+        let timelines: Vec<Vec<(Value, u64)>> = if own.is_empty() { others() } else { vec![own] };
+        let mut starts = Vec::new();
+        for entries in timelines.into_iter().filter(|entries| !entries.is_empty()) {
+            let sum: u64 = entries.iter().map(|(_, count)| count).sum();
+            let Ok(sum_of_all) = usize::try_from(sum) else { continue };
+            let newer = match oldest_first {
+                true if self.count(reply) == Some(sum) => sum_of_all.checked_sub(rank + times.len()),
+                true => None,
+                false => Some(rank),
+            };
+            let Some(newer) = newer else { continue };
+            let is_whole = rank == 0 && times.len() == sum_of_all;
+            let named = entries.iter().all(|(day, _)| is_local(day));
+            let days: Vec<(i64, u64)> =
+                entries.iter().filter_map(|(day, count)| Some((instant(day)?, *count))).collect();
+            let daily = days.windows(2).all(|pair| pair[1].0 - pair[0].0 == DAY);
+            let has_end = named && daily && (days.len() > 1 || !self.is_plain(reply));
+            let end = days.last().filter(|_| has_end).map(|(day, _)| (day + DAY, 0));
+            let mut left = sum_of_all;
+            for (day, count) in days.iter().copied().chain(end) {
+                let at = |rank: usize| times.get(rank.checked_sub(newer)?).copied();
+                let (before, after) = (at(left), left.checked_sub(1).and_then(at));
+                let is_seen = (before.is_some() && after.is_some()) || is_whole;
+                starts.push(DayStart { day, named, before, after, is_seen });
+                left = left.saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+            }
+        }
+        starts
+    }
+
+    /// The number of mentions before the first one of a response; `None` if its offset is not understood.
+    fn rank(&self, reply: &Reply) -> Option<usize> {
+        let of =
+            |name: &str| reply.asked.iter().find(|(known, _)| known == name).map(|(_, value)| value.parse::<u64>());
+        let Some(from) = of("dataFrom") else { return Some(0) };
+        let offset = self.offset?;
+        let from = from.ok()?.checked_sub(offset.first)?;
+        let size = of("dataSize")?.ok()?.min(self.page.map_or(u64::MAX, |page| page.max));
+        usize::try_from(if offset.pages { from.checked_mul(size)? } else { from }).ok()
+    }
+
+    /// True if a request asks for the usual window or one that ends now.
+    fn ends_now(&self, reply: &Reply) -> bool {
+        let asked = reply.asked.iter().find(|(name, _)| name == "duration");
+        asked.is_none_or(|(_, words)| vocabulary::hours(words).is_some())
+    }
+
+    /// Of these zones, those in which each entry of these timelines begins with a day. `None` if there are no entries with a
+    /// time.
+    pub(super) fn zones_of_starts<'r>(
+        &self,
+        replies: impl Iterator<Item = &'r Reply>,
+        among: &[Zone],
+    ) -> Option<Vec<Zone>> {
+        let entries = replies.flat_map(|reply| self.timeline(reply).into_iter().skip(1));
+        let entries = entries.filter(|(time, _)| !is_local(time));
+        let starts: BTreeSet<i64> = entries.filter_map(|(time, _)| instant(&time)).collect();
+        let begins = |zone: &Zone, at: i64| zones::local(*zone, at).rem_euclid(DAY) == 0;
+        let fitting = among.iter().copied().filter(|zone| starts.iter().all(|at| begins(zone, *at)));
+        (!starts.is_empty()).then(|| fitting.collect())
     }
 
     /// Time by which the timeline's days begin before midnight UTC, in microseconds; `None` if the timeline does not
@@ -410,6 +675,28 @@ pub(super) struct Edge {
     outside: i64,
 }
 
+/// The beginning of an entry of a timeline, and the times of the mentions next to it.
+#[derive(Debug)]
+struct DayStart {
+    /// As it is written: midnight of a day in UTC if `named`.
+    day: i64,
+    named: bool,
+    before: Option<i64>,
+    after: Option<i64>,
+    /// Set if the mentions on both sides came, or all there are.
+    is_seen: bool,
+}
+
+impl DayStart {
+    /// True if it may be the beginning of a day of this zone.
+    fn fits(&self, zone: Zone) -> bool {
+        let start = if self.named { zones::day_start(zone, self.day) } else { Some(self.day) };
+        start.is_some_and(|start| {
+            self.before.is_none_or(|before| before < start) && self.after.is_none_or(|after| start <= after)
+        })
+    }
+}
+
 impl Edge {
     /// `None` for an edge that shows nothing: between equal times, or at a midnight, where a window of calendar days begins.
     pub(super) fn new(start: i64, inside: i64, outside: i64, days: bool) -> Option<Self> {
@@ -417,9 +704,9 @@ impl Edge {
         (outside < inside && !midnight).then_some(Self { start, inside, outside })
     }
 
-    /// True if times are so many minutes ahead of UTC.
-    pub(super) fn fits(&self, minutes: i64) -> bool {
-        let start = self.start + minutes * MINUTE;
+    /// True if times may be of this zone.
+    pub(super) fn fits(&self, zone: Zone) -> bool {
+        let start = zones::local(zone, self.start);
         self.outside <= start + SLACK && start - SLACK <= self.inside
     }
 }
@@ -447,8 +734,11 @@ mod tests {
     fn the_mentions_at_the_edge_of_a_window_show_the_zone_of_their_times() {
         let at = |text: &str| instant(&Value::from(text)).expect("an instant");
         let edge = Edge::new(at("2026-06-01T12:00:00Z"), at("2026-06-01 15:20:00"), at("2026-06-01 14:40:00"), true);
-        let fitting: Vec<i64> = (-12..=14).map(|hour| hour * 60).filter(|m| edge.is_some_and(|e| e.fits(*m))).collect();
-        assert_eq!(fitting, [180]);
+        let fitting = zones::all().iter().filter(|zone| edge.is_some_and(|edge| edge.fits(**zone)));
+        assert_eq!(
+            fitting.map(Zone::to_string).collect::<Vec<_>>(),
+            ["Europe/Athens", "Asia/Jerusalem", "Africa/Cairo", "Asia/Gaza", "+03:00"]
+        );
         let midnight =
             Edge::new(at("2026-06-01T12:00:00Z"), at("2026-06-02 00:10:00"), at("2026-06-01 23:40:00"), true);
         assert_eq!(midnight, None);

@@ -16,9 +16,19 @@ use super::asker::Pair;
 use super::candidates::{AID, DURATION, OFFSET, SIZE, SORT, TIMEZONE, shape_of_instant};
 use super::observations::{Asked, Findings, Form, Several};
 use super::refusal::key_format;
-use super::vocabulary::plain;
+use super::vocabulary::{is_of, plain};
 use crate::client::Secret;
 use crate::error::{Error, ErrorKind, Result};
+
+/// Other names of the parameters with fixed names, without case and punctuation.
+const OTHER_NAMES: [(&str, &[&str]); 6] = [
+    (AID, &["searchid", "savedsearchid", "savedsearch", "queryid", "alertid", "topicid", "projectid", "id"]),
+    (DURATION, &["period", "timerange", "range", "interval", "timeframe"]),
+    (TIMEZONE, &["tz", "zone", "timezone"]),
+    (OFFSET, &["page", "offset", "pagenumber", "skip"]),
+    (SIZE, &["perpage", "pagesize", "limit", "size", "rows"]),
+    (SORT, &["sort", "orderby", "sortby", "order"]),
+];
 
 /// Facts that the user knows about a service.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +39,8 @@ pub struct Facts {
     pub(super) aid: Option<String>,
     /// Address of the service.
     pub(super) base_url: Option<String>,
+    /// Parameters of a request that works.
+    pub(super) example: Vec<Pair>,
     /// Values that the service takes, by parameter, in the order in which they were given.
     pub(super) given: Vec<Pair>,
     /// Parameters for which these values are all.
@@ -65,6 +77,7 @@ impl Facts {
             segments.pop_if_empty().pop();
         }
         self.base_url = Some(base.as_str().trim_end_matches('/').to_owned());
+        self.example.clear();
         let mut other = None;
         for (name, value) in &request.headers {
             let Some((format, found)) = form_of(name, value, key) else { continue };
@@ -81,7 +94,11 @@ impl Facts {
             }
             match name.as_ref() {
                 AID => self.aid = Some(value.into_owned()),
-                _ => self.given.push((name.into_owned(), value.into_owned())),
+                _ => {
+                    let pair: Pair = (name.into_owned(), value.into_owned());
+                    self.example.push(pair.clone());
+                    self.given.push(pair);
+                }
             }
         }
         Ok(other)
@@ -125,6 +142,51 @@ impl Facts {
             None => self.given.push((name(left), value.trim_matches(['"', '\'']).to_owned())),
         }
         Ok(())
+    }
+
+    /// Names of the parameters with fixed names, by these, where they are others: as stated, else as in an example without an
+    /// `aid`, whose names are then others as well.
+    pub(super) fn names(&self) -> Vec<(String, String)> {
+        const ENTRIES: [(&str, &str, &str); 6] = [
+            (AID, "search", "aid"),
+            (DURATION, "window", "parameter"),
+            (TIMEZONE, "timezone", "parameter"),
+            (OFFSET, "offset", "parameter"),
+            (SIZE, "page", "parameter"),
+            (SORT, "sort", "parameter"),
+        ];
+        let stated = |section: &str, key: &str| {
+            let mut entries = self.entries.iter().filter(|entry| entry[0] == section && entry[1] == key);
+            Some(entries.next_back()?[2].trim_matches('"').to_owned())
+        };
+        let guessed = |usual: &str| {
+            let used = |name: &str| self.example.iter().any(|(given, _)| given == name);
+            let alike = |name: &&String| {
+                OTHER_NAMES.iter().any(|(of, words)| *of == usual && words.contains(&plain(name).as_str()))
+            };
+            let other = self.aid.is_none() && !used(usual);
+            self.example.iter().map(|(name, _)| name).find(alike).filter(|_| other).cloned()
+        };
+        let names = ENTRIES.iter().filter_map(|(usual, section, key)| {
+            let own = stated(section, key).or_else(|| guessed(usual)).filter(|own| own != usual)?;
+            Some(((*usual).to_owned(), own))
+        });
+        names.collect()
+    }
+
+    /// These facts with the usual names of parameters.
+    pub(super) fn with_usual_names(mut self, names: &[(String, String)]) -> Self {
+        let usual = |name: &String| names.iter().find(|(_, own)| own == name).map_or(name, |(usual, _)| usual).clone();
+        self.given = super::asker::usual(&self.given, names);
+        self.example = super::asker::usual(&self.example, names);
+        self.example.retain(|(name, _)| name != AID);
+        self.complete.iter_mut().for_each(|(name, _)| *name = usual(name));
+        self.most.iter_mut().chain(&mut self.least).for_each(|(name, _)| *name = usual(name));
+        self.described.iter_mut().for_each(|name| *name = usual(name));
+        if let Some(at) = self.given.iter().position(|(name, _)| name == AID) {
+            self.aid = Some(self.given.remove(at).1);
+        }
+        self
     }
 
     /// The address of the service in an example, without the endpoint.
@@ -270,11 +332,8 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
     let yes = |how: &str| (true, format!("confirmed, {how}"));
     let no = |how: &str| (false, format!("not confirmed, {how}"));
     let window = &found.window;
-    let of_unit = |template: &String| {
-        let (head, tail) = template.split_once("{n}").unwrap_or((template, ""));
-        let number = value.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
-        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-    };
+    let of_unit = |template: &String| is_of(value, template);
+    let in_example = facts.example.iter().any(|(given, _)| given == name);
     match name {
         DURATION if window.names.iter().any(|(known, _)| known == value) => yes("its window was returned"),
         DURATION if window.units.iter().any(|(_, template)| of_unit(template)) => {
@@ -301,6 +360,10 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
                 }
                 _ if found.filters.iter().any(|(parameter, _)| parameter == name) => yes("it filters mentions"),
                 _ if found.with.iter().any(|(known, _)| known == name) => yes("it is sent with each search"),
+                _ if found.sent.get(name).is_none_or(|sent| *sent == 0) => no("it was not sent"),
+                _ if found.sent.get(name) == Some(&1) && in_example => {
+                    no("it makes no difference that was seen: it was sent in the example only")
+                }
                 _ => no("it makes no difference that was seen, and is not sent"),
             }
         }
@@ -502,6 +565,22 @@ mod tests {
             let error = Facts::default().example(bad, None).expect_err(bad);
             assert!(!error.to_string().contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn an_example_without_an_aid_has_other_names() {
+        let url = "https://x.test/v4/search?search_id=7&period=30d&per_page=50&page=1&lang=de";
+        let mut facts = facts(&format!("curl '{url}'"), None).0;
+        facts.fact("timezone.parameter = \"zone_name\"").expect("a fact");
+        let names = facts.names();
+        let own = |usual: &str| names.iter().find(|(name, _)| name == usual).map(|(_, own)| own.as_str());
+        assert_eq!(
+            [AID, DURATION, SIZE, OFFSET, TIMEZONE, SORT].map(own),
+            [Some("search_id"), Some("period"), Some("per_page"), Some("page"), Some("zone_name"), None]
+        );
+        let facts = facts.with_usual_names(&names);
+        assert_eq!((facts.aid.as_deref(), facts.values(DURATION)), (Some("7"), vec!["30d".to_owned()]));
+        assert_eq!(facts.others(), [("lang".to_owned(), "de".to_owned())]);
     }
 
     #[test]

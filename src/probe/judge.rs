@@ -16,8 +16,9 @@ use super::observations::{Absolute, Findings, Form, Sort, WindowFinding, Zone};
 use super::paging::TRIAL;
 use super::scheduler::{self, Dimension, Kind, Outcome, Try, number_in};
 use super::shape::{Path, Type, at, each_once, instant, leaves, pointer, said};
-use super::vocabulary;
+use super::{vocabulary, zones as clocks};
 use crate::error::{Result, one_line};
+use crate::profile::Zone as Clock;
 
 impl Dialogue {
     /// Tries windows, zones, sort orders and filters, several in one request.
@@ -378,22 +379,23 @@ impl Dialogue {
             .taken()
             .find(|(_, reply)| view.days_begin(reply) == Some(KOLKATA))
             .map(|(tried, _)| tried.label.clone());
-        let begins: BTreeSet<i64> = zones.taken().filter_map(|(_, reply)| view.days_begin(reply)).collect();
-        let stays = begins.first().copied().filter(|_| begins.len() == 1);
-        match (moved, stays) {
+        // Days that begin at the same times whatever is sent are those of one zone.
+        let taken = zones.taken().map(|(_, reply)| reply.as_ref());
+        let all: Vec<&Reply> = taken.chain(self.seen.iter().map(|seen| seen.reply.as_ref())).collect();
+        let stays = view.zones_of_starts(all.into_iter(), clocks::all()).filter(|_| zones.taken().next().is_some());
+        match (moved, stays.as_deref()) {
             (Some(label), _) => {
                 let (kind, default) = kind_of_zone(&label);
                 self.found.saw("timezone", format!("the timeline's days follow timezone={label}"));
                 self.found.zone = Some(Zone { kind, default: default.to_owned() });
+                self.found.counts_days = true;
             }
-            (None, Some(0)) => {
-                self.found.saw("timezone", "the timeline's days are UTC days; the timezone parameter has no effect");
-                self.found.zone = Some(Zone { kind: "ignored", default: "UTC".to_owned() });
-            }
-            (None, Some(begin)) => {
-                let zone = offset_text(begin / 60_000_000);
-                self.found.saw("timezone", format!("the timeline's days are those of {zone}, whatever is sent"));
-                self.found.zone = Some(Zone { kind: "ignored", default: zone });
+            (None, Some([zone])) => {
+                let text = format!("the timeline's days are those of {zone}; the timezone parameter has no effect");
+                self.found.saw("timezone", text);
+                self.found.zone = Some(Zone { kind: "ignored", default: zone.to_string() });
+                self.found.timeline_zone = Some(*zone);
+                self.found.counts_days = true;
             }
             _ => {
                 // A service may reject either zone names or UTC offsets.
@@ -407,16 +409,31 @@ impl Dialogue {
         }
     }
 
+    /// Determines whose days the timeline counts, and by which time of mentions.
+    pub(super) async fn days(&mut self) -> Result<()> {
+        if !self.found.counts_days {
+            self.compare_zones().await?;
+        }
+        if self.found.counts_days {
+            self.days_of_mentions();
+        }
+        Ok(())
+    }
+
     /// Compares the same window in two zones: days that are named by dates do not show when they begin, but their counts do.
-    pub(super) async fn compare_zones(&mut self) -> Result<()> {
-        if self.found.zone.is_some() || (self.found.notes.iter().any(|note| note.section == "timezone")) {
+    async fn compare_zones(&mut self) -> Result<()> {
+        if self.found.timeline.is_some() && !self.found.has_plain_days {
+            self.open_zone(
+                "the timezone parameter has no effect, and the beginnings of the timeline's days fit several zones",
+            );
             return Ok(());
         }
-        let text = "the timeline shows no effect of the timezone parameter; compare the days of two zones yourself";
+        let text = "the timeline shows no effect of the timezone parameter, and it is not used; compare the days of two zones \
+                    yourself";
         let label =
             self.found.zone_taken.clone().filter(|_| self.found.timeline.is_some() && self.asker.left() > TRIAL);
         let Some(label) = label else {
-            self.open_zone(text);
+            self.days_alone(text);
             return Ok(());
         };
         let (kind, utc) = kind_of_zone(&label);
@@ -455,49 +472,93 @@ impl Dialogue {
             seen.push(entries);
         }
         let [here, there] = seen.as_slice() else {
-            self.open_zone(text);
+            self.days_alone(text);
             return Ok(());
         };
         let common: Vec<&String> = here.keys().filter(|day| there.contains_key(*day)).collect();
         let moved = differ(here, there);
-        let shifts = self.found.day_shifts(&self.seen).map(|shifts| {
-            // Few zones are half an hour apart.
-            let hours: Vec<i64> = shifts.iter().copied().filter(|minutes| minutes % 60 == 0).collect();
-            if hours.len() == 1 { hours } else { shifts }
-        });
-        match (common.len() >= 2, moved, shifts.as_deref()) {
+        let others = clocks::all().iter().copied().filter(|zone| self.found.named_zone != Some(*zone));
+        let named: Vec<Clock> = self.found.named_zone.into_iter().chain(others).collect();
+        let mut fitting = self.found.zones_of_days(&self.seen, &named);
+        let is_open = fitting.as_ref().is_some_and(|fitting| self.found.told_zone(fitting).is_none());
+        if common.len() >= 2 && !moved && is_open && self.asker.left() > TRIAL {
+            // Old mentions are from before a change of clocks.
+            self.oldest_page().await?;
+            fitting = self.found.zones_of_days(&self.seen, &named);
+        }
+        match (common.len() >= 2, moved, fitting.as_deref()) {
             (true, true, _) => {
                 self.found.saw("timezone", format!("the timeline's days have other counts with timezone={other}"));
-                self.found.zone = Some(Zone { kind, default: utc.to_owned() });
+                // Windows may have been seen to be of another zone, whatever is sent.
+                if self.found.zone.is_none() {
+                    self.found.zone = Some(Zone { kind, default: utc.to_owned() });
+                    self.found.counts_days = true;
+                }
             }
-            (true, false, Some(shifts)) if shifts.contains(&0) => {
-                self.found.saw("timezone", "the timeline's days are UTC days; the timezone parameter has no effect");
-                self.found.zone = Some(Zone { kind: "ignored", default: "UTC".to_owned() });
-            }
-            (true, false, Some([minutes])) => {
-                let zone = offset_text(*minutes);
-                self.found.saw(
-                    "timezone",
-                    format!("the timeline's days are those of {zone}, whatever is sent: mentions show it"),
-                );
-                self.found.zone = Some(Zone { kind: "ignored", default: zone });
-            }
-            (true, false, shifts) => {
-                let days = if shifts.is_some() { "days of an unknown zone" } else { "UTC days, as an assumption" };
-                let text =
-                    format!("the timezone parameter has no effect; the timeline has {days}. Set [timezone] default");
-                self.found.zone_is_unknown = shifts.is_some();
-                self.found.could_not_tell("timezone", text);
-            }
+            (true, false, Some(fitting)) => self.days_are_of(fitting),
+            (true, false, None) => self.open_zone("the timezone parameter has no effect"),
             (false, ..) => self.open_zone(text),
         }
         Ok(())
     }
 
-    /// Notes that the zone of the timeline's days is not known. Days that are not those of UTC are not used.
+    /// Checks that the days of the timeline count mentions by the time that windows refer to. If mentions have several times, only
+    /// their numbers show it.
+    fn days_of_mentions(&mut self) {
+        let zone = self.found.zone.as_ref().filter(|zone| zone.kind == "ignored");
+        let zone = zone.and_then(|zone| zone.default.parse().ok()).unwrap_or(Clock::UTC);
+        let times = self.found.columns.columns.iter().filter(|(.., kind)| *kind == Type::Timestamp).count();
+        let text = match self.found.zones_of_days(&self.seen, &[zone]).as_deref() {
+            Some([]) => "days of the timeline have other numbers of mentions than were read",
+            None if times > 1 => {
+                "mentions have several times, and whether the timeline counts by this one was not seen"
+            }
+            _ => return,
+        };
+        self.found.counts_days = false;
+        self.found.could_not_tell("counts.days", format!("{text}; mentions are counted by day one by one"));
+    }
+
+    /// Judges the days of the timeline without a response for another zone: if they are those of one zone, that one is sent.
+    fn days_alone(&mut self, text: &str) {
+        let among: Vec<Clock> = self.found.named_zone.into_iter().chain(clocks::all().iter().copied()).collect();
+        match self.found.zones_of_days(&self.seen, &among) {
+            Some(fitting) if self.found.told_zone(&fitting).is_some() => {
+                self.days_are_of(&fitting);
+                let text = "whether the timezone parameter has an effect was not seen; the same zone is always sent";
+                self.found.could_not_tell("timezone", text);
+            }
+            _ => self.open_zone(text),
+        }
+    }
+
+    /// Notes the zone of the days of a timeline that has the same days whatever is sent, if only one zone has so many mentions a
+    /// day.
+    fn days_are_of(&mut self, fitting: &[Clock]) {
+        let Some(zone) = self.found.told_zone(fitting) else {
+            let fits = match fitting {
+                [] => "none that is known has as many mentions a day".to_owned(),
+                _ => format!("{} have as many mentions a day as were read", clocks::listed(fitting)),
+            };
+            return self.open_zone(&format!(
+                "the timezone parameter has no effect; whose days the timeline has is open: {fits}"
+            ));
+        };
+        let text = format!("the timeline's days are those of {zone}: the mentions of each day show it");
+        self.found.saw("timezone", text);
+        self.found.timeline_zone = Some(zone);
+        let own = Zone { kind: "ignored", default: self.found.sent_as(zone) };
+        // Windows may be of days of another zone.
+        self.found.counts_days = self.found.zone.as_ref().is_none_or(|known| *known == own);
+        self.found.zone.get_or_insert(own);
+    }
+
+    /// Notes that the zone of the timeline's days is not known. Days that are named by dates are not used then.
     fn open_zone(&mut self, text: &str) {
-        self.found.zone_is_unknown = self.found.day_shifts(&self.seen).is_some_and(|shifts| !shifts.contains(&0));
-        self.found.could_not_tell("timezone", text);
+        self.found.zone_is_unknown = self.found.has_plain_days;
+        let unused =
+            if self.found.has_plain_days { ". Its days are not used; set [timezone] and [tables.volume]" } else { "" };
+        self.found.could_not_tell("timezone", format!("{text}{unused}"));
     }
 
     /// Returns the columns by which rows are sorted, each with true if descending; a column named in `value` comes
@@ -686,14 +747,6 @@ fn with_refusal(text: &str, dimension: &Dimension) -> String {
 pub(super) fn offset_text(minutes: i64) -> String {
     let sign = if minutes < 0 { '-' } else { '+' };
     format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
-}
-
-/// Minutes of such a distance; 0 for other zones.
-pub(super) fn minutes_of(zone: &str) -> i64 {
-    let digits = zone.strip_prefix(['+', '-']).and_then(|rest| rest.split_once(':'));
-    let minutes =
-        digits.and_then(|(hours, minutes)| Some(hours.parse::<i64>().ok()? * 60 + minutes.parse::<i64>().ok()?));
-    minutes.map_or(0, |minutes| if zone.starts_with('-') { -minutes } else { minutes })
 }
 
 /// Hours of the days in a name, such as `ultimos7dias`.

@@ -5,7 +5,7 @@
 //!     │                    effects, numbers, roles: coverage of a response, its total, the meaning of its fields
 //!     │                    refusal: hints in error responses
 //!     └▶ asker ─▶ service or recording
-//!                          shape, vocabulary: structure of responses, usual names
+//!                          shape, vocabulary, zones: structure of responses, usual names, clocks
 //! ```
 //!
 //! The asker gets the responses from a service or from a recording. What is inferred depends on the responses and on the
@@ -35,6 +35,7 @@ mod roles;
 mod scheduler;
 mod shape;
 mod vocabulary;
+mod zones;
 
 use std::fmt;
 use std::sync::Arc;
@@ -138,10 +139,14 @@ fn known(document: Option<&str>, facts: Facts) -> Result<Known> {
     Ok(known)
 }
 
-async fn find_out(asker: Asker, known: Known) -> Result<Probed> {
+async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
+    let names = known.facts.names();
+    known.facts = known.facts.with_usual_names(&names);
+    asker.names = Arc::new(names);
     let mut dialogue = Dialogue::new(asker, known);
     dialogue.run().await?;
     let Dialogue { asker, mut found, known, .. } = dialogue;
+    (found.sent, found.names) = (asker.sent, asker.names.to_vec());
     for (holds, text) in known.facts.verdicts(&found) {
         found.notes.push(Note { section: "your facts", told: holds, text });
     }

@@ -1,9 +1,11 @@
 //! Findings of a probe, dimension by dimension.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::asker::Reply;
 use super::shape::{Columns, ListLayout, Path, Series};
+use crate::profile::Zone as Clock;
 
 /// All findings so far. Undetermined ones are absent, and the profile then has a usual value.
 #[derive(Debug, Default)]
@@ -11,6 +13,8 @@ pub(super) struct Findings {
     pub(super) auth: Option<(String, String)>,
     pub(super) lists: Vec<SavedSearches>,
     pub(super) saved_searches: Columns,
+    /// Their fields with times that are written without a zone.
+    pub(super) local_in_list: Vec<Path>,
     /// The profile's entry for the pages of the list.
     pub(super) list_pages: Option<String>,
     pub(super) aid: Option<String>,
@@ -18,15 +22,26 @@ pub(super) struct Findings {
     /// Set if responses with mentions have the overview as well.
     pub(super) with_overview: bool,
     pub(super) mentions: Option<Path>,
+    /// Names of the fields of mentions that are arrays, in their order.
+    pub(super) fields: Option<Vec<String>>,
     pub(super) columns: Columns,
-    /// Minutes by which times that are written without a zone are ahead of UTC, if they show it.
-    pub(super) time_zone: Option<i64>,
-    /// Set if times are written without a zone, and are not those of UTC.
-    pub(super) times_are_unknown: bool,
+    /// The field with the time that windows refer to, if it is not that of the publication.
+    pub(super) window_time: Option<Path>,
+    /// The zone of times that are written without one, if they show it and it is not UTC.
+    pub(super) time_zone: Option<Clock>,
+    /// Fields with times of mentions that are written without a zone, if their zone is not known.
+    pub(super) unknown_times: Vec<Path>,
+    /// The zone that the list of saved searches or a person names, and true for a person.
+    pub(super) named_zone: Option<Clock>,
+    pub(super) zone_is_stated: bool,
     /// Words for NULL, with the fields that have them.
     pub(super) null_words: Vec<(Path, String)>,
     /// Two fields that identify a mention together, if none does alone.
     pub(super) id_of_two: Option<[Path; 2]>,
+    /// Usual names of the parameters that were sent, each with the number of requests.
+    pub(super) sent: BTreeMap<String, usize>,
+    /// Names of parameters, by their usual names, where they differ.
+    pub(super) names: Vec<(String, String)>,
     /// Parameters that each search needs.
     pub(super) with: Vec<(String, String)>,
     /// Page sizes that the service accepts, if it named them, and the least one.
@@ -38,15 +53,19 @@ pub(super) struct Findings {
     pub(super) page: Option<PageFinding>,
     pub(super) depth: Option<Depth>,
     pub(super) window: WindowFinding,
-    /// The zone whose days the timeline was seen to count.
+    /// The zone whose days windows have, or the timeline was seen to count.
     pub(super) zone: Option<Zone>,
+    /// The zone whose days the timeline was seen to count, whatever is sent.
+    pub(super) timeline_zone: Option<Clock>,
+    /// Set if the timeline was seen to count the days of `zone`.
+    pub(super) counts_days: bool,
     /// Set if UTC offsets are accepted as zones, though no effect was seen.
     pub(super) distances: bool,
     /// A zone that was accepted without a visible effect.
     pub(super) zone_taken: Option<String>,
     /// The kind of zones that were accepted, and UTC as one of them.
     pub(super) zone_form: Option<(&'static str, &'static str)>,
-    /// Set if the timeline's days are not those of UTC, and of no zone that was recognized.
+    /// Set if the timeline's days are named by dates, and their zone is not known.
     pub(super) zone_is_unknown: bool,
     pub(super) sorts: Vec<Sort>,
     pub(super) filters: Vec<(String, String)>,
@@ -137,6 +156,8 @@ pub(super) struct WindowFinding {
     pub(super) absolute: Option<Absolute>,
     /// Parameters that are sent with the ends of an absolute window.
     pub(super) with: Vec<(String, String)>,
+    /// The unit to which the bounds of an absolute window are rounded down, if they are.
+    pub(super) granularity: Option<&'static str>,
     /// Length of the longest window, in days.
     pub(super) longest: Option<u64>,
     /// The widest window seen to work: label and parameters.
@@ -192,6 +213,8 @@ pub(super) struct Breakdown {
     pub(super) names: Vec<String>,
     /// Set if these names are all values of the field.
     pub(super) is_usable: bool,
+    /// Set if another list is of the same field.
+    pub(super) is_doubtful: bool,
 }
 
 /// Format of error responses.
@@ -223,6 +246,39 @@ pub(super) struct Throttle {
 }
 
 impl Findings {
+    /// The name of a parameter in requests, by its usual name.
+    pub(super) fn parameter<'n>(&'n self, usual: &'n str) -> &'n str {
+        self.names.iter().find(|(name, _)| name == usual).map_or(usual, |(_, own)| own)
+    }
+
+    /// A zone as it is sent to a service that uses it whatever is sent: UTC as the service takes it.
+    pub(super) fn sent_as(&self, zone: Clock) -> String {
+        let utc = self.zone_form.filter(|_| zone == Clock::UTC).map(|(_, utc)| utc.to_owned());
+        utc.unwrap_or_else(|| zone.to_string())
+    }
+
+    /// Of zones that fit all that came, the one to rely on: the only one, the one that a person states, or the one that a response
+    /// names if UTC does not fit.
+    pub(super) fn told_zone(&self, fitting: &[Clock]) -> Option<Clock> {
+        let (stated, utc) = (self.zone_is_stated, fitting.contains(&Clock::UTC));
+        let named = self.named_zone.filter(|zone| fitting.contains(zone) && (stated || !utc));
+        let one = fitting.first().copied().filter(|zone| fitting.iter().all(|other| other == zone));
+        named.or(one)
+    }
+
+    /// Sort orders that the profile has. Times of an unknown zone are texts, whose order is another one.
+    pub(super) fn usable_sorts(&self) -> impl Iterator<Item = &Sort> {
+        let is_unknown = |name: &str| self.columns.path(name).is_some_and(|path| self.unknown_times.contains(path));
+        self.sorts.iter().filter(move |sort| !is_unknown(&sort.column))
+    }
+
+    /// The column of the time that windows refer to.
+    pub(super) fn time_name(&self) -> &str {
+        let known = self.window_time.as_ref();
+        let column = known.and_then(|path| self.columns.columns.iter().find(|(_, other, _)| other == path));
+        column.map_or("published_at", |(name, ..)| name)
+    }
+
     pub(super) fn saw(&mut self, section: &'static str, text: impl Into<String>) {
         self.notes.push(Note { section, told: true, text: text.into() });
     }

@@ -32,12 +32,43 @@ pub(super) fn opened(value: Value) -> Value {
             Some(value) => opened(value),
             None => Value::String(text),
         },
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(name, member)| (name, opened(member))).collect())
-        }
+        Value::Object(members) => tabled(members.into_iter().map(|(name, member)| (name, opened(member))).collect()),
         Value::Array(items) if items.len() == 1 => Value::Array(items.into_iter().map(opened).collect()),
         value => value,
     }
+}
+
+/// Begins the name of a member that is no part of the response: the names of the fields of records that are arrays.
+const FIELDS_OF: &str = "\u{1}fields of ";
+
+/// An object in which records that are arrays, with the names of their fields beside them, are objects.
+fn tabled(mut members: serde_json::Map<String, Value>) -> Value {
+    let names = |value: &Value| -> Option<Vec<String>> {
+        let names: Vec<String> =
+            value.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+        (names.len() >= 3 && names.iter().collect::<HashSet<_>>().len() == names.len()).then_some(names)
+    };
+    let Some(names) = members.values().find_map(names) else { return Value::Object(members) };
+    let row = |row: &Value| -> Option<Value> {
+        let values = row.as_array().filter(|values| values.len() == names.len())?;
+        Some(Value::Object(names.iter().cloned().zip(values.iter().cloned()).collect()))
+    };
+    let rows = |value: &Value| -> Option<Vec<Value>> {
+        value.as_array().filter(|rows| !rows.is_empty())?.iter().map(row).collect()
+    };
+    let found = members.iter().find_map(|(name, value)| Some((name.clone(), rows(value)?)));
+    if let Some((name, rows)) = found {
+        members.insert(format!("{FIELDS_OF}{name}"), Value::from(names));
+        members.insert(name, Value::Array(rows));
+    }
+    Value::Object(members)
+}
+
+/// The names of the fields of records that are arrays, in their order; `None` for records that are objects.
+pub(super) fn fields_of(body: &Value, records: &[String]) -> Option<Vec<String>> {
+    let (name, parent) = records.split_last()?;
+    let names = at(body, parent)?.get(format!("{FIELDS_OF}{name}"))?.as_array()?;
+    Some(names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect())
 }
 
 /// The value at a path.
@@ -268,17 +299,26 @@ pub(super) struct Series {
     pub(super) count: String,
     /// Member with the end time of an entry.
     pub(super) end: Option<String>,
+    /// Pattern of days that no standard form fits.
+    pub(super) pattern: Option<&'static str>,
 }
 
 impl Series {
     /// A series whose entries have no members: pairs, or an object.
     fn without_names(layout: Layout) -> Self {
         let [name, count] = if layout == Layout::Pairs { ["0", "1"] } else { ["", ""] }.map(str::to_owned);
-        Self { layout, name, count, end: None }
+        Self { layout, name, count, end: None, pattern: None }
     }
 
-    /// Recognizes counts over time.
+    /// Recognizes counts over time, of days without separators as well: `"20261119": 15`.
     pub(super) fn over_time(value: &Value) -> Option<Self> {
+        Self::of_times(value).or_else(|| {
+            let dated = with_days(value)?;
+            Some(Self { pattern: Some(COMPACT_DAY), ..Self::of_times(&dated)? })
+        })
+    }
+
+    fn of_times(value: &Value) -> Option<Self> {
         if let Some(records) = objects(value) {
             let first = records[0].as_object().filter(|_| leaves(records[0]).len() <= 6)?;
             let all = |name: &str, is: &dyn Fn(&Value) -> bool| records.iter().all(|record| is(&record[name]));
@@ -294,7 +334,7 @@ impl Series {
             let count = numbers.clone().find(|name| counts(name)).or_else(|| numbers.next()).cloned();
             let count = count.or_else(|| inner_count(&records))?;
             let end = end.map(|end| (*end).clone());
-            return Some(Self { layout: Layout::Objects, name: start.clone(), count, end });
+            return Some(Self { layout: Layout::Objects, name: start.clone(), count, end, pattern: None });
         }
         if pairs(value).is_some_and(|pairs| pairs.iter().all(|(time, _)| instant(time).is_some())) {
             return Some(Self::without_names(Layout::Pairs));
@@ -316,7 +356,7 @@ impl Series {
         let all = |name: &str| members.values().all(|value| value.get(name).and_then(whole).is_some());
         let mut numbers = first.keys().filter(|name| all(name));
         let count = numbers.clone().find(|name| counts(name)).or_else(|| numbers.next())?;
-        Some(Self { layout: Layout::Nested, name: String::new(), count: count.clone(), end: None })
+        Some(Self { layout: Layout::Nested, name: String::new(), count: count.clone(), end: None, pattern: None })
     }
 
     /// Recognizes counts by name.
@@ -329,7 +369,7 @@ impl Series {
         }
         let members = value.as_object().filter(|members| members.len() >= 2)?;
         let moment = |name: &String| instant(&Value::String(name.clone())).is_some();
-        if members.keys().any(moment) {
+        if members.keys().any(moment) || with_days(value).is_some() {
             return None;
         }
         match members.values().all(|value| whole(value).is_some()) {
@@ -347,12 +387,17 @@ impl Series {
         let mut numbers = first.keys().filter(|other| *other != name);
         let count = numbers.clone().find(|name| all(name, &Value::is_u64)).or_else(|| numbers.find(texts)).cloned();
         let count = count.or_else(|| inner_count(records))?;
-        Some(Self { layout: Layout::Objects, name: name.clone(), count, end: None })
+        Some(Self { layout: Layout::Objects, name: name.clone(), count, end: None, pattern: None })
     }
 
     /// Entries of a value in this layout: time or name, and count.
     pub(super) fn entries(&self, value: &Value) -> Vec<(Value, u64)> {
         let number = |value: &Value| whole(value).unwrap_or_default();
+        if self.pattern.is_some() {
+            return with_days(value)
+                .map(|dated| Self { pattern: None, ..self.clone() }.entries(&dated))
+                .unwrap_or_default();
+        }
         match self.layout {
             Layout::Nested => {
                 let members = value.as_object().into_iter().flatten();
@@ -373,6 +418,43 @@ impl Series {
                 members.map(|(name, value)| (Value::String(name.clone()), number(value))).collect()
             }
         }
+    }
+}
+
+/// Pattern of a day without separators.
+const COMPACT_DAY: &str = "%Y%m%d";
+
+/// A list or an object whose entries are named by days without separators, with these days as `YYYY-MM-DD`. `None` if there are
+/// no such days.
+fn with_days(value: &Value) -> Option<Value> {
+    let day = |text: &str| {
+        let plain = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit()) && text.starts_with("20");
+        plain.then(|| NaiveDate::parse_from_str(text, COMPACT_DAY).ok()).flatten().map(|day| day.to_string())
+    };
+    let of = |value: &Value| match value.as_str().and_then(day) {
+        Some(day) => Value::String(day),
+        None => value.clone(),
+    };
+    match value {
+        Value::Object(members) if members.len() >= 2 => {
+            let members = members.iter().map(|(name, value)| Some((day(name)?, value.clone())));
+            members.collect::<Option<_>>().map(Value::Object)
+        }
+        Value::Array(items) => {
+            let items: Vec<Value> = items
+                .iter()
+                .map(|item| match item {
+                    Value::Object(members) => {
+                        Value::Object(members.iter().map(|(name, value)| (name.clone(), of(value))).collect())
+                    }
+                    Value::Array(pair) => Value::Array(pair.iter().map(of).collect()),
+                    item => item.clone(),
+                })
+                .collect();
+            let changed = Value::Array(items);
+            (changed != *value).then_some(changed)
+        }
+        _ => None,
     }
 }
 
@@ -653,7 +735,9 @@ impl Columns {
             };
             let standard =
                 best(path).filter(|(column, likely)| !taken(column, *likely)).map(|(column, _)| column.to_owned());
-            let unused = |name: &String| columns.iter().all(|(known, ..)| known != name);
+            // The name of a known role is that of its own field.
+            let free = |name: &String| roles.iter().all(|(role, known)| role != name || *known == path);
+            let unused = |name: &String| free(name) && columns.iter().all(|(known, ..)| known != name);
             let own = snake(inside(path));
             let numbered = (2..).map(|n| format!("{own}_{n}"));
             let name = standard.into_iter().chain([own.clone()]).chain(numbered).find(unused);

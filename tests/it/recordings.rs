@@ -23,6 +23,9 @@ struct Case {
     about: String,
     /// Texts that profile and report contain.
     concludes: Vec<String>,
+    /// Facts that a person states.
+    #[serde(default)]
+    facts: Vec<String>,
     /// Texts that the profile does not contain.
     never: Vec<String>,
     exchanges: Vec<Exchange>,
@@ -50,8 +53,10 @@ fn write(folder: &Path, case: &Case) {
     }
 }
 
-fn inferred(folder: &Path) -> Probed {
-    infer(Recording::read(folder).unwrap(), None, Facts::default()).unwrap()
+fn inferred(folder: &Path, stated: &[String]) -> Probed {
+    let mut facts = Facts::default();
+    stated.iter().for_each(|fact| facts.fact(fact).unwrap());
+    infer(Recording::read(folder).unwrap(), None, facts).unwrap()
 }
 
 #[test]
@@ -63,7 +68,7 @@ fn recordings_of_odd_services_lead_to_the_right_conclusions() {
         let case: Case = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         let recording = tempfile::tempdir().unwrap();
         write(recording.path(), &case);
-        let found = inferred(recording.path());
+        let found = inferred(recording.path(), &case.facts);
         let told = format!("{}\n{found}", found.document);
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         Profile::parse(&found.document, &name).unwrap();
@@ -91,7 +96,7 @@ async fn a_recorded_probe_gives_the_same_profile_without_a_service() {
         let recorder = Recorder::begin(key.clone(), folder.path(), "http://probed.test/v4", now).unwrap();
         let source = Exchanges::Recorded(recorder).over(Arc::new(Direct::new(service)));
         let found = probe(source, "http://probed.test/v4".parse().unwrap(), key, 25).await.unwrap();
-        let again = inferred(folder.path());
+        let again = inferred(folder.path(), &[]);
         assert_eq!(entries(&found.document), entries(&again.document), "{preset}");
         assert_eq!(again.recorded, Some(found.calls.len()), "{preset}");
         assert!(again.to_string().contains("and sent none"), "{again}");
@@ -112,7 +117,8 @@ fn a_recording_without_a_list_is_an_error_with_the_last_response() {
         headers: Vec::new(),
         body: json!({"message": "no such key"}),
     };
-    let case = Case { about: String::new(), concludes: Vec::new(), never: Vec::new(), exchanges: vec![refused] };
+    let (about, facts) = (String::new(), Vec::new());
+    let case = Case { about, concludes: Vec::new(), facts, never: Vec::new(), exchanges: vec![refused] };
     write(folder.path(), &case);
     let error = infer(Recording::read(folder.path()).unwrap(), None, Facts::default()).unwrap_err().to_string();
     assert!(error.contains("no known form of the key") && error.contains("no such key"), "{error}");
