@@ -11,6 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion_saved_search::client::{Direct, HttpService};
 use datafusion_saved_search::probe::{Facts, Probed, probe, probe_knowing};
 use datafusion_saved_search::profile::{Origin, Scope};
+use datafusion_saved_search::profile_check::compare;
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
 
 use self::service::{AID, Entries, Hard, KEY, Mention, Trouble, Unseen};
@@ -42,16 +43,17 @@ fn instant(at: DateTime<Utc>) -> String {
 /// Queries with their expected rows; the query is `None` if the profile lacks a column for it.
 fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<String>, Rows)> {
     let all = service.mentions();
-    let name = |path: &str| {
-        let steps = service.records.1.iter().cloned().chain(path.split('/').map(str::to_owned));
-        column(profile, &steps.collect::<Vec<_>>())
-    };
+    let name = |path: &str| column(profile, &service.located(path));
     let (language, source) = (name(&service.fields.language), name(&service.fields.source));
     let (reach, text) = (name(&service.fields.reach), name(&service.fields.text));
-    let (from, to) = (now() - TimeDelta::days(12), now() - TimeDelta::days(3));
-    let within: Vec<&Mention> = all.iter().filter(|mention| from <= mention.at && mention.at < to).collect();
-    let recent = |days: i64| all.iter().filter(move |mention| mention.at >= now() - TimeDelta::days(days));
-    let range = format!("aid = '{AID}' AND published_at >= '{}' AND published_at < '{}'", instant(from), instant(to));
+    let (from, to) = (service.now - TimeDelta::days(12), service.now - TimeDelta::days(3));
+    // The time that windows refer to.
+    let time = profile.tables.mentions.time.as_deref().unwrap_or("published_at");
+    let received = name(&service.fields.seen).is_some_and(|seen| seen == time);
+    let when = |mention: &Mention| if received { mention.seen } else { mention.at };
+    let within: Vec<&Mention> = all.iter().filter(|mention| from <= when(mention) && when(mention) < to).collect();
+    let recent = |days: i64| all.iter().filter(move |mention| when(mention) >= service.now - TimeDelta::days(days));
+    let range = format!("aid = '{AID}' AND {time} >= '{}' AND {time} < '{}'", instant(from), instant(to));
     let one = |value: String| vec![vec![value]];
     let count = |n: usize| one(n.to_string());
     let ids = |mentions: Vec<&Mention>| mentions.iter().map(|mention| vec![mention.id.clone()]).collect::<Rows>();
@@ -62,19 +64,21 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
     };
     let newest = {
         let mut sorted = within.clone();
-        sorted.sort_by(|a, b| b.at.cmp(&a.at).then(a.id.cmp(&b.id)));
+        sorted.sort_by(|a, b| when(b).cmp(&when(a)).then(a.id.cmp(&b.id)));
         sorted
     };
     // The default window, which applies to queries without a time filter.
     let default = service.period(Some(&profile.window.default));
-    let usual: Vec<&Mention> =
-        all.iter().filter(|mention| default.is_some_and(|(from, to)| from <= mention.at && mention.at < to)).collect();
-    let day = |mention: &Mention| Some(mention.at.date_naive().to_string());
+    let usual: Vec<&Mention> = all
+        .iter()
+        .filter(|m| default.is_some_and(|(from, to)| from <= service.windowed(m) && service.windowed(m) < to))
+        .collect();
+    let day = |mention: &Mention| Some(when(mention).date_naive().to_string());
     let select = |what: &str, rest: &str| Some(format!("SELECT {what} FROM mentions WHERE {range} {rest}"));
     let is = |column: &Option<String>, condition: &str| {
         column.as_ref().and_then(|column| select("count(*)", &format!("AND {column} {condition}")))
     };
-    let times = || within.iter().map(|mention| instant(mention.at));
+    let times = || within.iter().map(|mention| instant(when(mention)));
     let top = |label: usize| {
         let name = &service.lists.1[label];
         let at = |path: &[String]| path.iter().rev().take(2).any(|step| step == name);
@@ -89,27 +93,31 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
     vec![
         ("list", Some("SELECT count(DISTINCT aid) FROM saved_searches".to_owned()), count(3)),
         ("count in a range", select("count(*)", ""), count(within.len())),
-        ("ids in a range", select("id", "ORDER BY published_at DESC, id"), ids(newest.clone())),
-        ("newest", select("id", "ORDER BY published_at DESC, id LIMIT 10"), ids(newest[..10].to_vec())),
+        ("ids in a range", select("id", &format!("ORDER BY {time} DESC, id")), ids(newest.clone())),
+        ("newest", select("id", &format!("ORDER BY {time} DESC, id LIMIT 10")), ids(newest[..10].to_vec())),
         (
             "oldest",
-            select("id", "ORDER BY published_at, id LIMIT 5"),
+            select("id", &format!("ORDER BY {time}, id LIMIT 5")),
             ids(newest.iter().rev().take(5).copied().collect()),
         ),
         (
             "first and last",
-            select("min(published_at), max(published_at)", ""),
+            select(&format!("min({time}), max({time})"), ""),
             vec![vec![times().min().unwrap(), times().max().unwrap()]],
         ),
         (
             "distinct",
             Some(format!(
-                "SELECT count(DISTINCT id) FROM mentions WHERE aid = '{AID}' AND published_at >= '{}'",
-                instant(now() - TimeDelta::days(40))
+                "SELECT count(DISTINCT id) FROM mentions WHERE aid = '{AID}' AND {time} >= '{}'",
+                instant(service.now - TimeDelta::days(40))
             )),
             count(recent(40).count()),
         ),
-        ("days", select("CAST(published_at AS DATE) AS d, count(*)", "GROUP BY d ORDER BY d"), counted(&day, &within)),
+        (
+            "days",
+            select(&format!("CAST({time} AS DATE) AS d, count(*)"), "GROUP BY d ORDER BY d"),
+            counted(&day, &within),
+        ),
         ("language", is(&language, "= 'de'"), count(within.iter().filter(|m| m.language == Some("de")).count())),
         ("no language", is(&language, "IS NULL"), count(within.iter().filter(|m| m.language.is_none()).count())),
         (
@@ -128,7 +136,11 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
             one(within.iter().map(|m| m.reach).sum::<i64>().to_string()),
         ),
         ("text", is(&text, "LIKE 'Battery%'"), count(within.iter().filter(|m| m.text.starts_with("Battery")).count())),
-        ("second five", select("id", "ORDER BY published_at DESC, id LIMIT 5 OFFSET 5"), ids(newest[5..10].to_vec())),
+        (
+            "second five",
+            select("id", &format!("ORDER BY {time} DESC, id LIMIT 5 OFFSET 5")),
+            ids(newest[5..10].to_vec()),
+        ),
         ("usual period", Some(format!("SELECT count(*) FROM mentions WHERE aid = '{AID}'")), count(usual.len())),
         ("timeline", Some(volume).filter(|_| timed), count(usual.len())),
         ("top sources", top(1), counted(&|mention| Some(mention.source.to_owned()), &usual)),
@@ -143,17 +155,20 @@ struct Share {
     wrong: Vec<String>,
 }
 
-async fn asked(service: &Arc<Unseen>, found: &Probed) -> Share {
+fn connected(service: &Arc<Unseen>, profile: &Profile) -> Arc<Connection> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let profile = Profile::parse(&found.document, "probed").unwrap();
     let address = format!("http://unseen{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
-    let connection = Connection::builder(address, Secret::new(KEY).unwrap())
+    Connection::builder(address, Secret::new(KEY).unwrap())
         .service(Arc::clone(service) as _)
-        .clock(Clock::fixed(now()))
+        .clock(Clock::fixed(service.now))
         .profile(profile.clone())
         .build()
-        .unwrap();
-    let context = session(&connection).unwrap();
+        .unwrap()
+}
+
+async fn asked(service: &Arc<Unseen>, found: &Probed) -> Share {
+    let profile = Profile::parse(&found.document, "probed").unwrap();
+    let context = session(&connected(service, &profile)).unwrap();
     let mut share = Share::default();
     for (name, sql, expected) in questions(service, &profile) {
         let Some(sql) = sql else {
@@ -229,7 +244,7 @@ fn difficulties(case: u64) -> Vec<Hard> {
 #[tokio::test(start_paused = true)]
 async fn difficulties_of_services_cost_answers_and_never_rows() {
     let shown = knob("UNSEEN_SHOWN", 0) > 0;
-    let (first, cases) = (knob("UNSEEN_SEED", 0), knob("UNSEEN_CASES", 24));
+    let (first, cases) = (knob("UNSEEN_SEED", 0), knob("UNSEEN_CASES", Hard::ALL.len() as u64));
     let (mut wrong, mut good) = (Vec::new(), 0);
     for case in first..first + cases {
         let hard = difficulties(case);
@@ -267,10 +282,42 @@ async fn difficulties_of_services_cost_answers_and_never_rows() {
     assert!(good * 100 >= cases * knob("UNSEEN_SHARE", 80), "{good} of {cases} services");
 }
 
+/// In November, zones with daylight saving time have been without it for a month.
+#[tokio::test(start_paused = true)]
+async fn a_zone_is_told_from_offsets_by_old_mentions_or_not_at_all() {
+    let november = "2026-11-26T12:00:00Z".parse().unwrap();
+    let mut good = 0;
+    for (hard, seed) in [Hard::Berlin, Hard::Silent, Hard::HalfHour, Hard::BerlinDays].iter().zip(40..) {
+        for seed in [seed, seed + 10] {
+            let service = Arc::new(Unseen::hard(seed, november, &[*hard]));
+            let found = probed(&service, CALLS).await.unwrap();
+            let share = asked(&service, &found).await;
+            println!("{hard:?} {seed}: {} right, {} refused", share.right, share.typed.len());
+            assert!(share.wrong.is_empty(), "{hard:?}: {}\n{}\n{found}", share.wrong.join("\n"), found.document);
+            let winter = ["zone = \"+01:00\"", "zone = \"+05:00\"", "zone = \"+06:00\"", "default = \"+01:00\""];
+            assert!(!winter.iter().any(|line| found.document.contains(line)), "{hard:?}\n{}", found.document);
+            good += u64::from(share.right >= 16);
+        }
+    }
+    assert!(good >= 4, "{good} of 8 services");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_check_of_a_right_profile_agrees_in_every_zone() {
+    for hard in [Hard::Berlin, Hard::BerlinDays, Hard::LocalDays] {
+        let service = Arc::new(Unseen::hard(3, now(), &[hard]));
+        let found = probed(&service, CALLS).await.unwrap();
+        let profile = Profile::parse(&found.document, "probed").unwrap();
+        let mut compared = Vec::new();
+        compare(&connected(&service, &profile), |what, result| compared.push((what, result))).await.unwrap();
+        assert!(compared.iter().all(|(_, result)| result.is_ok()), "{hard:?}: {compared:?}\n{}", found.document);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn services_that_nobody_has_seen_are_asked_rightly_or_not_at_all() {
     let shown = knob("UNSEEN_SHOWN", 0) > 0;
-    let (mut wrong, mut good, mut right, mut typed) = (Vec::new(), 0, 0, 0);
+    let (mut wrong, mut good, mut right, mut typed, mut open) = (Vec::new(), 0, 0, 0, 0);
     for seed in seeds() {
         let service = Arc::new(Unseen::new(seed, now()));
         let found = match probed(&service, CALLS).await {
@@ -294,6 +341,8 @@ async fn services_that_nobody_has_seen_are_asked_rightly_or_not_at_all() {
         share.typed.iter().for_each(|text| println!("   refused {text}"));
         share.wrong.iter().for_each(|text| println!("   WRONG {text}"));
         good += u64::from(share.right >= 16);
+        // Requests did not suffice to tell the zone of the times, and the probe says so.
+        open += u64::from(found.to_string().contains("the times of mentions have no zone"));
         right += share.right;
         typed += share.typed.len();
         wrong.extend(share.wrong.into_iter().map(|text| format!("seed {seed}: {text}")));
@@ -301,7 +350,7 @@ async fn services_that_nobody_has_seen_are_asked_rightly_or_not_at_all() {
     let all = seeds().count() as u64;
     println!("{good} of {all} services with 16 of 18 right; {right} right, {typed} refused, {} wrong", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(good * 10 >= all * 9, "{good} of {all} services");
+    assert!(good * 10 >= (all - open) * 9 && open * 10 <= all, "{good} of {all} services, {open} without a zone");
 }
 
 #[tokio::test(start_paused = true)]

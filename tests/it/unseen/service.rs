@@ -121,10 +121,34 @@ pub(super) enum Hard {
     Folders,
     /// The size of the page is repeated under a name like that of a total.
     Repeats,
+    /// Times are written without their zone, which has daylight saving time. The list names it.
+    Berlin,
+    /// The same, and nothing names the zone.
+    Silent,
+    /// Times are written without their zone, which is half an hour off.
+    HalfHour,
+    /// Windows and the timeline are of days of a zone with daylight saving time.
+    BerlinDays,
+    /// Windows and the timeline refer to the time of receipt.
+    Received,
+    /// Bounds of windows are rounded down to the minute.
+    Floored,
+    /// The number of authors is the only one that could be a total.
+    Authors,
+    /// The names in a list of countries are those of languages.
+    Countries,
+    /// An author has a name and a screen name.
+    UserName,
+    /// Days of the timeline have no separators.
+    CompactDays,
+    /// Ids are numbers that JavaScript rounded, beside their texts.
+    RoundedIds,
+    /// Records are arrays, with the names of their fields beside them.
+    Columns,
 }
 
 impl Hard {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 36] = [
         Self::Sizes,
         Self::Least,
         Self::Texts,
@@ -149,6 +173,18 @@ impl Hard {
         Self::ListMap,
         Self::Folders,
         Self::Repeats,
+        Self::Berlin,
+        Self::Silent,
+        Self::HalfHour,
+        Self::BerlinDays,
+        Self::Received,
+        Self::Floored,
+        Self::Authors,
+        Self::Countries,
+        Self::UserName,
+        Self::CompactDays,
+        Self::RoundedIds,
+        Self::Columns,
     ];
 }
 
@@ -240,7 +276,7 @@ pub(super) struct Fields {
     pub(super) language: String,
     pub(super) source: String,
     pub(super) reach: String,
-    seen: String,
+    pub(super) seen: String,
     url: String,
 }
 
@@ -290,6 +326,8 @@ pub(super) struct Mention {
     pub(super) language: Option<&'static str>,
     pub(super) source: &'static str,
     pub(super) reach: i64,
+    /// Time of receipt.
+    pub(super) seen: DateTime<Utc>,
 }
 
 impl Unseen {
@@ -489,6 +527,17 @@ impl Unseen {
                     (service.instants, service.zone) = (Instants::Rfc3339, 1);
                     service.fields.id = "uid".to_owned();
                 }
+                Hard::Berlin | Hard::Silent | Hard::HalfHour => service.instants = Instants::Zoneless,
+                Hard::BerlinDays => {
+                    service.zone = 2;
+                    (service.timeline.0, service.buckets) = (Entries::Objects, false);
+                    service.ends = Ends::ApartDays("firstDay".to_owned(), "lastDay".to_owned());
+                }
+                Hard::Floored => {
+                    service.ends = Ends::Apart("from".to_owned(), "to".to_owned(), Instants::Rfc3339);
+                }
+                Hard::CompactDays => service.timeline.0 = Entries::Map,
+                Hard::RoundedIds => (service.numeric_ids, service.fields.id) = (true, "id".to_owned()),
                 Hard::LocalDays => {
                     service.zone = 2;
                     service.timeline.0 = Entries::Objects;
@@ -579,7 +628,12 @@ impl Unseen {
         let id = if self.has(Hard::TwoFields) { format!("{source}:{}", row / 2) } else { id };
         let subject = dice.one(&["Battery", "Service", "Price", "Design"]);
         let text = format!("{subject} of the new phone, said number {row}: not what was promised");
-        Mention { id, at, text, language, source, reach: dice.below(50_000).cast_signed() }
+        let reach = dice.below(50_000).cast_signed();
+        // Old ones were received late.
+        let late = if self.has(Hard::Received) && row >= 30 { TimeDelta::hours(20) } else { TimeDelta::minutes(90) };
+        let late = if self.has(Hard::Received) && row < 30 { TimeDelta::minutes(5) } else { late };
+        let at = if self.has(Hard::Floored) { at - TimeDelta::seconds((row * 7) % 60) } else { at };
+        Mention { id, at, text, language, source, reach, seen: at + late }
     }
 
     /// All mentions, newest first.
@@ -587,13 +641,32 @@ impl Unseen {
         (0..ROWS).map(|row| self.mention(row)).collect()
     }
 
+    /// The time of a mention that windows refer to.
+    pub(super) fn windowed(&self, mention: &Mention) -> DateTime<Utc> {
+        if self.has(Hard::Received) { mention.seen } else { mention.at }
+    }
+
+    /// First instant of a day of windows.
+    fn day_start(&self, day: NaiveDate) -> DateTime<Utc> {
+        let midnight = day.and_time(NaiveTime::MIN);
+        match self.has(Hard::BerlinDays) {
+            true => midnight.and_local_timezone(chrono_tz::Europe::Berlin).unwrap().to_utc(),
+            false => midnight.and_utc(),
+        }
+    }
+
     pub(super) fn written(&self, at: DateTime<Utc>, how: Instants) -> Value {
+        let zone = match () {
+            () if self.has(Hard::Berlin) || self.has(Hard::Silent) => chrono_tz::Europe::Berlin,
+            () if self.has(Hard::HalfHour) => chrono_tz::Asia::Kolkata,
+            () => chrono_tz::UTC,
+        };
         match how {
+            Instants::Zoneless => json!(at.with_timezone(&zone).format("%Y-%m-%dT%H:%M:%S").to_string()),
             Instants::Rfc3339 => json!(at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
             Instants::Seconds => json!(at.timestamp()),
             Instants::Millis => json!(at.timestamp_millis()),
             Instants::Micros => json!(at.timestamp_micros()),
-            Instants::Zoneless => json!(at.format("%Y-%m-%dT%H:%M:%S").to_string()),
             Instants::DayFirst => json!(at.format("%d/%m/%Y %H:%M:%S").to_string()),
             Instants::Compact => json!(at.format("%Y%m%dT%H%M%SZ").to_string()),
         }
@@ -624,7 +697,7 @@ impl Unseen {
         let url = format!("https://{}/{page}", mention.source);
         let seen = match self.has(Hard::Apart) {
             true => json!(null),
-            false => written(mention.at + TimeDelta::minutes(90)),
+            false => written(mention.seen),
         };
         for (path, value) in [
             (&self.fields.id, id),
@@ -638,10 +711,32 @@ impl Unseen {
         ] {
             put(&mut record, &path.split('/').map(str::to_owned).collect::<Vec<_>>(), value);
         }
+        if self.has(Hard::RoundedIds) {
+            #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as JavaScript does")]
+            let rounded = mention.id.parse::<i64>().unwrap() as f64 as i64;
+            (record["id"], record["id_str"]) = (json!(rounded), json!(mention.id));
+        }
+        if self.has(Hard::UserName) {
+            record["user"] = json!({"name": format!("Ann {}", mention.reach % 40), "screen_name": format!("@a{}", mention.reach % 40)});
+        }
+        if self.has(Hard::Columns) {
+            return record;
+        }
         match &self.records.1 {
             Some(wrap) => json!({ wrap: record, "score": 1.5 }),
             None => record,
         }
+    }
+
+    /// The path of a field in a record, by its position if records are arrays.
+    pub(super) fn located(&self, path: &str) -> Vec<String> {
+        let steps: Vec<String> = path.split('/').map(str::to_owned).collect();
+        if !self.has(Hard::Columns) {
+            return self.records.1.iter().cloned().chain(steps).collect();
+        }
+        let record = self.record(&self.mention(0), 0);
+        let at = record.as_object().unwrap().keys().position(|name| *name == steps[0]).unwrap();
+        std::iter::once(at.to_string()).chain(steps[1..].iter().cloned()).collect()
     }
 
     /// The window that a value denotes; the default without a value.
@@ -783,6 +878,9 @@ impl Unseen {
                 () => json!(searches.map(entry)),
             };
             put(&mut body, &self.list.0, list);
+            if self.has(Hard::Berlin) || self.has(Hard::BerlinDays) {
+                body["account"] = json!({"timezone": "Europe/Berlin"});
+            }
             return (200, self.enclosed(body));
         }
         let (status, body) = self.search(asked);
@@ -840,7 +938,7 @@ impl Unseen {
             Instants::Millis => DateTime::from_timestamp_millis(text.parse().ok()?),
             _ => text.parse().ok(),
         };
-        let day = |text: &str| Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN).and_utc());
+        let day = |text: &str| text.parse::<NaiveDate>().ok();
         if custom && (get("from").is_none() || get("to").is_none()) {
             return self.error(400, "duration", "Invalid value for 'duration': custom needs from and to");
         }
@@ -860,14 +958,15 @@ impl Unseen {
                             &[],
                         );
                     };
-                    *end = at;
+                    let floored = at - TimeDelta::seconds(at.timestamp().rem_euclid(60));
+                    *end = if self.has(Hard::Floored) { floored } else { at };
                 }
             }
             Ends::ApartDays(since, until) => {
                 for (name, end, more) in [(since, &mut from, 0), (until, &mut to, 1)] {
                     let Some(text) = get(name) else { continue };
                     let Some(at) = day(text) else { return self.refuse(name, "expected a day, YYYY-MM-DD", &[]) };
-                    *end = at + TimeDelta::days(more);
+                    *end = self.day_start(at + TimeDelta::days(more));
                 }
             }
             _ => {}
@@ -941,7 +1040,7 @@ impl Unseen {
                 .as_ref()
                 .is_none_or(|wanted| mention.language.is_some_and(|language| wanted.iter().any(|w| w == language)));
             let source = sources.as_ref().is_none_or(|wanted| wanted.iter().any(|w| w == mention.source));
-            from <= mention.at && mention.at < to && language && source
+            from <= self.windowed(mention) && self.windowed(mention) < to && language && source
         });
         found.sort_by(|a, b| b.at.cmp(&a.at).then(a.id.cmp(&b.id)));
         if !descending {
@@ -1004,9 +1103,25 @@ impl Unseen {
             self.overview(&mut body, &found, (from, to), shift);
         }
         if flagged {
-            put(&mut body, &self.records.0, json!(page));
+            match self.has(Hard::Columns) {
+                true => {
+                    let names: Vec<String> =
+                        page.first().and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned().collect();
+                    let rows: Vec<Value> =
+                        page.iter().map(|row| names.iter().map(|name| row[name].clone()).collect()).collect();
+                    let beside = [&self.records.0[..self.records.0.len() - 1], &["fields".to_owned()]].concat();
+                    put(&mut body, &beside, json!(names));
+                    put(&mut body, &self.records.0, json!(rows));
+                }
+                false => put(&mut body, &self.records.0, json!(page)),
+            }
         }
-        if self.with_overview || !flagged || !self.total.0.starts_with(&self.overview) {
+        if self.has(Hard::Authors) {
+            let authors: BTreeSet<i64> = found.iter().map(|mention| mention.reach % 700).collect();
+            if self.with_overview || !flagged {
+                put(&mut body, &[self.overview.as_slice(), &["authors".to_owned()]].concat(), json!(authors.len()));
+            }
+        } else if self.with_overview || !flagged || !self.total.0.starts_with(&self.overview) {
             put(&mut body, &self.total.0, self.counted(found.len()));
             if self.total.0.last().is_some_and(|name| name == "value") {
                 let beside = [&self.total.0[..self.total.0.len() - 1], &["relation".to_owned()]].concat();
@@ -1042,17 +1157,25 @@ impl Unseen {
             let counts = counts.into_iter().map(|(name, count)| (json!(name), count)).collect();
             put(body, &at(name), self.entries(self.lists.0, &self.lists.2, counts));
         }
+        if self.has(Hard::Countries) {
+            // Its codes are those of the languages, and its counts are others.
+            let codes = ["de", "fr", "es"].map(|code| (json!(code), found.len() / 3)).to_vec();
+            put(body, &at("countries"), self.entries(self.lists.0, &self.lists.2, codes));
+        }
         put(body, &beside, json!(found.iter().map(|mention| mention.reach).sum::<i64>()));
         if self.timeline.0 != Entries::None {
             let zone = chrono::FixedOffset::east_opt(i32::try_from(shift * 60).unwrap()).unwrap();
-            let (first, last) = (
-                from.with_timezone(&zone).date_naive(),
-                (to - TimeDelta::milliseconds(1)).with_timezone(&zone).date_naive(),
-            );
+            let day_of = |at: DateTime<Utc>| match self.has(Hard::BerlinDays) {
+                true => at.with_timezone(&chrono_tz::Europe::Berlin).date_naive(),
+                false => at.with_timezone(&zone).date_naive(),
+            };
+            let (first, last) = (day_of(from), day_of(to - TimeDelta::milliseconds(1)));
             let days = first.iter_days().take_while(|day| *day <= last).map(|day| {
-                let count = found.iter().filter(|mention| mention.at.with_timezone(&zone).date_naive() == day).count();
+                let count = found.iter().filter(|mention| day_of(self.windowed(mention)) == day).count();
                 let start = day.and_time(NaiveTime::MIN).and_local_timezone(zone).unwrap();
                 let start = match (self.timeline.0, self.timeline.3) {
+                    _ if self.has(Hard::BerlinDays) => json!(day.to_string()),
+                    (Entries::Map, _) if self.has(Hard::CompactDays) => json!(day.format("%Y%m%d").to_string()),
                     (Entries::Map, _) => json!(day.to_string()),
                     (_, Instants::Rfc3339) => json!(start.to_rfc3339()),
                     (_, how) => self.written(start.to_utc(), how),
