@@ -272,7 +272,7 @@ impl Dialogue {
         let other = self.other_zone();
         let mut follows = other.is_some();
         let requested: Vec<(Zone, Pair)> = other.into_iter().chain(self.utc().map(|utc| (Zone::UTC, utc))).collect();
-        let mut done = Vec::new();
+        let (mut done, mut oldest_read) = (Vec::new(), false);
         // A recording may have any day.
         let days = if self.asker.is_recording() { 100 } else { DAYS };
         while done.len() < days && self.asker.left() > TRIAL {
@@ -282,10 +282,15 @@ impl Dialogue {
             }
             let zone = requested.get(done.len() % requested.len().max(1)).cloned();
             let asked = zone.as_ref().map(|(zone, _)| *zone).filter(|_| follows);
-            let known = self.known_times();
             let among: Vec<Zone> = fixed.iter().copied().chain(asked).collect();
+            let mut known = self.known_times();
+            let mut day = telling_day(&known, &fixed, asked, &done);
+            if day.is_none() && !std::mem::replace(&mut oldest_read, true) && self.oldest_page().await? {
+                known = self.known_times();
+                day = telling_day(&known, &fixed, asked, &done);
+            }
             // Without known mentions, an old day from before a change of clocks.
-            let day = telling_day(&known, &fixed, asked, &done).or_else(|| old_day(&known, &among, &done));
+            let day = day.or_else(|| old_day(&known, &among, &done));
             let Some(day) = day else { break };
             done.push(day);
             let word = utc(day).date_naive().to_string();
