@@ -38,7 +38,7 @@ const NESTED: &[(&str, &str)] = &[
     ("(", " IN (1, 2))::int"),
     ("(", " IN (1))::int"),
     ("(", " IS DISTINCT FROM 1)::int"),
-    ("((1, 2) < (3, ", "))::int"),
+    ("((", ", 2) < (3, 4))::int"),
     ("((1, ", ") IN ((2, 3), (4, 5)))::int"),
     ("((now(), now()) OVERLAPS (now() - (", ") * INTERVAL '1 day', now()))::int"),
     ("length(concat(", ", 'x'))"),
