@@ -3,6 +3,8 @@
 //! | in a statement | rewritten to |
 //! | --- | --- |
 //! | `FROM t, unnest(t.list) AS u(x)` | the lists as a further column of `t`, then unnested |
+//! | `FROM t, LATERAL (SELECT t.a + t.b AS x)` | `x` as a further column of `t` |
+//! | `FROM t, LATERAL (VALUES (t.a), (t.b)) v(x)` | `t` for each number of a row, and the values of that row |
 //! | `LATERAL (SELECT … WHERE k = t.x ORDER BY s LIMIT n)` | `row_number() OVER (PARTITION BY k ORDER BY s) <= n` |
 //! | `(SELECT x FROM … WHERE k = t.x ORDER BY s LIMIT 1)` | `first_value(x ORDER BY s)` |
 //!
@@ -16,8 +18,8 @@ use datafusion::functions_aggregate::first_last::first_value;
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprFunctionExt, FetchType, Join, JoinType, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, SkipType, SortExpr, Subquery, lit,
+    BinaryExpr, Case, Expr, ExprFunctionExt, FetchType, Join, JoinType, Limit, LogicalPlan, LogicalPlanBuilder,
+    Operator, Projection, SkipType, SortExpr, Subquery, Values, cast, col, lit,
 };
 
 /// Returns the plan with such items as the engine has them.
@@ -54,7 +56,7 @@ fn is_correlated(part: &Expr) -> bool {
 fn joined(join: Join) -> Result<Transformed<LogicalPlan>> {
     let inner_or_left = matches!(join.join_type, JoinType::Inner | JoinType::Left) && join.on.is_empty();
     let rewritten = match subquery_of(&join.right).filter(|_| inner_or_left) {
-        Some(subquery) => match unnested(&join, subquery)? {
+        Some(subquery) => match computed(&join, subquery)? {
             Some(plan) => return Ok(Transformed::yes(plan)),
             None => first_rows(subquery)?,
         },
@@ -82,78 +84,135 @@ fn subquery_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
     }
 }
 
-/// A join with unnested lists of its left side.
-fn unnested(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-    let mut names = Vec::new();
-    let mut node = subquery;
-    let unnest = loop {
-        match node {
-            LogicalPlan::Projection(projection) => {
-                names.push(projection);
-                node = &projection.input;
-            }
-            LogicalPlan::SubqueryAlias(alias) => node = &alias.input,
-            LogicalPlan::Unnest(unnest) => break unnest,
-            _ => return Ok(None),
-        }
-    };
-    let LogicalPlan::Projection(Projection { expr: lists, input, .. }) = unnest.input.as_ref() else { return Ok(None) };
-    let one_row = matches!(input.as_ref(), LogicalPlan::EmptyRelation(empty) if empty.produce_one_row);
+/// Operators of a subquery that compute, filter and name columns, outer ones first, and their input.
+fn computing(subquery: &LogicalPlan) -> (Vec<&LogicalPlan>, &LogicalPlan) {
+    let (mut path, mut node) = (Vec::new(), subquery);
+    loop {
+        let input = match node {
+            LogicalPlan::Projection(projection) => &projection.input,
+            LogicalPlan::Filter(filter) => &filter.input,
+            LogicalPlan::SubqueryAlias(alias) => &alias.input,
+            _ => return (path, node),
+        };
+        path.push(node);
+        node = input;
+    }
+}
+
+/// A join with what a subquery computes from its left side: from lists, from one row, or from rows that are written out.
+fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let (path, base) = computing(subquery);
     let always = join.filter.as_ref().is_none_or(|filter| *filter == lit(true));
-    let left_join = join.join_type == JoinType::Left;
-    if !one_row || (left_join && !always) || !unnest.struct_type_columns.is_empty() {
+    let filtered = !always || path.iter().any(|node| matches!(node, LogicalPlan::Filter(_)));
+    if filtered && join.join_type == JoinType::Left {
         return Ok(None);
     }
     let left = join.left.schema();
-    let mut known = true;
-    let mut here = |expr: Expr| {
-        expr.transform_up(|part| match part {
-            Expr::OuterReferenceColumn(_, column) => {
-                // One of a query further out.
-                known &= left.has_column(&column);
-                Ok(Transformed::yes(Expr::Column(column)))
-            }
-            part => Ok(Transformed::no(part)),
-        })
-        .data()
-    };
-    let lists = lists.iter().cloned().map(&mut here).collect::<Result<Vec<_>>>()?;
-    if !known {
-        return Ok(None);
-    }
     let of_left = all_columns(left);
-    let mut options = unnest.options.clone();
-    if left_join {
-        options.null_handling = NullHandling::PreserveAndExpandEmpty;
-    }
-    let plan = LogicalPlanBuilder::from(join.left.as_ref().clone())
-        .project(of_left.iter().cloned().chain(lists))?
-        .unnest_columns_with_options(unnest.exec_columns.clone(), options)?
-        .build()?;
-    // The columns of the subquery, by those of the lists.
-    let mut schema = Arc::clone(&unnest.schema);
-    let mut columns = all_columns(&schema);
-    for projection in names.into_iter().rev() {
-        let replaced = projection.expr.iter().map(|expr| {
-            let replace = |part: Expr| {
-                let at = match &part {
-                    Expr::Column(column) => schema.maybe_index_of_column(column),
-                    _ => None,
-                };
-                Ok(at.map_or_else(|| Transformed::no(part), |at| Transformed::yes(columns[at].clone())))
+    let (plan, columns) = match base {
+        LogicalPlan::Unnest(unnest) => {
+            let LogicalPlan::Projection(Projection { expr: lists, input, .. }) = unnest.input.as_ref() else {
+                return Ok(None);
             };
-            Ok(expr.clone().unalias().transform_up(replace)?.data)
-        });
-        columns = replaced.collect::<Result<Vec<_>>>()?;
-        schema = Arc::clone(&projection.schema);
+            if !has_one_row(input) || !unnest.struct_type_columns.is_empty() {
+                return Ok(None);
+            }
+            let lists = lists.iter().map(|list| of_outer(list, left)).collect::<Result<Option<Vec<_>>>>()?;
+            let Some(lists) = lists else { return Ok(None) };
+            let mut options = unnest.options.clone();
+            if join.join_type == JoinType::Left {
+                options.null_handling = NullHandling::PreserveAndExpandEmpty;
+            }
+            let plan = LogicalPlanBuilder::from(join.left.as_ref().clone())
+                .project(of_left.iter().cloned().chain(lists))?
+                .unnest_columns_with_options(unnest.exec_columns.clone(), options)?;
+            (plan, all_columns(&unnest.schema))
+        }
+        LogicalPlan::Values(Values { schema, values }) => {
+            let row =
+                |row: &Vec<Expr>| row.iter().map(|value| of_outer(value, left)).collect::<Result<Option<Vec<_>>>>();
+            let rows = values.iter().map(row).collect::<Result<Option<Vec<_>>>>()?;
+            let Some(rows) = rows else { return Ok(None) };
+            // The left side is read once.
+            let numbers = (0..rows.len() as i64).map(|number| vec![lit(number)]).collect();
+            let numbers = LogicalPlanBuilder::values(numbers)?.project([col("column1").alias(NUMBER)])?.build()?;
+            let plan = LogicalPlanBuilder::from(join.left.as_ref().clone()).cross_join(numbers)?;
+            let mut columns = Vec::new();
+            for (at, field) in schema.fields().iter().enumerate() {
+                let values = rows.iter().enumerate().map(|(number, row)| {
+                    (Box::new(lit(number as i64)), Box::new(cast(row[at].clone(), field.data_type().clone())))
+                });
+                let number = Box::new(Expr::Column(Column::new_unqualified(NUMBER)));
+                columns.push(Expr::Case(Case::new(Some(number), values.collect(), None)));
+            }
+            (plan, columns)
+        }
+        _ if has_one_row(base) => (LogicalPlanBuilder::from(join.left.as_ref().clone()), Vec::new()),
+        _ => return Ok(None),
+    };
+    // The columns of the subquery, by those of its input.
+    let (mut schema, mut columns, mut conditions) = (Arc::clone(base.schema()), columns, Vec::new());
+    for (at, node) in path.into_iter().rev().enumerate() {
+        if let LogicalPlan::SubqueryAlias(_) = node {
+            schema = Arc::clone(node.schema());
+            continue;
+        }
+        let expressions = node.expressions();
+        // Its value would be computed for each use.
+        if at > 0 && expressions.iter().any(Expr::is_volatile) {
+            return Ok(None);
+        }
+        let mut known = true;
+        let mut replace = |part: Expr| {
+            let Expr::Column(column) = &part else { return Ok(Transformed::no(part)) };
+            let Some(at) = schema.maybe_index_of_column(column) else {
+                known = false;
+                return Ok(Transformed::no(part));
+            };
+            Ok(Transformed::new(columns[at].clone(), true, TreeNodeRecursion::Jump))
+        };
+        let mut replaced = Vec::new();
+        for expr in expressions {
+            let inner = expr.unalias().transform_down(&mut replace)?.data;
+            let Some(expr) = of_outer(&inner, left)? else { return Ok(None) };
+            replaced.push(expr);
+        }
+        if !known {
+            return Ok(None);
+        }
+        match node {
+            LogicalPlan::Filter(_) => conditions.append(&mut replaced),
+            _ => (columns, schema) = (replaced, Arc::clone(node.schema())),
+        }
     }
     let named = join.right.schema().iter().zip(columns);
     let named = named.map(|((qualifier, field), expr)| expr.alias_qualified(qualifier.cloned(), field.name()));
-    let plan = LogicalPlanBuilder::from(plan).project(of_left.into_iter().chain(named))?;
+    let plan = match conjunction(conditions) {
+        Some(condition) => plan.filter(condition)?,
+        None => plan,
+    };
+    let plan = plan.project(of_left.into_iter().chain(named))?;
     Ok(Some(match &join.filter {
         Some(filter) if !always => plan.filter(filter.clone())?.build()?,
         _ => plan.build()?,
     }))
+}
+
+fn has_one_row(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::EmptyRelation(empty) if empty.produce_one_row)
+}
+
+/// The expression over the columns of the outer query; `None` if it has one of a query further out.
+fn of_outer(expr: &Expr, outer: &DFSchema) -> Result<Option<Expr>> {
+    let mut known = true;
+    let replaced = expr.clone().transform_up(|part| match part {
+        Expr::OuterReferenceColumn(_, column) => {
+            known &= outer.has_column(&column);
+            Ok(Transformed::yes(Expr::Column(column)))
+        }
+        part => Ok(Transformed::no(part)),
+    });
+    Ok(Some(replaced?.data).filter(|_| known))
 }
 
 /// The first rows of a subquery by its ORDER BY, for each value of what the outer query is compared with.

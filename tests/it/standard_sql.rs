@@ -534,6 +534,20 @@ async fn subqueries_and_aggregates_keep_their_rows() {
             "SELECT a, f, n FROM t, LATERAL (SELECT f, count(*) AS n FROM u WHERE u.a = t.a GROUP BY ROLLUP (f)) l",
             "error: ROLLUP, CUBE or GROUPING SETS in a correlated subquery",
         ),
+        ("SELECT a, x FROM n, LATERAL (SELECT a * 10 AS x) l ORDER BY a", "1|10; 2|20"),
+        ("SELECT a, x FROM t LEFT JOIN LATERAL (SELECT a + 1 AS x) l ON true ORDER BY a", "1|2; 2|3; 3|4; |"),
+        ("SELECT a, x FROM n, LATERAL (VALUES (a), (a + 10)) l(x) ORDER BY a, x", "1|1; 1|11; 2|2; 2|12"),
+        (
+            "SELECT a, x, y FROM n CROSS JOIN LATERAL (VALUES ('one', a), ('ten', 10 * a), ('no', NULL)) l(x, y) \
+             WHERE y IS NOT NULL ORDER BY a, y",
+            "1|one|1; 1|ten|10; 2|one|2; 2|ten|20",
+        ),
+        (
+            "SELECT a, y FROM t, LATERAL (SELECT a + 1 AS x) l, LATERAL (SELECT x * 2 AS y WHERE x > 2) m ORDER BY a",
+            "2|6; 3|8",
+        ),
+        ("SELECT a, y FROM n, LATERAL (SELECT z + 1 AS y FROM (SELECT a * 2 AS z) q WHERE z > 2) l", "2|5"),
+        ("SELECT n.a, l.a FROM n JOIN LATERAL (SELECT n.a + 1 AS a) l ON l.a > 2", "2|3"),
         ("SELECT NOT (x ~ '.*') FROM (VALUES ('a'), (NULL)) AS v(x) ORDER BY x", "false; "),
         (
             "WITH k AS (SELECT random() AS r FROM n) SELECT count(*) FROM k a JOIN k b USING (r)",
