@@ -40,6 +40,8 @@ const OPERATORS: usize = 1_000;
 /// Casts, calls, subqueries and the like within each other. Planning takes time with the third power of their number: types
 /// and names are derived again at each level.
 const DEPTH: usize = 100;
+/// Queries of a statement: the syntax tree of each takes kilobytes, and is copied several times.
+const QUERIES: usize = 1_000;
 /// Joins of a statement, with set operations that are executed as joins: the engine's work grows with their third power.
 const JOINS: usize = 100;
 /// Steps of the parser for any statement.
@@ -102,7 +104,7 @@ pub(crate) fn parse_trees(sql: &str, dialect: impl Dialect) -> Result<Vec<Statem
 pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     // The parser reports invalid tokens.
     let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
-    let (mut level, mut deepest, mut operators, mut joins) = (0_usize, 0, 0, 0);
+    let (mut level, mut deepest, mut operators, mut joins, mut queries) = (0_usize, 0, 0, 0, 0);
     for token in &tokens {
         match token {
             Token::LParen | Token::LBracket | Token::LBrace => level += 1,
@@ -114,6 +116,7 @@ pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<()> {
         deepest = deepest.max(level);
         operators += usize::from(is_operator(token));
         joins += usize::from(is_join(token));
+        queries += usize::from(matches!(token, Token::Word(word) if word.keyword == Keyword::SELECT));
     }
     if deepest > LEVELS {
         return Err(Error::new(ErrorKind::TooLarge, "the statement is nested too deeply").into());
@@ -121,6 +124,10 @@ pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     if joins > JOINS {
         let what = format!("statement too complex: {joins} joins, EXCEPT and INTERSECT, the limit is {JOINS}");
         return Err(Error::new(ErrorKind::TooLarge, what).advice("split the query with a temporary table").into());
+    }
+    if queries > QUERIES {
+        let what = format!("statement too complex: {queries} times SELECT, the limit is {QUERIES}");
+        return Err(Error::new(ErrorKind::TooLarge, what).advice("use VALUES for rows of constants").into());
     }
     if operators > OPERATORS {
         let what = format!("statement too complex: {operators} operators, the limit is {OPERATORS}");
@@ -531,6 +538,7 @@ mod tests {
             (nested("case when ", "1", " then 1 end", 48), "nested too deeply"),
             (nested("- ", "1", "", 2_000), "2000 operators"),
             (nested("1 except select ", "1", "", 200), "200 joins"),
+            (format!("SELECT 1{}", ", (select 1)".repeat(1_000)), "1001 times SELECT"),
             (nested("", "1", "::text", 150), "more than 100 casts, calls or subqueries within each other"),
             (nested("", "now()", " at time zone 'UTC'", 150), "more than 100"),
             (nested("", "'{}'", "->'a'", 150), "more than 100"),

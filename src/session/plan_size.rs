@@ -33,7 +33,7 @@ use crate::memory;
 /// Bytes of a plan, as estimated by [`bytes_of_plan`].
 const BYTES: usize = 64 << 20;
 /// Expressions by which simplification may enlarge those of an operator.
-const GROWTH: u64 = 200_000;
+const GROWTH: u64 = 40_000;
 /// Seconds from the start of a statement in which its plan must be optimized.
 const SECONDS: i64 = 300;
 /// Estimated bytes of an operator.
