@@ -270,8 +270,8 @@ class Statements(Expressions):
     def window(self, scope):
         partition = [self.column(self.pick(scope.columns))] if self.chance(0.6) else []
         partition = [part for part in partition if part.type != "list"]
-        if self.chance(0.4):
-            # Depends on no order of equal rows.
+        if not scope.keys or self.chance(0.4):
+            # Depends on no order of equal rows. Two windows over rows without a key may order equal ones differently.
             function, args = self.pick([("count", []), ("sum", ["int"]), ("min", ["text"]), ("max", ["ts"]), ("rank", []),
                                         ("dense_rank", []), ("avg", ["int"])])
             order = [Key(self.expression(self.pick(["int", "text", "ts"]), scope, 0), self.direction())]
@@ -280,7 +280,7 @@ class Statements(Expressions):
             type = {"min": "text", "max": "ts", "avg": "float"}.get(function, "int")
             return Window(function, type, [self.expression(arg, scope, 0) for arg in args], partition, order)
         order = [Key(self.column(self.pick(scope.columns)), self.direction())]
-        order += [Key(self.column(key), self.direction()) for key in scope.keys or scope.columns]
+        order += [Key(self.column(key), self.direction()) for key in scope.keys]
         function, args, type = self.pick([("row_number", [], "int"), ("lag", ["text"], "text"), ("lead", ["int"], "int"),
                                           ("first_value", ["text"], "text"), ("last_value", ["int"], "int"),
                                           ("sum", ["int"], "int"), ("count", [], "int"), ("ntile", 3, "int")])
