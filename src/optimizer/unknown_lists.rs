@@ -19,7 +19,7 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Filter, LogicalPlan, Operator, TryCast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::Opaque;
@@ -79,8 +79,10 @@ struct Seen {
     is_in: bool,
     /// NOT IN, with NOT above it applied.
     is_not_in: bool,
-    /// A list that can be NULL: its operand can, or one of its values.
+    /// A list whose operand can be NULL.
     unknown: bool,
+    /// A list one of whose values can be NULL. It is merged wrongly with any other one.
+    has_null: bool,
 }
 
 struct Lists<'a> {
@@ -107,12 +109,15 @@ impl Lists<'_> {
                         true => (before.is_in && (other.is_in || other.is_not_in)) || (before.is_not_in && other.is_in),
                         false => before.is_not_in && other.is_not_in,
                     };
-                    if merge && (before.unknown || other.unknown) {
+                    let second = before.is_in || before.is_not_in;
+                    let has_null = second && (before.has_null || other.has_null);
+                    if has_null || (merge && (before.unknown || other.unknown)) {
                         right = self.without(right, &operand)?;
                     } else {
                         before.is_in |= other.is_in;
                         before.is_not_in |= other.is_not_in;
                         before.unknown |= other.unknown;
+                        before.has_null |= other.has_null;
                     }
                 }
                 Ok((Expr::BinaryExpr(BinaryExpr { left: left.into(), op, right: right.into() }), operands))
@@ -121,8 +126,9 @@ impl Lists<'_> {
                 let mut operands = Operands::new();
                 if let Some((operand, negated)) = operand(&other) {
                     let is_not_in = negated != not;
-                    let unknown = operand.nullable(self.schema)? || has_null_among_values(&other, self.schema)?;
-                    operands.insert(operand.clone(), Seen { is_in: !is_not_in, is_not_in, unknown });
+                    let unknown = operand.nullable(self.schema)?;
+                    let has_null = has_null_among_values(&other, self.schema)?;
+                    operands.insert(operand.clone(), Seen { is_in: !is_not_in, is_not_in, unknown, has_null });
                 }
                 let other = match other {
                     Expr::BinaryExpr(BinaryExpr { left, op: Operator::BitwiseXor, right }) => {
@@ -153,7 +159,7 @@ impl Lists<'_> {
                 Expr::InList(InList { expr, list, negated }) => {
                     Expr::InList(InList { expr: opaque(&expr).into(), list, negated })
                 }
-                Expr::BinaryExpr(BinaryExpr { left, op, right }) if *left == *hidden => {
+                Expr::BinaryExpr(BinaryExpr { left, op, right }) if without_casts(&left) == hidden => {
                     Expr::BinaryExpr(BinaryExpr { left: opaque(&left).into(), op, right })
                 }
                 Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -180,14 +186,22 @@ fn has_null_among_values(expr: &Expr, schema: &DFSchema) -> Result<bool> {
 /// The operand of a list, or of a comparison that the simplifier turns into a list, and whether it is NOT IN.
 fn operand(expr: &Expr) -> Option<(&Expr, bool)> {
     match expr {
-        Expr::InList(InList { expr, negated, .. }) => Some((expr, *negated)),
+        Expr::InList(InList { expr, negated, .. }) => Some((without_casts(expr), *negated)),
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Eq | Operator::NotEq), right }) => {
-            let column = match (left.as_ref(), right.as_ref()) {
+            let column = match (without_casts(left), without_casts(right)) {
                 (column @ Expr::Column(_), Expr::Literal(..)) | (Expr::Literal(..), column @ Expr::Column(_)) => column,
                 _ => return None,
             };
             Some((column, *op == Operator::NotEq))
         }
         _ => None,
+    }
+}
+
+/// The expression below casts, which the simplifier moves from operands to values.
+fn without_casts(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => without_casts(expr),
+        expr => expr,
     }
 }

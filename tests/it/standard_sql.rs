@@ -534,6 +534,16 @@ async fn subqueries_and_aggregates_keep_their_rows() {
             "SELECT a, f, n FROM t, LATERAL (SELECT f, count(*) AS n FROM u WHERE u.a = t.a GROUP BY ROLLUP (f)) l",
             "error: ROLLUP, CUBE or GROUPING SETS in a correlated subquery",
         ),
+        (
+            "SELECT x IN ('a') AND x IN (CAST(NULL AS VARCHAR)), x NOT IN ('a') OR x NOT IN (CAST(NULL AS VARCHAR)) \
+             FROM (VALUES ('a'), ('b'), (NULL)) v(x) ORDER BY x",
+            "|; false|true; |",
+        ),
+        (
+            "SELECT count(*) FILTER (WHERE NOT (x NOT IN (5) AND x IN (CAST(NULL AS BIGINT)))) \
+             FROM (VALUES (arrow_cast(5, 'Int32')), (6), (NULL)) v(x)",
+            "1",
+        ),
         ("SELECT a, x FROM n, LATERAL (SELECT a * 10 AS x) l ORDER BY a", "1|10; 2|20"),
         ("SELECT a, x FROM t LEFT JOIN LATERAL (SELECT a + 1 AS x) l ON true ORDER BY a", "1|2; 2|3; 3|4; |"),
         ("SELECT a, x FROM n, LATERAL (VALUES (a), (a + 10)) l(x) ORDER BY a, x", "1|1; 1|11; 2|2; 2|12"),
