@@ -207,16 +207,24 @@ impl Asker {
     }
 }
 
+/// The name of a parameter in requests, by its usual name. `names`: pairs of usual names and those in requests, where they differ.
+pub(super) fn own_name<'n>(usual: &'n str, names: &'n [(String, String)]) -> &'n str {
+    names.iter().find(|(name, _)| name == usual).map_or(usual, |(_, own)| own)
+}
+
+/// The usual name of a parameter, by its name in requests. `names`: as for [`own_name`].
+pub(super) fn usual_name<'n>(own: &'n str, names: &'n [(String, String)]) -> &'n str {
+    names.iter().find(|(_, name)| name == own).map_or(own, |(usual, _)| usual)
+}
+
 /// Parameters with their names in requests.
 fn renamed(parameters: &[Pair], names: &[(String, String)]) -> Vec<Pair> {
-    let own = |name: &String| names.iter().find(|(usual, _)| usual == name).map_or(name, |(_, own)| own).clone();
-    parameters.iter().map(|(name, value)| (own(name), value.clone())).collect()
+    parameters.iter().map(|(name, value)| (own_name(name, names).to_owned(), value.clone())).collect()
 }
 
 /// Parameters with their usual names.
 pub(super) fn usual(parameters: &[Pair], names: &[(String, String)]) -> Vec<Pair> {
-    let usual = |name: &String| names.iter().find(|(_, own)| own == name).map_or(name, |(usual, _)| usual).clone();
-    parameters.iter().map(|(name, value)| (usual(name), value.clone())).collect()
+    parameters.iter().map(|(name, value)| (usual_name(name, names).to_owned(), value.clone())).collect()
 }
 
 /// A request in one line.
@@ -314,7 +322,7 @@ impl Reply {
     pub(super) fn mentions(&self, word: &str) -> Option<usize> {
         let body = self.body.as_ref().filter(|body| body.is_object());
         let text = body.map_or_else(|| self.text.clone(), super::refusal::words);
-        let word = self.names.iter().find(|(usual, _)| usual == word).map_or(word, |(_, own)| own);
+        let word = own_name(word, &self.names);
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let places = text.match_indices(word).map(|(at, _)| at);
         places.into_iter().find(|at| {

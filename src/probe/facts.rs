@@ -176,7 +176,7 @@ impl Facts {
 
     /// These facts with the usual names of parameters.
     pub(super) fn with_usual_names(mut self, names: &[(String, String)]) -> Self {
-        let usual = |name: &String| names.iter().find(|(_, own)| own == name).map_or(name, |(usual, _)| usual).clone();
+        let usual = |name: &String| super::asker::usual_name(name, names).to_owned();
         self.given = super::asker::usual(&self.given, names);
         self.example = super::asker::usual(&self.example, names);
         self.example.retain(|(name, _)| name != AID);

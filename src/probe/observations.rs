@@ -248,7 +248,7 @@ pub(super) struct Throttle {
 impl Findings {
     /// The name of a parameter in requests, by its usual name.
     pub(super) fn parameter<'n>(&'n self, usual: &'n str) -> &'n str {
-        self.names.iter().find(|(name, _)| name == usual).map_or(usual, |(_, own)| own)
+        super::asker::own_name(usual, &self.names)
     }
 
     /// A zone as it is sent to a service that uses it whatever is sent: UTC as the service takes it.
