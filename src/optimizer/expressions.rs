@@ -1,10 +1,13 @@
-//! Rewrites of all expressions of a plan, for rules of analysis.
+//! Expressions of plans, for rules of analysis: rewrites of all of them, and those that several rules make.
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ExprSchema, Result};
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::utils::{conjunction, merge_schema};
+use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
 
 use crate::error::{Error, ErrorKind};
 
@@ -39,6 +42,43 @@ pub(super) fn rewrite_expressions(
         if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
     })
     .map(|transformed| transformed.data)
+}
+
+/// An expression of the outer query, as its subquery refers to it.
+///
+/// # Errors
+/// Those of the engine for a column that `schema` does not have.
+pub(super) fn as_outer(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    expr.transform(|part| match part {
+        Expr::Column(column) => {
+            let field = schema.field_from_column(&column)?;
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
+        }
+        other => Ok(Transformed::no(other)),
+    })
+    .data()
+}
+
+/// The rows of a plan that meet all conditions.
+pub(super) fn filtered(plan: LogicalPlan, conditions: Vec<Expr>) -> Result<LogicalPlan> {
+    match conjunction(conditions) {
+        Some(condition) => LogicalPlanBuilder::from(plan).filter(condition)?.build(),
+        None => Ok(plan),
+    }
+}
+
+/// The subquery of a LATERAL item of FROM.
+pub(super) fn lateral_of(plan: &LogicalPlan) -> Option<&Subquery> {
+    match plan {
+        LogicalPlan::Subquery(subquery) => Some(subquery),
+        LogicalPlan::SubqueryAlias(alias) => lateral_of(&alias.input),
+        _ => None,
+    }
+}
+
+/// An aggregate function of one value.
+pub(super) fn aggregate_of(function: Arc<AggregateUDF>, value: Expr) -> Expr {
+    Expr::AggregateFunction(AggregateFunction::new_udf(function, vec![value], false, None, vec![], None))
 }
 
 /// Rejects an expression that would be too large with so many copies. A rule checks the expressions that it copies, since nested

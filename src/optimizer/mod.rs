@@ -11,6 +11,8 @@
 //!            interval_fields  fields of intervals, where the engine has totals
 //!            time_literals  times without seconds, and beyond the range of nanoseconds
 //!            interval_comparison   intervals compared by their length
+//!            derived_conditions  correlated conditions above derived tables
+//!            applied_subqueries  subqueries that the engine cannot turn into joins, as an aggregate over one
 //!            subqueries     IN and EXISTS with three values, wherever they are written
 //!            unknown_lists  lists of one operand that must stay NULL
 //!            aggregate_filters  conditions without columns, kept above an aggregate of one row
@@ -44,8 +46,10 @@
 
 mod aggregate_filters;
 mod aggregate_pushdown;
+mod applied_subqueries;
 mod budget_check;
 mod checked_arithmetic;
+mod derived_conditions;
 #[cfg(feature = "store")]
 mod divide_rows;
 mod expressions;
@@ -82,8 +86,10 @@ use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 
 use self::aggregate_filters::AggregateFilters;
 use self::aggregate_pushdown::AggregatePushdown;
+use self::applied_subqueries::AppliedSubqueries;
 use self::budget_check::BudgetCheck;
 use self::checked_arithmetic::CheckedArithmetic;
+use self::derived_conditions::DerivedConditions;
 #[cfg(feature = "store")]
 use self::divide_rows::DivideRows;
 use self::filter_names::FilterNames;
@@ -158,6 +164,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
         Arc::new(IntervalFields) as Arc<dyn AnalyzerRule + Send + Sync>,
         Arc::new(TimeLiterals),
         Arc::new(IntervalComparison),
+        Arc::new(DerivedConditions),
+        Arc::new(AppliedSubqueries),
         Arc::new(Subqueries),
         Arc::new(UnknownLists),
         Arc::new(AggregateFilters),

@@ -26,19 +26,20 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, ExprSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchemaRef, ExprSchema, JoinType, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::min_max::max_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery, ScalarFunction};
+use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, FetchType, Filter, GroupingSet, LogicalPlan, LogicalPlanBuilder,
+    Aggregate, Distinct, Expr, ExprSchemable, FetchType, Filter, GroupingSet, Join, LogicalPlan, LogicalPlanBuilder,
     SkipType, Subquery, lit, not_exists, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::expressions::{aggregate_of, as_outer, lateral_of};
 use crate::error::{Error, ErrorKind};
 use crate::functions::{InValues, Opaque};
 
@@ -269,7 +270,7 @@ impl Site {
         let value = only_column(&plan)?;
         let found = if self.lists && !correlated {
             let values = LogicalPlanBuilder::from(plan).distinct()?;
-            let values = values.aggregate(Vec::<Expr>::new(), vec![aggregate(array_agg_udaf(), value)])?.build()?;
+            let values = values.aggregate(Vec::<Expr>::new(), vec![aggregate_of(array_agg_udaf(), value)])?.build()?;
             Expr::ScalarFunction(ScalarFunction::new_udf(InValues::udf(), vec![*expr, scalar(values)]))
         } else {
             let outer = self.as_outer((*expr).clone())?;
@@ -315,14 +316,7 @@ impl Site {
             let advice = "compute it in a subquery of FROM first, or write the condition as a join";
             return Err(Error::new(ErrorKind::Unsupported, error).advice(advice).into());
         }
-        expr.transform(|part| match part {
-            Expr::Column(column) => {
-                let field = self.schema.field_from_column(&column)?;
-                Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
-            }
-            other => Ok(Transformed::no(other)),
-        })
-        .data()
+        as_outer(expr, &self.schema)
     }
 }
 
@@ -416,12 +410,21 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
         if !node.inputs().iter().any(|input| !input.all_out_ref_exprs().is_empty()) {
             return Ok(TreeNodeRecursion::Jump);
         }
+        let of_extended = |join: &Join| match join.join_type {
+            JoinType::Left => !join.right.all_out_ref_exprs().is_empty(),
+            JoinType::Right => !join.left.all_out_ref_exprs().is_empty(),
+            other => other == JoinType::Full,
+        };
         let of_sets = |aggregate: &Aggregate| matches!(aggregate.group_expr[..], [Expr::GroupingSet(_)]);
         let found = match node {
             LogicalPlan::Window(_) => Some("a window function"),
             LogicalPlan::Limit(_) => Some("LIMIT or OFFSET"),
             LogicalPlan::Sort(sort) if sort.fetch.is_some() => Some("LIMIT or OFFSET"),
             LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
+            LogicalPlan::Join(join) if of_extended(join) => Some("a condition on the outer query below an outer join"),
+            LogicalPlan::SubqueryAlias(alias) if !is_one_row(&alias.input) => {
+                Some("a derived table that refers to the outer query")
+            }
             LogicalPlan::Aggregate(aggregate) if lateral && of_sets(aggregate) => Some("ROLLUP, CUBE or GROUPING SETS"),
             LogicalPlan::Filter(filter) if lateral && is_one_row(&filter.input) => Some("HAVING without GROUP BY"),
             _ => None,
@@ -433,15 +436,6 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
     let error = format!("{lost} in a correlated subquery is not supported here");
     let advice = "compute it in a subquery of FROM for all values of the outer columns, with PARTITION BY or GROUP BY, and join it";
     Err(Error::new(ErrorKind::Unsupported, error).advice(advice).into())
-}
-
-/// The subquery of a LATERAL item of FROM.
-fn lateral_of(plan: &LogicalPlan) -> Option<&Subquery> {
-    match plan {
-        LogicalPlan::Subquery(subquery) => Some(subquery),
-        LogicalPlan::SubqueryAlias(alias) => lateral_of(&alias.input),
-        _ => None,
-    }
 }
 
 /// A correlated scalar subquery with HAVING and without GROUP BY, whose row the engine would keep for an empty input.
@@ -562,11 +556,7 @@ fn any_row(subquery: &Subquery) -> Result<Expr> {
 }
 
 fn largest(plan: LogicalPlan, value: Expr) -> Result<LogicalPlan> {
-    LogicalPlanBuilder::from(plan).aggregate(Vec::<Expr>::new(), vec![aggregate(max_udaf(), value)])?.build()
-}
-
-fn aggregate(function: Arc<datafusion::logical_expr::AggregateUDF>, value: Expr) -> Expr {
-    Expr::AggregateFunction(AggregateFunction::new_udf(function, vec![value], false, None, vec![], None))
+    LogicalPlanBuilder::from(plan).aggregate(Vec::<Expr>::new(), vec![aggregate_of(max_udaf(), value)])?.build()
 }
 
 fn scalar(plan: LogicalPlan) -> Expr {

@@ -591,6 +591,19 @@ async fn what_could_be_answered_is_not_refused() {
             ),
             1,
         ),
+        // Outer rows are read once, also with several correlated subqueries that are no joins.
+        (
+            "SELECT s.aid FROM saved_searches s WHERE (SELECT count(*) FROM saved_searches t WHERE t.aid > s.aid) < 5"
+                .to_owned(),
+            1,
+        ),
+        (
+            format!(
+                "SELECT s.aid, (SELECT count(*) FROM overview('{BIG}') o WHERE o.aid > s.aid) AS later, \
+                 (SELECT count(*) FROM overview('{BIG}') o WHERE o.aid < s.aid) AS earlier FROM saved_searches s"
+            ),
+            2,
+        ),
         (
             format!(
                 "SELECT total_mentions FROM overview(['{BIG}', '{OTHER}']) UNION ALL SELECT total_mentions FROM overview('{BIG}')"

@@ -1,0 +1,215 @@
+//! Moves correlated conditions out of derived tables: `EXISTS (SELECT 1 FROM (SELECT e.b FROM e WHERE e.a = o.a) q WHERE …)`.
+//!
+//! The engine turns a correlated subquery into a join, and takes its correlated conditions as conditions of the join. Below the
+//! alias of a derived table, it loses the columns that they compare, and then fails with names that nobody wrote, or panics.
+//!
+//! Invariant: a condition passes an operator only if the rows are the same when it is evaluated after it. It stays below all
+//! others, for which `subqueries` refuses what the engine computes wrongly.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, Result};
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort,
+    Subquery, SubqueryAlias,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::expressions::filtered;
+
+/// See the module's documentation. Runs before the rules that read the conditions of subqueries.
+#[derive(Debug)]
+pub(super) struct DerivedConditions;
+
+impl AnalyzerRule for DerivedConditions {
+    fn name(&self) -> &str {
+        "savedsearch_derived_conditions"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|plan| {
+            if let LogicalPlan::Subquery(subquery) = plan {
+                return Ok(above_derived(subquery)?.update_data(LogicalPlan::Subquery));
+            }
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let expr = expr.transform_up(|part| match part {
+                    Expr::ScalarSubquery(subquery) => Ok(above_derived(subquery)?.update_data(Expr::ScalarSubquery)),
+                    Expr::Exists(Exists { subquery, negated }) => {
+                        let exists = |subquery| Expr::Exists(Exists { subquery, negated });
+                        Ok(above_derived(subquery)?.update_data(exists))
+                    }
+                    Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                        let within = |subquery| Expr::InSubquery(InSubquery { expr, subquery, negated });
+                        Ok(above_derived(subquery)?.update_data(within))
+                    }
+                    other => Ok(Transformed::no(other)),
+                })?;
+                Ok(expr.update_data(|expr| name.restore(expr)))
+            })
+        })
+        .data()
+    }
+}
+
+/// The subquery with its correlated conditions above its derived tables.
+fn above_derived(subquery: Subquery) -> Result<Transformed<Subquery>> {
+    if subquery.outer_ref_columns.is_empty() {
+        return Ok(Transformed::no(subquery));
+    }
+    let mut moved = Moved { columns: 0 };
+    let plan = moved.below(Arc::unwrap_or_clone(subquery.subquery))?;
+    Ok(Transformed::new_transformed(Subquery { subquery: Arc::new(plan), ..subquery }, moved.columns > 0))
+}
+
+/// What one subquery's conditions needed.
+struct Moved {
+    /// Columns that derived tables have in addition, so far.
+    columns: usize,
+}
+
+impl Moved {
+    /// The plan with the same columns, whose conditions are above the derived tables that are its inputs.
+    fn below(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let chooses = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+        plan.map_children(|child| self.settled(child, !chooses).map(Transformed::yes)).data()
+    }
+
+    /// An input whose conditions are at its top if they were in a derived table, with the same columns if `exact`, and more otherwise.
+    fn settled(&mut self, input: LogicalPlan, exact: bool) -> Result<LogicalPlan> {
+        if !matches!(input, LogicalPlan::SubqueryAlias(_) | LogicalPlan::Filter(_) | LogicalPlan::Join(_)) {
+            return self.below(input);
+        }
+        let columns = input.schema().columns();
+        let before = self.columns;
+        let (input, conditions) = self.without_conditions(input)?;
+        let input = filtered(input, conditions)?;
+        if self.columns == before || !exact {
+            return Ok(input);
+        }
+        LogicalPlanBuilder::from(input).project(columns.into_iter().map(Expr::Column))?.build()
+    }
+
+    /// The plan without those of its correlated conditions that may be evaluated later, and with the columns that they need; and
+    /// the conditions, over those columns.
+    fn without_conditions(&mut self, plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
+        match plan {
+            LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+                let (input, mut conditions) = self.without_conditions(Arc::unwrap_or_clone(input))?;
+                let (correlated, own) =
+                    split_conjunction_owned(predicate).into_iter().partition::<Vec<_>, _>(is_movable);
+                conditions.extend(correlated);
+                Ok((filtered(input, own)?, conditions))
+            }
+            LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, .. }) => {
+                let (input, conditions) = self.without_conditions(Arc::unwrap_or_clone(input))?;
+                let inner = input.schema().columns();
+                let plan = LogicalPlanBuilder::from(input).alias(alias)?.build()?;
+                let names = inner.into_iter().zip(plan.schema().columns()).collect();
+                Ok((plan, renamed(conditions, &names)?))
+            }
+            LogicalPlan::Projection(Projection { mut expr, input, .. }) => {
+                let (input, conditions) = self.without_conditions(Arc::unwrap_or_clone(input))?;
+                let names = self.added(&conditions, &mut expr);
+                let plan = Projection::try_new(expr, Arc::new(input))?;
+                Ok((LogicalPlan::Projection(plan), renamed(conditions, &names)?))
+            }
+            // A key that is equal to a value of the outer row is one value, and so divides no group.
+            LogicalPlan::Aggregate(Aggregate { input, mut group_expr, aggr_expr, .. })
+                if !group_expr.is_empty() && !matches!(group_expr[..], [Expr::GroupingSet(_)]) =>
+            {
+                let (input, conditions) = self.without_conditions(Arc::unwrap_or_clone(input))?;
+                let (equal, others): (Vec<_>, Vec<_>) =
+                    conditions.into_iter().partition(|condition| is_of_one_value(condition, input.schema()));
+                let names = self.added(&equal, &mut group_expr);
+                let plan = Aggregate::try_new(Arc::new(filtered(input, others)?), group_expr, aggr_expr)?;
+                Ok((LogicalPlan::Aggregate(plan), renamed(equal, &names)?))
+            }
+            LogicalPlan::Distinct(Distinct::All(input)) => {
+                let mut columns = input.schema().columns();
+                let (input, conditions) = self.without_conditions(Arc::unwrap_or_clone(input))?;
+                let (equal, others): (Vec<_>, Vec<_>) =
+                    conditions.into_iter().partition(|condition| is_of_one_value(condition, input.schema()));
+                let compared: BTreeSet<&Column> = equal.iter().flat_map(Expr::column_refs).collect();
+                columns.extend(
+                    compared.into_iter().filter(|column| !columns.contains(column)).cloned().collect::<Vec<_>>(),
+                );
+                let rows = LogicalPlanBuilder::from(filtered(input, others)?)
+                    .project(columns.into_iter().map(Expr::Column))?;
+                Ok((rows.distinct()?.build()?, equal))
+            }
+            // An order without LIMIT is that of rows that the outer query puts together in another one.
+            LogicalPlan::Sort(Sort { input, fetch: None, .. }) => self.without_conditions(Arc::unwrap_or_clone(input)),
+            LogicalPlan::Join(join) => {
+                let (of_left, of_right) = match join.join_type {
+                    JoinType::Inner => (true, true),
+                    JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (true, false),
+                    JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (false, true),
+                    JoinType::Full => (false, false),
+                };
+                let mut side = |passes: bool, side| match passes {
+                    true => self.without_conditions(Arc::unwrap_or_clone(side)),
+                    false => Ok((self.settled(Arc::unwrap_or_clone(side), true)?, vec![])),
+                };
+                let (left, mut conditions) = side(of_left, join.left)?;
+                let (right, more) = side(of_right, join.right)?;
+                conditions.extend(more);
+                let Join { on, filter, join_type, join_constraint, null_equality, null_aware, .. } = join;
+                let (left, right) = (Arc::new(left), Arc::new(right));
+                let join =
+                    Join::try_new(left, right, on, filter, join_type, join_constraint, null_equality, null_aware)?;
+                Ok((LogicalPlan::Join(join), conditions))
+            }
+            other => Ok((self.below(other)?, vec![])),
+        }
+    }
+
+    /// Adds the columns of the conditions to the expressions of a node, and gives their new names.
+    fn added(&mut self, conditions: &[Expr], to: &mut Vec<Expr>) -> BTreeMap<Column, Column> {
+        let compared: BTreeSet<&Column> = conditions.iter().flat_map(Expr::column_refs).collect();
+        let columns = compared.into_iter().map(|column| {
+            self.columns += 1;
+            let name = format!("__compared_{}", self.columns);
+            to.push(Expr::Column(column.clone()).alias(&name));
+            (column.clone(), Column::new_unqualified(name))
+        });
+        columns.collect()
+    }
+}
+
+/// True for `column = outer value`, if equal values of the column's type are the same for GROUP BY and DISTINCT.
+fn is_of_one_value(condition: &Expr, schema: &DFSchema) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
+    let (column, other) = match (left.as_ref(), right.as_ref()) {
+        (Expr::Column(column), other) | (other, Expr::Column(column)) => (column, other),
+        _ => return false,
+    };
+    let exact = schema.data_type(column).is_ok_and(|data_type| !data_type.is_floating() && !data_type.is_nested());
+    exact && other.column_refs().is_empty()
+}
+
+/// True for a conjunct that compares with a row of the outer query, and may be evaluated later.
+fn is_movable(conjunct: &Expr) -> bool {
+    let subquery = |part: &Expr| Ok(matches!(part, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)));
+    conjunct.contains_outer() && !conjunct.is_volatile() && !conjunct.exists(subquery).unwrap_or(true)
+}
+
+fn renamed(conditions: Vec<Expr>, names: &BTreeMap<Column, Column>) -> Result<Vec<Expr>> {
+    let named = |condition: Expr| {
+        condition.transform_up(|part| match part {
+            Expr::Column(column) => {
+                let name = names.get(&column).cloned();
+                Ok(Transformed::new(Expr::Column(name.unwrap_or(column)), true, TreeNodeRecursion::Continue))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+    };
+    conditions.into_iter().map(|condition| named(condition).data()).collect()
+}
