@@ -62,6 +62,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("0"),
     },
     EngineDefect {
+        name: "a correlated condition on one of two columns of a name",
+        upstream: None,
+        statement: "SELECT k FROM owners o WHERE EXISTS (SELECT e.k FROM facts e JOIN facts f ON e.k < f.k WHERE f.k = o.k) ORDER BY k",
+        plain: "a",
+        here: Here::Right("b"),
+    },
+    EngineDefect {
         name: "a condition that is always false above an aggregate without GROUP BY",
         upstream: None,
         statement: "SELECT n FROM (SELECT count(5) AS n FROM words) WHERE (n BETWEEN n AND n) IS FALSE",

@@ -1,7 +1,10 @@
-//! Moves correlated conditions out of derived tables: `EXISTS (SELECT 1 FROM (SELECT e.b FROM e WHERE e.a = o.a) q WHERE …)`.
+//! Moves correlated conditions out of derived tables, and gives the columns that they compare names of their own.
 //!
-//! The engine turns a correlated subquery into a join, and takes its correlated conditions as conditions of the join. Below the
-//! alias of a derived table, it loses the columns that they compare, and then fails with names that nobody wrote, or panics.
+//! The engine turns a correlated subquery into a join, and takes its correlated conditions as conditions of the join:
+//!
+//! - Below the alias of a derived table, it loses the columns that they compare, and then fails with names that nobody wrote, or
+//!   panics: `EXISTS (SELECT 1 FROM (SELECT e.b FROM e WHERE e.a = o.a) q WHERE …)`.
+//! - If another column of the subquery has the same name, it compares that one: `x IN (SELECT e.a FROM e, f WHERE f.a = o.a)`.
 //!
 //! Invariant: a condition passes an operator only if the rows are the same when it is evaluated after it. It stays below all
 //! others, for which `subqueries` refuses what the engine computes wrongly.
@@ -14,7 +17,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, Result};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::utils::{split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort,
     Subquery, SubqueryAlias,
@@ -66,6 +69,7 @@ fn above_derived(subquery: Subquery) -> Result<Transformed<Subquery>> {
     }
     let mut moved = Moved { columns: 0 };
     let plan = moved.below(Arc::unwrap_or_clone(subquery.subquery))?;
+    let plan = moved.with_own_names(plan, &BTreeSet::new())?;
     Ok(Transformed::new_transformed(Subquery { subquery: Arc::new(plan), ..subquery }, moved.columns > 0))
 }
 
@@ -168,6 +172,40 @@ impl Moved {
                 Ok((LogicalPlan::Join(join), conditions))
             }
             other => Ok((self.below(other)?, vec![])),
+        }
+    }
+
+    /// The plan whose correlated conditions compare columns with names that no other column has, from there to the top. `above` are
+    /// the columns of the operators above.
+    fn with_own_names(&mut self, plan: LogicalPlan, above: &BTreeSet<Column>) -> Result<LogicalPlan> {
+        match plan {
+            LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+                let columns = input.schema().columns();
+                let names = columns.iter().chain(above).cloned().collect();
+                let input = self.with_own_names(Arc::unwrap_or_clone(input), &names)?;
+                let is_shared = |column: &&Column| names.iter().any(|it| it.name == column.name && it != *column);
+                let conditions = split_conjunction(&predicate).into_iter().filter(|conjunct| conjunct.contains_outer());
+                let shared: BTreeSet<&Column> = conditions.flat_map(Expr::column_refs).filter(is_shared).collect();
+                if shared.is_empty() {
+                    return LogicalPlanBuilder::from(input).filter(predicate)?.build();
+                }
+                let shared = shared.into_iter().cloned().map(Expr::Column).collect::<Vec<_>>();
+                let mut exprs = columns.into_iter().map(Expr::Column).collect();
+                let names = self.added(&shared, &mut exprs);
+                let (conditions, own) =
+                    split_conjunction_owned(predicate).into_iter().partition::<Vec<_>, _>(Expr::contains_outer);
+                let plan = LogicalPlanBuilder::from(filtered(input, own)?).project(exprs)?.build()?;
+                filtered(plan, renamed(conditions, &names)?)
+            }
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Distinct(_)
+            | LogicalPlan::Sort(_) => {
+                let names = plan.schema().columns().into_iter().chain(above.iter().cloned()).collect();
+                plan.map_children(|input| self.with_own_names(input, &names).map(Transformed::yes)).data()
+            }
+            other => Ok(other),
         }
     }
 

@@ -49,7 +49,12 @@ class Shell:
         decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: [value for _, value in pairs], parse_float=decimal.Decimal)
         results, at = [], 0
         while at < len(run.stdout):
-            rows, at = decoder.raw_decode(run.stdout, at)
+            try:
+                rows, at = decoder.raw_decode(run.stdout, at)
+            except json.JSONDecodeError:
+                # The statement failed after its first rows.
+                assert run.returncode != 0, run.stdout[at:]
+                break
             at += len(run.stdout[at:]) - len(run.stdout[at:].lstrip())
             results.append(rows)
         if len(results) == len(statements):

@@ -210,8 +210,14 @@ class Grammar(Statements):
         alias, inner = self.alias(None), self.alias(None)
         source, scope = self.base(self.pick(["saved_searches", "saved_searches", "overview", "mentions"]), alias, None)
         below, other = self.base(self.pick(["mentions", "mentions", "breakdowns", "saved_searches"]), inner, scope)
-        same = Expr("=", "bool", [self.column(other.columns[0]), self.column(scope.columns[0])])
-        where = same if self.chance(0.5) else Expr("and", "bool", [same, self.boolean(other, 0)])
+        compare = self.pick(["="] * 5 + ["<", ">=", "<>"])
+        where = Expr(compare, "bool", [self.column(other.columns[0]), self.column(scope.columns[0])])
+        if self.chance(0.5):
+            where = Expr("and", "bool", [where, self.boolean(other, 0)])
+        if self.chance(0.2):
+            where = Expr("and", "bool", [where, self.of_both(scope, other)])
+        if self.chance(0.25):
+            below, other, where = self.derived(below, other, where)
         texts = [column for column in other.of("text") if column.name != "aid"]
         query = Query([], below, where)
         kind = self.pick(["count", "exists", "list", "list", "value"])
@@ -237,7 +243,7 @@ class Grammar(Statements):
             test = Expr(self.pick(["exists", "not exists"]), "bool", [query])
         else:
             query.items = [Item(self.column(self.pick(texts + other.columns[:1])), None, "text")]
-            if self.chance(0.4):
+            if self.chance(0.3):
                 query.where = self.pick([None, self.boolean(other, 0)])
             test = Expr(self.pick(["in subquery", "not in subquery", "not in subquery"]), "bool", [constant, query])
         if self.chance(0.5):
@@ -250,3 +256,25 @@ class Grammar(Statements):
         if self.chance(0.2):
             return Query([Item(Aggregate("count", "int", [], where=test), "n", "int")], source)
         return Query(keys, source, test)
+
+    def of_both(self, outermost, middle):
+        """A subquery that compares with the query around it and with the outermost one."""
+        source, scope = self.base(self.pick(["saved_searches", "breakdowns", "mentions"]), self.alias(None), middle)
+        tests = [Expr(self.pick(["=", "=", "<=", "<>"]), "bool", [self.column(scope.columns[0]), self.column(other.columns[0])])
+                 for other in (outermost, middle)]
+        query = Query([Item(self.column(self.pick(scope.of("text"))), None, "text")], source, Expr("and", "bool", tests))
+        kind = self.pick(["exists", "not exists", "in subquery", "not in subquery", "scalar"])
+        if kind == "scalar":
+            query.items = [Item(Aggregate("count", "int", []), None, "int")]
+            return Expr(self.pick([">", "="]), "bool", [Expr("scalar", "int", [query]), Expr("int", "int", [], [1])])
+        return Expr(kind, "bool", [query] if "exists" in kind else [self.column(self.pick(middle.of("text"))), query])
+
+    def derived(self, source, scope, where):
+        """A source with its condition as a derived table of some columns, the first one included, and no further condition."""
+        chosen = scope.columns[:1] + self.rng.sample(scope.columns[1:], min(4, len(scope.columns) - 1))
+        chosen += [column for column in scope.of("text") if column not in chosen][:1]
+        query = Query([Item(self.column(column), None, column.type) for column in chosen], source, where)
+        query.distinct = self.chance(0.1)
+        alias = self.alias(None)
+        columns = [Column(f"{alias}.{column.name}", column.name, column.type) for column in chosen]
+        return Derived(query, alias), Scope(columns, [], scope.outer), None

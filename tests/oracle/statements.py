@@ -98,7 +98,7 @@ class Statements(Expressions):
         return query
 
     def correlated(self, scope, where):
-        """Adds an equality with a column of the outer query."""
+        """Adds a comparison with a column of the outer query."""
         visible = {column.ref.split(".")[0] for column in scope.columns}
         pairs = [(a, b) for a in scope.columns for b in scope.outer.columns
                  if a.type == b.type == "text" and "." in b.ref and b.ref.split(".")[0] not in visible]
@@ -106,7 +106,7 @@ class Statements(Expressions):
         if not pairs:
             return where
         a, b = self.pick(same if same and self.chance(0.8) else pairs)
-        test = Expr("=", "bool", [self.column(a), self.column(b)])
+        test = Expr(self.pick(["="] * 6 + ["<", "<>"]), "bool", [self.column(a), self.column(b)])
         return Expr("and", "bool", [test, where]) if where else test
 
     def where(self, scope, depth):
