@@ -487,14 +487,15 @@ impl Driver {
                     let place = Place { aid: aid.clone(), ..Place::default() };
                     check.observe(&page.batch).map_err(|error| self.at_table(error.at(place)))?;
                 }
+                if received == 0
+                    && let Some(order) = reader.order()
+                    && Self::begins_with_null(order, reader, &plan, &page)
+                    && self.starts_with_null(&plan, reader).await.map_err(|error| self.at_table(error))?
+                {
+                    self.check_opposite(&plan, order).await.map_err(|error| self.at_table(error))?;
+                    self.verify_order(&plan, reader).await.map_err(|error| self.at_table(error))?;
+                }
                 if std::mem::take(&mut first) {
-                    if let Some(order) = reader.order()
-                        && Self::begins_with_null(order, reader, &plan, &page)
-                        && self.starts_with_null(&plan, reader).await.map_err(|error| self.at_table(error))?
-                    {
-                        self.check_opposite(&plan, order).await.map_err(|error| self.at_table(error))?;
-                        self.verify_order(&plan, reader).await.map_err(|error| self.at_table(error))?;
-                    }
                     self.look_ahead(&page).await.map_err(|error| self.at_table(error))?;
                 }
                 values.see(&page.batch);

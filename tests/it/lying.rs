@@ -436,6 +436,14 @@ impl World {
         (result.map_err(typed), self.simulator.requests() - before)
     }
 
+    /// What was sent last, and what the answers showed, for the report of a failure.
+    async fn log(&self) -> String {
+        let sql = "SELECT parameters, status, attempts, rows, verdict, error FROM system.requests";
+        let frame = self.context.sql(sql).await.unwrap();
+        let rows = rows(&frame.collect().await.unwrap());
+        rows[rows.len().saturating_sub(20)..].iter().map(|row| format!("\n    {}", row.join(" | "))).collect()
+    }
+
     /// The service's answer to a request of a page.
     async fn raw(&self, question: &Question, period: &Period, from: u64, size: u64) -> Value {
         let filter = question.filter.map(|(_, parameter)| format!("&{parameter}")).unwrap_or_default();
@@ -616,12 +624,13 @@ async fn judge(case: &Case, stored: bool, known: &mut Honest, tally: &mut Tally)
                 Ok(rows) => match Unseen::of(&case.lies, question, period).await {
                     Some(rule) => *tally.unseen.entry(rule).or_default() += 1,
                     None => tally.wrong.push(format!(
-                        "{}: {} wrong rows such as {:?}, expected {} such as {:?}",
+                        "{}: {} wrong rows such as {:?}, expected {} such as {:?}{}",
                         shown(),
                         rows.len(),
                         rows.iter().find(|row| !truth.contains(row)),
                         truth.len(),
                         truth.iter().find(|row| !rows.contains(row)),
+                        world.log().await,
                     )),
                 },
                 Err(error) if error.kind() == ErrorKind::Budget => {
@@ -682,4 +691,16 @@ async fn a_full_page_that_begins_with_null_is_not_all() {
         error.kind() == ErrorKind::Incomplete && error.to_string().contains("the total of the response is 20"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_first_page_that_comes_empty_once_does_not_hide_that_nulls_come_first() {
+    let faults = ["nulls:at=first", "empty@1"].map(str::to_owned);
+    let world = World::new(&faults, false);
+    let sql = format!(
+        "SELECT reach FROM mentions WHERE aid = '{BIG}' AND {} ORDER BY reach DESC NULLS LAST LIMIT 7",
+        PERIODS[1].sql
+    );
+    let error = world.ask(&sql).await.0.unwrap_err();
+    assert!(error.kind() == ErrorKind::Contradiction && error.to_string().contains("`reach_desc`"), "{error}");
 }
