@@ -384,12 +384,14 @@ fn beyond() -> DataFusionError {
     Error::new(ErrorKind::Unsupported, error).advice("write the inner subquery as a join of the query around it").into()
 }
 
-/// True for an inner value that is equal to an outer one.
+/// True for an inner column that is equal to an outer value. The engine groups by the column, so an expression would not do.
 fn is_equality(condition: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
-    let inner = |side: &Expr| !side.contains_outer();
     let outer = |side: &Expr| side.contains_outer() && side.column_refs().is_empty();
-    inner(left) && outer(right) || outer(left) && inner(right)
+    match (left.as_ref(), right.as_ref()) {
+        (Expr::Column(_), other) | (other, Expr::Column(_)) => outer(other),
+        _ => false,
+    }
 }
 
 /// The values of a subquery over an aggregate without GROUP BY, and its HAVING, over the columns of the aggregate.

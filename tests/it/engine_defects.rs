@@ -86,6 +86,10 @@ const SIBLINGS: &[(&str, &str)] = &[
         "a; b",
     ),
     // Correlated subqueries that the engine cannot turn into joins. Rows of DuckDB.
+    (
+        "SELECT k, (SELECT count(*) FROM facts f WHERE length(f.k) = length(o.k)) AS n FROM owners o ORDER BY k",
+        "a|3; b|3; z|3",
+    ),
     ("SELECT k, (SELECT count(*) FROM facts f WHERE f.k > o.k) AS n FROM owners o ORDER BY k", "a|1; b|0; z|0"),
     (
         "SELECT k, (SELECT count(*) + 1 FROM facts f WHERE f.k > o.k) AS n FROM owners o WHERE (SELECT count(*) FROM \
