@@ -69,6 +69,30 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("b"),
     },
     EngineDefect {
+        name: "DISTINCT above groups by the key of a joined table",
+        upstream: None,
+        statement: "SELECT DISTINCT k FROM (SELECT o.k, w.id FROM (SELECT k FROM owners GROUP BY k) o CROSS JOIN words w \
+                    GROUP BY o.k, w.id) q ORDER BY k",
+        plain: "a; a; a; b; b; b; z; z; z",
+        here: Here::Right("a; b; z"),
+    },
+    EngineDefect {
+        name: "GROUP BY above groups by the key of a joined table",
+        upstream: None,
+        statement: "SELECT count(*) FROM (SELECT k, id FROM (SELECT o.k, w.id, w.w FROM (SELECT k FROM owners GROUP BY k) o \
+                    CROSS JOIN words w GROUP BY o.k, w.id, w.w) q GROUP BY k, id) z",
+        plain: "3",
+        here: Here::Right("9"),
+    },
+    EngineDefect {
+        name: "a join with groups by the key of a joined table",
+        upstream: None,
+        statement: "SELECT count(*) FROM (SELECT p.k FROM owners p LEFT JOIN (SELECT o.k, w.id FROM (SELECT k FROM owners \
+                    GROUP BY k) o CROSS JOIN words w GROUP BY o.k, w.id) q ON q.k = p.k) z",
+        plain: "3",
+        here: Here::Right("9"),
+    },
+    EngineDefect {
         name: "a condition that is always false above an aggregate without GROUP BY",
         upstream: None,
         statement: "SELECT n FROM (SELECT count(5) AS n FROM words) WHERE (n BETWEEN n AND n) IS FALSE",

@@ -157,6 +157,30 @@ pub(crate) fn room(bytes: u64) -> Result<Room> {
     Err(Error::new(ErrorKind::Memory, message).advice("try again later, or select fewer rows or columns"))
 }
 
+/// Asks for room for the result of a function, and until the end of the poll for what may be made of it: an aggregate copies it, and
+/// what the statement holds as well, when that grows.
+///
+/// # Errors
+/// Those of [`room`].
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+pub(crate) fn room_for_result(bytes: u64) -> Result<Room> {
+    let held = CURRENT.with_borrow_mut(|current| {
+        let charge = current.as_mut()?;
+        charge.copies = None;
+        Some(charge.memory.bytes())
+    });
+    let result = room(bytes)?;
+    if let (Some(held), true) = (held, result.0 > 0) {
+        let copies = room(bytes.saturating_add(held))?;
+        CURRENT.with_borrow_mut(|current| {
+            if let Some(charge) = current {
+                charge.copies = Some(copies);
+            }
+        });
+    }
+    Ok(result)
+}
+
 impl Drop for Room {
     fn drop(&mut self) {
         EXPECTED.fetch_sub(self.0, Ordering::Relaxed);
@@ -167,6 +191,8 @@ impl Drop for Room {
 struct Charge {
     memory: Arc<StatementMemory>,
     since: i64,
+    /// Room for copies of the last result of a function.
+    copies: Option<Room>,
 }
 
 impl Charge {
@@ -189,7 +215,7 @@ impl Entered {
         let now = (counters.of_thread)();
         let outer = CURRENT.with_borrow_mut(|current| {
             current.iter_mut().for_each(|outer| outer.settle(now));
-            current.replace(Charge { memory: Arc::clone(memory), since: now })
+            current.replace(Charge { memory: Arc::clone(memory), since: now, copies: None })
         });
         Some(Self { counters, outer })
     }

@@ -18,7 +18,7 @@
 //!            aggregate_filters  conditions without columns, kept above an aggregate of one row
 //!            checked_arithmetic    integers that overflow, as errors
 //!            sort_keys      keys that occur twice, removed; again after the engine's simplifications
-//! logical    … engine's …
+//! logical    … engine's, after sound_dependencies, which corrects the functional dependencies of aggregates …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
 //!            … engine's, which push filters down …
 //!            plan_scans     the requests of each scan, decided once
@@ -69,6 +69,7 @@ mod require_time_bound;
 mod row_comparison;
 mod sort_here;
 mod sort_keys;
+mod sound_dependencies;
 mod sound_properties;
 #[cfg(feature = "store")]
 mod sound_pruning;
@@ -109,6 +110,7 @@ use self::require_time_bound::RequireTimeBound;
 use self::row_comparison::RowComparison;
 use self::sort_here::SortHere;
 use self::sort_keys::SortKeys;
+use self::sound_dependencies::{READERS, SoundDependencies};
 use self::sound_properties::SoundProperties;
 #[cfg(feature = "distributed")]
 pub(crate) use self::sound_properties::{hides_properties, without_properties};
@@ -178,6 +180,9 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = place_of("push_down_filter", logical.iter().map(|rule| rule.name()))?;
     logical.insert(before, Arc::new(FilteredAggregates));
+    for at in (0..logical.len()).rev().filter(|at| READERS.contains(&logical[*at].name())).collect::<Vec<_>>() {
+        logical.insert(at, Arc::new(SoundDependencies));
+    }
     // Last, when filters have reached the scans and unused columns have been removed.
     let last: [Arc<dyn OptimizerRule + Send + Sync>; 3] =
         [Arc::new(SortKeys), Arc::new(PlanScans), Arc::new(AggregatePushdown)];

@@ -32,6 +32,22 @@ fn the_registry_is_documented() {
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // Groups by a key and other columns. Rows of DuckDB.
+    (
+        "SELECT o.k, w.id FROM (SELECT k FROM owners GROUP BY k) o CROSS JOIN words w GROUP BY o.k, w.id \
+         ORDER BY o.k, w.id DESC LIMIT 4",
+        "a|3; a|2; a|1; b|3",
+    ),
+    (
+        "SELECT k, count(*) AS n, sum(m) AS m FROM (SELECT o.k, w.w, count(*) AS m FROM (SELECT DISTINCT k FROM facts) o \
+         JOIN words w ON w.id < 3 GROUP BY o.k, w.w) q GROUP BY k ORDER BY k",
+        "a|2|2; b|2|2",
+    ),
+    (
+        "SELECT DISTINCT k, v FROM (SELECT o.k, f.v, w.w FROM (SELECT k FROM owners GROUP BY k) o JOIN facts f USING (k) \
+         CROSS JOIN words w GROUP BY o.k, f.v, w.w) q ORDER BY k, v DESC NULLS LAST",
+        "a|1; a|NULL; b|2",
+    ),
     // Correlated conditions on one of two columns of a name. Rows of DuckDB.
     (
         "SELECT k FROM owners o WHERE 'x' NOT IN (SELECT e.k FROM facts e RIGHT JOIN facts f ON false WHERE f.k = \

@@ -275,7 +275,7 @@ fn check_bytes(function: &str, demand: &[u128], most: u128, calls: usize) -> Res
     let what = match (largest > most, all > batch) {
         (true, _) => format!("would produce a value of {largest} bytes (limit {most})"),
         (_, true) => format!("would produce {all} bytes per batch (limit {batch})"),
-        _ => return Ok(memory::room(u64::try_from(all).unwrap_or(u64::MAX))?),
+        _ => return Ok(memory::room_for_result(u64::try_from(all).unwrap_or(u64::MAX))?),
     };
     Err(Error::new(ErrorKind::TooLarge, format!("{function} {what}")).advice("use smaller arguments").into())
 }
