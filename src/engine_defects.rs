@@ -93,6 +93,44 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("9"),
     },
     EngineDefect {
+        name: "a cast of an inner column that is equal to an outer value",
+        upstream: None,
+        statement: "SELECT k, (SELECT count(*) FROM words w WHERE w.id::boolean = (o.k < 'z')) AS n FROM owners o ORDER BY k",
+        plain: "a|1; a|1; a|1; b|1; b|1; b|1; z|0",
+        here: Here::Right("a|3; b|3; z|0"),
+    },
+    EngineDefect {
+        name: "a merged column in a subquery of a query with a column of its name",
+        upstream: None,
+        statement: "SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM facts f JOIN owners p USING (k) WHERE k = o.k AND v = 2) \
+                    ORDER BY k",
+        plain: "a; b; z",
+        here: Here::Right("b"),
+    },
+    EngineDefect {
+        name: "IS NULL of a count in LATERAL",
+        upstream: None,
+        statement: "SELECT o.k, t.x FROM owners o LEFT JOIN LATERAL (SELECT count(*) IS NULL AS x FROM facts f WHERE f.k = \
+                    o.k) t ON true ORDER BY k",
+        plain: "a|false; b|false; z|NULL",
+        here: Here::Right("a|false; b|false; z|false"),
+    },
+    EngineDefect {
+        name: "DISTINCT in LATERAL below an inequality",
+        upstream: None,
+        statement: "SELECT o.k, q.x FROM owners o, LATERAL (SELECT DISTINCT f.v IS NULL AS x FROM facts f WHERE f.k <> o.k) \
+                    q ORDER BY 1, 2",
+        plain: "?",
+        here: Here::Refused("DISTINCT or GROUP BY below a comparison"),
+    },
+    EngineDefect {
+        name: "an aggregate of outer columns in a subquery",
+        upstream: None,
+        statement: "SELECT (SELECT max(o.k)) FROM owners o",
+        plain: "?",
+        here: Here::Refused("its columns are those of the outer query"),
+    },
+    EngineDefect {
         name: "a condition that is always false above an aggregate without GROUP BY",
         upstream: None,
         statement: "SELECT n FROM (SELECT count(5) AS n FROM words) WHERE (n BETWEEN n AND n) IS FALSE",

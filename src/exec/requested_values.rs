@@ -5,6 +5,7 @@
 //! values at both ends of the list have mentions ─▶ all of it is used
 //! only some values have mentions                ─▶ a list that begins with the others, and one that ends with them
 //! none has                                      ─▶ the same with a value that a request without the filter returns
+//! not known                                     ─▶ the first mention of the whole list, then as above
 //! ```
 //!
 //! A length that was proven once is not proven again.
@@ -70,7 +71,7 @@ impl Driver {
     }
 
     /// Proves that the service uses all values of the lists of a plan: by the mentions that were noted, by the lists of the first
-    /// response, and with requests as far as neither shows it.
+    /// response, and with requests as far as neither shows it. `read`: the first mentions, or all, are among those noted.
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`], naming the parameter, if it does not.
@@ -79,12 +80,13 @@ impl Driver {
         plan: &RequestPlan,
         mut values: RequestedValues,
         first: Option<&FirstResponse>,
+        read: bool,
     ) -> Result<()> {
         if let Some(response) = first {
             self.see_lists(&mut values, response);
         }
-        for requested in values.0 {
-            if self.prove(plan, &requested).await? {
+        for requested in &mut values.0 {
+            if self.prove(plan, requested, read).await? {
                 self.config.connection.note_proven_values(&requested.term.parameter, requested.term.values.len());
             }
         }
@@ -104,10 +106,17 @@ impl Driver {
     }
 
     /// Returns false if there is no mention by which it could be proven, so that none is left out either.
-    async fn prove(&self, plan: &RequestPlan, Requested { term, column, shown }: &Requested) -> Result<bool> {
+    async fn prove(&self, plan: &RequestPlan, requested: &mut Requested, read: bool) -> Result<bool> {
+        // Numbers alone do not tell which values have mentions.
+        if !read && !requested.shown.contains(&true) {
+            let list = requested.term.values.clone();
+            let found = self.values_of(plan, &requested.term, &requested.column, list).await?;
+            found.iter().for_each(|value| requested.note(value));
+        }
+        let Requested { term, column, shown } = requested;
         let (known, missing) = match shown.iter().position(|shown| *shown) {
             Some(at) => {
-                let others = term.values.iter().zip(shown).filter(|(_, shown)| !**shown);
+                let others = term.values.iter().zip(shown.iter()).filter(|(_, shown)| !**shown);
                 (term.values[at].clone(), others.map(|(value, _)| value.clone()).collect())
             }
             None => {

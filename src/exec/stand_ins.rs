@@ -65,7 +65,7 @@ impl Driver {
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
             let response = (request.clone(), body.clone());
-            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&response));
+            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&response), false);
             proven.await.map_err(|error| self.at_plan(error, &plan))?;
             let page = self.edge_page(&summary, &request, &body)?;
             let counted = self
@@ -114,7 +114,7 @@ impl Driver {
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
             let response = (request.clone(), body.clone());
-            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&response));
+            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&response), false);
             proven.await.map_err(|error| self.at_plan(error, &plan))?;
             let counted = self.count(&summary, &plan, &request, &body, None).map_err(|error| self.at_plan(error, &plan))?;
             match counted {
@@ -543,7 +543,7 @@ impl Driver {
                     }
                 }
                 let requested = std::mem::take(&mut values);
-                let proven = self.prove_values(&plan, requested, first_response.get());
+                let proven = self.prove_values(&plan, requested, first_response.get(), true);
                 proven.await.map_err(|error| self.at_plan(error, &plan))?;
                 let total = total.and_then(|total| usize::try_from(total).ok());
                 let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));

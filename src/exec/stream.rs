@@ -505,7 +505,7 @@ impl Driver {
                 // A consumer that stops early would never see the proof.
                 if !values.is_empty() && (asked.is_some() || pace == Pace::OnDemand) {
                     let values = std::mem::take(&mut values);
-                    self.prove_values(&plan, values, response.get()).await.map_err(|error| self.at_table(error))?;
+                    self.prove_values(&plan, values, response.get(), true).await.map_err(|error| self.at_table(error))?;
                 }
                 self.check_value_part(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
                 self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
@@ -526,7 +526,7 @@ impl Driver {
                     return;
                 }
             }
-            self.prove_values(&plan, values, response.get()).await.map_err(|error| self.at_table(error))?;
+            self.prove_values(&plan, values, response.get(), true).await.map_err(|error| self.at_table(error))?;
             if let Some(response) = response.get().filter(|_| !assumed.is_empty()) {
                 self.check_assumed(&plan, &assumed, response).map_err(|error| self.at_table(error))?;
             }

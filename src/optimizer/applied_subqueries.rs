@@ -28,12 +28,11 @@ use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
-    Subquery, lit, when,
+    Aggregate, Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::expressions::{aggregate_of, as_outer, filtered, lateral_of};
+use super::expressions::{aggregate_of, as_outer, filtered, is_equality, lateral_of};
 use crate::error::{Error, ErrorKind};
 
 /// See the module's documentation. Runs before `subqueries`, which gives the subqueries that move up their values.
@@ -139,16 +138,26 @@ fn without_subqueries(
 /// A join with LATERAL of an aggregate without GROUP BY, as the outer rows with the aggregate's row; `None` for other joins.
 fn with_row_of(join: Join, applied: usize) -> Result<Option<LogicalPlan>> {
     let Some(subquery) = lateral_of(&join.right) else { return Ok(None) };
-    let condition = join.filter.as_ref().is_some_and(|filter| *filter != lit(true));
-    if condition || !join.on.is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
+    if !join.on.is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
         return Ok(None);
     }
     let Some((_, None, _)) = over_aggregate(&subquery.subquery)? else { return Ok(None) };
     let Some((with, values)) = Kind::Scalar.applied(&join.left, &subquery.subquery, applied)? else { return Ok(None) };
-    let values = values.into_iter().zip(join.right.schema().columns());
-    let values = values.map(|(value, column)| value.alias_qualified(column.relation, column.name));
-    let columns = join.left.schema().columns().into_iter().map(Expr::Column).chain(values);
-    LogicalPlanBuilder::from(with).project(columns)?.build().map(Some)
+    let names = join.right.schema().columns();
+    let by = names.iter().cloned().zip(values.clone()).collect();
+    let condition = join.filter.map(|filter| replaced(filter, &by)).transpose()?;
+    let shown = |value: Expr| match &condition {
+        Some(condition) if join.join_type == JoinType::Left => when(condition.clone(), value).end(),
+        _ => Ok(value),
+    };
+    let values = values
+        .into_iter()
+        .zip(names)
+        .map(|(value, name)| shown(value).map(|value| value.alias_qualified(name.relation, name.name)));
+    let columns = join.left.schema().columns().into_iter().map(|column| Ok(Expr::Column(column))).chain(values);
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let chosen = condition.clone().filter(|_| join.join_type == JoinType::Inner);
+    LogicalPlanBuilder::from(filtered(with, Vec::from_iter(chosen))?).project(columns)?.build().map(Some)
 }
 
 /// What is asked of the rows of a subquery.
@@ -298,7 +307,11 @@ fn negated_if(negated: bool, expr: Expr) -> Expr {
 /// True if a node has a subquery that the engine cannot turn into a join.
 fn has_hard(plan: &LogicalPlan) -> Result<bool> {
     if let LogicalPlan::Join(join) = plan {
-        return Ok(lateral_of(&join.right).is_some_and(|subquery| is_hard_aggregate(&subquery.subquery)));
+        let Some(subquery) = lateral_of(&join.right) else { return Ok(false) };
+        // For an empty group, the engine has NULL for an expression that is never NULL.
+        let computes = over_aggregate(&subquery.subquery)?
+            .is_some_and(|(values, ..)| values.iter().any(|value| !matches!(value, Expr::Column(_))));
+        return Ok(computes || is_hard_aggregate(&subquery.subquery));
     }
     let filter = matches!(plan, LogicalPlan::Filter(_));
     let mut found = false;
@@ -348,19 +361,9 @@ fn is_hard_part(part: &Expr, filter: bool, top: bool) -> bool {
 fn is_hard_aggregate(plan: &LogicalPlan) -> bool {
     let Ok(Some((values, condition, aggregate))) = over_aggregate(plan) else { return false };
     let Ok((_, conditions)) = without_conditions(&aggregate.input) else { return false };
-    !conditions.is_empty() && has_late_condition(plan)
+    !conditions.is_empty() && condition.is_some()
         || aggregate.aggr_expr.iter().chain(&values).chain(&condition).any(Expr::contains_outer)
         || !conditions.iter().all(is_equality)
-}
-
-/// True for a condition on the result of an aggregate that is not its HAVING.
-fn has_late_condition(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(node) => has_late_condition(&node.input),
-        LogicalPlan::SubqueryAlias(node) => has_late_condition(&node.input),
-        LogicalPlan::Filter(node) => !matches!(node.input.as_ref(), LogicalPlan::Aggregate(_)),
-        _ => false,
-    }
 }
 
 /// True if a subquery within the subquery refers to a query outside of both.
@@ -382,16 +385,6 @@ fn refers_beyond(subquery: &Subquery) -> bool {
 fn beyond() -> DataFusionError {
     let error = "a subquery here refers to a query outside of the one around it, which is not supported at this place";
     Error::new(ErrorKind::Unsupported, error).advice("write the inner subquery as a join of the query around it").into()
-}
-
-/// True for an inner column that is equal to an outer value. The engine groups by the column, so an expression would not do.
-fn is_equality(condition: &Expr) -> bool {
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
-    let outer = |side: &Expr| side.contains_outer() && side.column_refs().is_empty();
-    match (left.as_ref(), right.as_ref()) {
-        (Expr::Column(_), other) | (other, Expr::Column(_)) => outer(other),
-        _ => false,
-    }
 }
 
 /// The values of a subquery over an aggregate without GROUP BY, and its HAVING, over the columns of the aggregate.

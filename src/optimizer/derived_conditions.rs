@@ -25,6 +25,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::filtered;
+use crate::error::{Error, ErrorKind};
 
 /// See the module's documentation. Runs before the rules that read the conditions of subqueries.
 #[derive(Debug)]
@@ -67,10 +68,34 @@ fn above_derived(subquery: Subquery) -> Result<Transformed<Subquery>> {
     if subquery.outer_ref_columns.is_empty() {
         return Ok(Transformed::no(subquery));
     }
+    check_aggregates(&subquery.subquery)?;
     let mut moved = Moved { columns: 0 };
     let plan = moved.below(Arc::unwrap_or_clone(subquery.subquery))?;
     let plan = moved.with_own_names(plan, &BTreeSet::new())?;
     Ok(Transformed::new_transformed(Subquery { subquery: Arc::new(plan), ..subquery }, moved.columns > 0))
+}
+
+/// Refuses aggregates of outer columns alone: in the standard, they belong to the outer query, and the engine computes them in the
+/// subquery.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`], naming the aggregate.
+fn check_aggregates(plan: &LogicalPlan) -> Result<()> {
+    let mut outer = None;
+    plan.apply(|node| {
+        if let LogicalPlan::Aggregate(aggregate) = node {
+            let is_outer = |expr: &&Expr| expr.contains_outer() && expr.column_refs().is_empty();
+            outer = aggregate.aggr_expr.iter().find(is_outer).map(ToString::to_string);
+        }
+        Ok(if outer.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    let Some(outer) = outer else { return Ok(()) };
+    let error = format!(
+        "{} in a subquery is not supported: its columns are those of the outer query",
+        outer.replace("outer_ref", "")
+    );
+    let advice = "compute it in the outer query, or in a subquery of FROM";
+    Err(Error::new(ErrorKind::Unsupported, error).advice(advice).into())
 }
 
 /// What one subquery's conditions needed.

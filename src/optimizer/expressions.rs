@@ -7,7 +7,7 @@ use datafusion::common::{DFSchema, ExprSchema, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
-use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
+use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
 
 use crate::error::{Error, ErrorKind};
 
@@ -73,6 +73,16 @@ pub(super) fn lateral_of(plan: &LogicalPlan) -> Option<&Subquery> {
         LogicalPlan::Subquery(subquery) => Some(subquery),
         LogicalPlan::SubqueryAlias(alias) => lateral_of(&alias.input),
         _ => None,
+    }
+}
+
+/// True for an inner column that is equal to an outer value. The engine groups by the column, so an expression would not do.
+pub(super) fn is_equality(condition: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
+    let outer = |side: &Expr| side.contains_outer() && side.column_refs().is_empty();
+    match (left.as_ref(), right.as_ref()) {
+        (Expr::Column(_), other) | (other, Expr::Column(_)) => outer(other),
+        _ => false,
     }
 }
 

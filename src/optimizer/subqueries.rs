@@ -32,14 +32,14 @@ use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::min_max::max_udaf;
 use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
+use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, ExprSchemable, FetchType, Filter, GroupingSet, Join, LogicalPlan, LogicalPlanBuilder,
     SkipType, Subquery, lit, not_exists, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::expressions::{aggregate_of, as_outer, lateral_of};
+use super::expressions::{aggregate_of, as_outer, is_equality, lateral_of};
 use crate::error::{Error, ErrorKind};
 use crate::functions::{InValues, Opaque};
 
@@ -425,6 +425,12 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
             LogicalPlan::SubqueryAlias(alias) if !is_one_row(&alias.input) => {
                 Some("a derived table that refers to the outer query")
             }
+            LogicalPlan::Distinct(Distinct::All(input)) if lateral && !is_by_equality(input) => Some(UNEQUAL),
+            LogicalPlan::Aggregate(aggregate)
+                if lateral && !aggregate.group_expr.is_empty() && !is_by_equality(&aggregate.input) =>
+            {
+                Some(UNEQUAL)
+            }
             LogicalPlan::Aggregate(aggregate) if lateral && of_sets(aggregate) => Some("ROLLUP, CUBE or GROUPING SETS"),
             LogicalPlan::Filter(filter) if lateral && is_one_row(&filter.input) => Some("HAVING without GROUP BY"),
             _ => None,
@@ -436,6 +442,20 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
     let error = format!("{lost} in a correlated subquery is not supported here");
     let advice = "compute it in a subquery of FROM for all values of the outer columns, with PARTITION BY or GROUP BY, and join it";
     Err(Error::new(ErrorKind::Unsupported, error).advice(advice).into())
+}
+
+const UNEQUAL: &str = "DISTINCT or GROUP BY below a comparison with the outer query other than `column = value`";
+
+/// True if all comparisons with the outer query are of a column that is equal to a value.
+fn is_by_equality(plan: &LogicalPlan) -> bool {
+    let unequal = plan.exists(|node| match node {
+        LogicalPlan::Filter(filter) => Ok(split_conjunction(&filter.predicate)
+            .into_iter()
+            .any(|conjunct| conjunct.contains_outer() && !is_equality(conjunct))),
+        LogicalPlan::Join(join) => Ok(join.filter.as_ref().is_some_and(Expr::contains_outer)),
+        _ => Ok(false),
+    });
+    !unequal.unwrap_or(true)
 }
 
 /// A correlated scalar subquery with HAVING and without GROUP BY, whose row the engine would keep for an empty input.

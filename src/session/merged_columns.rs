@@ -7,7 +7,8 @@
 //!
 //! The engine takes a merged column from the left side of every join, reports it as ambiguous after a second join, and does
 //! not find it from within a subquery. For a single inner or left join with USING and without subqueries, the engine is
-//! right. Such joins are not rewritten, so most statements do not change.
+//! right, unless it stands in a subquery itself: there, a column of the outer query goes first. Such joins are not rewritten, so
+//! most statements do not change.
 //!
 //! A merged column is the right column after RIGHT JOIN, `coalesce` of both after FULL JOIN, otherwise the left column.
 //! `SELECT *` has merged columns first, then the other columns of the left side, then those of the right side. An
@@ -52,7 +53,7 @@ pub(super) async fn expand_wildcards(state: &SessionState, statement: Statement)
 }
 
 async fn rewrite(state: &SessionState, statement: Statement, expands: bool) -> Result<Statement> {
-    let mut finds = Finds { expands, found: false };
+    let mut finds = Finds { expands, queries: 0, found: false };
     syntax::read_statement(&statement, &mut finds);
     if !finds.found {
         return Ok(statement);
@@ -78,12 +79,19 @@ async fn rewrite(state: &SessionState, statement: Statement, expands: bool) -> R
 /// Finds a SELECT whose joins are rewritten.
 struct Finds {
     expands: bool,
+    /// Queries so far, subqueries included.
+    queries: usize,
     found: bool,
 }
 
 impl Reader for Finds {
+    fn pre_visit_query(&mut self, _query: &Query) {
+        self.queries += 1;
+    }
+
     fn pre_visit_select(&mut self, select: &Select) {
-        self.found |= is_rewritten(select) || (self.expands && has_more_than_wildcard(select));
+        let inner = self.queries > 1 && merging_joins(&select.from) != Merging::None;
+        self.found |= inner || is_rewritten(select) || (self.expands && has_more_than_wildcard(select));
     }
 }
 
@@ -350,7 +358,9 @@ impl Rewrite<'_> {
 
     fn select(&mut self, select: &mut Select, order_by: Option<&mut OrderBy>, env: &Env) -> Result<(), Stop> {
         let expands = self.expands && has_more_than_wildcard(select);
-        let known = expands || is_rewritten(select);
+        // In a subquery, the engine takes a merged column for one of the outer query.
+        let inner = !env.scopes.is_empty() && merging_joins(&select.from) != Merging::None;
+        let known = expands || inner || is_rewritten(select);
         let mut scope = Scope { from: Vec::new(), columns: known.then(Vec::new) };
         for item in &mut select.from {
             let columns = self.joined(item, &scope, env)?;

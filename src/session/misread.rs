@@ -16,17 +16,20 @@
 //! | `y` in WHERE beside `a.y` and `b.y` | the first relation's | refused as ambiguous (`ambiguous_names`) |
 //! | `FETCH FIRST n ROWS ONLY` | refused | as `LIMIT n` |
 //! | `LIMIT (SELECT n)` | refused | as `LIMIT n` |
+//! | `CREATE INDEX` | nothing happens | refused |
 //! | `TABLE t`, `FROM t` | refused | as `SELECT * FROM t` |
 //! | `LOCALTIMESTAMP`, `LOCALTIME` | refused | as casts of `now()` |
 //! | `a ~ '.*'` of NULL | false | NULL |
+//! | `to_char(t, 'YYYY-MM')` | the template | PostgreSQL's `to_char` |
 //! | `LIKE … ESCAPE ''`, `SIMILAR TO … ESCAPE ''` | refused | the pattern with its backslashes doubled |
 
 use datafusion::error::Result;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, FunctionArguments, GroupByExpr, Ident, JoinConstraint, JoinOperator,
-    LimitClause, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
-    TableWithJoins, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    SetOperator, SetQuantifier, Statement as Ast, TableFactor, TableWithJoins, TimezoneInfo, UnaryOperator, Value,
+    ValueWithSpan, WildcardAdditionalOptions,
 };
 
 use super::ambiguous_names::ambiguous_name;
@@ -41,6 +44,10 @@ use crate::error::{Error, ErrorKind};
 /// # Errors
 /// [`ErrorKind::Unsupported`] if there is no such form of it; [`ErrorKind::Query`] for a join without a condition.
 pub(super) fn as_standard(mut statement: Statement) -> Result<Statement> {
+    if matches!(&statement, Statement::Statement(statement) if matches!(statement.as_ref(), Ast::CreateIndex(_))) {
+        let error = Error::new(ErrorKind::Unsupported, "CREATE INDEX is not supported: tables have no indexes");
+        return Err(error.advice("leave it out").into());
+    }
     let mut reader = Standard { error: None };
     syntax::edit_statement(&mut statement, &mut reader);
     match reader.error {
@@ -227,9 +234,25 @@ impl Editor for Standard {
                     *expr = local;
                 }
             }
+            Expr::Function(function) if is_to_char_of_postgres(function) => {
+                function.name = ObjectName::from(vec![Ident::new("postgres_to_char")]);
+            }
             _ => {}
         }
     }
+}
+
+/// True for `to_char(t, 'YYYY-MM')`: a template without `%` has no pattern of the engine.
+fn is_to_char_of_postgres(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(ValueWithSpan { value, .. })))] =
+        list.args.as_slice()
+    else {
+        return false;
+    };
+    let template =
+        matches!(value, Value::SingleQuotedString(template) if !template.is_empty() && !template.contains('%'));
+    template && function.name.to_string().eq_ignore_ascii_case("to_char")
 }
 
 /// Turns HAVING without aggregates and groups into WHERE: the rows of FROM are one group, of which nothing is asked.

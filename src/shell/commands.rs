@@ -172,7 +172,14 @@ impl Command {
             "\\pager" => Self::Pager(switch()?),
             "\\timing" => Self::Timing(switch()?),
             "\\format" => Self::Format(word()?.map(str::parse).transpose()?),
-            "\\o" => Self::Output(file().map(PathBuf::from)),
+            "\\o" => match file() {
+                Some(command) if command.starts_with('|') => {
+                    return Err(
+                        "\\o writes to a file; pipe the program's output instead: savedsearch sql … | …".to_owned()
+                    );
+                }
+                path => Self::Output(path.map(PathBuf::from)),
+            },
             "\\chart" => Self::Chart(text()),
             "\\cost" => Self::Cost(text().ok_or_else(|| format!("{name} expects a statement"))?),
             "\\set" => Self::Set(text().map(|text| variable(text.trim_end_matches(';')))),
@@ -220,6 +227,7 @@ mod tests {
         assert_eq!(parsed("\\d"), Ok(Command::Describe(None)));
         assert_eq!(parsed("quit;"), Ok(Command::Quit));
         assert_eq!(parsed("\\q;"), Ok(Command::Quit));
+        assert!(parsed("\\o | cat").unwrap_err().contains("to a file"));
         assert_eq!(parsed("\\o a.csv;"), Ok(Command::Output(Some("a.csv".into()))));
         assert_eq!(parsed("\\dt mentions"), Ok(Command::Describe(Some("mentions".into()))));
         assert_eq!(parsed(".tables"), Ok(Command::Describe(None)));

@@ -32,6 +32,41 @@ fn the_registry_is_documented() {
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // Casts of correlated columns, merged columns in subqueries, and LATERAL of an aggregate. Rows of DuckDB.
+    (
+        "SELECT k, EXISTS (SELECT 1 FROM words w WHERE w.id::boolean = (o.k < 'z')) AS x FROM owners o ORDER BY k",
+        "a|true; b|true; z|false",
+    ),
+    (
+        "SELECT k FROM owners o WHERE 3 IN (SELECT count(*) FROM words w WHERE w.id::boolean = (o.k < 'z')) ORDER BY k",
+        "a; b",
+    ),
+    (
+        "SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM facts f JOIN owners p USING (k) WHERE k = o.k AND v = 2) \
+         ORDER BY k",
+        "b",
+    ),
+    ("SELECT k, (SELECT max(k) FROM facts f NATURAL JOIN owners p) AS m FROM owners o ORDER BY k", "a|b; b|b; z|b"),
+    (
+        "SELECT k, (SELECT string_agg(k, ',' ORDER BY k) FROM facts f LEFT JOIN owners p USING (k) WHERE k <> o.k) AS \
+         m FROM owners o ORDER BY k",
+        "a|b; b|a,a; z|a,a,b",
+    ),
+    (
+        "SELECT o.k, t.n FROM owners o LEFT JOIN LATERAL (SELECT count(*) AS n FROM facts f WHERE f.k > o.k) t ON t.n \
+         > 0 ORDER BY k",
+        "a|1; b|NULL; z|NULL",
+    ),
+    (
+        "SELECT o.k, t.n FROM owners o JOIN LATERAL (SELECT count(*) + 1 AS n FROM facts f WHERE f.k = o.k) t ON t.n \
+         > 1 ORDER BY k",
+        "a|3; b|2",
+    ),
+    (
+        "SELECT k, (SELECT count(*) IS NULL FROM facts f WHERE f.k = o.k HAVING count(*) >= 0) AS x FROM owners o \
+         ORDER BY k",
+        "a|false; b|false; z|false",
+    ),
     // Groups by a key and other columns. Rows of DuckDB.
     (
         "SELECT o.k, w.id FROM (SELECT k FROM owners GROUP BY k) o CROSS JOIN words w GROUP BY o.k, w.id \
