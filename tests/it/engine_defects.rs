@@ -679,6 +679,20 @@ async fn the_registry_holds() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// By the standard, they belong to the outer query.
+#[tokio::test]
+async fn aggregates_of_outer_columns_alone_are_refused_in_subqueries() {
+    let ours = with_tables(World::new().await.context).await;
+    for statement in [
+        "SELECT (SELECT max(o.k)) FROM owners o",
+        "SELECT k FROM owners o WHERE EXISTS (SELECT max(o.k) FROM facts f WHERE f.k = o.k)",
+        "SELECT k FROM owners o WHERE 1 IN (SELECT count(o.k) FROM facts f WHERE f.k < o.k)",
+    ] {
+        let error = outcome(sql(&ours, statement).await).await.unwrap_err();
+        assert!(error.contains("its columns are those of the outer query"), "{statement}: {error}");
+    }
+}
+
 async fn answer(context: &SessionContext, sql: &str) -> Vec<Vec<String>> {
     let frame = context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")))
