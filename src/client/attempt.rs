@@ -1,6 +1,7 @@
 //! A single attempt at a request: sends it, or joins an identical one in flight, and classifies the response.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -36,8 +37,10 @@ impl Client {
     ) -> Outcome<T> {
         let query = scan.query.as_ref();
         record.status = None;
+        let (mut own, sent) = (question.clone(), Arc::<AtomicBool>::default());
+        own.spending.sent = Arc::clone(&sent);
         let Exchange { answer, wait } = loop {
-            let Flight { outcome, shared } = self.in_flight.join(&question.key, || self.send(question.clone()));
+            let Flight { outcome, shared } = self.in_flight.join(&question.key, || self.send(own.clone()));
             let outcome = match timeout_at(query.deadline, outcome.clone()).await {
                 Ok(outcome) => outcome,
                 // Our own request ends by the deadline too, with a more specific error.
@@ -63,7 +66,8 @@ impl Client {
         if !record.cached {
             record.wait += wait;
             record.attempts += 1;
-            self.log.requests.fetch_add(1, Ordering::Relaxed);
+            // A replayed request is not sent.
+            self.log.requests.fetch_add(u64::from(!sent.load(Ordering::Relaxed)), Ordering::Relaxed);
         }
         match answer {
             None if query.deadline <= Instant::now() => Outcome::Failed(past_deadline()),

@@ -113,10 +113,17 @@ impl Client {
                 .advice("set XDG_STATE_HOME or HOME, or ConnectionBuilder::state_folder in a program"));
             }
         };
-        let live = Live { service, limiter: Arc::clone(&limiter), ledger: ledger.clone(), clock: clock.clone() };
+        let log = RequestLog::new(key.clone());
+        let live = Live {
+            service,
+            limiter: Arc::clone(&limiter),
+            ledger: ledger.clone(),
+            clock: clock.clone(),
+            requests: Arc::clone(&log.requests),
+        };
         Ok(Self {
             base_url,
-            log: RequestLog::new(key.clone()),
+            log,
             key,
             profile,
             source: exchanges.over(Arc::new(live)),
@@ -370,6 +377,7 @@ impl Client {
                 query: Arc::clone(&scan.query),
                 places: Arc::clone(&scan.places),
                 units: self.cost(request),
+                sent: Arc::default(),
             },
         };
         let (mut state, mut last) = (RetryState::default(), None);

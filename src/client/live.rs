@@ -3,6 +3,7 @@
 //! Invariant: every request that is sent has passed the limiter of its key and the budget of its query.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -24,6 +25,8 @@ pub(super) struct Live {
     pub(super) limiter: Arc<Limiter>,
     pub(super) ledger: Option<Arc<Ledger>>,
     pub(super) clock: Clock,
+    /// Requests sent so far.
+    pub(super) requests: Arc<AtomicU64>,
 }
 
 impl AnswerSource for Live {
@@ -36,8 +39,8 @@ impl AnswerSource for Live {
 impl Live {
     /// Waits for a permit of the scan and of the limiter, spends a request of the budget, and sends it.
     async fn call(self, request: HttpRequest, spending: Spending) -> Result<Exchange> {
-        let Self { service, limiter, ledger, clock } = self;
-        let Spending { query, places, units } = spending;
+        let Self { service, limiter, ledger, clock, requests } = self;
+        let Spending { query, places, units, sent } = spending;
         let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
         // A request that may not be spent must not take up a permit.
         query.check()?;
@@ -62,6 +65,9 @@ impl Live {
             })?;
         }
         let limit = query.deadline.min(Instant::now() + query.request_timeout);
+        // From here on it counts, whether somebody waits for the answer or not.
+        requests.fetch_add(1, Ordering::Relaxed);
+        sent.store(true, Ordering::Relaxed);
         Ok(Exchange { answer: timeout_at(limit, service.call(request)).await.ok(), wait })
     }
 }

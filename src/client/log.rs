@@ -87,8 +87,8 @@ pub struct RequestLog {
     warned: AtomicU64,
     /// Calls recorded so far.
     added: AtomicU64,
-    /// Requests issued, retries included.
-    pub requests: AtomicU64,
+    /// Requests sent, retries and those that nobody waited for included.
+    pub requests: Arc<AtomicU64>,
     /// Pages received.
     pub pages: AtomicU64,
     /// Records received.
@@ -100,7 +100,7 @@ pub struct RequestLog {
 impl RequestLog {
     /// Creates an empty log.
     pub(super) fn new(key: Secret) -> Self {
-        let (records, warnings, [warned, added, requests, pages, rows, bytes]) = Default::default();
+        let (records, warnings, requests, [warned, added, pages, rows, bytes]) = Default::default();
         Self { key, records, warnings, warned, added, requests, pages, rows, bytes }
     }
 

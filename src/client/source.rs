@@ -11,6 +11,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -45,7 +46,8 @@ impl Question {
     #[cfg(feature = "probe")]
     pub(crate) fn unlimited(key: RequestKey, request: HttpRequest, patience: Duration) -> Self {
         let query = Arc::new(QueryBudget::new("-".to_owned(), u64::MAX, patience, patience));
-        Self { key, request, spending: Spending { query, places: Arc::new(Semaphore::new(1)), units: 0 } }
+        let places = Arc::new(Semaphore::new(1));
+        Self { key, request, spending: Spending { query, places, units: 0, sent: Arc::default() } }
     }
 }
 
@@ -78,6 +80,8 @@ pub(super) struct Spending {
     pub(super) places: Arc<Semaphore>,
     /// Units of the declared limits that the request costs.
     pub(super) units: u64,
+    /// Set by a source that counts the request when it is sent.
+    pub(super) sent: Arc<AtomicBool>,
 }
 
 /// Outcome of a question that was sent.

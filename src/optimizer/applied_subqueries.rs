@@ -160,7 +160,7 @@ fn with_row_of(join: Join, applied: usize) -> Result<Option<LogicalPlan>> {
     LogicalPlanBuilder::from(filtered(with, Vec::from_iter(chosen))?).project(columns)?.build().map(Some)
 }
 
-/// What is asked of the rows of a subquery.
+/// Question that is asked of the rows of a subquery.
 enum Kind {
     Scalar,
     Exists { negated: bool },

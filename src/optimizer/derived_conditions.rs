@@ -98,7 +98,7 @@ fn check_aggregates(plan: &LogicalPlan) -> Result<()> {
     Err(Error::new(ErrorKind::Unsupported, error).advice(advice).into())
 }
 
-/// What one subquery's conditions needed.
+/// Columns that the conditions of one subquery needed.
 struct Moved {
     /// Columns that derived tables have in addition, so far.
     columns: usize,

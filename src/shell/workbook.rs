@@ -26,7 +26,8 @@ const ROWS: u32 = 1_048_576;
 const COLUMNS: usize = 16_384;
 /// Characters of a cell.
 const CHARACTERS: usize = 32_767;
-/// Digits that a number in a cell keeps.
+/// Digits that a number in a cell keeps, and the largest integer with as many.
+const DIGITS: usize = 15;
 const EXACT: i64 = 999_999_999_999_999;
 /// Greatest width of a column in characters; texts may be much longer.
 const WIDE: usize = 60;
@@ -238,6 +239,8 @@ impl Sheets {
 enum Cells<'k> {
     Integers(ArrayRef),
     Floats(ArrayRef),
+    /// Decimal numbers, as texts.
+    Decimals(ArrayRef),
     Booleans(ArrayRef),
     Times(ArrayRef, Option<Tz>, &'k Format),
     Dates(ArrayRef, &'k Format),
@@ -252,6 +255,7 @@ impl<'k> Cells<'k> {
                 Ok(numbers) if numbers.null_count() == column.null_count() => Self::Integers(numbers),
                 _ => Self::Texts(Arc::clone(column)),
             },
+            Kind::Float if column.data_type().is_decimal() => Self::Decimals(cast(column, &DataType::Utf8)?),
             Kind::Float => Self::Floats(cast(column, &DataType::Float64)?),
             Kind::Boolean => Self::Booleans(Arc::clone(column)),
             Kind::Time(zone, format) => {
@@ -287,6 +291,14 @@ impl<'k> Cells<'k> {
                     sheet.write_string(line, column, value.to_string())?;
                 }
                 Ok(12)
+            }
+            Self::Decimals(values) if values.is_valid(row) => {
+                let text = values.as_string::<i32>().value(row);
+                match text.parse::<f64>() {
+                    Ok(value) if significant(text) <= DIGITS => sheet.write_number(line, column, value)?,
+                    _ => sheet.write_string(line, column, text)?,
+                };
+                Ok(text.len())
             }
             Self::Booleans(values) if values.is_valid(row) => {
                 sheet.write_boolean(line, column, values.as_boolean().value(row))?;
@@ -324,6 +336,11 @@ impl<'k> Cells<'k> {
             _ => Ok(0),
         }
     }
+}
+
+/// Number of digits from the first one that is not zero.
+fn significant(number: &str) -> usize {
+    number.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').count()
 }
 
 /// Writes a text. Returns its width, and `true` if it was cut. NULL, which the formatter shows as nothing, is an empty cell.
@@ -386,6 +403,11 @@ mod tests {
         assert_eq!(serial(at("1900-03-01T00:00:00")), Some(61.0));
         assert_eq!(serial(at("1900-02-28T00:00:00")), None);
         assert_eq!(serial(at("9999-12-31T23:59:59")).map(f64::floor), Some(2_958_465.0));
+    }
+
+    #[test]
+    fn digits_count_from_the_first_that_is_not_zero() {
+        assert_eq!(["0.00", "-0.0120", "1234.5", "12345678901234567891"].map(significant), [0, 3, 5, 20]);
     }
 
     #[test]

@@ -436,7 +436,7 @@ impl World {
         (result.map_err(typed), self.simulator.requests() - before)
     }
 
-    /// What was sent last, and what the answers showed, for the report of a failure.
+    /// Requests sent last, and what their answers showed, for the report of a failure.
     async fn log(&self) -> String {
         let sql = "SELECT parameters, status, attempts, rows, verdict, error FROM system.requests";
         let frame = self.context.sql(sql).await.unwrap();
