@@ -6,9 +6,15 @@
 //!      FROM (SELECT o.*, row_number() AS row FROM o) LEFT JOIN (SELECT f.*, true AS present FROM f) ON f.v > o.v GROUP BY row
 //! ```
 //!
-//! These are an aggregate without GROUP BY whose rows are not chosen by equality alone, an outer column in such an aggregate's
-//! arguments or results, and a subquery with a subquery that refers to the outermost query (`NOT EXISTS (… NOT EXISTS (…))`, which
-//! is a division). The engine refuses the first two, and plans the last one with columns that do not exist.
+//! These are
+//!
+//! - an aggregate without GROUP BY whose rows are not chosen by `column = outer value` alone, that has a HAVING, or whose arguments or
+//!   results have outer columns,
+//! - such an aggregate in LATERAL, also if a result is computed from it: for an empty group, the engine has NULL for `count(*) + 1`,
+//! - IN and EXISTS outside of WHERE with other comparisons than equality,
+//! - a subquery with a subquery that refers to the outermost query: `NOT EXISTS (… NOT EXISTS (…))`, which is a division.
+//!
+//! The engine refuses some, returns wrong rows for others, and plans the last ones with columns that do not exist.
 //!
 //! The outer rows are read once. Their order of evaluation is not kept, as with any join.
 //!
