@@ -8,9 +8,10 @@
 //!
 //! These are
 //!
-//! - an aggregate without GROUP BY whose rows are not chosen by `column = outer value` alone, that has a HAVING, or whose arguments or
-//!   results have outer columns,
-//! - such an aggregate in LATERAL, also if a result is computed from it: for an empty group, the engine has NULL for `count(*) + 1`,
+//! - an aggregate without GROUP BY whose rows are not chosen by `column = outer value` alone, or whose arguments or results have outer
+//!   columns,
+//! - such an aggregate in LATERAL, and a result that is computed from one: for an empty group, the engine has NULL for
+//!   `count(*) IS NULL`,
 //! - IN and EXISTS outside of WHERE with other comparisons than equality,
 //! - a subquery with a subquery that refers to the outermost query: `NOT EXISTS (… NOT EXISTS (…))`, which is a division.
 //!
@@ -147,8 +148,26 @@ fn with_row_of(join: Join, applied: usize) -> Result<Option<LogicalPlan>> {
     if !join.on.is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
         return Ok(None);
     }
-    let Some((_, None, _)) = over_aggregate(&subquery.subquery)? else { return Ok(None) };
-    let Some((with, values)) = Kind::Scalar.applied(&join.left, &subquery.subquery, applied)? else { return Ok(None) };
+    let Some((values, None, aggregate)) = over_aggregate(&subquery.subquery)? else { return Ok(None) };
+    let (with, values) = match is_hard_aggregate(&subquery.subquery) {
+        true => match Kind::Scalar.applied(&join.left, &subquery.subquery, applied)? {
+            Some(applied) => applied,
+            None => return Ok(None),
+        },
+        // The engine joins the aggregate, but computes nothing from it for an empty group.
+        false => {
+            let columns = aggregate.schema.columns();
+            let named = |at| Column::new_unqualified(format!("__value_{applied}_{at}"));
+            let plain =
+                columns.iter().enumerate().map(|(at, column)| Expr::Column(column.clone()).alias(named(at).name));
+            let plan = LogicalPlanBuilder::from(LogicalPlan::Aggregate(aggregate.clone())).project(plain)?.build()?;
+            let right = LogicalPlan::Subquery(Subquery { subquery: Arc::new(plan), ..subquery.clone() });
+            let left = LogicalPlan::clone(&join.left);
+            let plan = LogicalPlanBuilder::from(left).join_on(right, JoinType::Left, [lit(true)])?.build()?;
+            let by = columns.into_iter().enumerate().map(|(at, column)| (column, Expr::Column(named(at)))).collect();
+            (plan, values.into_iter().map(|value| replaced(value, &by)).collect::<Result<Vec<_>>>()?)
+        }
+    };
     let names = join.right.schema().columns();
     let by = names.iter().cloned().zip(values.clone()).collect();
     let condition = join.filter.map(|filter| replaced(filter, &by)).transpose()?;
@@ -367,9 +386,19 @@ fn is_hard_part(part: &Expr, filter: bool, top: bool) -> bool {
 fn is_hard_aggregate(plan: &LogicalPlan) -> bool {
     let Ok(Some((values, condition, aggregate))) = over_aggregate(plan) else { return false };
     let Ok((_, conditions)) = without_conditions(&aggregate.input) else { return false };
-    !conditions.is_empty() && condition.is_some()
+    !conditions.is_empty() && has_late_condition(plan)
         || aggregate.aggr_expr.iter().chain(&values).chain(&condition).any(Expr::contains_outer)
         || !conditions.iter().all(is_equality)
+}
+
+/// True for a condition on the result of an aggregate that is not its HAVING.
+fn has_late_condition(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(node) => has_late_condition(&node.input),
+        LogicalPlan::SubqueryAlias(node) => has_late_condition(&node.input),
+        LogicalPlan::Filter(node) => !matches!(node.input.as_ref(), LogicalPlan::Aggregate(_)),
+        _ => false,
+    }
 }
 
 /// True if a subquery within the subquery refers to a query outside of both.

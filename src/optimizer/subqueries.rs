@@ -464,7 +464,7 @@ fn with_having(subquery: Subquery) -> Result<Expr> {
     let condition = if correlated { having(&subquery.subquery)? } else { None };
     match condition {
         Some(condition) => {
-            let value = scalar(without_having(&subquery.subquery)?);
+            let value = scalar(unfolded(without_having(&subquery.subquery)?)?);
             when(scalar(condition).is_true(), value).end()
         }
         None => Ok(Expr::ScalarSubquery(subquery)),
