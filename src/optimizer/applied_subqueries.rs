@@ -148,7 +148,9 @@ fn with_row_of(join: Join, applied: usize) -> Result<Option<LogicalPlan>> {
     if !join.on.is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
         return Ok(None);
     }
-    let Some((values, None, aggregate)) = over_aggregate(&subquery.subquery)? else { return Ok(None) };
+    let Some(Results { values, condition: None, aggregate }) = over_aggregate(&subquery.subquery)? else {
+        return Ok(None);
+    };
     let (with, values) = match is_hard_aggregate(&subquery.subquery) {
         true => match Kind::Scalar.applied(&join.left, &subquery.subquery, applied)? {
             Some(applied) => applied,
@@ -280,7 +282,7 @@ impl Kind {
 
     /// The parts of a subquery that this kind can be computed from.
     fn parts(self, plan: &LogicalPlan, outer: &DFSchema) -> Result<Option<Parts>> {
-        if let Some((mut values, condition, aggregate)) = over_aggregate(plan)? {
+        if let Some(Results { mut values, condition, aggregate }) = over_aggregate(plan)? {
             let condition = condition.map(Expr::is_true);
             let values = match self {
                 Self::Scalar => {
@@ -335,7 +337,7 @@ fn has_hard(plan: &LogicalPlan) -> Result<bool> {
         let Some(subquery) = lateral_of(&join.right) else { return Ok(false) };
         // For an empty group, the engine has NULL for an expression that is never NULL.
         let computes = over_aggregate(&subquery.subquery)?
-            .is_some_and(|(values, ..)| values.iter().any(|value| !matches!(value, Expr::Column(_))));
+            .is_some_and(|results| results.values.iter().any(|value| !matches!(value, Expr::Column(_))));
         return Ok(computes || is_hard_aggregate(&subquery.subquery));
     }
     let filter = matches!(plan, LogicalPlan::Filter(_));
@@ -384,7 +386,7 @@ fn is_hard_part(part: &Expr, filter: bool, top: bool) -> bool {
 
 /// True for an aggregate without GROUP BY that the engine does not put above a join.
 fn is_hard_aggregate(plan: &LogicalPlan) -> bool {
-    let Ok(Some((values, condition, aggregate))) = over_aggregate(plan) else { return false };
+    let Ok(Some(Results { values, condition, aggregate })) = over_aggregate(plan) else { return false };
     let Ok((_, conditions)) = without_conditions(&aggregate.input) else { return false };
     !conditions.is_empty() && has_late_condition(plan)
         || aggregate.aggr_expr.iter().chain(&values).chain(&condition).any(Expr::contains_outer)
@@ -422,33 +424,39 @@ fn beyond() -> DataFusionError {
     Error::new(ErrorKind::Unsupported, error).advice("write the inner subquery as a join of the query around it").into()
 }
 
-/// The values of a subquery over an aggregate without GROUP BY, and its HAVING, over the columns of the aggregate.
-fn over_aggregate(plan: &LogicalPlan) -> Result<Option<(Vec<Expr>, Option<Expr>, &Aggregate)>> {
-    Ok(match plan {
+/// Results of a subquery over an aggregate without GROUP BY, over the columns of the aggregate.
+struct Results<'p> {
+    values: Vec<Expr>,
+    /// HAVING, and further conditions on the results.
+    condition: Option<Expr>,
+    aggregate: &'p Aggregate,
+}
+
+/// The results of a subquery, if it is over an aggregate without GROUP BY.
+fn over_aggregate(plan: &LogicalPlan) -> Result<Option<Results<'_>>> {
+    let input = match plan {
         LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
-            Some((aggregate.schema.columns().into_iter().map(Expr::Column).collect(), None, aggregate))
+            let values = aggregate.schema.columns().into_iter().map(Expr::Column).collect();
+            return Ok(Some(Results { values, condition: None, aggregate }));
         }
-        LogicalPlan::SubqueryAlias(node) => over_aggregate(&node.input)?,
-        LogicalPlan::Projection(node) => match over_aggregate(&node.input)? {
-            Some((values, condition, aggregate)) => {
-                let names = node.input.schema().columns().into_iter().zip(values).collect();
-                let values =
-                    node.expr.iter().map(|expr| replaced(expr.clone().unalias(), &names)).collect::<Result<_>>()?;
-                Some((values, condition, aggregate))
-            }
-            None => None,
-        },
-        LogicalPlan::Filter(node) => match over_aggregate(&node.input)? {
-            Some((values, condition, aggregate)) => {
-                let names = node.input.schema().columns().into_iter().zip(values.clone()).collect();
-                let more = replaced(node.predicate.clone(), &names)?;
-                let condition = condition.into_iter().fold(more, Expr::and);
-                Some((values, Some(condition), aggregate))
-            }
-            None => None,
-        },
-        _ => None,
-    })
+        LogicalPlan::SubqueryAlias(node) => &node.input,
+        LogicalPlan::Projection(node) => &node.input,
+        LogicalPlan::Filter(node) => &node.input,
+        _ => return Ok(None),
+    };
+    let Some(Results { values, condition, aggregate }) = over_aggregate(input)? else { return Ok(None) };
+    let names = input.schema().columns().into_iter().zip(values.iter().cloned()).collect();
+    Ok(Some(match plan {
+        LogicalPlan::Projection(node) => {
+            let values = node.expr.iter().map(|expr| replaced(expr.clone().unalias(), &names));
+            Results { values: values.collect::<Result<_>>()?, condition, aggregate }
+        }
+        LogicalPlan::Filter(node) => {
+            let condition = condition.into_iter().fold(replaced(node.predicate.clone(), &names)?, Expr::and);
+            Results { values, condition: Some(condition), aggregate }
+        }
+        _ => Results { values, condition, aggregate },
+    }))
 }
 
 /// The values of a subquery over the columns of its rows, and the rows, without what decides neither which values there are nor

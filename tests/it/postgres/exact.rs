@@ -202,7 +202,7 @@ async fn a_startup_message_has_settings_of_the_session() {
 async fn a_pool_gets_a_clean_session() {
     let served = Served::new().await;
     let client = served.client().await;
-    client.batch_execute("SET savedsearch.max_requests = 99; SET statement_timeout = 9").await.unwrap();
+    client.batch_execute("SET savedsearch.max_requests = 99; SET statement_timeout = 900000").await.unwrap();
     let cleaning = "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL; SET SESSION AUTHORIZATION DEFAULT; \
                     RESET SESSION AUTHORIZATION; RESET ROLE; SET ROLE NONE";
     client.batch_execute(cleaning).await.unwrap();
