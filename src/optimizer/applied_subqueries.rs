@@ -39,7 +39,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::expressions::{aggregate_of, as_outer, filtered, is_equality, lateral_of};
+use super::expressions::{aggregate_of, as_outer, filtered, is_equality, lateral_of, map_subquery, subquery_of};
 use crate::error::{Error, ErrorKind};
 
 /// See the module's documentation. Runs before `subqueries`, which gives the subqueries that move up their values.
@@ -517,14 +517,6 @@ fn add_free(expr: &Expr, schema: &DFSchema, free: &mut BTreeSet<Column>) -> Resu
     Ok(())
 }
 
-fn subquery_of(expr: &Expr) -> Option<&Subquery> {
-    match expr {
-        Expr::ScalarSubquery(subquery) => Some(subquery),
-        Expr::Exists(Exists { subquery, .. }) | Expr::InSubquery(InSubquery { subquery, .. }) => Some(subquery),
-        _ => None,
-    }
-}
-
 /// The subqueries in an expression, without those within them.
 fn subqueries(expr: &Expr) -> Vec<&Subquery> {
     let mut found = vec![];
@@ -548,19 +540,11 @@ fn within(expr: Expr, names: &BTreeMap<Column, Column>) -> Result<Expr> {
 
 /// The expression, whose subquery refers to the inner rows by their new names.
 fn renamed_subquery(expr: Expr, names: &BTreeMap<Column, Column>) -> Result<Transformed<Expr>> {
-    let renamed = |Subquery { subquery, spans, .. }: Subquery| {
+    map_subquery(expr, |Subquery { subquery, spans, .. }| {
         let plan = renamed_outer(Arc::unwrap_or_clone(subquery), names)?;
         let outer_ref_columns = plan.all_out_ref_exprs();
-        Ok::<_, DataFusionError>(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans })
-    };
-    Ok(Transformed::yes(match expr {
-        Expr::ScalarSubquery(subquery) => Expr::ScalarSubquery(renamed(subquery)?),
-        Expr::Exists(Exists { subquery, negated }) => Expr::Exists(Exists { subquery: renamed(subquery)?, negated }),
-        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-            Expr::InSubquery(InSubquery { expr, subquery: renamed(subquery)?, negated })
-        }
-        other => return Ok(Transformed::no(other)),
-    }))
+        Ok(Transformed::yes(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans }))
+    })
 }
 
 /// The plan of a subquery whose outer columns have other names, unless a query between has a column of that name.

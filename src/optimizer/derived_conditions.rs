@@ -15,16 +15,14 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, Result};
-use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort,
-    Subquery, SubqueryAlias,
+    Aggregate, Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Sort, Subquery, SubqueryAlias,
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::expressions::filtered;
+use super::expressions::{filtered, is_equality, map_subquery, subquery_of};
 use crate::error::{Error, ErrorKind};
 
 /// See the module's documentation. Runs before the rules that read the conditions of subqueries.
@@ -44,18 +42,7 @@ impl AnalyzerRule for DerivedConditions {
             let names = NamePreserver::new(&plan);
             plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let expr = expr.transform_up(|part| match part {
-                    Expr::ScalarSubquery(subquery) => Ok(above_derived(subquery)?.update_data(Expr::ScalarSubquery)),
-                    Expr::Exists(Exists { subquery, negated }) => {
-                        let exists = |subquery| Expr::Exists(Exists { subquery, negated });
-                        Ok(above_derived(subquery)?.update_data(exists))
-                    }
-                    Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-                        let within = |subquery| Expr::InSubquery(InSubquery { expr, subquery, negated });
-                        Ok(above_derived(subquery)?.update_data(within))
-                    }
-                    other => Ok(Transformed::no(other)),
-                })?;
+                let expr = expr.transform_up(|part| map_subquery(part, above_derived))?;
                 Ok(expr.update_data(|expr| name.restore(expr)))
             })
         })
@@ -249,19 +236,16 @@ impl Moved {
 
 /// True for `column = outer value`, if equal values of the column's type are the same for GROUP BY and DISTINCT.
 fn is_of_one_value(condition: &Expr, schema: &DFSchema) -> bool {
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
-    let (column, other) = match (left.as_ref(), right.as_ref()) {
-        (Expr::Column(column), other) | (other, Expr::Column(column)) => (column, other),
-        _ => return false,
+    let exact = |column: &Column| {
+        schema.data_type(column).is_ok_and(|data_type| !data_type.is_floating() && !data_type.is_nested())
     };
-    let exact = schema.data_type(column).is_ok_and(|data_type| !data_type.is_floating() && !data_type.is_nested());
-    exact && other.column_refs().is_empty()
+    is_equality(condition) && condition.column_refs().into_iter().all(exact)
 }
 
 /// True for a conjunct that compares with a row of the outer query, and may be evaluated later.
 fn is_movable(conjunct: &Expr) -> bool {
-    let subquery = |part: &Expr| Ok(matches!(part, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)));
-    conjunct.contains_outer() && !conjunct.is_volatile() && !conjunct.exists(subquery).unwrap_or(true)
+    let subquery = conjunct.exists(|part| Ok(subquery_of(part).is_some())).unwrap_or(true);
+    conjunct.contains_outer() && !conjunct.is_volatile() && !subquery
 }
 
 fn renamed(conditions: Vec<Expr>, names: &BTreeMap<Column, Column>) -> Result<Vec<Expr>> {

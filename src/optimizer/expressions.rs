@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ExprSchema, Result};
-use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
@@ -83,6 +83,35 @@ pub(super) fn is_equality(condition: &Expr) -> bool {
     match (left.as_ref(), right.as_ref()) {
         (Expr::Column(_), other) | (other, Expr::Column(_)) => outer(other),
         _ => false,
+    }
+}
+
+/// The subquery that an expression is.
+pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::ScalarSubquery(subquery) => Some(subquery),
+        Expr::Exists(Exists { subquery, .. }) | Expr::InSubquery(InSubquery { subquery, .. }) => Some(subquery),
+        _ => None,
+    }
+}
+
+/// Calls `map` with the subquery that an expression is, if it is one.
+///
+/// # Errors
+/// Those of `map`.
+pub(super) fn map_subquery(
+    expr: Expr,
+    map: impl FnOnce(Subquery) -> Result<Transformed<Subquery>>,
+) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::ScalarSubquery(subquery) => Ok(map(subquery)?.update_data(Expr::ScalarSubquery)),
+        Expr::Exists(Exists { subquery, negated }) => {
+            Ok(map(subquery)?.update_data(|subquery| Expr::Exists(Exists { subquery, negated })))
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            Ok(map(subquery)?.update_data(|subquery| Expr::InSubquery(InSubquery { expr, subquery, negated })))
+        }
+        other => Ok(Transformed::no(other)),
     }
 }
 

@@ -39,7 +39,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::expressions::{aggregate_of, as_outer, is_equality, lateral_of};
+use super::expressions::{aggregate_of, as_outer, is_equality, lateral_of, subquery_of};
 use crate::error::{Error, ErrorKind};
 use crate::functions::{InValues, Opaque};
 
@@ -88,8 +88,7 @@ impl AnalyzerRule for Subqueries {
 fn has_subquery(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_expressions(|expr| {
-        found |=
-            expr.exists(|part| Ok(matches!(part, Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_))))?;
+        found |= expr.exists(|part| Ok(subquery_of(part).is_some()))?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
@@ -389,12 +388,7 @@ fn without_distinct(within: InSubquery) -> Result<InSubquery> {
 
 /// True if an expression refers to a query further outside, or has a subquery.
 fn is_of_other_queries(expr: &Expr) -> Result<bool> {
-    expr.exists(|part| {
-        Ok(matches!(
-            part,
-            Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)
-        ))
-    })
+    expr.exists(|part| Ok(matches!(part, Expr::OuterReferenceColumn(..)) || subquery_of(part).is_some()))
 }
 
 /// Refuses a correlated subquery if the engine would apply one of its operators to the rows of all outer rows together.
