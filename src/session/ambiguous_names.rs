@@ -1,10 +1,18 @@
-//! Unqualified columns of WHERE that several relations have.
+//! Unqualified columns that several relations have.
 //!
-//! The engine refuses them, except if WHERE also has the same column of each relation, as in `a.y > 0 AND b.y > 0 AND y = 4`. It
-//! then takes `y` for the key of a join with USING, and compares that of the first relation.
+//! The engine refuses them, with two exceptions:
+//!
+//! - WHERE also has the same column of each relation, as in `a.y > 0 AND b.y > 0 AND y = 4`. The engine then takes `y` for the key
+//!   of a join with USING, and compares that of the first relation.
+//! - A query around the subquery also has a column of this name. The engine then takes that one.
 
 use std::collections::BTreeSet;
 
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
+use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
+use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Expr, JoinConstraint, Query, Select, TableFactor, TableWithJoins};
 
 use super::merged_columns::constraint_of;
@@ -25,11 +33,122 @@ pub(super) fn ambiguous_name(select: &Select) -> Option<Error> {
         let of =
             names.qualified.iter().filter(|(relation, column)| column == name && relations.names.contains(relation));
         let of: Vec<String> = of.map(|(relation, column)| format!("{relation}.{column}")).collect();
-        (of.len() > 1).then(|| {
-            let error = Error::new(ErrorKind::Query, format!("column `{name}` is ambiguous"));
-            error.advice(format!("write {}", of.join(" or ")))
-        })
+        (of.len() > 1).then(|| ambiguous(name, &of))
     })
+}
+
+fn ambiguous(name: &str, of: &[String]) -> Error {
+    Error::new(ErrorKind::Query, format!("column `{name}` is ambiguous")).advice(format!("write {}", of.join(" or ")))
+}
+
+/// Rejects a plan with a column of an outer query that the statement does not name so: it names one that several relations of
+/// the subquery have.
+///
+/// # Errors
+/// [`ErrorKind::Query`] with the columns of the subquery's relations.
+pub(super) fn check_outer_names(statement: &Statement, plan: &LogicalPlan) -> Result<()> {
+    let mut passed = Passed::default();
+    passed.read(plan, &[])?;
+    if passed.columns.is_empty() {
+        return Ok(());
+    }
+    let mut written = Written::default();
+    syntax::read_statement(statement, &mut written);
+    let found = passed.columns.into_iter().find(|(name, of)| {
+        let of_relations = |(names, relations): &(Names, Relations)| {
+            let known = of.iter().all(|relation| relations.names.contains(relation));
+            known && names.alone.contains(name) && !relations.natural && !relations.merged.contains(name)
+        };
+        written.selects.iter().any(of_relations)
+    });
+    match found {
+        Some((name, of)) => {
+            let of: Vec<String> = of.iter().map(|relation| format!("{relation}.{name}")).collect();
+            Err(ambiguous(&name, &of).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Names of outer columns, each with the relations of a subquery that have a column of this name as well.
+#[derive(Default)]
+struct Passed {
+    columns: Vec<(String, Vec<String>)>,
+}
+
+impl Passed {
+    /// `scopes`: the relations of each subquery around the plan, as the schemas of their joins, the innermost last.
+    fn read(&mut self, plan: &LogicalPlan, scopes: &[Vec<DFSchemaRef>]) -> Result<()> {
+        plan.apply_expressions(|expr| {
+            expr.apply(|part| {
+                match part {
+                    Planned::OuterReferenceColumn(_, column) => self.pass(column, scopes),
+                    Planned::ScalarSubquery(subquery)
+                    | Planned::Exists(Exists { subquery, .. })
+                    | Planned::InSubquery(InSubquery { subquery, .. })
+                    | Planned::SetComparison(SetComparison { subquery, .. }) => {
+                        self.read(&subquery.subquery, &[scopes, &[scope_of(&subquery.subquery)]].concat())?;
+                    }
+                    _ => {}
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        for input in plan.inputs() {
+            match plan {
+                LogicalPlan::Subquery(_) => self.read(input, &[scopes, &[scope_of(input)]].concat())?,
+                // A derived table does not see the relations beside it.
+                LogicalPlan::SubqueryAlias(_) if !scopes.is_empty() => {
+                    self.read(input, &[&scopes[..scopes.len() - 1], &[scope_of(input)]].concat())?;
+                }
+                _ => self.read(input, scopes)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a column if a subquery between it and its query has several columns of its name.
+    fn pass(&mut self, column: &Column, scopes: &[Vec<DFSchemaRef>]) {
+        for scope in scopes.iter().rev() {
+            if scope.iter().any(|schema| schema.has_column(column)) {
+                return;
+            }
+            if let Some(relations) = scope.iter().find_map(|schema| relations_with(schema, &column.name)) {
+                self.columns.push((column.name.clone(), relations));
+            }
+        }
+    }
+}
+
+/// Schemas of the joins and relations of a subquery.
+fn scope_of(plan: &LogicalPlan) -> Vec<DFSchemaRef> {
+    let mut schemas = vec![DFSchemaRef::clone(plan.schema())];
+    if !matches!(plan, LogicalPlan::SubqueryAlias(_) | LogicalPlan::TableScan(_) | LogicalPlan::Subquery(_)) {
+        plan.inputs().into_iter().for_each(|input| schemas.extend(scope_of(input)));
+    }
+    schemas
+}
+
+/// The relations that have a column of this name, if there are several.
+fn relations_with(schema: &DFSchema, name: &str) -> Option<Vec<String>> {
+    let relations = schema.qualified_fields_with_unqualified_name(name).into_iter();
+    let relations: Vec<String> = relations.filter_map(|(relation, _)| Some(relation?.table().to_owned())).collect();
+    (relations.len() > 1).then_some(relations)
+}
+
+/// The columns and relations of each SELECT.
+#[derive(Default)]
+struct Written {
+    selects: Vec<(Names, Relations)>,
+}
+
+impl Reader for Written {
+    fn pre_visit_select(&mut self, select: &Select) {
+        let (mut names, mut relations) = (Names::default(), Relations::default());
+        syntax::read(select, &mut names);
+        select.from.iter().for_each(|item| relations.read(item));
+        self.selects.push((names, relations));
+    }
 }
 
 /// Columns of an expression, without those of its subqueries.

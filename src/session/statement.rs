@@ -8,6 +8,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement as Ast, UnaryOperator, Value};
 
+use super::ambiguous_names::check_outer_names;
 use super::defaults::reset_as_set;
 use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
@@ -67,13 +68,14 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
         statement = named;
     }
     let plan = match planned(state, statement.clone()).await {
-        Err(refused) if lacks_name(&refused) => match with_search_names(state, statement, false).await? {
+        Err(refused) if lacks_name(&refused) => match with_search_names(state, statement.clone(), false).await? {
             Some(statement) => planned(state, statement).await,
             None => Err(refused),
         },
         outcome => outcome,
     };
     let plan = reset_as_set(plan?, state.config());
+    check_outer_names(&statement, &plan)?;
     guarded(signed_numbers(moved_subqueries(lateral(plan)?)?)?)
 }
 
