@@ -1,6 +1,6 @@
 //! Functions that replace operations which the engine computes differently from the SQL standard, or from PostgreSQL.
 //!
-//! Rules of `optimizer` insert the functions, and `sum`, `lag` and `lead` replace those of the engine. Users see the names of
+//! Rules of `optimizer` and `session` insert the functions, and `sum`, `lag` and `lead` replace those of the engine. Users see the names of
 //! the functions only in EXPLAIN. Each file has one function or a family of them, with the operation that it replaces and the
 //! reason. The functions in `postgres` are used in translated statements of PostgreSQL clients. Those of `json` are for users as
 //! well.
@@ -14,6 +14,7 @@ mod in_values;
 mod interval_part;
 mod json;
 mod local_arithmetic;
+mod only_value;
 mod opaque;
 mod patterns;
 mod postgres;
@@ -39,6 +40,7 @@ pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar,
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
+pub(crate) use self::only_value::{is_only_value, only_value_udaf};
 pub(crate) use self::opaque::Opaque;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
@@ -64,7 +66,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
-    vec![sum_udaf()]
+    vec![sum_udaf(), only_value_udaf()]
 }
 
 /// The field of a function's result, which is nullable if an argument is. By default, every result is.

@@ -1,4 +1,4 @@
-//! Correlated items of FROM that the engine refuses, rewritten to plans that it supports.
+//! Correlated items of FROM, and scalar subqueries, that the engine refuses, rewritten to plans that it supports.
 //!
 //! | in a statement | rewritten to |
 //! | --- | --- |
@@ -7,20 +7,25 @@
 //! | `FROM t, LATERAL (VALUES (t.a), (t.b)) v(x)` | `t` for each number of a row, and the values of that row |
 //! | `LATERAL (SELECT … WHERE k = t.x ORDER BY s LIMIT n)` | `row_number() OVER (PARTITION BY k ORDER BY s) <= n` |
 //! | `(SELECT x FROM … WHERE k = t.x ORDER BY s LIMIT 1)` | `first_value(x ORDER BY s)` |
+//! | `(SELECT x FROM … WHERE k = t.x)`, if `k` is the key of the table | `first_value(x)` |
+//! | `(SELECT x FROM … WHERE …)` | `only_value(x)`, an error for several rows |
 //!
 //! Invariant: an item that does not have exactly one of the forms above stays as it is, and the engine refuses it.
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, NullHandling, Result};
+use datafusion::common::{Column, DFSchema, Dependency, FunctionalDependence, NullHandling, Result};
 use datafusion::functions_aggregate::first_last::first_value;
 use datafusion::functions_window::row_number::row_number;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Case, Expr, ExprFunctionExt, FetchType, Join, JoinType, Limit, LogicalPlan, LogicalPlanBuilder,
-    Operator, Projection, SkipType, SortExpr, Subquery, Values, cast, col, lit,
+    BinaryExpr, Case, Distinct, Expr, ExprFunctionExt, FetchType, Join, JoinType, Limit, LogicalPlan,
+    LogicalPlanBuilder, Operator, Projection, SkipType, SortExpr, Subquery, Values, cast, col, lit,
 };
+
+use crate::functions::only_value_udaf;
 
 /// Returns the plan with such items as the engine has them.
 ///
@@ -294,7 +299,10 @@ fn first_rows(subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> {
 const NUMBER: &str = "__number";
 
 fn number(keys: Vec<Expr>, order: Vec<SortExpr>) -> Result<Expr> {
-    Ok(row_number().partition_by(keys).order_by(order).build()?.alias(NUMBER))
+    let number = row_number().partition_by(keys);
+    // A window without an order is not one with an empty order.
+    let number = if order.is_empty() { number } else { number.order_by(order) };
+    Ok(number.build()?.alias(NUMBER))
 }
 
 /// Rows that are skipped, and the number of those that are kept; `None` without literals.
@@ -305,41 +313,107 @@ fn rows_of(limit: &Limit) -> Result<Option<(u64, u64)>> {
     })
 }
 
-/// A correlated scalar subquery of the first row, as an aggregate.
+/// A correlated scalar subquery of the first row, or of the only one, as an aggregate.
 fn first_of_each(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
-    let LogicalPlan::Limit(limit) = subquery.subquery.as_ref() else { return Ok(Transformed::no(expr)) };
-    if subquery.outer_ref_columns.is_empty() || rows_of(limit)? != Some((0, 1)) {
+    if subquery.outer_ref_columns.is_empty() {
         return Ok(Transformed::no(expr));
     }
-    let (value, sort) = match limit.input.as_ref() {
-        LogicalPlan::Projection(projection) => match (projection.expr.as_slice(), projection.input.as_ref()) {
-            ([value], LogicalPlan::Sort(sort)) => (value.clone(), Some(sort)),
-            _ => (single_column(&limit.input)?, None),
+    let aggregate = match subquery.subquery.as_ref() {
+        LogicalPlan::Limit(limit) => match rows_of(limit)? {
+            Some((0, 1)) => first_row(&limit.input)?,
+            _ => None,
         },
-        LogicalPlan::Sort(sort) => (single_column(&sort.input)?, Some(sort)),
-        _ => return Ok(Transformed::no(expr)),
+        plan => only_row(plan)?,
     };
-    let (input, order) = match sort {
-        Some(sort) => (sort.input.as_ref(), sort.expr.clone()),
-        None => (limit.input.as_ref(), Vec::new()),
-    };
-    // A group of its own has one row already.
-    let grouped = input.exists(|node| {
-        Ok(matches!(
-            node,
-            LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Limit(_) | LogicalPlan::Window(_)
-        ))
-    })?;
-    if grouped {
-        return Ok(Transformed::no(expr));
-    }
-    let name = subquery.subquery.schema().field(0).name().clone();
-    let first = first_value(value.unalias(), order).alias(name);
-    let plan = LogicalPlanBuilder::from(input.clone()).aggregate(Vec::<Expr>::new(), vec![first])?.build()?;
+    let Some((input, aggregate)) = aggregate else { return Ok(Transformed::no(expr)) };
+    let aggregate = aggregate.alias(subquery.subquery.schema().field(0).name());
+    let plan = LogicalPlanBuilder::from(input).aggregate(Vec::<Expr>::new(), vec![aggregate])?.build()?;
     let outer_ref_columns = plan.all_out_ref_exprs();
     let rewritten = Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Default::default() };
     Ok(Transformed::yes(Expr::ScalarSubquery(rewritten)))
+}
+
+/// The input and the aggregate with the value of the first row of a plan, if that is not a row of groups.
+fn first_row(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Expr)>> {
+    let (value, sort) = match plan {
+        LogicalPlan::Projection(projection) => match (projection.expr.as_slice(), projection.input.as_ref()) {
+            ([value], LogicalPlan::Sort(sort)) => (value.clone(), Some(sort)),
+            _ => (single_column(plan)?, None),
+        },
+        LogicalPlan::Sort(sort) => (single_column(&sort.input)?, Some(sort)),
+        _ => return Ok(None),
+    };
+    let (input, order) = match sort {
+        Some(sort) => (sort.input.as_ref(), sort.expr.clone()),
+        None => (plan, Vec::new()),
+    };
+    Ok((!has_groups(input)).then(|| (input.clone(), first_value(value.unalias(), order))))
+}
+
+/// The input and the aggregate with the value of the only row of a plan, if the engine does not know that there is only one.
+fn only_row(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Expr)>> {
+    let (plan, distinct) = match plan {
+        LogicalPlan::Distinct(Distinct::All(input)) => (input.as_ref(), true),
+        plan => (plan, false),
+    };
+    let (input, value) = match plan {
+        LogicalPlan::Projection(Projection { expr, input, .. }) if expr.len() == 1 => (input.as_ref(), expr[0].clone()),
+        LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => (plan, single_column(plan)?),
+        _ => return Ok(None),
+    };
+    if has_groups(input) || input.max_rows() == Some(1) {
+        return Ok(None);
+    }
+    let value = value.unalias();
+    let value = match finds_key(input) {
+        true => first_value(value, Vec::new()),
+        false => Expr::AggregateFunction(AggregateFunction::new_udf(
+            only_value_udaf(),
+            vec![value],
+            distinct,
+            None,
+            Vec::new(),
+            None,
+        )),
+    };
+    Ok(Some((input.clone(), value)))
+}
+
+/// True if rows of a plan are groups or a selection of rows, rather than rows of its relations that meet conditions.
+fn has_groups(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Limit(_) | LogicalPlan::Window(_) => true,
+        LogicalPlan::SubqueryAlias(_) => false,
+        plan => plan.inputs().into_iter().any(has_groups),
+    }
+}
+
+/// True if conditions compare the whole key of a table with one value each.
+fn finds_key(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = plan else { return false };
+    let table = match filter.input.as_ref() {
+        LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+        other => other,
+    };
+    if !matches!(table, LogicalPlan::TableScan(_)) {
+        return false;
+    }
+    let schema = filter.input.schema();
+    let fixed = split_conjunction(&filter.predicate).into_iter().filter_map(|part| match part {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (left.as_ref(), right.as_ref()) {
+            (Expr::Column(column), value) | (value, Expr::Column(column)) if !value.any_column_refs() => {
+                schema.maybe_index_of_column(column)
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    let fixed: Vec<usize> = fixed.collect();
+    let is_key = |key: &FunctionalDependence| {
+        key.mode == Dependency::Single && !key.nullable && key.source_indices.iter().all(|at| fixed.contains(at))
+    };
+    schema.functional_dependencies().iter().any(is_key)
 }
 
 fn single_column(plan: &LogicalPlan) -> Result<Expr> {

@@ -1,5 +1,5 @@
 //! Subqueries in places in which the engine does not support them: within aggregates and their FILTER, in GROUP BY, in ORDER
-//! BY, and within windows.
+//! BY, within windows, and in the condition of a join.
 //!
 //! ```text
 //! Aggregate: sum(<subquery>)        Aggregate: sum(__subquery_1)
@@ -7,12 +7,17 @@
 //!                                       input
 //! ```
 //!
+//! A condition of an inner join becomes one above it. A condition of an outer join on the side that may be filled with NULL becomes
+//! one of that side.
+//!
 //! Invariant: the rows stay the same. A projection adds a column, but no rows.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{Column, DFSchema, JoinType, Result};
+use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Sort};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Sort};
 
 /// Returns the plan with such subqueries in projections.
 ///
@@ -33,13 +38,18 @@ pub(super) fn moved_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn has_subquery(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    if matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_)) {
+    if matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_) | LogicalPlan::Join(_))
+    {
         node.apply_expressions(|expr| {
-            found |= expr.exists(|part| Ok(is_moved(part)))?;
+            found |= contains_moved(expr);
             Ok(TreeNodeRecursion::Continue)
         })?;
     }
     Ok(found)
+}
+
+fn contains_moved(expr: &Expr) -> bool {
+    expr.exists(|part| Ok(is_moved(part))).expect("no step fails")
 }
 
 /// True for a subquery that the engine computes in a projection only. One that looks at no row is computed anywhere.
@@ -52,6 +62,9 @@ fn is_moved(part: &Expr) -> bool {
 }
 
 fn moved(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Join(join) = node {
+        return moved_conditions(join);
+    }
     let mut subqueries: Vec<Expr> = Vec::new();
     let names = NamePreserver::new(&node);
     let name = |at: usize| format!("__subquery_{}", at + 1);
@@ -85,6 +98,49 @@ fn moved(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         // Their output has the columns of their input.
         node => Ok(Transformed::yes(LogicalPlanBuilder::from(node).project(columns)?.build()?)),
     }
+}
+
+fn moved_conditions(join: Join) -> Result<Transformed<LogicalPlan>> {
+    let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
+    let (moved, kept): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(contains_moved);
+    let above = join.join_type == JoinType::Inner;
+    let side = match join.join_type {
+        JoinType::Left => Some(&join.right),
+        JoinType::Right => Some(&join.left),
+        _ => None,
+    };
+    let of_side = side.is_some_and(|side| moved.iter().all(|condition| refers_only_to(condition, side.schema())));
+    let Some(condition) = conjunction(moved).filter(|_| above || of_side) else {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    };
+    let filtered = |plan: &LogicalPlan| LogicalPlanBuilder::from(plan.clone()).filter(condition.clone())?.build();
+    let filter = conjunction(kept);
+    Ok(Transformed::yes(match join.join_type {
+        JoinType::Left => LogicalPlan::Join(Join { right: filtered(&join.right)?.into(), filter, ..join }),
+        JoinType::Right => LogicalPlan::Join(Join { left: filtered(&join.left)?.into(), filter, ..join }),
+        _ => filtered(&LogicalPlan::Join(Join { filter, ..join }))?,
+    }))
+}
+
+/// True if all columns of an expression, and all that its subqueries refer to, are those of a schema.
+fn refers_only_to(expr: &Expr, schema: &DFSchema) -> bool {
+    let mut only = true;
+    expr.apply(|part| {
+        match part {
+            Expr::Column(column) => only &= schema.has_column(column),
+            Expr::ScalarSubquery(subquery)
+            | Expr::Exists(Exists { subquery, .. })
+            | Expr::InSubquery(InSubquery { subquery, .. }) => {
+                let mut outer = subquery.outer_ref_columns.iter();
+                only &= outer
+                    .all(|outer| matches!(outer, Expr::OuterReferenceColumn(_, column) if schema.has_column(column)));
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .expect("no step fails");
+    only
 }
 
 fn all_columns(schema: &DFSchema) -> Vec<Expr> {
