@@ -11,6 +11,7 @@
 //! when called   the size of the result is computed from the arguments, and rejected beyond a limit
 //! in slices     functions that are not known to be bounded by their arguments: a few rows at a time, and the result is
 //!               counted before the next ones
+//! as it grows   aggregates that keep many of their values ask for memory before each batch
 //! by table      aggregates and window functions of which nobody knows what they keep are refused
 //! between       the repeated output of joins, UNNEST and window functions is estimated from their input
 //! ```
@@ -18,6 +19,7 @@
 //! Invariant: a bounded function returns the same as the engine's, or
 //! [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge).
 
+mod accumulators;
 mod aggregates;
 mod demand;
 mod function;
@@ -35,6 +37,8 @@ use datafusion::prelude::SessionContext;
 pub(crate) use self::repeated::{BoundedInput, bounded_input, bounds_of};
 pub(crate) use self::rule::check_sizes;
 
+use self::accumulators::asking;
+use self::aggregates::GROWING;
 use self::function::{Joined, bounded};
 use self::literals::BoundedLiterals;
 use self::repeated::BoundedRepetition;
@@ -60,6 +64,10 @@ pub(crate) fn bounded_session(context: &SessionContext) -> Result<SessionContext
         if let Some(bounded) = bounded(&function, 1) {
             context.register_udf(bounded);
         }
+    }
+    let aggregates: Vec<_> = context.state_ref().read().aggregate_functions().values().cloned().collect();
+    for function in aggregates.into_iter().filter(|function| GROWING.contains(&function.name())) {
+        context.register_udaf(asking(&function));
     }
     // Workers look functions of a plan up by name.
     context.register_udf(Joined::new(1).into());
