@@ -31,6 +31,55 @@ pub enum Here {
     Refused(&'static str),
 }
 
+/// What a rule of analysis computes instead of the engine. EXPLAIN notes it if the rule changed the plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Workaround {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// What the engine alone would do, with issues of its repository.
+    pub note: &'static str,
+}
+
+/// The rules of analysis that work around defects of the engine.
+pub const WORKAROUNDS: &[Workaround] = &[
+    Workaround { rule: "local_times", note: "the engine alone would compute a local time as one of UTC" },
+    Workaround {
+        rule: "savedsearch_pattern_matching",
+        note: "the engine alone would match SIMILAR TO as a regular expression (#22263), and refuse ESCAPE",
+    },
+    Workaround { rule: "savedsearch_row_comparison", note: "the engine alone would compare NULLs of a row as values" },
+    Workaround {
+        rule: "savedsearch_interval_fields",
+        note: "the engine alone would return totals for fields of an interval",
+    },
+    Workaround {
+        rule: "savedsearch_interval_comparison",
+        note: "the engine alone would compare intervals by their fields, not by their length",
+    },
+    Workaround {
+        rule: "savedsearch_derived_conditions",
+        note: "the engine alone would lose a correlated condition, or compare another column of its name",
+    },
+    Workaround {
+        rule: "savedsearch_applied_subqueries",
+        note: "the engine alone would refuse a correlated subquery, or return wrong rows for it",
+    },
+    Workaround {
+        rule: "savedsearch_subqueries",
+        note: "the engine alone would lose NULLs of IN and EXISTS, and rows of aggregates (#25336, #25347, #24960)",
+    },
+    Workaround {
+        rule: "savedsearch_unknown_lists",
+        note: "the engine alone would make a list of values true or false for NULL (#24246)",
+    },
+    Workaround {
+        rule: "savedsearch_aggregate_filters",
+        note: "the engine alone would push a condition below the aggregate that it applies to",
+    },
+    Workaround { rule: "savedsearch_checked_arithmetic", note: "the engine alone would wrap integers that overflow" },
+    Workaround { rule: "savedsearch_sort_keys", note: "the engine alone would panic at a sort key that occurs twice" },
+];
+
 /// All known defects of the engine's version that this crate is built with.
 pub const ENGINE_DEFECTS: &[EngineDefect] = &[
     EngineDefect {
@@ -106,6 +155,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
                     ORDER BY k",
         plain: "a; b; z",
         here: Here::Right("b"),
+    },
+    EngineDefect {
+        name: "an ambiguous column in a subquery of a query with a column of its name",
+        upstream: None,
+        statement: "SELECT k FROM owners WHERE EXISTS (SELECT 1 FROM facts f, facts g WHERE k = 'b' AND f.v = g.v) ORDER BY k",
+        plain: "b",
+        here: Here::Refused("write f.k or g.k"),
     },
     EngineDefect {
         name: "IS NULL of a count in LATERAL",

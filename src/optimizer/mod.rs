@@ -24,6 +24,7 @@
 //!            plan_scans     the requests of each scan, decided once
 //!            aggregate_pushdown   counts of mentions from the overview, smallest and largest from a first row
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
+//!            explained_defects   EXPLAIN names the defects of the engine that a statement would meet
 //! physical   sound_properties   hides properties that the engine derives incorrectly
 //!            offset_order       keeps the sort below an OFFSET, until sorts are planned
 //!            … engine's, with filter_names around its filter pushdown …
@@ -52,6 +53,7 @@ mod checked_arithmetic;
 mod derived_conditions;
 #[cfg(feature = "store")]
 mod divide_rows;
+mod explained_defects;
 mod expressions;
 mod filter_names;
 mod filtered_aggregates;

@@ -29,6 +29,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+use super::explained_defects::with_defects;
 use crate::error::{Error, ErrorKind, Place};
 use crate::exec::FetchExec;
 use crate::profile::{Origin as ColumnOrigin, TableSpec};
@@ -67,7 +68,7 @@ impl QueryPlanner for RequireTimeBound {
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
-        Ok(physical)
+        Ok(with_defects(plan, physical))
     }
 }
 

@@ -3,10 +3,12 @@
 //! If the assertion about the plain session fails, the engine has been fixed: remove the workaround from
 //! `optimizer/sound_properties.rs` and the case here.
 
+use std::collections::BTreeSet;
+
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_saved_search::engine_defects::{ENGINE_DEFECTS, EngineDefect, Here};
+use datafusion_saved_search::engine_defects::{ENGINE_DEFECTS, EngineDefect, Here, WORKAROUNDS};
 use datafusion_saved_search::sql;
 
 use crate::support::{World, rows};
@@ -32,6 +34,55 @@ fn the_registry_is_documented() {
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // Scalar subqueries that are no aggregates: the only row of a table, a derived table or a join, NULL without one.
+    (
+        "SELECT k, (SELECT f.v FROM facts f WHERE f.k = o.k AND f.v IS NOT NULL) AS v FROM owners o ORDER BY k",
+        "a|1; b|2; z|NULL",
+    ),
+    ("SELECT k FROM owners o WHERE (SELECT f.v FROM facts f WHERE f.k = o.k AND f.v > 1) = 2", "b"),
+    (
+        "SELECT id, (SELECT p.w FROM words p WHERE p.id < x.id AND p.id > x.id - 2) AS p FROM words x ORDER BY id",
+        "1|NULL; 2|en; 3|de",
+    ),
+    (
+        "SELECT k, (SELECT q.n FROM (SELECT k, count(*) AS n FROM facts GROUP BY k) q WHERE q.k = o.k) AS n FROM owners o ORDER BY k",
+        "a|2; b|1; z|NULL",
+    ),
+    ("SELECT k, (SELECT DISTINCT f.k FROM facts f WHERE f.k = o.k) AS f FROM owners o ORDER BY k", "a|a; b|b; z|NULL"),
+    (
+        "SELECT k, (SELECT w.w FROM facts f JOIN words w ON w.id = f.v WHERE f.k = o.k) AS w FROM owners o ORDER BY k",
+        "a|en; b|de; z|NULL",
+    ),
+    // The condition of a join.
+    (
+        "SELECT o.k, f.v FROM owners o JOIN facts f ON f.k = o.k AND f.v = (SELECT max(g.v) FROM facts g WHERE g.k = o.k) ORDER BY k",
+        "a|1; b|2",
+    ),
+    (
+        "SELECT o.k, f.v FROM owners o LEFT JOIN facts f ON f.k = o.k AND f.v = (SELECT max(g.v) FROM facts g WHERE g.k = f.k) \
+         ORDER BY k",
+        "a|1; b|2; z|NULL",
+    ),
+    (
+        "SELECT o.k, f.v FROM facts f RIGHT JOIN owners o ON f.k = o.k AND EXISTS (SELECT 1 FROM words w WHERE w.id = f.v) ORDER BY k",
+        "a|1; b|2; z|NULL",
+    ),
+    (
+        "SELECT count(*) FROM owners o JOIN words w ON w.id = 1 OR o.k IN (SELECT f.k FROM facts f WHERE f.v = w.id)",
+        "4",
+    ),
+    // LATERAL with LIMIT and without an order.
+    (
+        "SELECT o.k, t.c FROM owners o, LATERAL (SELECT 1 AS c FROM facts f WHERE f.k = o.k LIMIT 5 OFFSET 1) t ORDER BY k",
+        "a|1",
+    ),
+    // Two rows of a group that no outer row has are no error.
+    ("SELECT k, (SELECT f.v FROM facts f WHERE f.k = o.k) AS v FROM owners o WHERE k <> 'a' ORDER BY k", "b|2; z|NULL"),
+    ("SELECT sum((SELECT f.v FROM facts f WHERE f.k = o.k AND f.v < 9)) AS s FROM owners o", "3"),
+    (
+        "SELECT k FROM owners o ORDER BY (SELECT f.v FROM facts f WHERE f.k = o.k AND f.v < 9) DESC NULLS LAST",
+        "b; a; z",
+    ),
     // Casts of correlated columns, merged columns in subqueries, and LATERAL of an aggregate. Rows of DuckDB.
     (
         "SELECT k, EXISTS (SELECT 1 FROM words w WHERE w.id::boolean = (o.k < 'z')) AS x FROM owners o ORDER BY k",
@@ -677,6 +728,36 @@ async fn the_registry_holds() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The rules of analysis that the engine does not have, as far as they are no workaround.
+const NO_WORKAROUNDS: [&str; 3] = ["literals", "savedsearch_time_literals", "unnested_keys"];
+
+/// EXPLAIN names the defects that a statement would meet. A new rule is in one of the two tables.
+#[tokio::test]
+async fn explain_names_the_defects_that_a_statement_would_meet() {
+    let ours = with_tables(World::new().await.context).await;
+    let names = |context: &SessionContext| -> BTreeSet<String> {
+        context.state().analyzer().rules.iter().map(|rule| rule.name().to_owned()).collect()
+    };
+    let own: BTreeSet<String> = names(&ours).difference(&names(&plain())).cloned().collect();
+    let known = WORKAROUNDS.iter().map(|workaround| workaround.rule).chain(NO_WORKAROUNDS);
+    assert_eq!(own, known.map(str::to_owned).collect());
+    for (statement, notes) in [
+        ("SELECT k FROM owners WHERE k IN ('a', 'b')", &[][..]),
+        ("SELECT (w NOT IN (SELECT k FROM facts)) IS NULL FROM words", &["#25336"]),
+        ("SELECT w FROM words WHERE w SIMILAR TO 'e'", &["#22263"]),
+        (
+            "SELECT (SELECT count(*) FROM facts f WHERE f.v > w.id) + w.id * w.id FROM words w",
+            &["correlated subquery", "wrap integers"],
+        ),
+    ] {
+        let explained = answer(&ours, &format!("EXPLAIN {statement}")).await;
+        let plan = &explained[0][1];
+        let found: Vec<&str> = plan.lines().filter(|line| line.starts_with("note: the engine alone")).collect();
+        assert_eq!(found.len(), notes.len(), "{statement}: {plan}");
+        assert!(notes.iter().all(|note| plan.contains(note)), "{statement}: {found:?}");
+    }
 }
 
 /// By the standard, they belong to the outer query.
