@@ -232,7 +232,27 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
             let text = raw.inner().to_lowercase();
             let text = text.replace([' ', '-'], "_");
             const UNFINISHED: [&str; 6] = ["timed_out", "pending", "processing", "in_progress", "queued", "fail"];
-            let partial = BAD.contains(&text.as_str()) || UNFINISHED.contains(&&*text) || text.starts_with("partial_");
+            // A saved search may run, wait or have expired as well.
+            const OF_RESPONSE: [&str; 14] = [
+                "running",
+                "started",
+                "starting",
+                "waiting",
+                "loading",
+                "computing",
+                "calculating",
+                "building",
+                "refreshing",
+                "unfinished",
+                "not_ready",
+                "canceled",
+                "cancelled",
+                "expired",
+            ];
+            let partial = BAD.contains(&text.as_str())
+                || UNFINISHED.contains(&&*text)
+                || text.starts_with("partial_")
+                || (is_of_response(within) && OF_RESPONSE.contains(&&*text));
             let message = matches!(words, [word] if word == "error" || word == "errors")
                 || matches!(words, [first, second] if first == "error" && (second == "message" || second == "code"));
             (words.last().is_some_and(|word| STATES.contains(&word.as_str())) && partial)
@@ -306,13 +326,19 @@ fn speaks_of_a_part(raw: Raw<'_>) -> bool {
     .any(|sign| text.contains(sign))
 }
 
+/// True for an object that describes the response, rather than something that it contains. `within`: the names of the objects
+/// around its members.
+fn is_of_response(within: &[String]) -> bool {
+    const AROUND: [&str; 6] = ["meta", "status", "result", "response", "header", "error"];
+    within.last().is_none_or(|name| AROUND.contains(&name.as_str()))
+}
+
 /// True for the code of an error in a response of success: `code: 50001`, `status: 500`, `errno: 7`, `ret: -1`.
 fn is_error_code(words: &[String], within: &[String], raw: Raw<'_>) -> bool {
-    const AROUND: [&str; 6] = ["meta", "status", "result", "response", "header", "error"];
     let names: Vec<&str> = words.iter().map(String::as_str).collect();
     let text = bare(raw);
     let Ok(code) = text.parse::<i64>() else { return false };
-    if within.last().is_some_and(|name| !AROUND.contains(&name.as_str())) {
+    if !is_of_response(within) {
         return false;
     }
     match names.as_slice() {
@@ -561,6 +587,8 @@ mod tests {
             r#"{"error_code":3}"#,
             r#"{"ret":-1}"#,
             r#"{"status":"fail"}"#,
+            r#"{"status":"running"}"#,
+            r#"{"meta":{"state":"NOT READY"}}"#,
             r#"{"exception":{"class":"Timeout"}}"#,
             r#"{"quotaExceeded":true}"#,
             r#"{"limit_reached":true}"#,
@@ -586,6 +614,7 @@ mod tests {
             r#"{"_shards":{"total":5,"failed":0,"successful":5}}"#,
             r#"{"_shards":{"total":5,"skipped":2,"successful":3}}"#,
             r#"{"complete":true,"success":true,"status":"ok"}"#,
+            r#"{"search":{"status":"running"},"savedSearch":{"state":"waiting"}}"#,
             r#"{"allowPartialResults":true,"timeout":30,"timeout_ms":"500"}"#,
             r#"{"error":{"code":"x"}}"#,
             r#"{"error":false,"errorCount":0}"#,
@@ -597,7 +626,7 @@ mod tests {
             r#"{"coverage":1,"completeness":100,"progress":1.0,"sampleRate":1}"#,
             r#"{"_clusters":{"total":3,"successful":3,"skipped":0}}"#,
             r#"{"message":"ok","warnings":["parameter x is deprecated"]}"#,
-            r#"{"missingSources":[],"state":"RUNNING"}"#,
+            r#"{"missingSources":[],"search":{"state":"RUNNING"}}"#,
             r#"{"code":0,"errno":0,"status":200,"ret":0,"error_code":"0"}"#,
             r#"{"code":20000,"status":1,"postalCode":50001,"account":{"code":50001}}"#,
             r#"{"rateLimitExceeded":true,"failedSources":[],"omittedResults":0,"exception":null,"percentComplete":100}"#,
