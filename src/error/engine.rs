@@ -34,7 +34,10 @@ pub fn describe(error: &DataFusionError) -> String {
         DataFusionError::Plan(text) | DataFusionError::Execution(text) | DataFusionError::NotImplemented(text) => {
             translated(text)
         }
-        DataFusionError::Internal(text) => format!("internal error of the SQL engine: {}", without_plea(text)),
+        DataFusionError::Internal(text) => match wrong_types(text) {
+            Some(line) => line,
+            None => format!("internal error of the SQL engine: {}", without_plea(text)),
+        },
         DataFusionError::ArrowError(error, _) => arrow(&error.to_string()),
         other => other.strip_backtrace(),
     };
@@ -84,6 +87,9 @@ fn translated(text: &str) -> String {
         let advice = if dates { "; for spans of time use INTERVAL '7 days'" } else { "" };
         return format!("cannot compute {types}{advice}");
     }
+    if let Some(line) = wrong_types(text) {
+        return line;
+    }
     if let Some(statement) = text.strip_prefix("Unsupported SQL statement: ") {
         return unsupported(statement);
     }
@@ -112,6 +118,24 @@ fn translated(text: &str) -> String {
         return format!("unknown table `{}`", name.trim_start_matches("savedsearch.v4."));
     }
     text.to_owned()
+}
+
+/// The message for an expression whose parts have no common type.
+fn wrong_types(text: &str) -> Option<String> {
+    if let Some(types) = between(text, "Failed to coerce types ", " in BETWEEN expression") {
+        return Some(format!("BETWEEN cannot compare {types}"));
+    }
+    if let Some(types) = between(text, "Failed to coerce then (", ") to common types in CASE WHEN expression") {
+        let types = types.trim_end_matches(") and else (None").replacen(") and else (", ", ", 1);
+        return Some(format!("the results of CASE have no common type: {types}"));
+    }
+    if let Some(types) = between(text, "Failed to coerce case (", ") to common types in CASE WHEN expression") {
+        return Some(format!("CASE cannot compare {}", types.replacen(") and when (", " with ", 1)));
+    }
+    let types = between(text, "There isn't a common type to coerce ", " in ")?;
+    let (_, operator) = text.split_once(" in ")?;
+    let operator = operator.split_once(" expression").map_or(operator, |(operator, _)| operator);
+    Some(format!("{operator} compares text, not {types}; cast the operands: x::varchar"))
 }
 
 /// The message for a statement that the engine does not know.
@@ -239,6 +263,18 @@ mod tests {
             (
                 DataFusionError::Plan("Cannot infer common argument type for comparison operation Timestamp(µs, \"UTC\") > Int64".into()),
                 "cannot compare Timestamp(µs, \"UTC\") > Int64; write dates in single quotes: '2026-05-01'",
+            ),
+            (
+                DataFusionError::Internal("Failed to coerce types Utf8 and Boolean in BETWEEN expression.\nThis issue".into()),
+                "BETWEEN cannot compare Utf8 and Boolean",
+            ),
+            (
+                DataFusionError::Plan("Failed to coerce then (Int64, Date32) and else (None) to common types in CASE WHEN expression".into()),
+                "the results of CASE have no common type: Int64, Date32",
+            ),
+            (
+                DataFusionError::Plan("There isn't a common type to coerce Timestamp(µs) and Utf8 in LIKE expression".into()),
+                "LIKE compares text, not Timestamp(µs) and Utf8; cast the operands: x::varchar",
             ),
             (DataFusionError::Execution("as it is".into()), "as it is"),
         ] {

@@ -155,8 +155,8 @@ impl Failure {
     pub(crate) async fn in_text(self, error: &DataFusionError, text: &str, context: &SessionContext) -> Self {
         let place = suggestion::place(error).or_else(|| suggestion::place_of_name(&self.message, text));
         let message = suggestion::without_place(&self.message);
-        let advice = match suggestion::foreign(text) {
-            Some(foreign) => Some(foreign),
+        let advice = match suggestion::as_written(text, message, suggestion::place(error)) {
+            Some(advice) => Some(advice),
             None => suggestion::suggestion(message, context, None).await,
         };
         let message = match &advice {

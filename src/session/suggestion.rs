@@ -9,6 +9,9 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::config::ExtensionOptions;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::config::SessionSettings;
 use crate::error::{between, nearest, nearest_name};
@@ -37,9 +40,6 @@ pub(crate) fn without_place(message: &str) -> &str {
 /// 1-based line and column at which a text has the name that a message calls unknown.
 #[cfg(feature = "flight")]
 pub(crate) fn place_of_name(message: &str, text: &str) -> Option<(usize, usize)> {
-    use datafusion::sql::sqlparser::dialect::GenericDialect;
-    use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
-
     let kinds = ["unknown column `", "unknown table `", "unknown function `"];
     let name = kinds.into_iter().find_map(|kind| between(message, kind, "`"))?;
     let name = name.rsplit('.').next()?.trim_matches('"');
@@ -57,8 +57,59 @@ pub(crate) fn place_of_name(message: &str, text: &str) -> Option<(usize, usize)>
     Some((before.matches('\n').count() + 1, before[start..].chars().count() + 1))
 }
 
+/// Advice on how a text is written: on a character of a word processor, or on a keyword that a syntax error at `place` suggests is
+/// misspelt.
+pub(crate) fn as_written(text: &str, message: &str, place: Option<(usize, usize)>) -> Option<String> {
+    foreign(text).or_else(|| misspelt(text, place.filter(|_| message.starts_with("syntax error"))?))
+}
+
+/// The last word as far as a place that is no keyword, but nearly one that begins a clause.
+fn misspelt(text: &str, place: (usize, usize)) -> Option<String> {
+    const CLAUSES: [&str; 24] = [
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "GROUP",
+        "ORDER",
+        "HAVING",
+        "LIMIT",
+        "OFFSET",
+        "JOIN",
+        "INNER",
+        "OUTER",
+        "LEFT",
+        "RIGHT",
+        "CROSS",
+        "UNION",
+        "INTERSECT",
+        "EXCEPT",
+        "DISTINCT",
+        "BETWEEN",
+        "VALUES",
+        "EXPLAIN",
+        "DESCRIBE",
+        "INTERVAL",
+        "CREATE",
+    ];
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
+    let until =
+        |token: &TokenWithSpan| (token.span.start.line, token.span.start.column) <= (place.0 as u64, place.1 as u64);
+    let words = tokens.iter().take_while(|token| until(token)).filter_map(|token| match &token.token {
+        Token::Word(word) if word.keyword == Keyword::NoKeyword && word.quote_style.is_none() => {
+            Some(word.value.as_str())
+        }
+        _ => None,
+    });
+    let near = |word: &str| {
+        let upper = word.to_uppercase();
+        let meant = CLAUSES.into_iter().find(|clause| strsim::damerau_levenshtein(&upper, clause) == 1)?;
+        Some(format!("did you mean {meant} instead of {word}?"))
+    };
+    words.filter_map(near).last()
+}
+
 /// Advice on the first character outside quotes that text editors put in the place of one of SQL.
-pub(crate) fn foreign(text: &str) -> Option<String> {
+fn foreign(text: &str) -> Option<String> {
     let mut quote = None;
     for c in text.chars() {
         match quote {
@@ -182,6 +233,21 @@ mod tests {
         }
         for text in ["SELECT 'it’s', \"„\" FROM t", "SELECT 'a''b’'", "SELECT 1"] {
             assert_eq!(foreign(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_keyword_is_named() {
+        for (text, column, told) in [
+            ("SELCT 1", 1, Some("did you mean SELECT instead of SELCT?")),
+            ("SELECT aid FORM mentions", 17, Some("did you mean FROM instead of FORM?")),
+            ("SELECT aid FROM mentions WEHRE aid = '1'", 32, Some("did you mean WHERE instead of WEHRE?")),
+            ("SELECT aid FROM mentions GRUOP BY 1", 32, Some("did you mean GROUP instead of GRUOP?")),
+            ("SELECT aid FROM mentions )", 26, None),
+            ("SELECT \"Form\" FROM t )", 22, None),
+        ] {
+            assert_eq!(as_written(text, "syntax error: x", Some((1, column))).as_deref(), told, "{text}");
+            assert_eq!(as_written(text, "unknown column", Some((1, column))), None);
         }
     }
 

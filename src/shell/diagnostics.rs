@@ -6,7 +6,7 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
 use crate::error::describe;
-use crate::session::suggestion::{foreign, place, suggestion, without_place};
+use crate::session::suggestion::{as_written, place, suggestion, without_place};
 
 /// An error message as users see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,9 +37,8 @@ impl Mistake {
         if let Some(row) = row {
             line.push_str(&format!(" (line {row})"));
         }
-        if let Some(foreign) = foreign(text) {
-            // A character of a word processor explains any message of the parser.
-            line.push_str(&format!("; {foreign}"));
+        if let Some(advice) = as_written(text, &line, place) {
+            line.push_str(&format!("; {advice}"));
         } else if let Some(suggestion) = suggestion(&line, context, Some(tables)).await {
             line.push_str(&format!("; {suggestion}"));
         }
