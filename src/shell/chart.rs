@@ -86,6 +86,8 @@ const NAMED: usize = 3;
 const UNEQUAL: f64 = 10.0;
 /// Seconds of an hour, a day and a week.
 const PERIODS: [f64; 3] = [3_600.0, 86_400.0, 604_800.0];
+/// Maximum number of periods of a line chart of which those without a row are looked for.
+const POINTS: f64 = 5_000.0;
 /// Shortest and longest month in seconds.
 const MONTH: std::ops::RangeInclusive<f64> = 28.0 * 86_400.0..=31.0 * 86_400.0;
 /// Maximum number of intervals between the ticks of an axis.
@@ -203,7 +205,7 @@ impl Drawing {
         if largest.max(-smallest) > 1e100 {
             return Err("the numbers are too far apart to draw".to_owned());
         }
-        Ok(drawing.sorted())
+        Ok(drawing.sorted().with_gaps())
     }
 
     fn new(title: Option<String>, along: Along, labels: Vec<String>, series: Vec<(String, Vec<Option<f64>>)>) -> Self {
@@ -216,10 +218,36 @@ impl Drawing {
     pub(super) fn covering(self, covered: Option<Covered>) -> Self {
         let (Along::Time(instants), Some(Covered { from, to })) = (&self.along, covered) else { return self };
         let local = |at: DateTime<Utc>| self.zone.local(at).and_utc().timestamp() as f64;
-        let Some((first, last)) = first_and_last(instants) else { return self };
-        let inside = |at: f64, period: &std::ops::Range<f64>| at > period.start && at < period.end;
-        let partial = [inside(local(from), &first), inside(local(to), &last)];
+        let Some(period) = Period::of(instants) else { return self };
+        let inside = |at: f64, begin: Option<&f64>| begin.is_some_and(|begin| at > *begin && at < period.next(*begin));
+        let partial = [inside(local(from), instants.first()), inside(local(to), instants.last())];
         Self { partial, ..self }
+    }
+
+    /// Adds the periods between the first and the last that have no row, without a value: a line would hide them.
+    fn with_gaps(mut self) -> Self {
+        let Along::Time(instants) = &mut self.along else { return self };
+        let Some(period) = Period::of(instants) else { return self };
+        let least = least_gap(instants);
+        let step = match period {
+            // Of two days, say.
+            Period::Seconds(_) if instants.iter().all(|at| (at - instants[0]) % least == 0.0) => Period::Seconds(least),
+            period => period,
+        };
+        if (instants[instants.len() - 1] - instants[0]) / least > POINTS {
+            return self;
+        }
+        let mut at = 1;
+        while at < instants.len() {
+            let next = step.next(instants[at - 1]);
+            if next > instants[at - 1] && next < instants[at] {
+                instants.insert(at, next);
+                self.labels.insert(at, String::new());
+                self.series.iter_mut().for_each(|(_, values)| values.insert(at, None));
+            }
+            at += 1;
+        }
+        self
     }
 
     /// Positions of the series of each panel.
@@ -547,21 +575,39 @@ fn points(column: &ArrayRef, labels: &[String], by_value: bool) -> Result<Option
     Ok(places.filter(|places| places.iter().any(|place| *place != places[0])))
 }
 
-/// The first and the last period of times that are the beginnings of equal ones; `None` if they are not, or if there is only one.
-fn first_and_last(instants: &[f64]) -> Option<(std::ops::Range<f64>, std::ops::Range<f64>)> {
-    let (first, last) = (*instants.first()?, *instants.last()?);
-    let gaps = instants.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
-    let least = gaps.fold(f64::INFINITY, f64::min);
-    if MONTH.contains(&least) && instants.iter().all(|at| day_of_month(*at) == Some(1)) {
-        let next = |at: f64| {
-            let mut days = (28..=31).map(|days| at + f64::from(days) * 86_400.0);
-            days.find(|next| day_of_month(*next) == Some(1)).unwrap_or(at)
-        };
-        return Some((first..next(first), last..next(last)));
+/// Length of the periods whose beginnings the times of a chart are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Period {
+    Month,
+    /// An hour, a day or a week, in seconds.
+    Seconds(f64),
+}
+
+impl Period {
+    /// `None` for times that are not the beginnings of equal periods, or that are all equal.
+    fn of(instants: &[f64]) -> Option<Self> {
+        let (first, least) = (*instants.first()?, least_gap(instants));
+        if MONTH.contains(&least) && instants.iter().all(|at| day_of_month(*at) == Some(1)) {
+            return Some(Self::Month);
+        }
+        let period = PERIODS.into_iter().rev().find(|period| least.is_finite() && least % period == 0.0)?;
+        let aligned = instants.iter().all(|at| (at - first) % period == 0.0 && at % period.min(PERIODS[1]) == 0.0);
+        aligned.then_some(Self::Seconds(period))
     }
-    let period = PERIODS.into_iter().rev().find(|period| least.is_finite() && least % period == 0.0)?;
-    let aligned = instants.iter().all(|at| (at - first) % period == 0.0 && at % period.min(PERIODS[1]) == 0.0);
-    aligned.then_some((first..first + period, last..last + period))
+
+    /// The beginning of the next period.
+    fn next(self, at: f64) -> f64 {
+        let mut days = (28..=31).map(|days| at + f64::from(days) * 86_400.0);
+        match self {
+            Self::Seconds(period) => at + period,
+            Self::Month => days.find(|next| day_of_month(*next) == Some(1)).unwrap_or(at),
+        }
+    }
+}
+
+/// The smallest distance of two times; infinite if they are all equal.
+fn least_gap(instants: &[f64]) -> f64 {
+    instants.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min)
 }
 
 fn day_of_month(at: f64) -> Option<u32> {
@@ -929,6 +975,20 @@ mod tests {
         let lonely = numbers(&[Some(4), None, Some(4), None, Some(4)]);
         let lines = drawing(vec![("day", days), ("n", lonely)]).expect("a drawing").text(60, 16, false).expect("lines");
         assert_eq!(lines.iter().map(|line| line.matches('•').count()).sum::<usize>(), 3, "{}", lines.join("\n"));
+    }
+
+    #[test]
+    fn periods_without_a_row_are_gaps() {
+        let of = |days: &[i32]| {
+            let column: ArrayRef = Arc::new(Date32Array::from(days.to_vec()));
+            let ones = numbers(&vec![Some(1); days.len()]);
+            drawing(vec![("day", column), ("n", ones)]).expect("a drawing").series[0].1.clone()
+        };
+        let one = Some(1.0);
+        assert_eq!(of(&[5, 1, 2]), [one, one, None, None, one]);
+        assert_eq!(of(&[0, 2, 4, 8]), [one, one, one, None, one], "every second day");
+        assert_eq!(of(&[0, 31, 90]), [one, one, None, one], "months");
+        assert_eq!(of(&[0, 9_000]), [one, one]);
     }
 
     #[test]
