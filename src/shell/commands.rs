@@ -19,7 +19,7 @@ const fn entry(name: &'static str, takes: &'static str, what: &'static str) -> E
 
 /// All commands, in help order.
 pub(super) const COMMANDS: [Entry; 19] = [
-    entry("\\d", "[TABLE]", "lists tables, or the columns of a table"),
+    entry("\\d", "[TABLE]", "lists tables, or the columns of a table; \\d m* lists those that match"),
     entry("\\l", "", "lists connections"),
     entry("\\c", "[NAME]", "switches to another connection"),
     entry("\\x", "[on|off]", "toggles expanded display, one column per line"),
@@ -41,7 +41,7 @@ pub(super) const COMMANDS: [Entry; 19] = [
 ];
 
 /// Commands of other shells that mean one of ours.
-const ALIASES: [(&str, &str); 27] = [
+const ALIASES: [(&str, &str); 28] = [
     ("\\d+", "\\d"),
     ("\\dt", "\\d"),
     ("\\dt+", "\\d"),
@@ -60,7 +60,6 @@ const ALIASES: [(&str, &str); 27] = [
     (".mode", "\\format"),
     (".maxrows", "\\rows"),
     (".output", "\\o"),
-    (".once", "\\o"),
     ("\\out", "\\o"),
     (".read", "\\i"),
     ("\\edit", "\\e"),
@@ -69,12 +68,13 @@ const ALIASES: [(&str, &str); 27] = [
     ("\\help", "\\?"),
     (".help", "\\?"),
     ("\\quit", "\\q"),
+    (".quit", "\\q"),
+    (".exit", "\\q"),
 ];
 
 /// Advice on commands of other shells that have no counterpart.
-const INSTEAD: [(&str, &str); 12] = [
-    (".quit", "use \\q"),
-    (".exit", "use \\q"),
+const INSTEAD: [(&str, &str); 11] = [
+    (".once", "use \\o FILE, then the statement, then \\o"),
     ("\\pset", "use \\format, \\x, \\rows or \\pager"),
     ("\\a", "use \\format csv or \\format tsv"),
     ("\\g", "write it at the end of a statement, in place of ;"),
@@ -191,14 +191,15 @@ impl Command {
                 ))
             }
             "\\i" => Self::Include(file().ok_or_else(|| format!("{name} expects a file name"))?.into()),
+            // Other shells have help on a word.
+            "\\?" => Self::Help,
             _ if !rest.trim_end_matches(';').is_empty() => {
                 return Err(format!("{name} takes no argument, found `{rest}`"));
             }
             "\\l" => Self::Connections,
             "\\budget" => Self::Budget,
             "\\e" => Self::Edit,
-            "\\q" => Self::Quit,
-            _ => Self::Help,
+            _ => Self::Quit,
         })
     }
 }
@@ -227,6 +228,8 @@ mod tests {
         assert_eq!(parsed("\\d"), Ok(Command::Describe(None)));
         assert_eq!(parsed("quit;"), Ok(Command::Quit));
         assert_eq!(parsed("\\q;"), Ok(Command::Quit));
+        assert_eq!(parsed(".exit"), Ok(Command::Quit));
+        assert_eq!(parsed("\\h SELECT"), Ok(Command::Help));
         assert!(parsed("\\o | cat").unwrap_err().contains("to a file"));
         assert_eq!(parsed("\\o a.csv;"), Ok(Command::Output(Some("a.csv".into()))));
         assert_eq!(parsed("\\dt mentions"), Ok(Command::Describe(Some("mentions".into()))));
@@ -252,6 +255,7 @@ mod tests {
             ("\\foo", "unknown command \\foo; \\? lists commands"),
             (".width 3", "unknown command .width; \\? lists commands"),
             ("\\unset", "\\unset expects a variable"),
+            (".once a.csv", "use \\o FILE, then the statement, then \\o"),
             ("\\gx", "write it at the end of a statement, in place of ;"),
             ("\\timeing", "did you mean \\timing?"),
             ("\\x perhaps", "\\x expects [on|off], found `perhaps`"),

@@ -308,10 +308,8 @@ impl Interpreter {
         match command {
             Command::Quit => return Ok(Next::Leave),
             Command::Help => help(),
-            Command::Describe(None) => {
-                let tables = schema::all(self.shell.context()).await;
-                self.show(&[tables.map_err(|error| Failure::line(describe(&error)))?])?;
-            }
+            Command::Describe(None) => self.list("*").await?,
+            Command::Describe(Some(pattern)) if pattern.contains(['*', '?']) => self.list(&pattern).await?,
             Command::Describe(Some(name)) => self.describe(&name).await?,
             Command::Connections => {
                 let connections = self.connections().map_err(Failure::line)?;
@@ -392,6 +390,16 @@ impl Interpreter {
         (self.format, self.chosen) = (format, true);
         self.confirm(&format!("format: {}", format.name()));
         Ok(())
+    }
+
+    /// Lists the tables whose names match a pattern, in which `*` stands for any characters and `?` for one.
+    async fn list(&mut self, pattern: &str) -> Result<(), Failure> {
+        let tables = schema::matching(self.shell.context(), pattern).await;
+        let tables = tables.map_err(|error| Failure::line(describe(&error)))?;
+        if tables.num_rows() == 0 {
+            return Err(Failure::line(format!("no table matches {pattern}; \\d lists all")));
+        }
+        self.show(&[tables])
     }
 
     async fn describe(&mut self, name: &str) -> Result<(), Failure> {

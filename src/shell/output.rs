@@ -137,7 +137,7 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().zip(Self::NAMES).find(|(_, known)| *known == name);
+        let found = Self::ALL.into_iter().zip(Self::NAMES).find(|(_, known)| known.eq_ignore_ascii_case(name));
         found.map(|(format, _)| format).ok_or_else(|| {
             let near = nearest(name, Self::NAMES).map_or(String::new(), |near| format!("; did you mean {near}?"));
             format!("unknown format `{name}`; available: {}{near}", Self::NAMES.join(", "))
@@ -569,7 +569,7 @@ fn partial_file(partial: &Path) -> io::Result<File> {
 }
 
 fn in_the_way(partial: &Path) -> io::Error {
-    io::Error::other(format!("{} is in the way; remove it if no other process is writing to it", partial.display()))
+    io::Error::other(format!("{} already exists; remove it if no other process is writing to it", partial.display()))
 }
 
 /// Writer to a terminal that replaces control characters, so that data cannot move the cursor or change colours.

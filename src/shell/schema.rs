@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::compute::filter_record_batch;
+use arrow::compute::kernels::comparison::ilike;
 use arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::TableType;
@@ -31,6 +33,14 @@ pub(crate) async fn all(context: &SessionContext) -> Result<RecordBatch> {
         ("a row is", told.iter().map(|(_, row, _)| Some(row.clone())).collect()),
         ("requests", told.iter().map(|(_, _, cost)| Some((*cost).to_owned())).collect()),
     ])
+}
+
+/// As [`all`], the tables whose names match a pattern, in which `*` stands for any characters and `?` for one.
+pub(super) async fn matching(context: &SessionContext, pattern: &str) -> Result<RecordBatch> {
+    let tables = all(context).await?;
+    let literal = pattern.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    let pattern = StringArray::new_scalar(literal.replace('*', "%").replace('?', "_"));
+    Ok(filter_record_batch(&tables, &ilike(tables.column(0), &pattern)?)?)
 }
 
 /// Columns of a table, and lines about the table.

@@ -219,7 +219,7 @@ struct SqlArguments {
     file: Vec<PathBuf>,
     /// Format of results: table, csv, tsv, json, ndjson, markdown, arrow, parquet, xlsx; or chart, svg, png for a time or
     /// category column and numbers [default: from the extension of -o, else table]
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = formats())]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, ignore_case = true, value_parser = formats())]
     format: Option<Format>,
     /// Write results to this file instead of stdout; the file appears once they are complete
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -452,10 +452,12 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
     // Before anything is connected: a typing mistake in a file name must not wait for a service.
     let mut scripts = scripts(sql, matches).map_err(Exit::usage)?;
     let interactive = scripts.is_empty() && io::stdin().is_terminal();
-    if interactive && sql.output.is_some() {
+    // `-` is stdout, as in other programs.
+    let file = sql.output.as_ref().filter(|path| path.as_os_str() != "-");
+    if interactive && file.is_some() {
         return Err(Exit::usage("-o requires a statement"));
     }
-    let named = match (&sql.output, sql.format) {
+    let named = match (file, sql.format) {
         (Some(path), None) => Format::of_file(path).map_err(Exit::usage)?,
         _ => None,
     };
@@ -486,7 +488,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         scripts.push(Script::stdin().map_err(Exit::usage)?);
     }
     let format = sql.format.or(named).unwrap_or(Format::Table);
-    let output = match &sql.output {
+    let output = match file {
         Some(path) => {
             Output::file(format, path).map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))
         }
