@@ -102,12 +102,11 @@ pub(crate) fn is_round(rows: u64) -> bool {
 pub(crate) const WHICH: &str = "set trust = \"advisory\" in the profile's [total] or [counts], whichever is wrong";
 
 /// Advice for a service that needs more requests than three passes take.
-pub(crate) const LEFT_OUT: &str = "the service pages no further, leaves mentions out of its pages, or counts others: \
+pub(crate) const LEFT_OUT: &str = "paging may end early, pages may lack mentions, or the number may count other mentions: \
                                    narrow the range of published_at, or check the profile's [depth], [page] and [total]";
 
 /// Advice for parts of a window with fewer mentions than the window.
-pub(crate) const PARTS: &str =
-    "windows may lack the instant that they begin or end with: check [window] in the profile";
+pub(crate) const PARTS: &str = "windows may exclude their first or last instant: check [window] in the profile";
 
 /// Advice for an end that is not proven.
 pub(crate) const NARROWER: &str = "narrow the range of published_at, or set [depth] in the profile";

@@ -40,7 +40,7 @@ impl Reload {
             match (listener, tls) {
                 (Some(listener), Some(tls)) => ready.push(listener.prepared(tls)?),
                 (None, None) => {}
-                _ => return Err(Error::new(ErrorKind::Config, "TLS begins or ends with a restart only")),
+                _ => return Err(Error::new(ErrorKind::Config, "TLS can be switched on or off only by a restart")),
             }
         }
         self.host.reload().await?;

@@ -196,7 +196,7 @@ impl Dialogue {
         match (self.found.told_zone(&fitting), fitting.as_slice()) {
             (Some(zone), fitting) => {
                 let why = match fitting {
-                    [_] => "only so they fit the windows that were requested",
+                    [_] => "they fit the requested windows in no other zone",
                     _ => "it is named, and they fit the windows that were requested",
                 };
                 self.found.saw("tables.mentions", format!("times without a zone are those of {zone}: {why}"));
@@ -254,7 +254,7 @@ impl Dialogue {
         let text = match fitting.as_slice() {
             [(name, path)] => {
                 let text = format!(
-                    "windows refer to {name}: mentions came whose other times lie outside of the requested window. \
+                    "windows refer to {name}: mentions were returned whose other times are outside the requested window. \
                      Conditions on {name} are sent to the service"
                 );
                 self.found.window_time = Some(path.clone());
@@ -263,7 +263,7 @@ impl Dialogue {
             // A window may be longer than its name says.
             [] => return,
             _ => {
-                "mentions came whose publication lies outside of the requested window, and several other times lie within; \
+                "mentions were returned whose publication time is outside the requested window, and several of their other times are inside it; \
                  set `time` to the one that windows refer to"
             }
         };
@@ -369,7 +369,7 @@ impl Dialogue {
         let last = self.key_refusals.last().map(|reply| format!(" (last response: {})", reply.line()));
         let message = format!("no known form of the key returned a list of saved searches{}", last.unwrap_or_default());
         Err(Error::new(ErrorKind::Unauthorized, message).advice(
-            "check the base URL and the key; if the key needs another form, write a profile with [auth] by hand",
+            "check the base URL and the key; if the key needs another form, write a profile with an [auth] section",
         ))
     }
 

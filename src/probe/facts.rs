@@ -89,8 +89,9 @@ impl Facts {
             let named = ["key", "apikey", "token", "accesstoken", "authtoken", "secret", "password"];
             if has_key || named.contains(&plain(&name).as_str()) {
                 let message = format!("the example sends its key in the parameter `{name}`");
-                return Err(Error::new(ErrorKind::Config, message)
-                    .advice("a key must be in a header: it would show in the logs of every server on the way"));
+                return Err(Error::new(ErrorKind::Config, message).advice(
+                    "send the key in a header: in a URL, it would appear in the logs of every server on the way",
+                ));
             }
             match name.as_ref() {
                 AID => self.aid = Some(value.into_owned()),
@@ -362,9 +363,9 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
                 _ if found.with.iter().any(|(known, _)| known == name) => yes("it is sent with each search"),
                 _ if found.sent.get(name).is_none_or(|sent| *sent == 0) => no("it was not sent"),
                 _ if found.sent.get(name) == Some(&1) && in_example => {
-                    no("it makes no difference that was seen: it was sent in the example only")
+                    no("no effect was seen: it was sent in the example only")
                 }
-                _ => no("it makes no difference that was seen, and is not sent"),
+                _ => no("no effect was seen, so it is not sent"),
             }
         }
     }

@@ -511,7 +511,7 @@ impl Dialogue {
         let text = match self.found.zones_of_days(&self.seen, &[zone]).as_deref() {
             Some([]) => "days of the timeline have other numbers of mentions than were read",
             None if times > 1 => {
-                "mentions have several times, and whether the timeline counts by this one was not seen"
+                "mentions have several times, and no response showed which of them the timeline counts by"
             }
             _ => return,
         };
@@ -541,7 +541,7 @@ impl Dialogue {
                 _ => format!("{} have as many mentions a day as were read", clocks::listed(fitting)),
             };
             return self.open_zone(&format!(
-                "the timezone parameter has no effect; whose days the timeline has is open: {fits}"
+                "the timezone parameter has no effect; the zone of the days of the timeline is unknown: {fits}"
             ));
         };
         let text = format!("the timeline's days are those of {zone}: the mentions of each day show it");

@@ -156,7 +156,7 @@ async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
         |text: &str| Profile::parse(text, "the probed profile").map(drop).map_err(|error| error.message().to_owned());
     let (document, replaced) = known::mended(document, &document::write(&Findings::default(), &[]), check);
     for section in &replaced {
-        let text = format!("what was found for [{section}] contradicts itself; the section has usual values");
+        let text = format!("the findings for [{section}] are contradictory; the section has default values");
         found.notes.push(Note { section: "profile", told: false, text });
     }
     let holes = abilities::holes(&found).into_iter().map(str::to_owned).chain(replaced);

@@ -172,7 +172,7 @@ impl Dialogue {
             let last = times.iter().copied().find(|at| (*at - at.rem_euclid(unit) + unit) % MINUTE != 0);
             let honoured = match last {
                 Some(last) => self.is_honoured(absolute, (last - DAY, last), unit, &write, zone).await?,
-                None => return self.void("no mention shows if absolute windows are honoured").map(|()| false),
+                None => return self.void("no mention shows whether absolute windows have an effect").map(|()| false),
             };
             return if honoured { self.no_end(absolute.clone()).map(|()| true) } else { Ok(false) };
         };
@@ -203,7 +203,7 @@ impl Dialogue {
             Some(newest) if newest == to => Some(true),
             Some(newest) if before.is_some_and(|before| newest >= before) => Some(false),
             _ if before.is_some() => {
-                return self.void("the end of an absolute window is not honoured to the second").map(|()| false);
+                return self.void("absolute windows do not end at exactly the requested second").map(|()| false);
             }
             _ => None,
         };

@@ -254,7 +254,7 @@ impl Shell {
         match connection {
             "" => Ok(()),
             "system" | "information_schema" => {
-                Err(format!("USE takes a connection; write the schema before the table, such as {name}.tables"))
+                Err(format!("USE expects a connection; to choose a schema, qualify the table, as in {name}.tables"))
             }
             connection => self.choose(connection),
         }

@@ -193,7 +193,10 @@ impl ResultWriter {
             Writer::Xlsx(sheets) => {
                 let cut = sheets.finish()?;
                 if cut > 0 {
-                    eprintln!("warning: {} cut to the 32,767 characters of a cell", counted(cut as u64, "value"));
+                    eprintln!(
+                        "warning: {} cut to 32,767 characters, the limit of a cell",
+                        counted(cut as u64, "value")
+                    );
                 }
                 Ok(())
             }

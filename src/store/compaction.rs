@@ -232,7 +232,7 @@ impl Merging<'_> {
                     writer.write(&batch)
                 })?;
                 if counts.iter().sum::<u64>() != writer.rows() - first {
-                    let what = "it has mentions of other days than in the catalog";
+                    let what = "it has mentions of days that the catalog does not list for it";
                     return Err(corrupt(&folder.join(&file.path), &what));
                 }
                 region.counts = counts;

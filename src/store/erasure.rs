@@ -214,7 +214,7 @@ impl Store {
         }
         if values.is_empty() && !similar.is_empty() {
             let similar: Vec<String> = similar.iter().map(|value| format!("`{value}`")).collect();
-            let what = format!("no stored mention is of the author `{author}`, but some are of {}", similar.join(", "));
+            let what = format!("no stored mention by author `{author}`; similar: {}", similar.join(", "));
             return Err(Error::new(ErrorKind::Query, what).advice("name the author as it is stored"));
         }
         values.insert(author.clone());

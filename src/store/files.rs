@@ -371,7 +371,7 @@ fn open(
     let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
     let found = reader.metadata().file_metadata().num_rows();
     if u64::try_from(found) != Ok(all) {
-        return Err(corrupt(path, &format!("it has {found} rows, and {all} in the catalog")));
+        return Err(corrupt(path, &format!("it has {found} rows, but {all} according to the catalog")));
     }
     let position = |at: u64| usize::try_from(at.min(all)).unwrap_or(usize::MAX);
     if !matches!(rows, [rows] if *rows == (0..all)) {

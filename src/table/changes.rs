@@ -99,8 +99,11 @@ impl ChangesTable {
 
     fn some_since(&self) -> Result<Since> {
         let missing = || {
-            Error::new(ErrorKind::Query, "changes are those since an instant or a snapshot of the store")
-                .advice("use changes(since => '2026-11-01T00:00:00Z'), or a snapshot: changes(since => 12)")
+            Error::new(
+                ErrorKind::Query,
+                "missing argument `since`: an instant, or the number of a snapshot of the store",
+            )
+            .advice("use changes(since => '2026-11-01T00:00:00Z'), or a snapshot: changes(since => 12)")
         };
         self.since.ok_or_else(|| missing().into())
     }

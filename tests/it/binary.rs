@@ -490,11 +490,11 @@ fn what_a_killed_process_left_is_replaced_and_what_a_running_one_writes_is_not()
     fs::hard_link(&precious, &partial).unwrap();
     assert!(one().status.success() && fs::read_to_string(&precious).unwrap() == "precious");
     std::os::unix::fs::symlink(&precious, &partial).unwrap();
-    assert!(err(&one()).contains("all.csv.partial is in the way"));
+    assert!(err(&one()).contains("all.csv.partial already exists"));
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
     fs::remove_file(&partial).unwrap();
     fs::create_dir(&partial).unwrap();
-    assert!(err(&one()).contains("all.csv.partial is in the way"));
+    assert!(err(&one()).contains("all.csv.partial already exists"));
 }
 
 #[test]
@@ -979,7 +979,7 @@ fn a_sync_that_is_stopped_says_what_is_stored_and_long_commands_show_that_they_l
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     lines.read_to_string(&mut told).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(told.ends_with("\nerror: stopped; no step was complete, so that nothing was stored\n"), "{told}");
+    assert!(told.ends_with("\nerror: stopped; no step was complete, so nothing was stored\n"), "{told}");
     assert_eq!(days("first"), 0);
     // Stopped in its second one.
     let (mut child, mut lines) = sync("second");
@@ -990,7 +990,7 @@ fn a_sync_that_is_stopped_says_what_is_stored_and_long_commands_show_that_they_l
     assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
     lines.read_to_string(&mut told).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(129));
-    assert!(told.ends_with("error: stopped; 1 step was stored; the one that was being read was not\n"), "{told}");
+    assert!(told.ends_with("error: stopped; 1 step was stored, the step in progress was not\n"), "{told}");
     assert!(days("second") > 0);
     // A probe takes longer than the pause between two lines.
     let service = Simulate::start(&["--now", NOW, "--mentions", "2000", "--searches", "1", "--delay-ms", "600"]);

@@ -553,7 +553,7 @@ async fn a_watching_sync_prints_one_line_a_round_and_ends_with_its_command() {
     }
     let (status, rest) = stopped(&mut lines, &mut child);
     assert_eq!(status, Some(130), "{rest}");
-    assert!(rest.ends_with("error: stopped; the command gets its mentions again next time\n"), "{rest}");
+    assert!(rest.ends_with("error: stopped; the next run hands these mentions to the command again\n"), "{rest}");
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ pub(crate) async fn reload(server: &Reload, access: &AccessArguments, document: 
     };
     match reloaded {
         Ok(()) => tracing::info!("reloaded users, API keys and certificates"),
-        Err(reason) => tracing::error!(reason, "not reloaded: the server goes on as before"),
+        Err(reason) => tracing::error!(reason, "reload failed: the server keeps its previous configuration"),
     }
 }
 

@@ -25,10 +25,10 @@ const USUAL: i64 = 30;
 #[command(
     after_help = "Reads the days missing from the store, one month of each saved search at a time. One request per
 saved search then confirms the other days by their counts; those that differ are read again. Each
-step is stored when it is complete, so the command can be stopped, and continues there.
+step is stored when it is complete, so you can stop the command; the next run continues there.
 
 --on-new hands each mention that is new in the store to a command at least once: if the command
-fails, or this one is stopped, they are handed over again. The first time, all that is read is new.
+fails, or this one is stopped, they are handed over again. In its first run, everything that is read counts as new.
 
 Exit status: 0 the store is up to date, 1 the service or the command failed, 2 wrong command line,
 4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
@@ -126,10 +126,10 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
     let stopped = |kind: SignalKind, reading: bool| {
         let status = u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED);
         let line = match (steps.load(Ordering::Relaxed), reading) {
-            (_, false) => "stopped; all that was read is stored".to_owned(),
-            (0, true) => "stopped; no step was complete, so that nothing was stored".to_owned(),
-            (1, true) => "stopped; 1 step was stored; the one that was being read was not".to_owned(),
-            (steps, true) => format!("stopped; {steps} steps were stored; the one that was being read was not"),
+            (_, false) => "stopped; everything that was read is stored".to_owned(),
+            (0, true) => "stopped; no step was complete, so nothing was stored".to_owned(),
+            (1, true) => "stopped; 1 step was stored, the step in progress was not".to_owned(),
+            (steps, true) => format!("stopped; {steps} steps were stored, the step in progress was not"),
         };
         Exit(status, Some(line))
     };
@@ -259,12 +259,16 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
                 (_, Some(age), ..) => Erase::Before((connection.now() - TimeDelta::days(i64::from(*age))).date_naive()),
                 (_, _, Some(author), _) => Erase::Author(author.clone()),
                 (_, _, _, Some(id)) => Erase::Id(id.clone()),
-                (None, None, None, None) => return Err(Exit::usage("name what is to be erased".to_owned())),
+                (None, None, None, None) => {
+                    return Err(Exit::usage(
+                        "specify what to erase: --older-than, --before, --author or --id".to_owned(),
+                    ));
+                }
             };
             let Erased { mentions, deleted, days, rewritten, removed, .. } =
                 connection.erase_stored(aid.as_deref(), &what)?;
             eprintln!(
-                "erased mentions: {mentions} · of kept deleted ones: {deleted} · changed days: {days} · rewritten files: \
+                "erased mentions: {mentions} · erased from system.deleted_mentions: {deleted} · changed days: {days} · rewritten files: \
                  {rewritten} · removed files: {removed}"
             );
         }

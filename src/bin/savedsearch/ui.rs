@@ -18,8 +18,8 @@ use crate::{Arguments, Ending, Exit, memory};
 /// Show a page to query, chart and watch the tables in a browser
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Open the URL that is printed. Without --auth it contains a token, which nobody else has; with --auth
-users, people log in. DIR holds dashboards: files *.toml with a title, queries and their charts.
+    after_help = "Open the URL that is printed. Without --auth, it contains a secret token; with --auth users, people
+log in. DIR holds dashboards: files *.toml with a title, queries and their charts.
 Users, TLS and limits are also read from the [serve] table of the configuration file.
 
 Examples:

@@ -440,10 +440,13 @@ impl Proof {
         let (done, reason) = match (self.turns(policy.pages.skip), self.pass.total) {
             (Some((a, b)), _) => {
                 let received = self.chain.all();
-                let reason = format!("{received} distinct mentions received, but the totals {a} and {b} take turns");
+                let reason =
+                    format!("{received} distinct mentions received, but the total alternates between {a} and {b}");
                 (
                     false,
-                    format!("{reason}: copies of the data that differ, or responses to other requests, seem to answer"),
+                    format!(
+                        "{reason}: the responses seem to come from different copies of the data, or to belong to other requests"
+                    ),
                 )
             }
             (None, Some(total)) => self.judge_by_total(policy, total.saturating_sub(policy.pages.skip)),
@@ -531,7 +534,7 @@ impl Proof {
         let changed = if self.constant { "" } else { " (the total changed meanwhile)" };
         let passes = if self.passes == 1 { "1 pass".to_owned() } else { format!("{} passes", self.passes) };
         let expected = match seen == need {
-            true => "the expected number, but the pages do not prove that they are all".to_owned(),
+            true => "the expected number, but the pages do not prove that none is missing".to_owned(),
             false => format!("expected {need}"),
         };
         (done, format!("{seen} distinct mentions received in {passes}, {expected}{changed}{short}"))

@@ -972,12 +972,12 @@ impl<D: PageDecoder> PageReader<D> {
         }
         let instant = |at: i64| DateTime::from_timestamp_micros(at).unwrap_or_default();
         let message = format!(
-            "the response has a mention of {}, with which the window should not end, and none of {}, with which it begins",
+            "the response has a mention of {}, the end of the window, which should be excluded, and none of {}, its start",
             instant(to),
             instant(from)
         );
         Err(Error::new(ErrorKind::Contradiction, message)
-            .advice("the service's windows begin after their first instant: check [window] in the profile")
+            .advice("the service's windows exclude their start: check [window] in the profile")
             .at(self.place(Span { row: 0, size: 0 })))
     }
 

@@ -149,7 +149,7 @@ async fn a_reload_logs_out_those_who_are_gone_and_nobody_else() {
     assert_eq!(all_rows(&mut ada, "SELECT 1").await, [["1"]], "the users stay as they are");
     let tls = TlsSpec { certificate: String::new(), key: String::new(), client_authorities: None };
     let error = reload.run(Some(&tls)).await.unwrap_err().to_string();
-    assert!(error.contains("TLS begins or ends with a restart only"), "{error}");
+    assert!(error.contains("TLS can be switched on or off only by a restart"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -46,7 +46,7 @@ impl fmt::Display for Handed {
         let Some(mentions) = self.mentions else { return Ok(()) };
         write!(f, " · new mentions: {mentions}")?;
         if self.repeats && mentions > 0 {
-            write!(f, " (with earlier ones: an older version of this program wrote to the store)")?;
+            write!(f, " (some may be repeated: an older version of this program wrote to the store)")?;
         }
         match &self.failure {
             Some(failure) => write!(f, "; {failure}"),
@@ -76,7 +76,7 @@ impl HandOver {
     pub(super) fn stopped(&self, kind: SignalKind) -> Exit {
         end(&self.running);
         let status = u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED);
-        Exit(status, Some("stopped; the command gets its mentions again next time".to_owned()))
+        Exit(status, Some("stopped; the next run hands these mentions to the command again".to_owned()))
     }
 }
 
@@ -110,7 +110,7 @@ fn hand_over(command: &str, new: &NewMentions, running: &Mutex<Option<Child>>) -
     let handed = Handed { mentions: Some(read.mentions), repeats: read.repeats, failure: None };
     match wait(running).map_err(cannot_run)? {
         Some(status) if !status.success() => {
-            let failure = format!("the command failed ({status}), and gets its mentions again next time");
+            let failure = format!("the command failed ({status}); it gets the same mentions again next time");
             Ok(Handed { failure: Some(failure), ..handed })
         }
         _ => new.advance(&read).map(|()| handed),
