@@ -423,7 +423,10 @@ impl Proof {
     /// True if fewer rows came than the offsets of pages count, although the total is unchanged: the service leaves rows out of its
     /// pages.
     pub(super) fn lacks_rows(&self, policy: &PagePolicy) -> bool {
-        self.pass.steady && self.pass.total.is_some() && policy.pages.skip + self.chain.received() < policy.row()
+        let Some(total) = self.pass.total.filter(|_| self.pass.steady) else { return false };
+        // A numbered page takes up its size, even if it is the last one and short.
+        let row = if policy.overlapping { policy.row() } else { policy.row().min(total) };
+        policy.pages.skip + self.chain.received() < row
     }
 
     /// True if the links between the pages alone prove it, whatever was added, removed or reordered meanwhile.

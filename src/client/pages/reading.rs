@@ -373,7 +373,7 @@ impl Reading {
 
     /// True if the pages of a reader that may stop early lack rows that their offsets count: nothing judges them later.
     pub(super) fn lacks_rows(&self) -> bool {
-        self.stops_early && self.policy.overlapping && self.proof.lacks_rows(&self.policy)
+        self.stops_early && self.proof.lacks_rows(&self.policy)
     }
 
     /// True if a page has fewer rows than requested although more follow: the service has smaller pages, or leaves rows out.

@@ -493,6 +493,24 @@ fn a_page_that_is_shorter_than_those_before_shows_no_page_size() {
     assert_eq!(clamped.stride(), 40);
 }
 
+/// A mention that the service hides makes the first of its numbered pages short, and is counted by the offset of the next one.
+#[test]
+fn a_row_that_comes_again_after_a_short_numbered_page_shows_that_one_is_missing() {
+    let lacks_rows = |second: u64| {
+        let numbered = |profile: &mut Profile| profile.offset.unit = OffsetUnit::Page;
+        let mut reading = reading(20, Some(30), true, numbered).stopping_early();
+        let page = |from: u64, to: u64| -> Vec<u64> { (from..to).collect() };
+        reading.announce(Some(40));
+        reading.take(reading.first(), 19, Some(ids(&page(0, 19)))).expect("rows are accepted");
+        let span = reading.next_span(true).expect("a second page");
+        reading.announce(Some(40));
+        reading.take(span, 19, Some(ids(&page(second, second + 19)))).expect("rows are accepted");
+        reading.lacks_rows()
+    };
+    assert!(lacks_rows(18));
+    assert!(!lacks_rows(19), "pages of 19 rows");
+}
+
 #[test]
 fn numbers_of_one_response_that_differ_are_named() {
     let page: Vec<u64> = (0..50).collect();
