@@ -107,9 +107,18 @@ fn translated(text: &str) -> String {
         return format!("a row of VALUES has {got} instead of {expected} values");
     }
     if text.contains("OuterReferenceColumn(")
+        || text.contains("Physical plan does not support logical expression InSubquery")
+        || text.contains("Physical plan does not support logical expression Exists")
+        || text.starts_with("Correlated scalar subquery can only be used in")
         || text.contains("Physical plan does not support logical expression ScalarSubquery")
     {
         return "this correlated subquery is not supported; write it as a join".to_owned();
+    }
+    if text.starts_with("Correlated scalar subquery must be aggregated")
+        || text.starts_with("A GROUP BY clause in a scalar correlated subquery")
+    {
+        return "this correlated subquery may have several rows; select an aggregate such as max(x), without GROUP BY"
+            .to_owned();
     }
     if let Some(name) = between(text, "Invalid function '", "'") {
         return format!("unknown function `{name}`");

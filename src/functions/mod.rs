@@ -40,7 +40,7 @@ pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar,
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
-pub(crate) use self::only_value::{is_only_value, only_value_udaf};
+pub(crate) use self::only_value::OnlyValue;
 pub(crate) use self::opaque::Opaque;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
@@ -56,7 +56,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
     all.extend([comparable_interval(), plus_interval(), minus_interval(), interval_part()]);
     all.extend([times_in_steps(false), times_in_steps(true)]);
-    all.extend([like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
+    all.extend([like_pattern(), similar_pattern(), InValues::udf(), OnlyValue::udf(), Opaque::udf()]);
     all.extend([PostgresCast::udf(), postgres::PostgresToChar::udf()]);
     all.extend(postgres::listed());
     all.extend([Numeric::Divide, Numeric::Multiply].map(numeric));
@@ -66,7 +66,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
-    vec![sum_udaf(), only_value_udaf()]
+    vec![sum_udaf()]
 }
 
 /// The field of a function's result, which is nullable if an argument is. By default, every result is.

@@ -10,7 +10,7 @@
 //!
 //! - an aggregate without GROUP BY whose rows are not chosen by `column = outer value` alone, or whose arguments or results have outer
 //!   columns,
-//! - such an aggregate that fails for several rows, which are not a failure in groups that no outer row has,
+//! - such an aggregate whose result is an error for several rows, which must not be one for groups that no outer row has,
 //! - such an aggregate in LATERAL, and a result that is computed from one: for an empty group, the engine has NULL for
 //!   `count(*) IS NULL`,
 //! - IN and EXISTS outside of WHERE with other comparisons than equality,
@@ -42,7 +42,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::{aggregate_of, as_outer, filtered, is_equality, lateral_of, map_subquery, subquery_of};
 use crate::error::{Error, ErrorKind};
-use crate::functions::is_only_value;
+use crate::functions::OnlyValue;
 
 /// See the module's documentation. Runs before `subqueries`, which gives the subqueries that move up their values.
 #[derive(Debug)]
@@ -391,15 +391,15 @@ fn is_hard_aggregate(plan: &LogicalPlan) -> bool {
     let Ok(Some(Results { values, condition, aggregate })) = over_aggregate(plan) else { return false };
     let Ok((_, conditions)) = without_conditions(&aggregate.input) else { return false };
     !conditions.is_empty() && has_late_condition(plan)
-        || aggregate.aggr_expr.iter().any(has_only_value)
+        || values.iter().any(has_only_value)
         || aggregate.aggr_expr.iter().chain(&values).chain(&condition).any(Expr::contains_outer)
         || !conditions.iter().all(is_equality)
 }
 
-/// True for an aggregate that fails for several rows. The engine would compute it for groups that no outer row has.
-fn has_only_value(aggregate: &Expr) -> bool {
-    let only = |part: &Expr| Ok(matches!(part, Expr::AggregateFunction(call) if is_only_value(&call.func)));
-    aggregate.exists(only).unwrap_or(false)
+/// True for a value that is an error for several rows. The engine would compute it for groups that no outer row has.
+fn has_only_value(value: &Expr) -> bool {
+    let only = |part: &Expr| Ok(matches!(part, Expr::ScalarFunction(call) if OnlyValue::is(&call.func)));
+    value.exists(only).unwrap_or(false)
 }
 
 /// True for a condition on the result of an aggregate that is not its HAVING.
@@ -421,6 +421,7 @@ fn refers_beyond(subquery: &Subquery) -> bool {
             for inner in subqueries(expr) {
                 found |= free_columns(&inner.subquery)?.iter().any(|column| !schema.has_column(column));
             }
+            found |= expr.exists(|part| Ok(matches!(part, Expr::InSubquery(inner) if inner.expr.contains_outer())))?;
             Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(found)

@@ -71,7 +71,12 @@ fn check_aggregates(plan: &LogicalPlan) -> Result<()> {
     let mut outer = None;
     plan.apply(|node| {
         if let LogicalPlan::Aggregate(aggregate) = node {
-            let is_outer = |expr: &&Expr| expr.contains_outer() && expr.column_refs().is_empty();
+            // The standard has no such aggregate. It is the value of a scalar subquery.
+            let first =
+                |expr: &Expr| Ok(matches!(expr, Expr::AggregateFunction(call) if call.func.name() == "first_value"));
+            let is_outer = |expr: &&Expr| {
+                expr.contains_outer() && expr.column_refs().is_empty() && !expr.exists(first).unwrap_or(false)
+            };
             outer = aggregate.aggr_expr.iter().find(is_outer).map(ToString::to_string);
         }
         Ok(if outer.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

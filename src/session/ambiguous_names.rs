@@ -54,15 +54,16 @@ pub(super) fn check_outer_names(statement: &Statement, plan: &LogicalPlan) -> Re
     }
     let mut written = Written::default();
     syntax::read_statement(statement, &mut written);
-    let found = passed.columns.into_iter().find(|(name, of)| {
-        let of_relations = |(names, relations): &(Names, Relations)| {
+    let found = passed.columns.into_iter().find(|PassedColumn { name, of, directly }| {
+        let is_written = |WrittenSelect { names, within, relations }: &WrittenSelect| {
             let known = of.iter().all(|relation| relations.names.contains(relation));
-            known && names.alone.contains(name) && !relations.natural && !relations.merged.contains(name)
+            let alone = names.alone.contains(name) || (!directly && within.alone.contains(name));
+            known && alone && !relations.natural && !relations.merged.contains(name)
         };
-        written.selects.iter().any(of_relations)
+        written.selects.iter().any(is_written)
     });
     match found {
-        Some((name, of)) => {
+        Some(PassedColumn { name, of, .. }) => {
             let of: Vec<String> = of.iter().map(|relation| format!("{relation}.{name}")).collect();
             Err(ambiguous(&name, &of).into())
         }
@@ -70,10 +71,17 @@ pub(super) fn check_outer_names(statement: &Statement, plan: &LogicalPlan) -> Re
     }
 }
 
-/// Names of outer columns, each with the relations of a subquery that have a column of this name as well.
+/// An outer column, and the relations of a subquery between it and its query that have a column of this name as well.
+struct PassedColumn {
+    name: String,
+    of: Vec<String>,
+    /// Set if the subquery refers to the column itself, rather than a subquery within it.
+    directly: bool,
+}
+
 #[derive(Default)]
 struct Passed {
-    columns: Vec<(String, Vec<String>)>,
+    columns: Vec<PassedColumn>,
 }
 
 impl Passed {
@@ -107,14 +115,13 @@ impl Passed {
         Ok(())
     }
 
-    /// Adds a column if a subquery between it and its query has several columns of its name.
+    /// Adds a column for each subquery between it and its query that has several columns of its name.
     fn pass(&mut self, column: &Column, scopes: &[Vec<DFSchemaRef>]) {
-        for scope in scopes.iter().rev() {
-            if scope.iter().any(|schema| schema.has_column(column)) {
+        for (level, scope) in scopes.iter().rev().enumerate() {
+            if let Some(of) = scope.iter().find_map(|schema| relations_with(schema, &column.name)) {
+                self.columns.push(PassedColumn { name: column.name.clone(), of, directly: level == 0 });
+            } else if level > 0 && scope.iter().any(|schema| schema.has_column(column)) {
                 return;
-            }
-            if let Some(relations) = scope.iter().find_map(|schema| relations_with(schema, &column.name)) {
-                self.columns.push((column.name.clone(), relations));
             }
         }
     }
@@ -136,24 +143,34 @@ fn relations_with(schema: &DFSchema, name: &str) -> Option<Vec<String>> {
     (relations.len() > 1).then_some(relations)
 }
 
-/// The columns and relations of each SELECT.
+/// What a SELECT names.
+struct WrittenSelect {
+    names: Names,
+    /// Names in its subqueries.
+    within: Names,
+    relations: Relations,
+}
+
 #[derive(Default)]
 struct Written {
-    selects: Vec<(Names, Relations)>,
+    selects: Vec<WrittenSelect>,
 }
 
 impl Reader for Written {
     fn pre_visit_select(&mut self, select: &Select) {
         let (mut names, mut relations) = (Names::default(), Relations::default());
+        let mut within = Names { nested: true, ..Names::default() };
         syntax::read(select, &mut names);
+        syntax::read(select, &mut within);
         select.from.iter().for_each(|item| relations.read(item));
-        self.selects.push((names, relations));
+        self.selects.push(WrittenSelect { names, within, relations });
     }
 }
 
-/// Columns of an expression, without those of its subqueries.
+/// Columns of an expression, without those of its subqueries, or theirs alone.
 #[derive(Default)]
 struct Names {
+    nested: bool,
     alone: BTreeSet<String>,
     /// Relation and column.
     qualified: BTreeSet<(String, String)>,
@@ -172,7 +189,7 @@ impl Reader for Names {
 
     fn pre_visit_expr(&mut self, expr: &Expr) {
         match expr {
-            _ if self.depth > 0 => {}
+            _ if (self.depth > 0) != self.nested => {}
             Expr::Identifier(name) => {
                 self.alone.insert(normalized(name));
             }

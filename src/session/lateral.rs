@@ -8,7 +8,8 @@
 //! | `LATERAL (SELECT … WHERE k = t.x ORDER BY s LIMIT n)` | `row_number() OVER (PARTITION BY k ORDER BY s) <= n` |
 //! | `(SELECT x FROM … WHERE k = t.x ORDER BY s LIMIT 1)` | `first_value(x ORDER BY s)` |
 //! | `(SELECT x FROM … WHERE k = t.x)`, if `k` is the key of the table | `first_value(x)` |
-//! | `(SELECT x FROM … WHERE …)` | `only_value(x)`, an error for several rows |
+//! | `(SELECT x FROM … WHERE …)` | `only_value(first_value(x), count(*))`, an error for several rows |
+//! | `(SELECT t.a + 1 WHERE t.b > 0)` | `CASE WHEN t.b > 0 THEN t.a + 1 END` |
 //!
 //! Invariant: an item that does not have exactly one of the forms above stays as it is, and the engine refuses it.
 
@@ -16,16 +17,18 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Dependency, FunctionalDependence, NullHandling, Result};
+use datafusion::functions_aggregate::count::{count, count_distinct};
 use datafusion::functions_aggregate::first_last::first_value;
 use datafusion::functions_window::row_number::row_number;
-use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Case, Distinct, Expr, ExprFunctionExt, FetchType, Join, JoinType, Limit, LogicalPlan,
-    LogicalPlanBuilder, Operator, Projection, SkipType, SortExpr, Subquery, Values, cast, col, lit,
+    LogicalPlanBuilder, Operator, Projection, SkipType, SortExpr, Subquery, Values, cast, col, lit, when,
 };
 
-use crate::functions::only_value_udaf;
+use crate::functions::OnlyValue;
 
 /// Returns the plan with such items as the engine has them.
 ///
@@ -45,7 +48,13 @@ pub(super) fn lateral(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| {
-        let node = node.map_expressions(|expr| expr.transform_up(first_of_each))?;
+        let schema = merge_schema(&node.inputs());
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_up(|part| first_of_each(part, &schema))?;
+            Ok(expr.update_data(|expr| name.restore(expr)))
+        })?;
         node.transform_data(|node| match node {
             LogicalPlan::Join(join) => joined(join),
             other => Ok(Transformed::no(other)),
@@ -313,29 +322,47 @@ fn rows_of(limit: &Limit) -> Result<Option<(u64, u64)>> {
     })
 }
 
-/// A correlated scalar subquery of the first row, or of the only one, as an aggregate.
-fn first_of_each(expr: Expr) -> Result<Transformed<Expr>> {
+/// A correlated scalar subquery of the first row, or of the only one, as an aggregate or an expression. `outer`: the columns around
+/// it.
+fn first_of_each(expr: Expr, outer: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
     if subquery.outer_ref_columns.is_empty() {
         return Ok(Transformed::no(expr));
     }
-    let aggregate = match subquery.subquery.as_ref() {
+    if let Some(value) = computed_value(&subquery.subquery)? {
+        return Ok(match of_outer(&value, outer)? {
+            Some(value) => Transformed::yes(value),
+            None => Transformed::no(expr),
+        });
+    }
+    let plan = match subquery.subquery.as_ref() {
         LogicalPlan::Limit(limit) => match rows_of(limit)? {
             Some((0, 1)) => first_row(&limit.input)?,
             _ => None,
         },
         plan => only_row(plan)?,
     };
-    let Some((input, aggregate)) = aggregate else { return Ok(Transformed::no(expr)) };
-    let aggregate = aggregate.alias(subquery.subquery.schema().field(0).name());
-    let plan = LogicalPlanBuilder::from(input).aggregate(Vec::<Expr>::new(), vec![aggregate])?.build()?;
+    let Some(plan) = plan else { return Ok(Transformed::no(expr)) };
     let outer_ref_columns = plan.all_out_ref_exprs();
     let rewritten = Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Default::default() };
     Ok(Transformed::yes(Expr::ScalarSubquery(rewritten)))
 }
 
-/// The input and the aggregate with the value of the first row of a plan, if that is not a row of groups.
-fn first_row(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Expr)>> {
+/// The value of a subquery without FROM, over the outer columns.
+fn computed_value(plan: &LogicalPlan) -> Result<Option<Expr>> {
+    let LogicalPlan::Projection(Projection { expr, input, .. }) = plan else { return Ok(None) };
+    let ([value], (path, base)) = (expr.as_slice(), computing(input)) else { return Ok(None) };
+    let value = value.clone().unalias();
+    Ok(match path.as_slice() {
+        _ if !has_one_row(base) => None,
+        [] => Some(value),
+        [LogicalPlan::Filter(filter)] => Some(when(filter.predicate.clone(), value).end()?),
+        _ => None,
+    })
+}
+
+/// The value of the first row of a plan, if that is not a row of groups.
+fn first_row(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let (value, sort) = match plan {
         LogicalPlan::Projection(projection) => match (projection.expr.as_slice(), projection.input.as_ref()) {
             ([value], LogicalPlan::Sort(sort)) => (value.clone(), Some(sort)),
@@ -348,11 +375,30 @@ fn first_row(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Expr)>> {
         Some(sort) => (sort.input.as_ref(), sort.expr.clone()),
         None => (plan, Vec::new()),
     };
-    Ok((!has_groups(input)).then(|| (input.clone(), first_value(value.unalias(), order))))
+    if has_groups(input) {
+        return Ok(None);
+    }
+    let first = first_value(value.unalias(), order).alias(FIRST);
+    // Conditions are above the rows, rather than below the columns that ORDER BY names.
+    let (first, input) = match input {
+        LogicalPlan::Projection(Projection { expr, input: rows, .. }) if !expr.iter().any(Expr::is_volatile) => {
+            let columns = input.schema().columns();
+            let replaced = first.transform(|part| {
+                let at = part.try_as_col().and_then(|column| columns.iter().position(|known| known == column));
+                Ok(match at {
+                    Some(at) => Transformed::new(expr[at].clone().unalias(), true, TreeNodeRecursion::Jump),
+                    None => Transformed::no(part),
+                })
+            });
+            (replaced?.data, rows.as_ref())
+        }
+        input => (first, input),
+    };
+    LogicalPlanBuilder::from(input.clone()).aggregate(Vec::<Expr>::new(), vec![first])?.build().map(Some)
 }
 
-/// The input and the aggregate with the value of the only row of a plan, if the engine does not know that there is only one.
-fn only_row(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Expr)>> {
+/// The value of the only row of a plan, or of its only different one.
+fn only_row(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let (plan, distinct) = match plan {
         LogicalPlan::Distinct(Distinct::All(input)) => (input.as_ref(), true),
         plan => (plan, false),
@@ -362,23 +408,35 @@ fn only_row(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Expr)>> {
         LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => (plan, single_column(plan)?),
         _ => return Ok(None),
     };
-    if has_groups(input) || input.max_rows() == Some(1) {
+    // The engine knows that an aggregate has one row.
+    let one_row = matches!(computing(input).1, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty());
+    if one_row || has_groups(input) {
         return Ok(None);
     }
     let value = value.unalias();
-    let value = match finds_key(input) {
-        true => first_value(value, Vec::new()),
-        false => Expr::AggregateFunction(AggregateFunction::new_udf(
-            only_value_udaf(),
-            vec![value],
-            distinct,
-            None,
-            Vec::new(),
-            None,
-        )),
+    let first = first_value(value.clone(), Vec::new()).alias(FIRST);
+    let aggregate = |aggregates| LogicalPlanBuilder::from(input.clone()).aggregate(Vec::<Expr>::new(), aggregates);
+    if finds_key(input) {
+        return aggregate(vec![first])?.build().map(Some);
+    }
+    let column = |name: &str| Expr::Column(Column::new_unqualified(name));
+    let (counts, rows) = match distinct {
+        false => (vec![count(lit(1_i64)).alias(ROWS)], column(ROWS)),
+        true => {
+            let nulls = count(when(value.clone().is_null(), lit(1_i64)).end()?).alias(NULLS);
+            let null = when(column(NULLS).gt(lit(0_i64)), lit(1_i64)).otherwise(lit(0_i64))?;
+            (vec![count_distinct(value).alias(ROWS), nulls], column(ROWS) + null)
+        }
     };
-    Ok(Some((input.clone(), value)))
+    let only = Expr::ScalarFunction(ScalarFunction::new_udf(OnlyValue::udf(), vec![column(FIRST), rows]));
+    aggregate([vec![first], counts].concat())?.project([only.alias(VALUE)])?.build().map(Some)
 }
+
+/// Names of columns of the aggregates.
+const FIRST: &str = "__first";
+const ROWS: &str = "__rows";
+const NULLS: &str = "__nulls";
+const VALUE: &str = "__value";
 
 /// True if rows of a plan are groups or a selection of rows, rather than rows of its relations that meet conditions.
 fn has_groups(plan: &LogicalPlan) -> bool {

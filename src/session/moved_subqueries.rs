@@ -8,16 +8,18 @@
 //! ```
 //!
 //! A condition of an inner join becomes one above it. A condition of an outer join on the side that may be filled with NULL becomes
-//! one of that side.
+//! one of that side. In other conditions, a subquery becomes a column of the side that it refers to.
 //!
 //! Invariant: the rows stay the same. A projection adds a column, but no rows.
+
+use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, Result};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Sort};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection, Sort};
 
 /// Returns the plan with such subqueries in projections.
 ///
@@ -86,9 +88,21 @@ fn moved(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })?;
     let node = changed.data;
     let Some(input) = node.inputs().first().map(|input| (*input).clone()) else { return Ok(Transformed::no(node)) };
-    let of_input = all_columns(input.schema());
+    let hidden = |subquery: &Expr| !refers_only_to(subquery, input.schema());
+    let (input, kept) = match input {
+        // ORDER BY may name columns that are not in the result.
+        LogicalPlan::Projection(Projection { expr, input, .. })
+            if matches!(node, LogicalPlan::Sort(_)) && subqueries.iter().any(hidden) =>
+        {
+            (Arc::unwrap_or_clone(input), expr)
+        }
+        input => {
+            let kept = all_columns(input.schema());
+            (input, kept)
+        }
+    };
     let added = subqueries.into_iter().enumerate().map(|(at, subquery)| subquery.alias(name(at)));
-    let input = LogicalPlanBuilder::from(input).project(of_input.into_iter().chain(added))?.build()?;
+    let input = LogicalPlanBuilder::from(input).project(kept.into_iter().chain(added))?.build()?;
     let node = match node {
         LogicalPlan::Sort(sort) => LogicalPlan::Sort(Sort { input: input.into(), ..sort }),
         node => node.with_new_exprs(node.expressions(), vec![input])?,
@@ -102,24 +116,53 @@ fn moved(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 fn moved_conditions(join: Join) -> Result<Transformed<LogicalPlan>> {
     let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
-    let (moved, kept): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(contains_moved);
-    let above = join.join_type == JoinType::Inner;
-    let side = match join.join_type {
-        JoinType::Left => Some(&join.right),
-        JoinType::Right => Some(&join.left),
+    let (moved, mut kept): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(contains_moved);
+    let filtered = |plan: &LogicalPlan, conditions: Vec<Expr>| match conjunction(conditions) {
+        Some(condition) => LogicalPlanBuilder::from(plan.clone()).filter(condition)?.build(),
+        None => Ok(plan.clone()),
+    };
+    if join.join_type == JoinType::Inner {
+        let filter = conjunction(kept);
+        return Ok(Transformed::yes(filtered(&LogicalPlan::Join(Join { filter, ..join }), moved)?));
+    }
+    let columns = all_columns(&join.schema);
+    // Conditions on the side that may be filled with NULL alone.
+    let optional = match join.join_type {
+        JoinType::Left => Some(1),
+        JoinType::Right => Some(0),
         _ => None,
     };
-    let of_side = side.is_some_and(|side| moved.iter().all(|condition| refers_only_to(condition, side.schema())));
-    let Some(condition) = conjunction(moved).filter(|_| above || of_side) else {
+    let mut sides = [join.left.as_ref().clone(), join.right.as_ref().clone()];
+    let is_optional = |condition: &Expr| optional.is_some_and(|at| refers_only_to(condition, sides[at].schema()));
+    let (of_optional, mixed): (Vec<Expr>, Vec<Expr>) = moved.into_iter().partition(is_optional);
+    let schemas = sides.clone().map(|side| Arc::clone(side.schema()));
+    if let Some(at) = optional {
+        sides[at] = filtered(&sides[at], of_optional)?;
+    }
+    // The values of others are columns of the side that they refer to.
+    let mut added = [Vec::new(), Vec::new()];
+    let mut number = 0;
+    for condition in mixed {
+        let condition = condition.transform_down(|part| {
+            let side = schemas.iter().position(|schema| is_moved(&part) && refers_only_to(&part, schema));
+            let Some(side) = side else { return Ok(Transformed::no(part)) };
+            number += 1;
+            let name = format!("__subquery_{number}");
+            added[side].push(part.alias(&name));
+            Ok(Transformed::new(Expr::Column(Column::new_unqualified(name)), true, TreeNodeRecursion::Jump))
+        });
+        kept.push(condition?.data);
+    }
+    if kept.iter().any(contains_moved) {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
-    };
-    let filtered = |plan: &LogicalPlan| LogicalPlanBuilder::from(plan.clone()).filter(condition.clone())?.build();
-    let filter = conjunction(kept);
-    Ok(Transformed::yes(match join.join_type {
-        JoinType::Left => LogicalPlan::Join(Join { right: filtered(&join.right)?.into(), filter, ..join }),
-        JoinType::Right => LogicalPlan::Join(Join { left: filtered(&join.left)?.into(), filter, ..join }),
-        _ => filtered(&LogicalPlan::Join(Join { filter, ..join }))?,
-    }))
+    }
+    let [left, right] = std::array::from_fn(|side| {
+        let of_side = all_columns(&schemas[side]).into_iter().chain(std::mem::take(&mut added[side]));
+        LogicalPlanBuilder::from(sides[side].clone()).project(of_side)?.build()
+    });
+    let (left, right, filter) = (Arc::new(left?), Arc::new(right?), conjunction(kept));
+    let plan = LogicalPlan::Join(Join { left, right, filter, ..join }).recompute_schema()?;
+    Ok(Transformed::yes(LogicalPlanBuilder::from(plan).project(columns)?.build()?))
 }
 
 /// True if all columns of an expression, and all that its subqueries refer to, are those of a schema.

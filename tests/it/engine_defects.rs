@@ -76,6 +76,50 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT o.k, t.c FROM owners o, LATERAL (SELECT 1 AS c FROM facts f WHERE f.k = o.k LIMIT 5 OFFSET 1) t ORDER BY k",
         "a|1",
     ),
+    (
+        "SELECT o.k, f.v FROM owners o LEFT JOIN facts f ON f.k = o.k AND EXISTS (SELECT 1 FROM facts g WHERE g.k = o.k AND g.v = 2) \
+         ORDER BY k, v",
+        "a|NULL; b|2; z|NULL",
+    ),
+    (
+        "SELECT o.k, w.id FROM owners o FULL JOIN words w ON (SELECT count(*) FROM facts f WHERE f.k = o.k) = w.id ORDER BY k, id",
+        "a|2; b|1; z|NULL; NULL|3",
+    ),
+    (
+        "SELECT o.k, w.id FROM owners o LEFT JOIN words w ON w.id = 3 OR o.k > (SELECT f.k FROM facts f WHERE f.v = w.id) ORDER BY k, id",
+        "a|3; b|1; b|3; z|1; z|2; z|3",
+    ),
+    // Without FROM, of outer columns, and of a key that conditions name.
+    (
+        "SELECT k, (SELECT k || 'x') AS q, (SELECT 1 WHERE k = 'a') AS r FROM owners ORDER BY k",
+        "a|ax|1; b|bx|NULL; z|zx|NULL",
+    ),
+    (
+        "SELECT k, (SELECT o.k FROM facts f WHERE f.k = o.k AND f.v > 0) AS q FROM owners o ORDER BY k",
+        "a|a; b|b; z|NULL",
+    ),
+    // The first of several by an order, with an inequality; the order may be of a column that is not shown.
+    (
+        "SELECT id, (SELECT p.w FROM words p WHERE p.id < x.id ORDER BY p.id DESC LIMIT 1) AS p FROM words x ORDER BY id",
+        "1|NULL; 2|en; 3|de",
+    ),
+    (
+        "SELECT id, (SELECT p.id FROM words p WHERE p.id < x.id ORDER BY p.id DESC LIMIT 1) AS p FROM words x ORDER BY id",
+        "1|NULL; 2|1; 3|2",
+    ),
+    ("SELECT id FROM words x ORDER BY (SELECT max(f.k) FROM facts f WHERE f.v = x.id) DESC NULLS LAST, id", "2; 1; 3"),
+    ("SELECT w FROM words x ORDER BY (SELECT count(*) FROM facts f WHERE f.v = x.id), w", "NULL; de; en"),
+    // CASE computes a subquery only for the rows of its branch.
+    (
+        "SELECT k, CASE WHEN k <> 'a' THEN (SELECT f.v FROM facts f WHERE f.k = o.k) END AS v FROM owners o ORDER BY k",
+        "a|NULL; b|2; z|NULL",
+    ),
+    // IN of an outer value two levels further out.
+    (
+        "SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM facts f WHERE f.k = o.k AND o.k IN (SELECT g.k FROM facts g WHERE g.v = f.v)) \
+         ORDER BY k",
+        "a; b",
+    ),
     // Two rows of a group that no outer row has are no error.
     ("SELECT k, (SELECT f.v FROM facts f WHERE f.k = o.k) AS v FROM owners o WHERE k <> 'a' ORDER BY k", "b|2; z|NULL"),
     ("SELECT sum((SELECT f.v FROM facts f WHERE f.k = o.k AND f.v < 9)) AS s FROM owners o", "3"),
@@ -757,6 +801,36 @@ async fn explain_names_the_defects_that_a_statement_would_meet() {
         let found: Vec<&str> = plan.lines().filter(|line| line.starts_with("note: the engine alone")).collect();
         assert_eq!(found.len(), notes.len(), "{statement}: {plan}");
         assert!(notes.iter().all(|note| plan.contains(note)), "{statement}: {found:?}");
+    }
+}
+
+/// Names that are ambiguous in a subquery, whatever the outer query has, and names that only look so.
+#[tokio::test]
+async fn names_of_subqueries_are_ambiguous_or_their_own() {
+    let ours = with_tables(World::new().await.context).await;
+    for statement in [
+        "SELECT k, (SELECT count(*) FROM facts, owners WHERE k = 'a') AS n FROM facts",
+        "SELECT k FROM owners WHERE (SELECT max(v) FROM facts JOIN owners o ON true WHERE k = 'a') > 0",
+        "WITH c AS (SELECT * FROM owners) SELECT (SELECT count(*) FROM c, facts WHERE k = 'a') FROM c",
+        "SELECT k FROM owners WHERE k IN (SELECT k FROM owners, facts)",
+        "SELECT k FROM facts e WHERE EXISTS (SELECT 1 FROM facts f, owners o WHERE EXISTS (SELECT 1 FROM words w WHERE w.w > k))",
+    ] {
+        let error = outcome(sql(&ours, statement).await).await.unwrap_err();
+        assert!(error.contains("column `k` is ambiguous"), "{statement}: {error}");
+    }
+    for (statement, rows) in [
+        ("SELECT k FROM owners WHERE EXISTS (SELECT k FROM facts WHERE k = 'b' AND v = 1)", ""),
+        ("SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM facts f, facts g WHERE o.k = 'b' AND f.k = g.k)", "b"),
+        (
+            "SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM facts f JOIN facts g USING (k) WHERE k = 'b' AND o.k = k)",
+            "b",
+        ),
+        (
+            "SELECT count(*) FROM owners WHERE k IN (SELECT q.k FROM (SELECT k FROM facts) q, (SELECT v FROM facts) r WHERE r.v = 2)",
+            "2",
+        ),
+    ] {
+        assert_eq!(outcome(sql(&ours, statement).await).await, Ok(rows.to_owned()), "{statement}");
     }
 }
 

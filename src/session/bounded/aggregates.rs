@@ -36,7 +36,6 @@ const FIXED: &[&str] = &[
     "last_value",
     "max",
     "min",
-    "only_value",
     "regr_avgx",
     "regr_avgy",
     "regr_count",
@@ -195,8 +194,7 @@ mod tests {
         let functions: Vec<_> = context.state().aggregate_functions().values().cloned().collect();
         for function in functions {
             let name = function.name().to_owned();
-            // The second does not accept two rows.
-            if ["grouping", "only_value"].contains(&name.as_str()) {
+            if name == "grouping" {
                 continue;
             }
             let taken: Vec<_> =
