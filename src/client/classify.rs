@@ -128,6 +128,7 @@ impl Client {
                         let date = retry::server_date(headers).filter(|_| !headers.contains_key(AGE));
                         let skew = date.map(|date| (date - now).num_seconds()).filter(|skew| *skew < 366 * 86_400);
                         self.skew.store(skew.unwrap_or_default(), Ordering::Relaxed);
+                        self.tells_time.store(skew.is_some(), Ordering::Relaxed);
                     }
                     record.rows += rows;
                     Outcome::Done(value, next_page(headers))

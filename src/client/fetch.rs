@@ -66,6 +66,8 @@ pub struct Client {
     breaker: Arc<Breaker>,
     /// Seconds by which the service's clock is ahead of ours, or behind it if negative, according to its last response.
     pub(super) skew: AtomicI64,
+    /// Set if the last successful response had a time.
+    pub(super) tells_time: AtomicBool,
     retry: RetryPolicy,
     pub(super) clock: Clock,
     pub(super) log: RequestLog,
@@ -131,6 +133,7 @@ impl Client {
             ledger,
             breaker: Breaker::shared(identity),
             skew: AtomicI64::new(0),
+            tells_time: AtomicBool::new(false),
             retry,
             clock,
             in_flight: SingleFlight::default(),
@@ -251,6 +254,16 @@ impl Client {
         let skew = TimeDelta::try_seconds(self.skew.load(Ordering::Relaxed)).unwrap_or_default();
         let now = self.clock.now();
         now.checked_add_signed(skew).unwrap_or(now)
+    }
+
+    /// Instant in microseconds since 1970 before which no response to a relative period can have mentions. `None` for another period,
+    /// and if the service does not send its time.
+    pub(crate) fn earliest(&self, words: &str) -> Option<i64> {
+        /// A period may begin with the day, in any zone.
+        const WHOLE_DAY: TimeDelta = TimeDelta::hours(24 + 14);
+        let length = self.profile.window.length_of(words).filter(|_| self.tells_time.load(Ordering::Relaxed))?;
+        // Months have different lengths.
+        Some((self.time_of_service() - length - length / 10 - WHOLE_DAY).timestamp_micros())
     }
 
     /// Smallest page size for this many rows that the service accepts, as far as is known.

@@ -95,7 +95,14 @@ impl Driver {
             if let Err(error) = self.check_zone(&request.plan, &page) {
                 return Ok(Judged::Doubted(error.message().to_owned()));
             }
-            if page.times.iter().flatten().any(outside) {
+            let client = self.config.connection.client();
+            let words = request.plan.duration.as_deref().filter(|_| page.window.is_none());
+            let earliest = words.and_then(|words| client.earliest(words)).unwrap_or(i64::MIN);
+            let counted_from = page.counted_days.and_then(|days| days.first_end);
+            let before = |at: &i64| *at < earliest;
+            if page.times.iter().flatten().any(|at| outside(at) || before(at))
+                || counted_from.as_ref().is_some_and(before)
+            {
                 return Ok(Judged::Doubted("the response has mentions outside the requested period".to_owned()));
             }
             // At an edge, mentions that the query does not want are expected.

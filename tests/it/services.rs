@@ -450,6 +450,38 @@ async fn mentions_that_a_response_says_to_follow_are_looked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_period_that_the_service_ignores_is_noticed() {
+    let lab = |days: i64, dated: bool| {
+        Lab::new(move |asked| {
+            let mut old = mention(0);
+            old["publishedAt"] = json!((now() - TimeDelta::days(days)).to_rfc3339());
+            let answer = ok(&search(asked, &[old, mention(4_999)]));
+            let date = now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            if dated { answer.with("date", &date) } else { answer }
+        })
+    };
+    let week = "SELECT id FROM mentions WHERE aid = '1' AND duration = '7d'";
+    lab(20, true).fails(week, ErrorKind::Contradiction, &["but `7d` was requested", "[window]"]).await;
+    // Periods may begin with a day of any zone. Without a date, the clocks may differ.
+    assert_eq!(lab(8, true).count(week).await, (2, 1));
+    assert_eq!(lab(20, false).count(week).await, (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_saved_searches_with_one_aid_are_an_error() {
+    let lab = |name: &'static str| {
+        Lab::new(move |_| {
+            let entries = [("1", "Topic 1"), ("2", "Topic 2"), ("1", name)];
+            let entries = entries.map(|(aid, name)| json!({"aid": aid, "name": name}));
+            ok(&json!({"data": {"savedSearches": entries, "teamSavedSearches": []}}))
+        })
+    };
+    let aids = "SELECT aid FROM saved_searches";
+    lab("Topic 3").fails(aids, ErrorKind::Contradiction, &["the aid 1: `Topic 1` and `Topic 3`"]).await;
+    assert_eq!(lab("Topic 1").count(aids).await, (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn windows_that_begin_after_their_first_instant_are_noticed() {
     let lab = |included: bool| {
         Lab::new(move |asked| {

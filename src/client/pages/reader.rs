@@ -247,7 +247,10 @@ impl<D: PageDecoder> PageReader<D> {
             if self.windows.pop().is_none() {
                 return Ok(None);
             }
-            return Ok(Some(self.ask(Span { row: 0, size: 0 }).await.1?.page));
+            let (span, answer) = self.ask(Span { row: 0, size: 0 }).await;
+            let answer = answer?;
+            self.check_period(span, &answer)?;
+            return Ok(Some(answer.page));
         };
         loop {
             // From here on, the consumer accounts for its memory.
@@ -347,6 +350,7 @@ impl<D: PageDecoder> PageReader<D> {
             }
         }
         self.check_window(span, answer.facts.window)?;
+        self.check_period(span, &answer)?;
         self.check_first(span, &answer)?;
         let asked = self.window.words.clone();
         let window = &self.client.profile().window;
@@ -674,6 +678,22 @@ impl<D: PageDecoder> PageReader<D> {
         let exceeds = exceeds.map_err(|error| error.at(self.place(span)))?;
         self.window.exceeded |= exceeds;
         Ok(())
+    }
+
+    /// Checks that a response to a relative period has no mentions, and counts none, from well before it: the service ignores the
+    /// period. If the service reports the window of its response, that is checked instead.
+    fn check_period(&self, span: Span, answer: &PageAnswer<D::Page>) -> Result<()> {
+        let words = self.plan.duration.as_deref().filter(|_| self.window.instants.is_none());
+        let earliest = words.filter(|_| answer.facts.window.is_none()).and_then(|words| self.client.earliest(words));
+        let counted = answer.facts.counted_days.and_then(|days| days.first_end);
+        let mut found = answer.page.times().into_iter().flatten().copied().chain(counted);
+        let before = earliest.and_then(|earliest| found.find(|at| *at < earliest));
+        let (Some(words), Some(at)) = (words, before) else { return Ok(()) };
+        let at = DateTime::from_timestamp_micros(at).unwrap_or_default();
+        let message = format!("the response has or counts mentions of {at}, but `{words}` was requested");
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice("the service ignores the period: check [window] in the profile")
+            .at(self.place(span)))
     }
 
     /// Checks that the first of mentions sorted by time is of the day with which the timeline of its response begins or ends. A
