@@ -101,6 +101,7 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
 pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
     let holes = [
         ("tables.saved_searches", found.lists.is_empty()),
+        ("search", found.aid_ignored),
         ("mentions", found.asked.is_none()),
         ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
         ("tables.mentions", !found.unknown_times.is_empty()),

@@ -80,11 +80,15 @@ impl Dialogue {
     /// reached.
     pub(super) async fn run(&mut self) -> Result<()> {
         self.key().await?;
+        if let Some(own) = self.known.facts.name_of_aid(&self.listed).cloned() {
+            self.name_aid(&own);
+        }
         self.as_given().await?;
         self.search().await?;
         if self.first.is_none() {
             return self.errors().await;
         }
+        self.other_search().await?;
         self.found.sizes = self.known.facts.sizes();
         self.found.least = self.known.facts.least(SIZE);
         let described = self.known.facts.described.clone();
@@ -461,6 +465,11 @@ impl Dialogue {
                     false => break,
                 }
             };
+            if reply.is_refusal()
+                && let Some(again) = self.as_required(&reply, &asked).await?
+            {
+                reply = again;
+            }
             let needed = self.known.facts.others();
             if reply.is_refusal() && self.found.with.is_empty() && !needed.is_empty() {
                 // Parameters of the example that each search needs.
@@ -488,7 +497,11 @@ impl Dialogue {
         let Some((_, aid, reply)) = best else {
             let last = self.refusals.last().map(|reply| format!(". Last refusal: {}", reply.line()));
             let why = if aids_known { "no search was answered" } else { "no saved search is known" };
-            let text = format!("{why}; give a request that works with --example{}", last.unwrap_or_default());
+            let text = format!(
+                "{why}; state the parameter of the saved search with --fact 'search.aid = \"NAME\"', or give a request that works \
+                 with --example{}",
+                last.unwrap_or_default()
+            );
             self.found.could_not_tell("search", text);
             return Ok(());
         };
@@ -497,6 +510,60 @@ impl Dialogue {
         self.seen.push(Seen { size: None, reply: Arc::new(reply.clone()) });
         self.look_at_overview(&reply);
         self.first = Some(reply);
+        Ok(())
+    }
+
+    /// Sends the saved search in a parameter of this name from now on.
+    fn name_aid(&mut self, own: &str) {
+        let mut names = self.asker.names.to_vec();
+        names.retain(|(usual, _)| usual != AID);
+        names.push((AID.to_owned(), own.to_owned()));
+        let facts = std::mem::take(&mut self.known.facts);
+        self.known.facts = facts.with_usual_names(&names);
+        self.asker.names = Arc::new(names);
+    }
+
+    /// Requests a search under the names of parameters that its refusal misses. Returns the first response that is none.
+    async fn as_required(&mut self, refusal: &Reply, asked: &[Pair]) -> Result<Option<Reply>> {
+        /// Names tried.
+        const NAMES: usize = 2;
+        let before = Arc::clone(&self.asker.names);
+        if before.iter().any(|(usual, _)| usual == AID) {
+            return Ok(None);
+        }
+        let given = self.known.facts.others();
+        let other = |own: &String| own != AID && !given.iter().any(|(name, _)| name == own);
+        for own in refusal::required(&refusal.message()).into_iter().filter(other).take(NAMES) {
+            self.name_aid(&own);
+            if let Some(reply) = self.asker.ask("search", asked).await?
+                && !reply.is_refusal()
+            {
+                self.found.saw("search", format!("the saved search is sent as `{own}`, which a refusal names"));
+                return Ok(Some(reply));
+            }
+            self.asker.names = Arc::clone(&before);
+        }
+        Ok(None)
+    }
+
+    /// Requests a saved search that does not exist: a service that returns the same for it ignores the parameter.
+    async fn other_search(&mut self) -> Result<()> {
+        let Some(first) = self.first.as_ref().filter(|_| self.listed.len() > 1) else { return Ok(()) };
+        let mass = |reply: &Reply| reply.body.as_ref().map(numbers::mass).unwrap_or_default();
+        let of_first = mass(first);
+        let asked = [vec![pair(AID, NONSENSE)], self.found.with.clone()].concat();
+        let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+        if reply.is_refusal() {
+            self.refusals.push(reply);
+        } else if of_first.0 > 0 && mass(&reply) == of_first {
+            let own = super::asker::own_name(AID, &self.asker.names);
+            let text = format!(
+                "`{own}` makes no difference: a saved search that does not exist has the same numbers. State the parameter of \
+                 the saved search with --fact 'search.aid = \"NAME\"'"
+            );
+            self.found.aid_ignored = true;
+            self.found.could_not_tell("search", text);
+        }
         Ok(())
     }
 

@@ -163,16 +163,38 @@ impl Facts {
         let guessed = |usual: &str| {
             let used = |name: &str| self.example.iter().any(|(given, _)| given == name);
             let alike = |name: &&String| {
-                OTHER_NAMES.iter().any(|(of, words)| *of == usual && words.contains(&plain(name).as_str()))
+                // `filter[aid]`
+                let inner =
+                    name.strip_suffix(']').and_then(|name| name.rsplit_once('[')).map(|(_, inner)| plain(inner));
+                let is = |word: &str| OTHER_NAMES.iter().any(|(of, words)| *of == usual && words.contains(&word));
+                is(&plain(name)) || inner.is_some_and(|inner| inner == plain(usual) || is(&inner))
             };
             let other = self.aid.is_none() && !used(usual);
-            self.example.iter().map(|(name, _)| name).find(alike).filter(|_| other).cloned()
+            let names = || self.example.iter().map(|(name, _)| name);
+            names().find(alike).or_else(|| self.period().filter(|_| usual == DURATION)).filter(|_| other).cloned()
         };
         let names = ENTRIES.iter().filter_map(|(usual, section, key)| {
             let own = stated(section, key).or_else(|| guessed(usual)).filter(|own| own != usual)?;
             Some(((*usual).to_owned(), own))
         });
         names.collect()
+    }
+
+    /// The only parameter of the example whose value is a period, such as `30d`.
+    fn period(&self) -> Option<&String> {
+        let is_period = |value: &str| {
+            let unit = value.trim_start_matches(|c: char| c.is_ascii_digit());
+            let words = ["h", "d", "w", "m", "hours", "days", "weeks", "months", "hour", "day", "week", "month"];
+            unit.len() < value.len() && words.contains(&unit.trim().to_lowercase().as_str())
+        };
+        let mut periods = self.example.iter().filter(|(_, value)| is_period(value)).map(|(name, _)| name);
+        periods.next().filter(|_| periods.next().is_none())
+    }
+
+    /// The only parameter of the example whose value is one of these saved searches.
+    pub(super) fn name_of_aid(&self, listed: &[String]) -> Option<&String> {
+        let mut names = self.example.iter().filter(|(_, value)| listed.contains(value)).map(|(name, _)| name);
+        names.next().filter(|_| names.next().is_none() && self.aid.is_none())
     }
 
     /// These facts with the usual names of parameters.
@@ -582,6 +604,11 @@ mod tests {
         let facts = facts.with_usual_names(&names);
         assert_eq!((facts.aid.as_deref(), facts.values(DURATION)), (Some("7"), vec!["30d".to_owned()]));
         assert_eq!(facts.others(), [("lang".to_owned(), "de".to_owned())]);
+        let facts = self::facts("curl 'https://x.test/v4/search?filter[aid]=7&last=30d&topic=9'", None).0;
+        let names = facts.names();
+        assert_eq!(names, [(AID.to_owned(), "filter[aid]".to_owned()), (DURATION.to_owned(), "last".to_owned())]);
+        assert_eq!(facts.name_of_aid(&["9".to_owned()]).map(String::as_str), Some("topic"));
+        assert_eq!(facts.name_of_aid(&["9".to_owned(), "7".to_owned()]), None);
     }
 
     #[test]

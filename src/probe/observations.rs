@@ -18,6 +18,8 @@ pub(super) struct Findings {
     /// The profile's entry for the pages of the list.
     pub(super) list_pages: Option<String>,
     pub(super) aid: Option<String>,
+    /// Set if a saved search that does not exist has the same numbers.
+    pub(super) aid_ignored: bool,
     pub(super) asked: Option<Asked>,
     /// Set if responses with mentions have the overview as well.
     pub(super) with_overview: bool,

@@ -89,12 +89,70 @@ pub(super) fn key_format(value: &str) -> String {
 /// Returns the parameter names that a refusal of an unknown parameter lists.
 pub(super) fn parameters(message: &str) -> Vec<String> {
     let name = |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "_-.[]".contains(c));
-    values(message).into_iter().filter(name).collect()
+    values_of(message).into_iter().filter(|word| word != NONSENSE).filter(name).collect()
+}
+
+/// True for the refusal of an unknown parameter, rather than of a value.
+fn is_about_parameters(message: &str) -> bool {
+    let text = message.to_lowercase();
+    let unknown = ["unknown", "unrecognized", "unrecognised", "unsupported", "unexpected", "no such", "undefined"];
+    unknown.iter().any(|word| {
+        ["parameter", "query parameter", "argument"].iter().any(|of| text.contains(&format!("{word} {of}")))
+    })
+}
+
+/// Returns the names of parameters that a refusal misses: `filter[aid]: is required`, `topic is missing`, `missing parameter q`.
+pub(super) fn required(message: &str) -> Vec<String> {
+    const MISSES: [&str; 4] = ["required", "missing", "mandatory", "requires"];
+    const BETWEEN: [&str; 18] = [
+        "is",
+        "are",
+        "was",
+        "a",
+        "an",
+        "the",
+        "parameter",
+        "parameters",
+        "query",
+        "argument",
+        "field",
+        "value",
+        "must",
+        "be",
+        "for",
+        "search",
+        "request",
+        "and",
+    ];
+    let words: Vec<&str> = message
+        .split(|c: char| c.is_whitespace() || "'\"`,;:(){}!?".contains(c))
+        .map(|word| word.trim_end_matches('.'))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let between = |word: &&str| BETWEEN.contains(&word.to_lowercase().as_str());
+    let name = |word: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.[]".contains(c);
+        word.len() <= LONGEST && word.chars().all(plain) && word.starts_with(|c: char| c.is_ascii_alphabetic())
+    };
+    let mut found: Vec<String> = Vec::new();
+    for (at, _) in words.iter().enumerate().filter(|(_, word)| MISSES.contains(&word.to_lowercase().as_str())) {
+        let before = words[..at].iter().rev().find(|word| !between(word));
+        let after = words[at + 1..].iter().find(|word| !between(word));
+        for word in [before, after].into_iter().flatten().filter(|word| name(word)) {
+            if !found.iter().any(|known| known == word) && !MISSES.contains(&word.to_lowercase().as_str()) {
+                found.push((*word).to_owned());
+            }
+        }
+    }
+    found
 }
 
 /// Returns the values that a refusal lists: in brackets, in quotes, after a colon or a word such as `expected`, or
-/// separated by bars. Empty for a sentence. Examples are in [`examples`].
+/// separated by bars. Empty for a sentence, and for a list of parameters. Examples are in [`examples`].
 pub(super) fn values(message: &str) -> Vec<String> {
+    if is_about_parameters(message) {
+        return Vec::new();
+    }
     let mut found = values_of(message);
     // What was sent is often repeated.
     found.retain(|word| word != NONSENSE);
@@ -374,6 +432,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn refusals_name_what_they_miss() {
+        for (refusal, first) in [
+            ("filter[aid]: is required", "filter[aid]"),
+            ("topic is missing", "topic"),
+            ("Missing required query parameter 'search_id'.", "search_id"),
+            ("The parameter `q` is required", "q"),
+            ("missing parameter: monitor", "monitor"),
+        ] {
+            assert_eq!(required(refusal).first().map(String::as_str), Some(first), "{refusal}");
+        }
+        assert!(required("the service is overloaded").is_empty());
+    }
+
+    #[test]
     fn refusals_tell_what_would_be_taken() {
         for (refusal, expected) in [
             ("sortBy: `zzq` is no order: newest, oldest", ["newest", "oldest"].as_slice()),
@@ -395,6 +467,7 @@ mod tests {
             ("duration must match \"^[1-9][0-9]*[dhw]$\"", &[]),
             ("Unknown sortBy: zzq. Use byDate / byReach", &["byDate", "byReach"]),
             ("duration must be last_N_hours or last_N_days", &["last_N_hours", "last_N_days"]),
+            ("unknown parameter duration; parameters: searchId, last, startMs, endMs", &[]),
             ("dataSize must be a number or a word", &[]),
             ("[sortBy] zzq is unknown, known are [newest, oldest]", &["newest", "oldest"]),
         ] {
