@@ -31,12 +31,12 @@ pub enum Here {
     Refused(&'static str),
 }
 
-/// What a rule of analysis computes instead of the engine. EXPLAIN notes it if the rule changed the plan.
+/// A rule of analysis that works around a defect of the engine. EXPLAIN has its note if it changed the plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Workaround {
     /// Name of the rule.
     pub rule: &'static str,
-    /// What the engine alone would do, with issues of its repository.
+    /// Behaviour of the engine alone, with issues of its repository.
     pub note: &'static str,
 }
 

@@ -88,7 +88,10 @@ impl Dialogue {
         if self.first.is_none() {
             return self.errors().await;
         }
-        self.other_search().await?;
+        // Parameters that each search needs may be those that select it.
+        if !self.found.with.is_empty() {
+            self.other_search().await?;
+        }
         self.found.sizes = self.known.facts.sizes();
         self.found.least = self.known.facts.least(SIZE);
         let described = self.known.facts.described.clone();
@@ -116,6 +119,9 @@ impl Dialogue {
         self.find_window_time();
         self.days().await?;
         self.several_values().await?;
+        if self.found.with.is_empty() {
+            self.other_search().await?;
+        }
         self.totals();
         self.errors().await?;
         self.found.could_not_tell(

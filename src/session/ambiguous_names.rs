@@ -143,7 +143,7 @@ fn relations_with(schema: &DFSchema, name: &str) -> Option<Vec<String>> {
     (relations.len() > 1).then_some(relations)
 }
 
-/// What a SELECT names.
+/// Names in a SELECT.
 struct WrittenSelect {
     names: Names,
     /// Names in its subqueries.

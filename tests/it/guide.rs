@@ -247,7 +247,7 @@ fn an_example_and_facts_are_tried_first_and_its_key_stays_secret() {
         "Authorization: Bearer {key}: confirmed",
         "duration=30d: confirmed",
         "sortBy=date_desc: confirmed",
-        "zub=1: not confirmed, it makes no difference",
+        "zub=1: not confirmed, no effect was seen",
         "page.max = 50: taken as given",
         "one mention",
     ] {

@@ -29,7 +29,10 @@ const MAY_USE: [(&str, &[&str]); 38] = [
     ("table", &["error", "config", "profile", "client", "decode", "store", "pushdown", "connection", "exec"]),
     ("catalog", &["connection", "table"]),
     ("connections", &["error", "config", "profile", "client", "connection", "catalog"]),
-    ("optimizer", &["error", "functions", "config", "profile", "pushdown", "connection", "exec", "table"]),
+    (
+        "optimizer",
+        &["error", "engine_defects", "functions", "config", "profile", "pushdown", "connection", "exec", "table"],
+    ),
     ("session", &["error", "clock", "memory", "functions", "config", "connection", "table", "catalog", "optimizer"]),
     ("profile_check", &["error", "connection", "session"]),
     ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
