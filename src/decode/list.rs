@@ -11,8 +11,6 @@
 //! `recent`; of one kind, the first in the list. Taking all columns from one entry was rejected: the team of a saved search
 //! and the time of its last search are in its other entries.
 //!
-//! Two entries of one kind with different names are two saved searches, which one aid cannot name: an error.
-//!
 //! Invariant: no two rows have the same aid, and every row has one. Rows come in the order in which the list first names
 //! their aids.
 
@@ -46,7 +44,6 @@ pub(crate) struct OneRowAnAid {
     /// Columns `aid` and `kind`, by their position in the schema.
     aid: usize,
     kind: usize,
-    name: Option<usize>,
     origins: Vec<Origin>,
     /// Set if the profile allows an entry without an aid.
     nullable: bool,
@@ -56,7 +53,7 @@ impl OneRowAnAid {
     /// Positions in the table of the columns that are needed whether they are wanted or not.
     pub(crate) fn needed(table: &TableSpec) -> impl Iterator<Item = usize> {
         let position = |name| table.columns.iter().position(|column| column.name == name);
-        ["aid", "kind", "name"].into_iter().filter_map(position)
+        ["aid", "kind"].into_iter().filter_map(position)
     }
 
     /// Creates the rule for entries with the columns at these positions of the table.
@@ -71,15 +68,13 @@ impl OneRowAnAid {
         let (aid, kind) = (of("aid")?, of("kind")?);
         let origins = columns.iter().map(|column| table.columns[*column].origin.clone()).collect();
         let nullable = schema.field(aid).is_nullable();
-        let name = schema.index_of("name").ok();
-        Ok(Self { schema, aid, kind, name, origins, nullable })
+        Ok(Self { schema, aid, kind, origins, nullable })
     }
 
     /// Returns the rows of all entries of a list.
     ///
     /// # Errors
-    /// [`ErrorKind::Contradiction`] for an entry without an aid outside of the history, and for two entries of one aid and kind with
-    /// different names.
+    /// [`ErrorKind::Contradiction`] for an entry without an aid outside of the history.
     pub(crate) fn rows(&self, entries: &RecordBatch) -> Result<RecordBatch> {
         let (aids, kinds) = (texts(entries, self.aid)?, texts(entries, self.kind)?);
         let kind_of = |entry: usize| if kinds.is_valid(entry) { kinds.value(entry) } else { "" };
@@ -98,19 +93,6 @@ impl OneRowAnAid {
         for row in &mut rows {
             row.sort_by_key(|entry| strength(kind_of(*entry)));
         }
-        if let Some(name) = self.name {
-            let names = texts(entries, name)?;
-            let named = |entry: &&usize| names.is_valid(**entry) && kind_of(**entry) != RECENT;
-            for row in &rows {
-                let mut named = row.iter().filter(named);
-                let Some(first) = named.next() else { continue };
-                let differs =
-                    |other: &&usize| kind_of(**other) == kind_of(*first) && names.value(**other) != names.value(*first);
-                if let Some(other) = named.find(differs) {
-                    return Err(one_aid_for_two(aids.value(*first), names.value(*first), names.value(*other)));
-                }
-            }
-        }
         let columns = entries.columns().iter().zip(&self.origins).map(|(column, origin)| match origin {
             Origin::Kinds => Ok(kinds_of(&rows, &kind_of)),
             _ => strongest(column, &rows),
@@ -118,12 +100,6 @@ impl OneRowAnAid {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(failed)
     }
-}
-
-fn one_aid_for_two(aid: &str, one: &str, other: &str) -> Error {
-    let message = format!("two saved searches of the list have the aid {aid}: `{one}` and `{other}`");
-    Error::new(ErrorKind::Contradiction, message)
-        .advice("an aid must name one saved search: check the column `aid` in [tables.saved_searches] of the profile")
 }
 
 /// Checks that every entry outside of the history has an aid.

@@ -19,7 +19,7 @@ const fn entry(name: &'static str, takes: &'static str, what: &'static str) -> E
 
 /// All commands, in help order.
 pub(super) const COMMANDS: [Entry; 19] = [
-    entry("\\d", "[TABLE]", "lists tables, or the columns of a table; \\d m* lists those that match"),
+    entry("\\d", "[TABLE]", "lists tables (\\d m* by name), or the columns of a table"),
     entry("\\l", "", "lists connections"),
     entry("\\c", "[NAME]", "switches to another connection"),
     entry("\\x", "[on|off]", "toggles expanded display, one column per line"),

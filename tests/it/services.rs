@@ -468,20 +468,6 @@ async fn a_period_that_the_service_ignores_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_saved_searches_with_one_aid_are_an_error() {
-    let lab = |name: &'static str| {
-        Lab::new(move |_| {
-            let entries = [("1", "Topic 1"), ("2", "Topic 2"), ("1", name)];
-            let entries = entries.map(|(aid, name)| json!({"aid": aid, "name": name}));
-            ok(&json!({"data": {"savedSearches": entries, "teamSavedSearches": []}}))
-        })
-    };
-    let aids = "SELECT aid FROM saved_searches";
-    lab("Topic 3").fails(aids, ErrorKind::Contradiction, &["the aid 1: `Topic 1` and `Topic 3`"]).await;
-    assert_eq!(lab("Topic 1").count(aids).await, (2, 1));
-}
-
-#[tokio::test(start_paused = true)]
 async fn windows_that_begin_after_their_first_instant_are_noticed() {
     let lab = |included: bool| {
         Lab::new(move |asked| {
