@@ -28,7 +28,8 @@ saved search then confirms the other days by their counts; those that differ are
 step is stored when it is complete, so you can stop the command; the next run continues there.
 
 --on-new hands each mention that is new in the store to a command at least once: if the command
-fails, or this one is stopped, they are handed over again. In its first run, everything that is read counts as new.
+fails, or this one is stopped, they are handed over again. In its first run, everything that is
+read counts as new.
 
 Exit status: 0 the store is up to date, 1 the service or the command failed, 2 wrong command line,
 4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
