@@ -8,6 +8,7 @@ use std::time::Duration;
 use arrow_flight::flight_service_server::FlightServiceServer;
 use futures::{Stream, StreamExt};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -76,6 +77,8 @@ pub struct FlightServer {
     tls: Option<Acceptor>,
     health: HealthReporter,
     closing: DropGuard,
+    /// Ends when the address is free again.
+    listening: JoinHandle<()>,
     serving: Serving,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
@@ -148,7 +151,7 @@ impl FlightServer {
         health.set_serving::<FlightServiceServer<Service>>().await;
         let closing = CancellationToken::new();
         let router = server.add_service(health_service).add_service(flight);
-        let incoming = accept(listener, host, closing.clone(), End::AtOnce);
+        let (incoming, listening) = accept(listener, host, closing.clone(), End::AtOnce);
         let closed = closing.clone().cancelled_owned();
         let serving = match &tls {
             None => Serving::start(router.serve_with_incoming_shutdown(incoming, closed)),
@@ -157,7 +160,17 @@ impl FlightServer {
                 Serving::start(router.serve_with_incoming_shutdown(incoming, closed))
             }
         };
-        Ok(Self { address, operations, shared, tls, health, closing: closing.drop_guard(), serving, _tasks: tasks })
+        Ok(Self {
+            address,
+            operations,
+            shared,
+            tls,
+            health,
+            closing: closing.drop_guard(),
+            listening,
+            serving,
+            _tasks: tasks,
+        })
     }
 
     /// Returns the address that the server listens on.
@@ -198,7 +211,7 @@ impl FlightServer {
     /// # Errors
     /// [`ErrorKind::Connect`] if the server had already failed.
     pub async fn shut_down(self) -> Result<()> {
-        let Self { shared, health, closing, mut serving, .. } = self;
+        let Self { shared, health, closing, listening, mut serving, .. } = self;
         if serving.has_failed() {
             return Err(failure("it had stopped before".to_owned()));
         }
@@ -206,6 +219,8 @@ impl FlightServer {
         health.set_not_serving::<FlightServiceServer<Service>>().await;
         health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
         drop(closing);
+        // A task that panicked has closed its listener too.
+        let _ = listening.await;
         let drain = Duration::from_secs(shared.host.limits.drain_seconds);
         // Connections without a running query are not waited for.
         let mut ended = tokio::select! {

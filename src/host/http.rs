@@ -18,6 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -69,6 +70,8 @@ pub struct HttpServer {
     /// Cancelled at the end of a shutdown: closes connections at once.
     ending: DropGuard,
     closing: DropGuard,
+    /// Ends when the address is free again.
+    listening: JoinHandle<()>,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
@@ -99,7 +102,7 @@ impl Bound {
     pub(crate) fn serve(self, url: String, answer: Answer) -> HttpServer {
         let Self { listener, address, tls, host, ending } = self;
         let (closing, connections) = (CancellationToken::new(), TaskTracker::new());
-        let incoming = accept(listener, Arc::clone(&host), closing.clone(), End::AtOnce);
+        let (incoming, listening) = accept(listener, Arc::clone(&host), closing.clone(), End::AtOnce);
         let accepting = AbortOnDropHandle::new(tokio::spawn({
             let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
             let tls = tls.clone();
@@ -119,7 +122,8 @@ impl Bound {
             }
         }));
         let (closing, ending) = (closing.drop_guard(), ending.drop_guard());
-        HttpServer { url, address, operations: None, host, tls, connections, ending, closing, _tasks: vec![accepting] }
+        let _tasks = vec![accepting];
+        HttpServer { url, address, operations: None, host, tls, connections, ending, closing, listening, _tasks }
     }
 }
 
@@ -171,9 +175,11 @@ impl HttpServer {
     ///
     /// [`Limits::drain_seconds`]: super::settings::Limits::drain_seconds
     pub async fn shut_down(self) {
-        let Self { host, connections, ending, closing, .. } = self;
+        let Self { host, connections, ending, closing, listening, .. } = self;
         host.end();
         drop(closing);
+        // A task that panicked has closed its listener too.
+        let _ = listening.await;
         connections.close();
         let drain = Duration::from_secs(host.limits.drain_seconds);
         // Connections without a running call are not waited for.

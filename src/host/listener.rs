@@ -15,6 +15,7 @@ use futures::stream::unfold;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -46,15 +47,15 @@ pub(crate) enum End {
     Told,
 }
 
-/// Accepts connections until the token is cancelled.
+/// Accepts connections until the token is cancelled. The returned task ends when the address is free again.
 pub(crate) fn accept(
     listener: TcpListener,
     host: Arc<Host>,
     closing: CancellationToken,
     end: End,
-) -> impl Stream<Item = io::Result<ClientStream>> {
+) -> (impl Stream<Item = io::Result<ClientStream>>, JoinHandle<()>) {
     let (ready, connections) = mpsc::channel(16);
-    tokio::spawn(async move {
+    let listening = tokio::spawn(async move {
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -95,7 +96,7 @@ pub(crate) fn accept(
             });
         }
     });
-    unfold(connections, |mut connections| async { Some((connections.recv().await?, connections)) })
+    (unfold(connections, |mut connections| async { Some((connections.recv().await?, connections)) }), listening)
 }
 
 impl Drop for ClientStream {

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -60,6 +61,8 @@ pub struct PostgresServer {
     connections: TaskTracker,
     ending: DropGuard,
     closing: DropGuard,
+    /// Ends when the address is free again.
+    listening: JoinHandle<()>,
     _accepting: AbortOnDropHandle<()>,
 }
 
@@ -93,7 +96,7 @@ impl PostgresServer {
             running: Running::default(),
             started: Clock::system().now(),
         });
-        let incoming = accept(listener, Arc::clone(&host), closing.clone(), End::Told);
+        let (incoming, listening) = accept(listener, Arc::clone(&host), closing.clone(), End::Told);
         let accepting = AbortOnDropHandle::new(tokio::spawn({
             let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
             async move {
@@ -120,7 +123,7 @@ impl PostgresServer {
             }
         }));
         let (closing, ending) = (closing.drop_guard(), ending.drop_guard());
-        Ok(Self { address, host, tls, connections, ending, closing, _accepting: accepting })
+        Ok(Self { address, host, tls, connections, ending, closing, listening, _accepting: accepting })
     }
 
     /// Returns the address that the server listens on.
@@ -136,9 +139,11 @@ impl PostgresServer {
     /// Shuts down: closes idle connections, and lets running statements finish for up to
     /// [`Limits::drain_seconds`](crate::flight::Limits::drain_seconds).
     pub async fn shut_down(self) {
-        let Self { host, connections, ending, closing, .. } = self;
+        let Self { host, connections, ending, closing, listening, .. } = self;
         host.end();
         drop(closing);
+        // A task that panicked has closed its listener too.
+        let _ = listening.await;
         connections.close();
         if timeout(Duration::from_secs(host.limits.drain_seconds), connections.wait()).await.is_err() {
             host.cancelled.cancel();

@@ -28,7 +28,7 @@ use tokio_rustls::TlsConnector;
 use crate::binary::savedsearch;
 use crate::flight::access::{Authority, users};
 use crate::queries::{self, NOW};
-use crate::support::{ALONE, BIG, InProcess, OTHER, connect, corpus, now, rows};
+use crate::support::{ALONE, BIG, InProcess, OTHER, connect, corpus, expect_closed, now, rows};
 
 /// A simulator and a connection to it inside the process.
 struct Service {
@@ -684,7 +684,7 @@ async fn a_shutdown_lets_a_query_finish() {
     server.shut_down().await;
     let (status, response) = running.await.unwrap();
     assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 7));
-    TcpStream::connect(address).await.expect_err("closed");
+    expect_closed(address).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

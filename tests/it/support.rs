@@ -1,5 +1,6 @@
 //! A simulator with a session over it, and helpers to query them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,15 +15,30 @@ use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Preset, 
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
 use futures::TryStreamExt;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 /// The time of the simulator's and the client's fixed clocks.
 pub(crate) fn now() -> DateTime<Utc> {
     "2026-07-01T12:00:00Z".parse().unwrap()
 }
 
-/// Address of a server whose port has to be closed at the end. No other test listens on it. On the address of the others, one of
+/// Address of a server whose port has to be closed at the end, see [`expect_closed`]. On the address of the other tests, one of
 /// them may have got the port in the meantime.
 pub(crate) const ALONE: &str = "127.0.0.2:0";
+
+/// Fails if connections to `address` are still accepted. A program that another test starts may hold the sockets of this process
+/// for a moment, so a connection that succeeds is tried again.
+pub(crate) async fn expect_closed(address: SocketAddr) {
+    for _ in 0..100 {
+        if TcpStream::connect(address).await.is_err() {
+            return;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{address} still accepts connections");
+}
+
 /// The saved search with the most mentions.
 pub(crate) const BIG: &str = "183772";
 /// Another saved search.

@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use crate::binary::savedsearch;
 use crate::flight::access::users;
 use crate::queries::{self, NOW};
-use crate::support::{ALONE, BIG, OTHER, connect, corpus, now, rows};
+use crate::support::{ALONE, BIG, OTHER, connect, corpus, expect_closed, now, rows};
 
 /// A simulator inside the process, and the page over it.
 struct Served {
@@ -609,7 +609,7 @@ async fn a_page_beside_a_server_has_its_users_and_ends_with_it() {
     let refused = serve_beside(exposed, &server).await.expect_err("passwords in clear text").to_string();
     assert!(refused.contains("clear text"), "{refused}");
     tokio::join!(ui.shut_down(), server.shut_down()).1.unwrap();
-    TcpStream::connect(address).await.expect_err("closed");
+    expect_closed(address).await;
 }
 
 #[test]

@@ -19,7 +19,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::{Client, Served, all_rows, fetch, refusal, status};
-use crate::support::{ALONE, BIG, corpus};
+use crate::support::{ALONE, BIG, corpus, expect_closed};
 
 /// Query that reads several pages in sequence.
 fn long() -> String {
@@ -347,7 +347,7 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
     let rest: Vec<_> = stream.try_collect().await.unwrap();
     assert_eq!(rest.iter().map(|batch| batch.num_rows()).sum::<usize>(), first.len());
     ending.await.unwrap().unwrap();
-    tokio::net::TcpStream::connect(address).await.expect_err("the server no longer listens");
+    expect_closed(address).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
