@@ -140,7 +140,7 @@ fn request() -> PageRequest {
         pages: Some(pages),
         ..RequestPlan::list()
     };
-    PageRequest { plan: Arc::new(plan), row: 0, size: RECORDS as u64, frozen: None }
+    PageRequest { plan: Arc::new(plan), row: 0, size: RECORDS as u64, frozen: None, cursor: None }
 }
 
 /// The envelope with ten fields of a record, for arrow-json.

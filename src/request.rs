@@ -87,8 +87,10 @@ pub struct PageRequest {
     /// Number of rows requested; 0 if no records are.
     pub size: u64,
     /// The plan's window as instants, once the service has reported them, so that it does not move while pages are
-    /// read. Of the list: the place of the page, as the service wrote it.
+    /// read.
     pub frozen: Option<String>,
+    /// The place of the page as the page before names it, if rows are not counted: its cursor. Of the list: a link to it as well.
+    pub cursor: Option<String>,
 }
 
 impl RequestPlan {
@@ -216,18 +218,24 @@ impl fmt::Display for RequestKey {
 impl PageRequest {
     /// Returns the request for the list.
     pub fn list() -> Self {
-        Self { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None }
+        Self { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None, cursor: None }
     }
 
     /// Returns the request for the page of the list that begins at `place`, in the profile's unit, or at the place that the
     /// page before names.
     pub fn list_from(place: u64, next: Option<String>) -> Self {
-        Self { row: place, frozen: next, ..Self::list() }
+        Self { row: place, cursor: next, ..Self::list() }
     }
 
     /// Returns the request for an overview. If it costs nothing, a mention is requested with it, to confirm its counts.
     pub fn overview(plan: RequestPlan) -> Self {
-        Self { plan: Arc::new(RequestPlan { pages: None, sort: None, ..plan }), row: 0, size: 0, frozen: None }
+        Self {
+            plan: Arc::new(RequestPlan { pages: None, sort: None, ..plan }),
+            row: 0,
+            size: 0,
+            frozen: None,
+            cursor: None,
+        }
     }
 
     /// Returns the identity of the request.
@@ -246,7 +254,7 @@ impl PageRequest {
         let mut sent = Vec::new();
         if *endpoint == Endpoint::List {
             let pages = profile.list.pages.as_ref();
-            sent.extend(pages.iter().flat_map(|pages| pages.parameters(self.row, self.frozen.as_deref())));
+            sent.extend(pages.iter().flat_map(|pages| pages.parameters(self.row, self.cursor.as_deref())));
             let with = profile.list.with.iter().map(|(name, value)| (name.clone(), value.clone()));
             // A link to the next page repeats them.
             let with: Vec<_> = with.filter(|(name, _)| sent.iter().all(|(known, _)| known != name)).collect();
@@ -257,7 +265,7 @@ impl PageRequest {
         if let Some(words) = self.frozen.as_ref().or(duration.as_ref()) {
             sent.extend(profile.window.parameters(words));
         }
-        sent.extend(timezone.iter().map(|zone| (profile.timezone.parameter.clone(), zone.clone())));
+        sent.extend(profile.timezone.parameter.iter().cloned().zip(timezone.clone()));
         for FilterTerm { parameter, values } in filters {
             match profile.filters.several {
                 Several::Separated => sent.push((parameter.clone(), values.join(&profile.filters.separator))),
@@ -284,7 +292,8 @@ impl PageRequest {
         };
         sent.extend(profile.search.with.iter().map(|(name, value)| (name.clone(), value.clone())));
         if let Some(size) = size {
-            sent.push((profile.offset.parameter.clone(), profile.offset.of(self.row, self.size).to_string()));
+            let offset = profile.offset.of(self.row, self.size).map(|offset| offset.to_string());
+            sent.extend(offset.or_else(|| self.cursor.clone()).map(|place| (profile.offset.parameter.clone(), place)));
             sent.push((profile.page.parameter.clone(), size.to_string()));
         }
         sent
@@ -331,7 +340,7 @@ mod tests {
     }
 
     fn sent(profile: &Profile, row: u64) -> String {
-        let request = PageRequest { plan: Arc::new(plan()), row, size: 50, frozen: None };
+        let request = PageRequest { plan: Arc::new(plan()), row, size: 50, frozen: None, cursor: None };
         request.parameters(profile).iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join("&")
     }
 
@@ -351,6 +360,21 @@ mod tests {
         profile.filters.several = Several::Repeat;
         let sent = sent(&profile, 100);
         assert!(sent.contains("language=en&language=de") && sent.contains("dataFrom=3"), "{sent}");
+    }
+
+    #[test]
+    fn cursors_and_zones_are_sent_where_the_profile_has_parameters_for_them() {
+        let mut profile = Profile::v4();
+        profile.timezone.parameter = None;
+        profile.offset.unit = OffsetUnit::Cursor;
+        let of = |cursor: Option<&str>| {
+            let (plan, cursor) = (Arc::new(plan()), cursor.map(str::to_owned));
+            let sent = PageRequest { plan, row: 50, size: 50, frozen: None, cursor }.parameters(&profile);
+            let names = sent.into_iter().map(|(name, value)| format!("{name}={value}"));
+            names.skip(2).collect::<Vec<_>>().join("&")
+        };
+        assert_eq!(of(None), "language=en,de&sortBy=date_asc&dataSize=50");
+        assert_eq!(of(Some("x/9")), "language=en,de&sortBy=date_asc&dataFrom=x/9&dataSize=50");
     }
 
     #[test]

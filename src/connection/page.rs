@@ -30,6 +30,10 @@ impl Page for Decoded {
         self.more.as_deref()
     }
 
+    fn next(&self) -> Option<&str> {
+        self.next.as_deref()
+    }
+
     fn bytes(&self) -> usize {
         self.batch.get_array_memory_size()
     }
@@ -71,6 +75,7 @@ impl Page for Decoded {
             present: Vec::new(),
             unknown: Vec::new(),
             more: None,
+            next: None,
             assumed: None,
             traits: None,
         }

@@ -90,6 +90,8 @@ pub struct Decoded {
     pub counted_days: Option<CountedDays>,
     /// Member of the response that says that more mentions follow, with its value.
     pub more: Option<String>,
+    /// Cursor of the next page, if the profile says where it is and there is one.
+    pub next: Option<String>,
     /// The window that the service resolved the request to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// First and last instant of the time column that have no zone and are taken for UTC.
@@ -215,7 +217,7 @@ const WINDOW_FROM: usize = 5;
 const WINDOW_TO: usize = 6;
 const COUNTED: usize = 7;
 const COUNTED_RELATION: usize = 8;
-const LIST_NEXT: usize = 9;
+const NEXT: usize = 9;
 const FIRST_COLUMN: usize = 10;
 
 /// Records that an answer may have even if fewer were requested.
@@ -314,8 +316,11 @@ impl Decoder {
         let counted = profile.counted_total();
         let counted = counted.filter(|_| !table.sections.iter().any(|section| section.shape == Shape::Record));
         let (counted, counted_relation) = counted.map_or((None, None), |(at, relation)| (Some(at), relation));
-        let next =
-            profile.list.pages.as_ref().filter(|_| table.kind == TableKind::List).and_then(|pages| pages.next.clone());
+        let next = match table.kind {
+            TableKind::List => profile.list.pages.as_ref().and_then(|pages| pages.next.clone()),
+            TableKind::Mentions => profile.offset.next.clone(),
+            _ => None,
+        };
         let summed = profile.summed_counts().filter(|_| table.kind == TableKind::Mentions);
         let mut capture = |(at, count): (Pointer, Option<Pointer>)| {
             envelope.insert(at.steps(), Capture::Value(captures));
@@ -340,7 +345,7 @@ impl Decoder {
             (ECHO_OFFSET, &profile.echo.offset),
             (WINDOW_FROM, &profile.echo.from),
             (WINDOW_TO, &profile.echo.to),
-            (LIST_NEXT, &next),
+            (NEXT, &next),
         ];
         for (slot, pointer) in known {
             if let Some(pointer) = pointer {
@@ -609,7 +614,10 @@ impl Decoder {
         sums.sort_unstable();
         let listed = sums.last().copied();
         let lists = sums.windows(2).rev().find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-        let next = answer.text(LIST_NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
+        let next = answer.text(NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
+        let is_list = self.table.kind == TableKind::List;
+        let cursor =
+            next.as_deref().filter(|_| !is_list).map(|next| self.profile.offset.cursor_of(next)).transpose()?;
         let Envelope { entries, evidence, .. } = answer;
         let decoded = Decoded {
             batch,
@@ -628,6 +636,7 @@ impl Decoder {
             beside: Beside { overview: counted, timeline, listed, lists },
             counted_days,
             more: evidence.more(),
+            next: cursor,
             window,
             assumed,
             traits,
@@ -813,7 +822,7 @@ impl Decoder {
         let further = request.plan.pages.is_some_and(|pages| request.row > pages.skip);
         further
             && self.profile.offset.reaches_any_row()
-            && Ok(self.profile.offset.of(rounded, request.size)) == echoed.parse()
+            && self.profile.offset.of(rounded, request.size).is_some_and(|offset| Ok(offset) == echoed.parse())
     }
 
     /// True if a response names the requested zone otherwise.
@@ -831,7 +840,8 @@ impl Decoder {
 
     fn check_echoes(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<()> {
         let plan = request.plan.as_ref();
-        let offset = plan.pages.map(|_| self.profile.offset.of(request.row, request.size).to_string());
+        let offset = plan.pages.and_then(|_| self.profile.offset.of(request.row, request.size));
+        let offset = offset.map(|offset| offset.to_string());
         for (slot, asked, what) in [
             (ECHO_AID, plan.aid.as_deref(), "aid"),
             (ECHO_TIMEZONE, plan.timezone.as_deref(), "timezone"),

@@ -20,7 +20,7 @@ fn request() -> PageRequest {
         pages: Some(Pages { size: 100, skip: 0, fetch: None, ordered: false }),
         ..RequestPlan::list()
     };
-    PageRequest { plan: Arc::new(plan), row: 0, size: 100, frozen: None }
+    PageRequest { plan: Arc::new(plan), row: 0, size: 100, frozen: None, cursor: None }
 }
 
 fn decoder(table: fn(&Profile) -> &TableSpec, columns: &[&str]) -> Decoder {

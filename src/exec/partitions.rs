@@ -24,7 +24,7 @@ impl Driver {
         let profile = connection.profile();
         let Some(counts) = &profile.counts else { return Ok(None) };
         let asked = RequestPlan { pages: None, sort: None, ..plan.clone() };
-        let request = PageRequest { plan: Arc::new(asked), row: 0, size: 0, frozen: None };
+        let request = PageRequest { plan: Arc::new(asked), row: 0, size: 0, frozen: None, cursor: None };
         let decoder = self.decoder(totals(counts, None, &self.overview_table()));
         let accept = |body: &Bytes| Ok((body.clone(), decoder.decode(&request, body)?.batch.num_rows() as u64));
         let body = match connection.client().fetch(&self.scan, &request, accept).await {

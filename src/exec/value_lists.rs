@@ -30,7 +30,8 @@ impl Driver {
         if plan.filters.iter().any(|term| term.parameter == first.parameter) {
             return Ok(None);
         }
-        let request = PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None };
+        let request =
+            PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None, cursor: None };
         let decode = |body: &Bytes| {
             let page = reader.decoder.decode(&request, body)?;
             let rows = page.records;

@@ -56,6 +56,12 @@ pub(super) fn more_periods(
         Outcome::Taken(_) | Outcome::Unknown => (Vec::new(), Vec::new()),
     };
     let listed = Some(told.clone()).filter(|told| told.len() > 1);
+    // A number in a list is one of its values, not one of many.
+    if let Some(listed) = listed.as_ref().filter(|listed| listed.iter().all(|hint| slot(hint).is_none())) {
+        let known = periods.queue.iter_mut().chain(periods.done.iter_mut().map(|(tried, _)| tried));
+        let known = known.filter(|tried| matches!(tried.kind, Kind::Relative(..)) && listed.contains(&tried.label));
+        known.for_each(|tried| tried.kind = Kind::Value);
+    }
     let lists = |word: &str| listed.as_ref().is_none_or(|listed| listed.iter().any(|hint| hint.contains(word)));
     let add = |periods: &mut Dimension, value: &str| periods.add(Try::new(value, DURATION, value));
     let is_relative = |tried: &Try| matches!(tried.kind, Kind::Relative(..));

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::asker::{Asker, Pair, Reply, reset_format};
 use super::candidates::{AID, DURATION, NONSENSE, SIZE, SORT, pair};
 use super::effects;
+use super::facts;
 use super::known::Known;
 use super::observations::{Asked, Breakdown, ErrorShape, Findings, Note, SavedSearches, Seen};
 use super::paging::{TRIAL, written_at};
@@ -349,17 +350,21 @@ impl Dialogue {
                     false => break,
                 }
             };
-            let lists = reply.body.as_ref().map(|body| shape::saved_searches(body, AID)).unwrap_or_default();
+            let accepted = (200..300).contains(&reply.status) && !reply.is_refusal();
+            let names = [AID].iter().chain(vocabulary::IDS.iter().filter(|_| accepted));
+            let lists = |name: &str| reply.body.as_ref().map(|body| shape::saved_searches(body, name));
+            let lists = names.filter_map(|name| lists(name)).find(|lists| !lists.is_empty()).unwrap_or_default();
             if !lists.is_empty() {
                 self.found.saw("auth", format!("the list was returned for `{header}: {format}`"));
                 self.found.auth = Some((header, format));
                 self.list(&lists);
                 (self.found.named_zone, self.found.zone_is_stated) = self.zone_named(&reply);
-                return self.list_pages(&reply).await;
+                let aid = lists[0].aid.clone();
+                return self.list_pages(&reply, &aid).await;
             }
             // The key was accepted, and the response is of another form than any list that is known.
             let holds = |body: &Value| leaves(body).iter().any(|(_, value)| value.is_array());
-            if (200..300).contains(&reply.status) && !reply.is_refusal() && reply.body.as_ref().is_some_and(holds) {
+            if accepted && reply.body.as_ref().is_some_and(holds) {
                 self.found.saw("auth", format!("status {} for `{header}: {format}`", reply.status));
                 let text = format!(
                     "no list of entries with an `aid` in the response of the list; set `sections` and `columns`. It was: {}",
@@ -471,6 +476,11 @@ impl Dialogue {
                     false => break,
                 }
             };
+            if reply.is_refusal() && self.learn_names(&reply.message()) {
+                self.refusals.push(reply);
+                let Some(again) = self.asker.ask("search", &asked).await? else { break };
+                reply = again;
+            }
             if reply.is_refusal()
                 && let Some(again) = self.as_required(&reply, &asked).await?
             {
@@ -529,6 +539,27 @@ impl Dialogue {
         self.asker.names = Arc::new(names);
     }
 
+    /// Takes the names of parameters from a refusal of an unknown one that lists all. `true` if names are learnt.
+    fn learn_names(&mut self, refusal: &str) -> bool {
+        if !refusal::is_about_parameters(refusal) {
+            return false;
+        }
+        let before = Arc::clone(&self.asker.names);
+        let known = |usual: &String| before.iter().any(|(known, _)| known == usual);
+        let mut names = facts::names_among(&refusal::parameters(refusal));
+        names.retain(|(usual, _)| !known(usual));
+        if names.is_empty() {
+            return false;
+        }
+        for (usual, own) in &names {
+            self.found.saw("search", format!("`{own}` is taken for `{usual}`: a refusal lists it"));
+        }
+        let facts = std::mem::take(&mut self.known.facts);
+        self.known.facts = facts.with_usual_names(&names);
+        self.asker.names = Arc::new(before.iter().cloned().chain(names).collect());
+        true
+    }
+
     /// Requests a search under the names of parameters that its refusal misses. Returns the first response that is none.
     async fn as_required(&mut self, refusal: &Reply, asked: &[Pair]) -> Result<Option<Reply>> {
         /// Names tried.
@@ -579,6 +610,7 @@ impl Dialogue {
             return Ok(());
         };
         if reply.is_refusal() {
+            self.learn_names(&reply.message());
             let named = refusal::parameters(&reply.message()).into_iter().map(|name| (name, String::new()));
             let named = super::asker::usual(&named.collect::<Vec<Pair>>(), &self.asker.names);
             self.parameters = Some(named.into_iter().map(|(name, _)| name).collect());

@@ -50,7 +50,11 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     section("mentions", None, mentions(found));
     let offset = found.offset.map_or((false, 0), |offset| (offset.pages, offset.first));
     let unit = if offset.0 { "page" } else { "row" };
-    section("offset", None, vec![name("dataFrom"), set("unit", unit), format!("first = {}", offset.1)]);
+    let lines = match &found.cursor {
+        Some((name, next)) => vec![set("parameter", name), set("unit", "cursor"), set("next", &pointer(next))],
+        None => vec![name("dataFrom"), set("unit", unit), format!("first = {}", offset.1)],
+    };
+    section("offset", None, lines);
     let (max, clamped) = found.page.map_or((10, false), |page| (page.max, page.clamped));
     let beyond = if clamped { "clamped" } else { "rejected" };
     let mut page = vec![name("dataSize"), format!("max = {max}"), set("beyond", beyond)];
@@ -67,7 +71,8 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     // A zone without an effect that was seen is that of no day.
     let utc = if found.distances { "+00:00" } else { found.zone_form.map_or("UTC", |(_, utc)| utc) };
     let (kind, default) = found.zone.as_ref().map_or(("ignored", utc), |zone| (zone.kind, zone.default.as_str()));
-    section("timezone", None, vec![name("timezone"), set("kind", kind), set("default", default)]);
+    let parameter = (!found.takes_no_zone || kind != "ignored").then(|| name("timezone"));
+    section("timezone", None, parameter.into_iter().chain([set("kind", kind), set("default", default)]).collect());
     section("sort", None, sort(found));
     section("filters", None, filters(found));
     section("throttle", None, throttle(found));

@@ -23,12 +23,22 @@ use crate::error::{Error, ErrorKind, Result};
 /// Other names of the parameters with fixed names, without case and punctuation.
 const OTHER_NAMES: [(&str, &[&str]); 6] = [
     (AID, &["searchid", "savedsearchid", "savedsearch", "queryid", "alertid", "topicid", "projectid", "id"]),
-    (DURATION, &["period", "timerange", "range", "interval", "timeframe"]),
+    (DURATION, &["period", "timerange", "range", "interval", "timeframe", "last", "timespan"]),
     (TIMEZONE, &["tz", "zone", "timezone"]),
     (OFFSET, &["page", "offset", "pagenumber", "skip"]),
-    (SIZE, &["perpage", "pagesize", "limit", "size", "rows"]),
-    (SORT, &["sort", "orderby", "sortby", "order"]),
+    (SIZE, &["perpage", "pagesize", "limit", "size", "rows", "count", "maxresults"]),
+    (SORT, &["sort", "orderby", "sortby", "order", "rank", "ranking"]),
 ];
+
+/// Names of the parameters with fixed names among these, which are all that a service has, by their usual names.
+pub(super) fn names_among(all: &[String]) -> Vec<(String, String)> {
+    let missing = OTHER_NAMES.iter().filter(|(usual, _)| !all.iter().any(|name| name == usual));
+    let found = missing.filter_map(|(usual, words)| {
+        let own = words.iter().find_map(|word| all.iter().find(|name| plain(name) == *word))?;
+        Some(((*usual).to_owned(), own.clone()))
+    });
+    found.collect()
+}
 
 /// Facts that the user knows about a service.
 #[derive(Debug, Clone, Default)]

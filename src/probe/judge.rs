@@ -154,6 +154,8 @@ impl Dialogue {
         const ALL: u64 = 9;
         // Named periods that are enough; one with any number is, too.
         const PERIODS: usize = 3;
+        /// Refused ends of a window after which no others are worth a request.
+        const ENDS: usize = 3;
         let parts = [self.found.overview.as_ref(), self.found.mentions.as_ref()];
         let parts: Vec<&Path> = parts.into_iter().flatten().collect();
         let spoken = self.seen.iter().rev().find_map(|seen| seen.reply.body.as_ref());
@@ -188,7 +190,16 @@ impl Dialogue {
                             Kind::Relative(..) => PERIODS,
                             Kind::Value | Kind::Absolute => 1,
                         });
-                        lengths.sum::<usize>() < PERIODS
+                        // The service names the parameters of the ends of a window, or a refusal says how they are written.
+                        let absolute = |(tried, _): &&(Try, Outcome)| tried.is_absolute();
+                        let done = dimension.done.iter().filter(absolute);
+                        let refused =
+                            done.clone().filter(|(_, outcome)| matches!(outcome, Outcome::Refused(_))).count();
+                        let named = named.is_some_and(|named| !named.is_empty());
+                        let told = dimension.queue.front().is_some_and(Try::is_absolute)
+                            && done.count() == refused
+                            && (usize::from(!named)..ENDS).contains(&refused);
+                        told || lengths.sum::<usize>() < PERIODS
                     }
                     "order" => taken.count() < 2,
                     _ => false,
@@ -374,6 +385,12 @@ impl Dialogue {
     }
 
     pub(super) fn judge_zones(&mut self, zones: &Dimension) {
+        if zones.taken().next().is_none()
+            && zones.done.iter().any(|(_, outcome)| matches!(outcome, Outcome::Refused(_)))
+        {
+            self.found.takes_no_zone = true;
+            self.found.saw("timezone", "each value of timezone was refused: none is sent");
+        }
         let view = &self.found;
         let moved = zones
             .taken()

@@ -1,5 +1,5 @@
 //! Determines how to request the next page of a list: by a link or a value in the response, or by the number of a page or an
-//! entry.
+//! entry; and what in a response of mentions may name the next page.
 
 use serde_json::Value;
 
@@ -15,15 +15,16 @@ const TRIES: usize = 3;
 
 impl Dialogue {
     /// Looks for further pages, if the first one says that there are some.
-    pub(super) async fn list_pages(&mut self, first: &Reply) -> Result<()> {
+    pub(super) async fn list_pages(&mut self, first: &Reply, aid: &Path) -> Result<()> {
         let Some(body) = &first.body else { return Ok(()) };
+        let aids = |body: &Value| aids(body, aid);
         let count = aids(body).len();
         let mut tried = false;
         for (asked, entry) in continuations(body, count).into_iter().take(TRIES) {
             tried = true;
             let Some(reply) = self.asker.ask("list", &asked).await? else { break };
             let known = aids(body);
-            let more = reply.body.as_ref().map(aids).unwrap_or_default();
+            let more = reply.body.as_ref().map(&aids).unwrap_or_default();
             if !more.is_empty() && more.iter().all(|aid| !known.contains(aid)) {
                 let said: Vec<String> = asked.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 self.found.saw("list", format!("{} returned {} other entries of the list", said.join("&"), more.len()));
@@ -39,38 +40,26 @@ impl Dialogue {
     }
 }
 
-fn aids(body: &Value) -> Vec<String> {
-    saved_searches(body, AID).into_iter().flat_map(|list| list.aids).collect()
+fn aids(body: &Value, aid: &Path) -> Vec<String> {
+    let name = aid.last().map_or(AID, String::as_str);
+    saved_searches(body, name).into_iter().flat_map(|list| list.aids).collect()
 }
 
 /// Requests for the second page of a list, the likeliest first, each with the entry of the profile that describes it. Empty if
 /// nothing in the list says that there are more entries.
 fn continuations(body: &Value, count: usize) -> Vec<(Vec<Pair>, String)> {
-    let mut found = Vec::new();
     let text = |name: &str| toml::Value::String(name.to_owned()).to_string();
     let cursor = |name: &str, next: &Path| {
         format!("{{ parameter = {}, unit = \"cursor\", next = {} }}", text(name), text(&pointer(next)))
     };
     let named = |path: &Path, word: &str| path.iter().any(|step| plain(step).contains(word));
-    for (path, value) in leaves(body) {
-        let Some(next) = said(value).filter(|next| !next.is_empty() && next != "false") else { continue };
-        let forward = named(&path, "next") || (named(&path, "cursor") && !named(&path, "prev"));
-        if !forward || value.is_boolean() {
-            continue;
-        }
-        if let Some((_, query)) = next.split_once('?') {
-            let pairs: Vec<Pair> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-            let entry = pairs.last().map(|(name, _)| cursor(name, &path));
-            found.extend(entry.map(|entry| (pairs.clone(), entry)));
-            continue;
-        }
-        let own = path.last().map(|name| name.trim_start_matches("next").trim_start_matches('_')).unwrap_or_default();
-        let mut letters = own.chars();
-        let own = letters.next().map(|first| first.to_ascii_lowercase().to_string() + letters.as_str());
-        let usual = ["cursor", "page", "pageToken", "after"].map(str::to_owned);
-        let names = own.into_iter().filter(|own| !own.is_empty()).chain(usual);
-        found.extend(names.map(|name| (vec![pair(&name, &next)], cursor(&name, &path))));
-    }
+    let next = next_pages(body).into_iter();
+    let mut found: Vec<(Vec<Pair>, String)> = next
+        .filter_map(|(pairs, path)| {
+            let entry = cursor(&pairs.last()?.0, &path);
+            Some((pairs, entry))
+        })
+        .collect();
     // Numbers of other things.
     let other = |path: &Path| ["shard", "cluster", "quota", "usage", "ratelimit"].iter().any(|word| named(path, word));
     let more = leaves(body).into_iter().filter(|(path, _)| !other(path)).any(|(path, value)| {
@@ -90,6 +79,32 @@ fn continuations(body: &Value, count: usize) -> Vec<(Vec<Pair>, String)> {
     found
 }
 
+/// Values in a response that may name the next page, by their paths, each with the parameters of a request for it, the likeliest
+/// first. The last parameter is the cursor.
+pub(super) fn next_pages(body: &Value) -> Vec<(Vec<Pair>, Path)> {
+    let named = |path: &Path, word: &str| path.iter().any(|step| plain(step).contains(word));
+    let mut found = Vec::new();
+    for (path, value) in leaves(body) {
+        let Some(next) = said(value).filter(|next| !next.is_empty() && next != "false") else { continue };
+        let forward = named(&path, "next") || (named(&path, "cursor") && !named(&path, "prev"));
+        if !forward || value.is_boolean() {
+            continue;
+        }
+        if let Some((_, query)) = next.split_once('?') {
+            let pairs: Vec<Pair> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+            found.push((pairs, path));
+            continue;
+        }
+        let own = path.last().map(|name| name.trim_start_matches("next").trim_start_matches('_')).unwrap_or_default();
+        let mut letters = own.chars();
+        let own = letters.next().map(|first| first.to_ascii_lowercase().to_string() + letters.as_str());
+        let usual = ["cursor", "page", "pageToken", "after"].map(str::to_owned);
+        let names = own.into_iter().filter(|own| !own.is_empty()).chain(usual);
+        found.extend(names.map(|name| (vec![pair(&name, &next)], path.clone())));
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -97,7 +112,7 @@ mod tests {
     use super::*;
 
     fn first(body: &Value) -> Option<(String, String)> {
-        let found = continuations(body, aids(body).len()).into_iter().next()?;
+        let found = continuations(body, aids(body, &vec![AID.to_owned()]).len()).into_iter().next()?;
         let pairs: Vec<String> = found.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
         Some((pairs.join("&"), found.1))
     }

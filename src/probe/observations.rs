@@ -52,6 +52,8 @@ pub(super) struct Findings {
     /// Path of a timeline of running sums, which counts no days.
     pub(super) running: Option<Path>,
     pub(super) offset: Option<Offset>,
+    /// Parameter of the cursor of the next page, and its path in the page before, if pages are found by cursors.
+    pub(super) cursor: Option<(String, Path)>,
     pub(super) page: Option<PageFinding>,
     pub(super) depth: Option<Depth>,
     pub(super) window: WindowFinding,
@@ -63,6 +65,8 @@ pub(super) struct Findings {
     pub(super) counts_days: bool,
     /// Set if UTC offsets are accepted as zones, though no effect was seen.
     pub(super) distances: bool,
+    /// Set if the service refuses the parameter of the zone.
+    pub(super) takes_no_zone: bool,
     /// A zone that was accepted without a visible effect.
     pub(super) zone_taken: Option<String>,
     /// The kind of zones that were accepted, and UTC as one of them.

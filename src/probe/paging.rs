@@ -12,7 +12,7 @@ use super::dialogue::{Dialogue, LOOK};
 use super::effects::DAY;
 use super::observations::{Absolute, Depth, Form, Offset, PageFinding, Several, Zone as FoundZone};
 use super::scheduler::number_in;
-use super::shape::{Path, at, number, said, utc};
+use super::shape::{Path, at, number, place, said, utc};
 use super::{vocabulary, zones};
 use crate::error::Result;
 use crate::profile::Zone;
@@ -440,14 +440,26 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Requests mentions at an offset and returns their ids; `None` if no request is left or mentions have no id.
+    /// Requests mentions at an offset and returns their ids; `None` if no request is left or mentions have no id. Where cursors name
+    /// the pages, the first ones.
     pub(super) async fn ids(&mut self, offset: u64, size: u64) -> Result<Option<(Vec<String>, Reply)>> {
+        let counted = self.found.cursor.is_none();
+        let from_the_first = !counted || self.found.offset.is_some_and(|known| known.first == offset);
+        self.page_at(counted.then(|| pair(OFFSET, offset)), size, from_the_first).await
+    }
+
+    /// Requests mentions at a place, the first ones if there is none, and returns their ids.
+    async fn page_at(
+        &mut self,
+        place: Option<Pair>,
+        size: u64,
+        from_the_first: bool,
+    ) -> Result<Option<(Vec<String>, Reply)>> {
         let mut asked = self.asking(size);
         asked.extend(self.widest());
         asked.extend(self.newest_first());
-        asked.push(pair(OFFSET, offset));
+        asked.extend(place);
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(None) };
-        let from_the_first = self.found.offset.is_some_and(|known| known.first == offset);
         self.keep(from_the_first.then_some(size), &Arc::new(reply.clone()));
         self.found.widest_count = self.widest_count(&reply).or(self.found.widest_count);
         let ids = self.rows(&reply).iter().map(|row| self.found.name_of(row)).collect();
@@ -456,7 +468,7 @@ impl Dialogue {
 
     /// Determines the unit of an offset and its first value.
     pub(super) async fn offset(&mut self) -> Result<()> {
-        if self.found.mentions.is_none() {
+        if self.found.mentions.is_none() || self.cursor().await? {
             return Ok(());
         }
         let small = self.accepted(5);
@@ -486,6 +498,48 @@ impl Dialogue {
             }
             None => self.no_offset(),
         }
+    }
+
+    /// Determines if a page names the next one. `false` if no page does.
+    async fn cursor(&mut self) -> Result<bool> {
+        /// Names of the parameter that are tried.
+        const NAMES: usize = 3;
+        let names_a_page = |reply: &Reply| reply.body.as_ref().is_some_and(|body| !self.next_pages(body).is_empty());
+        if !self.seen.iter().any(|seen| self.found.has_rows(&seen.reply) && names_a_page(&seen.reply)) {
+            return Ok(false);
+        }
+        let small = self.accepted(5);
+        let Some((first, reply)) = self.page_at(None, small, true).await? else { return Ok(false) };
+        let next = reply.body.as_ref().map(|body| self.next_pages(body)).unwrap_or_default();
+        for (pairs, path) in next.into_iter().take(NAMES) {
+            // A link repeats the parameters of the request.
+            let sent = |name: &String| {
+                let usual = super::asker::usual_name(name, &self.asker.names);
+                reply.asked.iter().any(|(asked, _)| asked == usual)
+            };
+            let Some((name, value)) = pairs.into_iter().rev().find(|(name, _)| !sent(name)) else { continue };
+            let Some((second, _)) = self.page_at(Some(pair(&name, value)), small, false).await? else { break };
+            if !second.is_empty() && second.iter().all(|id| !first.contains(id)) {
+                let text =
+                    format!("each page names the next one at {}: `{name}` returned other mentions", place(&path));
+                self.found.saw("offset", text);
+                self.found.cursor = Some((name, path));
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What in a response may name the next page of mentions, by parameters that the service names first.
+    fn next_pages(&self, body: &Value) -> Vec<(Vec<Pair>, Path)> {
+        let mentions = self.found.mentions.as_deref();
+        let inside = |path: &Path| mentions.is_some_and(|at| !at.is_empty() && path.starts_with(at));
+        let mut found = super::list_pages::next_pages(body);
+        found.retain(|(_, path)| !inside(path));
+        let told =
+            |pairs: &[Pair]| pairs.last().is_some_and(|(name, _)| self.parameters.iter().flatten().any(|n| n == name));
+        found.sort_by_key(|(pairs, _)| !told(pairs));
+        found
     }
 
     pub(super) fn no_offset(&mut self) -> Result<()> {
@@ -600,6 +654,10 @@ impl Dialogue {
     /// Determines how deep paging reaches.
     pub(super) async fn depth(&mut self) -> Result<()> {
         let (Some(_), Some(page)) = (&self.found.mentions, self.found.page) else { return Ok(()) };
+        if self.found.cursor.is_some() {
+            self.found.could_not_tell("depth", "how far cursors reach was not tried; all mentions are assumed");
+            return Ok(());
+        }
         if self.asker.left() <= TRIAL {
             self.found.could_not_tell("depth", "no request was left to test how deep paging reaches");
             return Ok(());

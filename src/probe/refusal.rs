@@ -93,7 +93,7 @@ pub(super) fn parameters(message: &str) -> Vec<String> {
 }
 
 /// True for the refusal of an unknown parameter, rather than of a value.
-fn is_about_parameters(message: &str) -> bool {
+pub(super) fn is_about_parameters(message: &str) -> bool {
     let text = message.to_lowercase();
     let unknown = ["unknown", "unrecognized", "unrecognised", "unsupported", "unexpected", "no such", "undefined"];
     unknown.iter().any(|word| {

@@ -234,6 +234,7 @@ pub(super) fn number_in(refusal: &str) -> Option<u64> {
     let mut numbers = words.filter_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)));
     let first = numbers.next()?;
     let spans = refusal.contains("between")
+        || refusal.contains(&format!("{first} to "))
         || refusal.contains(&format!("{first}-"))
         || refusal.contains(&format!("{first}.."));
     numbers.next().filter(|end| spans && *end > first).or(Some(first))
@@ -248,5 +249,6 @@ mod tests {
         assert_eq!(number_in("dataSize: at most 200"), Some(200));
         assert_eq!(number_in("is longer than 31 days"), Some(31));
         assert_eq!(number_in("must be between 1 and 100"), Some(100));
+        assert_eq!(number_in("limit: 1 to 100"), Some(100));
     }
 }

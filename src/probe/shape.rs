@@ -164,7 +164,7 @@ pub(super) enum ListLayout {
 /// with such records. A history beside them is an array, whatever they are.
 pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<FoundList<'v>> {
     let place = |records: &[&Value]| {
-        let named = |(below, _): &(Path, &Value)| below.last().is_some_and(|name| name == aid);
+        let named = |(below, _): &(Path, &Value)| below.last().is_some_and(|name| name == aid || plain(name) == aid);
         let (below, _) = leaves(records.first()?).into_iter().find(named)?;
         records.iter().all(|record| at(record, &below).is_some()).then_some(below)
     };

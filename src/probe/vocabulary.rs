@@ -199,6 +199,10 @@ pub(super) const KEYS: &[(&str, &str)] = &[
 /// Parameters with fixed names (API description, sections 4.2 and 7).
 pub(super) const GIVEN: [&str; 6] = ["aid", "duration", "timezone", "dataFrom", "dataSize", "sortBy"];
 
+/// Names of the id of a saved search in lists without an `aid`, the likeliest first, as [`plain`] returns them.
+pub(super) const IDS: &[&str] =
+    &["searchid", "savedsearchid", "queryid", "topicid", "alertid", "monitorid", "projectid", "id"];
+
 /// Parameters that may request mentions.
 pub(super) const FLAGS: &[&str] = &[
     "mentions",

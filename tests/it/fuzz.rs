@@ -111,7 +111,7 @@ fn request() -> PageRequest {
         sort: None,
         pages: Some(Pages { size: 100, skip: 0, fetch: None, ordered: false }),
     };
-    PageRequest { plan: Arc::new(plan), row: 0, size: 100, frozen: None }
+    PageRequest { plan: Arc::new(plan), row: 0, size: 100, frozen: None, cursor: None }
 }
 
 fn decode_all(body: &[u8]) {

@@ -422,6 +422,127 @@ async fn lists_of_values_are_proven_to_be_used_completely() {
     assert_eq!(bilingual(|values| values).count(&of("id", "'xx', 'yy'")).await, (0, 4));
 }
 
+/// The page of mentions after a cursor, with that of the next one: pages of these sizes in turn, or as requested.
+fn after_cursor(asked: &Asked, mentions: &[Value], sizes: &[usize]) -> Value {
+    let all = selected(asked, mentions);
+    let from: usize = asked.text("after").trim_start_matches("at").parse().unwrap_or_default();
+    let turns = (0..).scan(0, |row, turn: usize| {
+        let size = sizes.get(turn % sizes.len().max(1)).copied().unwrap_or(asked.number("dataSize"));
+        let first = *row;
+        *row += size.min(asked.number("dataSize"));
+        Some((first, *row))
+    });
+    let end = turns.take_while(|(first, _)| *first <= from).last().map_or(all.len(), |(_, end)| end);
+    let end = if sizes.is_empty() { from + asked.number("dataSize") } else { end };
+    let page: Vec<Value> = all.iter().take(end).skip(from).cloned().collect();
+    let next = (end < all.len()).then(|| format!("at{end}"));
+    json!({
+        "search": {"aid": asked.text("aid")}, "overview": {"totalMentions": all.len()},
+        "mentions": {"total": all.len(), "items": page}, "paging": {"next": next},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_name_the_next_one_are_followed() {
+    const CURSORS: &str = "[offset]\nparameter = \"after\"\nunit = \"cursor\"\nnext = \"/paging/next\"\n";
+    let lab = |change: fn(&Asked, &mut Value), sizes: &'static [usize]| {
+        Lab::with(CURSORS, move |asked| {
+            let mut body = after_cursor(asked, &mentions(250), sizes);
+            change(asked, &mut body);
+            ok(&body)
+        })
+    };
+    let newest = |limit: usize| {
+        format!(
+            "SELECT DISTINCT id FROM (SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT {limit})"
+        )
+    };
+    let plain = lab(|_, _| {}, &[]);
+    assert_eq!(plain.count("SELECT DISTINCT id FROM mentions WHERE aid = '1'").await, (250, 3));
+    let sent = plain.service.seen.lock().unwrap().clone();
+    let sent: Vec<&str> = sent.iter().map(|sent| sent.get("after").map_or("", String::as_str)).collect();
+    assert_eq!(sent, ["", "at100", "at200"]);
+    // A limit reads as many pages as it needs, and an offset is counted here.
+    for (limit, requests) in [(5, 1), (100, 1), (101, 2), (900, 3)] {
+        let lab = lab(|_, _| {}, &[]);
+        assert_eq!(lab.count(&newest(limit)).await, (limit.min(250), requests), "LIMIT {limit}");
+    }
+    let skipping = lab(|_, _| {}, &[]);
+    let second = "SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT 1 OFFSET 150";
+    assert_eq!((skipping.ask(second).await.unwrap(), skipping.requests()), (vec![vec!["m99".to_owned()]], 2));
+    // Of a link, the parameter alone is sent, since a link may have the key.
+    let linked = |_: &Asked, body: &mut Value| {
+        if let Some(next) = body["paging"]["next"].as_str() {
+            body["paging"]["next"] = json!(format!("https://x.test/v4/search?aid=1&apikey=a-key&after={next}"));
+        }
+    };
+    let links = lab(linked, &[]);
+    assert_eq!(links.count(ALL).await, (250, 3));
+    assert!(links.service.seen.lock().unwrap().iter().all(|sent| !sent.contains_key("apikey")));
+    let nameless = |_: &Asked, body: &mut Value| body["paging"]["next"] = json!("https://x.test/v4/search?page=2");
+    lab(nameless, &[]).fails(ALL, ErrorKind::Contradiction, &["no parameter `after`", "[offset]"]).await;
+    // Pages of any size: the sum is compared with the total.
+    assert_eq!(lab(|_, _| {}, &[100, 30, 1]).count("SELECT DISTINCT id FROM mentions WHERE aid = '1'").await, (250, 5));
+    // Without a total, the end is where no next page is named.
+    let untold = |body: &mut Value| {
+        body["mentions"].as_object_mut().unwrap().remove("total");
+        body.as_object_mut().unwrap().remove("overview");
+    };
+    for (sizes, requests) in [(&[] as &[usize], 3), (&[70], 4)] {
+        let lab = Lab::with(&format!("{CURSORS}[total]\ntrust = \"advisory\"\n"), move |asked| {
+            let mut body = after_cursor(asked, &mentions(250), sizes);
+            untold(&mut body);
+            ok(&body)
+        });
+        assert_eq!(lab.count(ALL).await, (250, requests), "{sizes:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_name_a_wrong_next_one_are_an_error() {
+    const CURSORS: &str = "[offset]\nparameter = \"after\"\nunit = \"cursor\"\nnext = \"/paging/next\"\n";
+    let lab = |change: fn(&Asked, &mut Value)| {
+        Lab::with(CURSORS, move |asked| {
+            let mut body = after_cursor(asked, &mentions(250), &[]);
+            change(asked, &mut body);
+            ok(&body)
+        })
+    };
+    // The chain ends early, a page lacks mentions, or a cursor is that of the first page or of the page itself.
+    let early = |asked: &Asked, body: &mut Value| {
+        if asked.text("after") == "at100" {
+            body["paging"]["next"] = Value::Null;
+        }
+    };
+    lab(early).fails(ALL, ErrorKind::Incomplete, &["200 distinct mentions received", "250"]).await;
+    let hidden = |asked: &Asked, body: &mut Value| {
+        if asked.text("after") == "at100" {
+            body["mentions"]["items"].as_array_mut().unwrap().remove(7);
+        }
+    };
+    lab(hidden).fails(ALL, ErrorKind::Incomplete, &["249 distinct mentions received", "250"]).await;
+    let first = |_: &Asked, body: &mut Value| body["paging"]["next"] = json!("at0");
+    lab(first).fails(ALL, ErrorKind::Contradiction, &["repeats rows"]).await;
+    let same = |asked: &Asked, body: &mut Value| {
+        if asked.text("after") == "at100" {
+            body["paging"]["next"] = json!("at100");
+        }
+    };
+    let stuck = lab(same);
+    stuck.fails(ALL, ErrorKind::Incomplete, &["200 distinct mentions received"]).await;
+    assert!(stuck.requests() <= 9, "{}", stuck.requests());
+    // All came, and a next page is named: it is asked for.
+    let further = |_: &Asked, body: &mut Value| {
+        if body["paging"]["next"].is_null() {
+            body["paging"]["next"] = json!("at250");
+        }
+    };
+    let further = lab(further);
+    let asked = further.ask(ALL).await.map(|rows| rows.len());
+    assert!(asked.is_err() || asked.as_ref().is_ok_and(|rows| *rows == 250), "{asked:?}");
+    assert!(further.requests() <= 12, "{}", further.requests());
+}
+
 #[tokio::test(start_paused = true)]
 async fn mentions_that_a_response_says_to_follow_are_looked_for() {
     let lab = |count: usize, more: fn(usize, usize) -> Value| {

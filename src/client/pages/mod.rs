@@ -58,6 +58,10 @@ pub trait Page: Clone + Send + 'static {
     fn more(&self) -> Option<&str> {
         None
     }
+    /// Cursor of the next page, if rows are not counted and there is one.
+    fn next(&self) -> Option<&str> {
+        None
+    }
     /// Size in bytes.
     fn bytes(&self) -> usize;
     /// Keeps the rows whose flag is set.

@@ -3,12 +3,13 @@
 //! ```text
 //! offsets count rows    [0 100) [99 199) [198 298) …    pages share a row, and may begin anywhere
 //! offsets count pages   [0 100) [100 200) [200 300) …   pages are adjacent, all of one size
+//! a cursor              [0 100) [100 130) [130 230) …   pages are adjacent, of any size; one at a time
 //! ```
 //!
-//! The unit of offsets matters only here: [`Layout`] covers both. Pure; [`proof`](super::proof) decides what the rows
+//! The unit of offsets matters only here: [`Layout`] covers them all. Pure; [`proof`](super::proof) decides what the rows
 //! prove, and reports the progress in [`Seen`].
 
-use crate::profile::{Offset, Oversize, Profile};
+use crate::profile::{Offset, OffsetUnit, Oversize, Profile};
 use crate::request::Pages;
 
 /// Times that a page without new rows is requested again before it is believed.
@@ -36,11 +37,17 @@ enum Layout {
     /// Pages are adjacent: all pages of a scan have one size, a short one leaves a gap, and one that does not link can
     /// only be requested again.
     PageNumbers,
+    /// Each page names the one after it, which begins where it ends.
+    Cursors,
 }
 
 impl Layout {
     fn of(offset: &Offset) -> Self {
-        if offset.reaches_any_row() { Self::RowOffsets } else { Self::PageNumbers }
+        match offset.unit {
+            OffsetUnit::Cursor => Self::Cursors,
+            _ if offset.reaches_any_row() => Self::RowOffsets,
+            _ => Self::PageNumbers,
+        }
     }
 
     /// True if pages of this size share a row.
@@ -48,18 +55,18 @@ impl Layout {
         self == Self::RowOffsets && size >= OVERLAP_FROM
     }
 
-    /// Rows to request if this many are wanted: numbered pages are requested in full.
+    /// Rows to request if this many are wanted: numbered pages are requested in full, and a cursor may hold the size.
     fn wanted(self, rows: u64) -> u64 {
         match self {
             Self::RowOffsets => rows,
-            Self::PageNumbers => u64::MAX,
+            Self::PageNumbers | Self::Cursors => u64::MAX,
         }
     }
 
     /// Row number after a requested page.
     fn behind(self, span: Span, stride: u64) -> u64 {
         match self {
-            Self::RowOffsets => span.row + span.size,
+            Self::RowOffsets | Self::Cursors => span.row + span.size,
             Self::PageNumbers => span.row + stride,
         }
     }
@@ -76,7 +83,7 @@ impl Layout {
     fn tries(self) -> u64 {
         match self {
             Self::RowOffsets => BACK_UPS,
-            Self::PageNumbers => STALLS.into(),
+            Self::PageNumbers | Self::Cursors => STALLS.into(),
         }
     }
 }
@@ -154,7 +161,12 @@ impl PagePolicy {
 
     /// True if pages are adjacent.
     pub(super) fn is_aligned(&self) -> bool {
-        self.layout == Layout::PageNumbers
+        self.layout != Layout::RowOffsets
+    }
+
+    /// True if each page names the one after it.
+    pub(super) fn follows_cursors(&self) -> bool {
+        self.layout == Layout::Cursors
     }
 
     /// Starts another pass.
@@ -244,7 +256,8 @@ impl PagePolicy {
         if idle {
             self.asked = self.row;
         }
-        if (seen.one_by_one || self.end(seen.total).is_none() || self.short.is_some()) && !idle {
+        let one_by_one = seen.one_by_one || self.follows_cursors();
+        if (one_by_one || self.end(seen.total).is_none() || self.short.is_some()) && !idle {
             return None;
         }
         // A full page that ends at the total is followed by another one, and with duplicates, a limit is reached later
@@ -279,7 +292,7 @@ impl PagePolicy {
         if self.gives_up(tried) {
             return None;
         }
-        if self.layout == Layout::PageNumbers {
+        if self.layout != Layout::RowOffsets {
             // The page before it, if that was the short one.
             let row = if self.partial { self.row.saturating_sub(self.stride) } else { span.row };
             return Some(Span { row, size: self.stride });
@@ -300,7 +313,7 @@ impl PagePolicy {
     /// True if an adjacent page after those received leaves no row out: it is full, and so was the one before it.
     /// `None` if pages share rows, or if its position shows nothing.
     pub(super) fn lies_whole(&self, span: Span, rows: u64, total: Option<u64>) -> Option<bool> {
-        if self.layout == Layout::RowOffsets || span.row < self.row || rows == 0 {
+        if self.layout != Layout::PageNumbers || span.row < self.row || rows == 0 {
             return None;
         }
         let end = span.row + rows;
@@ -311,7 +324,7 @@ impl PagePolicy {
     /// Returns the span that a page stands for. Numbered pages are available in the size of the first one, for whatever
     /// reason that was smaller than requested.
     pub(super) fn stands_for(&mut self, span: Span, got: u64, total: Option<u64>) -> Span {
-        if self.layout == Layout::RowOffsets {
+        if self.layout != Layout::PageNumbers {
             return span;
         }
         let more = total.is_none_or(|total| total > got);
@@ -334,14 +347,17 @@ impl PagePolicy {
         let advance = self.layout.advance(span, got);
         if new > 0 || first {
             // A page that goes beyond the total began before the row that was requested.
-            let displaced = !first && !counted && total.is_some_and(|total| span.row + advance > total);
+            let displaced = !first && self.layout == Layout::RowOffsets;
+            let displaced = displaced && total.is_some_and(|total| span.row + advance > total);
             self.row = if displaced { self.row + new } else { span.row + advance };
         }
         let ended = total.is_some_and(|total| self.row >= total);
         // A page that is smaller than an earlier one shows the end or the depth of paging, not the size of a page.
         self.largest = self.largest.max(got);
         let size = got == self.largest;
-        self.short = match (got < span.size && got > 1 && !ended, self.short) {
+        // A page that a cursor names follows one of any size.
+        let short = got < span.size && got > 1 && !ended && !self.follows_cursors();
+        self.short = match (short, self.short) {
             (true, Some(known)) if known == got && size => {
                 self.stride = got;
                 None

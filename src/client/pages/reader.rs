@@ -72,6 +72,8 @@ pub(super) struct PageReader<D: PageDecoder> {
     ends: Option<Ends>,
     /// Member of the last response that says that more mentions follow, with its value.
     more: Option<String>,
+    /// Cursor of the page after the last one, if rows are not counted and there is one.
+    cursor: Option<String>,
     /// Memory of the ids.
     ids: Held,
     /// Rows emitted.
@@ -223,6 +225,7 @@ impl<D: PageDecoder> PageReader<D> {
             stray: None,
             ends: Ends::of(profile, &plan, zone),
             more: None,
+            cursor: None,
             // Holding zero bytes never fails.
             ids: scan.hold(0).unwrap_or_default(),
             given: 0,
@@ -354,7 +357,10 @@ impl<D: PageDecoder> PageReader<D> {
         self.check_first(span, &answer)?;
         let asked = self.window.words.clone();
         let window = &self.client.profile().window;
-        self.window.freeze(window, self.zone, answer.facts.window);
+        // A cursor belongs to the period that the first page was requested with.
+        if !self.reading.as_ref().is_some_and(Reading::follows_cursors) {
+            self.window.freeze(window, self.zone, answer.facts.window);
+        }
         let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.set_cuttable(order.is_some() && splits);
@@ -446,7 +452,12 @@ impl<D: PageDecoder> PageReader<D> {
             if self.has_spent_all() {
                 return;
             }
-            let Some(span) = self.reading.as_mut().and_then(|reading| reading.next_span(idle)) else { return };
+            let Some(reading) = &mut self.reading else { return };
+            let Some(span) = reading.next_span(idle) else { return };
+            if reading.follows_cursors() && self.cursor.is_none() {
+                reading.meet_end();
+                return;
+            }
             let asked = self.ask_beside(span);
             self.queue.push_back(asked);
         }
@@ -464,7 +475,8 @@ impl<D: PageDecoder> PageReader<D> {
         // Without mentions, there is no size.
         let sized = |size: u64| if size == 0 { span } else { Span { size: client.page_size(size), ..span } };
         let span = sized(span.size);
-        let request = PageRequest { plan, row: span.row, size: span.size, frozen };
+        let cursor = self.cursor.clone().filter(|_| span.row > 0);
+        let request = PageRequest { plan, row: span.row, size: span.size, frozen, cursor };
         Box::pin(async move {
             let decode_for = |request: &PageRequest, body: &Bytes| {
                 let (page, facts) = decoder.decode(request, body)?;
@@ -600,6 +612,9 @@ impl<D: PageDecoder> PageReader<D> {
         }
         self.last_call = call.or(self.last_call);
         self.more = page.more().map(str::to_owned).or(more);
+        // A page that names itself names no other.
+        let own = self.cursor.take().filter(|_| span.row > 0);
+        self.cursor = page.next().map(str::to_owned).filter(|next| own.as_ref() != Some(next));
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         let Some(reading) = &mut self.reading else { return Ok(()) };
         let taken = reading.take(span, facts.rows, rows(&page))?;
@@ -1075,8 +1090,9 @@ impl<D: PageDecoder> PageReader<D> {
     async fn check_more(&mut self) -> Result<()> {
         let (Some(more), Some(reading)) = (self.more.take(), &self.reading) else { return Ok(()) };
         let (row, total) = (reading.row(), reading.proof.total());
-        let (_, answer) = self.ask(Span { row, size: reading.stride() }).await;
-        let behind = match answer {
+        let nameless = reading.follows_cursors() && self.cursor.is_none();
+        let behind = match self.ask(Span { row, size: reading.stride() }).await.1 {
+            _ if nameless => "it names no next page",
             Ok(PageAnswer { page, facts, .. }) if facts.rows == 0 && page.more().is_none() => return Ok(()),
             Ok(PageAnswer { facts, .. }) if facts.rows == 0 => "none come",
             Ok(_) => "more come",

@@ -222,6 +222,16 @@ impl Reading {
         self.policy.next(idle, seen)
     }
 
+    /// True if each page names the one after it.
+    pub(super) fn follows_cursors(&self) -> bool {
+        self.policy.follows_cursors()
+    }
+
+    /// Records that the last page names none after it.
+    pub(super) fn meet_end(&mut self) {
+        self.proof.meet_end();
+    }
+
     /// True if pages have to share rows.
     pub(super) fn overlaps(&self) -> bool {
         self.policy.shares_rows(self.proof.total())

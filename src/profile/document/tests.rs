@@ -22,7 +22,10 @@ fn the_built_in_profile_parses_and_lists_its_dimensions() {
 fn a_bad_profile_is_refused_with_file_line_key_and_what_was_expected() {
     let (kind, text) = refused("unit = \"row\"", "unit = \"rows\"");
     assert_eq!(kind, ErrorKind::Profile);
-    assert_eq!(text, "mine.toml: line 41: key `offset.unit`: unknown variant `rows`, expected `row` or `page`");
+    assert_eq!(
+        text,
+        "mine.toml: line 41: key `offset.unit`: unknown variant `rows`, expected one of `row`, `page`, `cursor`"
+    );
 
     let (_, text) = refused("first = 0", "first = 0\nfrist = 1");
     assert!(

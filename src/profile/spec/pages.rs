@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::super::column::Pointer;
 use super::{Checks, Evidence};
+use crate::error::{Error, ErrorKind};
 
 /// Requests for mention records.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -65,10 +66,14 @@ pub struct Offset {
     pub evidence: Evidence,
     /// Parameter name.
     pub parameter: String,
-    /// Unit of the offset: rows or pages.
+    /// Unit of the offset: rows or pages, or a cursor.
     pub unit: OffsetUnit,
     /// Number of the first row or page: 0 or 1.
+    #[serde(default)]
     pub first: u64,
+    /// Pointer to the cursor of the next page, or to a link that has it as the parameter. Absent, NULL or empty on the last page. With
+    /// unit = "cursor" only.
+    pub next: Option<Pointer>,
     /// Set if the service rounds an offset in rows down to a multiple of the page size, so that a page cannot begin at any row.
     #[serde(default)]
     pub aligned: bool,
@@ -80,19 +85,37 @@ impl Offset {
         self.unit == OffsetUnit::Row && !self.aligned
     }
 
-    /// Returns the offset of a 0-based row, for pages of this size.
-    pub fn of(&self, row: u64, size: u64) -> u64 {
-        self.first
-            + match self.unit {
-                OffsetUnit::Row => row,
-                OffsetUnit::Page => row / size.max(1),
-            }
+    /// Returns the offset of a 0-based row, for pages of this size. `None` if rows are not counted: a cursor names the page.
+    pub fn of(&self, row: u64, size: u64) -> Option<u64> {
+        match self.unit {
+            OffsetUnit::Row => Some(self.first + row),
+            OffsetUnit::Page => Some(self.first + row / size.max(1)),
+            OffsetUnit::Cursor => None,
+        }
+    }
+
+    /// Returns the cursor in what a page names as the next one: the parameter of a link, or the text itself.
+    ///
+    /// # Errors
+    /// If it is a link without the parameter. Its other parameters are those that were sent, and may include the key.
+    pub(crate) fn cursor_of(&self, next: &str) -> Result<String, Error> {
+        let Some((_, query)) = next.split_once('?') else { return Ok(next.to_owned()) };
+        let found = url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| *name == self.parameter);
+        found.map(|(_, value)| value.into_owned()).ok_or_else(|| {
+            let message = format!("the link to the next page has no parameter `{}`", self.parameter);
+            Error::new(ErrorKind::Contradiction, message).advice("set `parameter` in [offset] to the name in the link")
+        })
     }
 
     pub(super) fn check(&self, checks: &mut Checks) {
         checks.expect(self.first <= 1, "offset.first", format!("expected 0 or 1, found {}", self.first));
         let rows = self.unit == OffsetUnit::Row;
         checks.expect(rows || !self.aligned, "offset.aligned", "expected unit = \"row\": pages are aligned anyway");
+        checks.expect(
+            (self.unit == OffsetUnit::Cursor) == self.next.is_some(),
+            "offset.next",
+            "expected `next`, the place of the next page's cursor, if and only if unit = \"cursor\"",
+        );
     }
 }
 
@@ -104,6 +127,8 @@ pub enum OffsetUnit {
     Row,
     /// Pages of the requested size.
     Page,
+    /// A value that the page before contains. The first page is requested without one.
+    Cursor,
 }
 
 /// Page size parameter.

@@ -15,11 +15,11 @@ use crate::error::nearest;
 pub struct Timezone {
     /// Evidence for this section.
     pub evidence: Evidence,
-    /// Parameter name.
-    pub parameter: String,
+    /// Parameter name. Absent, with kind = "ignored" only: none is sent.
+    pub parameter: Option<String>,
     /// Notation of zones.
     pub kind: TimezoneKind,
-    /// Zone sent when the query names none. The parameter is always sent, as the API description recommends.
+    /// Zone sent when the query names none. A parameter is always sent, as the API description recommends.
     pub default: String,
 }
 
@@ -35,7 +35,7 @@ pub enum TimezoneKind {
     UtcOffset,
     /// Minutes by which local times are ahead of UTC: `60`.
     Minutes,
-    /// The parameter has no effect: days are always those of `default`.
+    /// The parameter has no effect, or there is none: days are always those of `default`.
     Ignored,
 }
 
@@ -105,6 +105,12 @@ impl Timezone {
         if let Err(message) = self.zone_of(&self.default) {
             checks.expect(false, "timezone.default", message);
         }
+        let sent = self.parameter.is_some() || self.kind == TimezoneKind::Ignored;
+        checks.expect(
+            sent,
+            "timezone.parameter",
+            "expected a name, or kind = \"ignored\" if there is no such parameter",
+        );
     }
 }
 
