@@ -119,6 +119,15 @@ fn mentions(found: &Findings) -> Vec<String> {
 fn window(found: &Findings) -> Vec<String> {
     let window = &found.window;
     let told = window.widest.is_some();
+    if !told && window.absolute.is_none() && window.names.is_empty() && window.units.is_empty() {
+        // No period is sent, since it would be ignored: responses cover the service's own one.
+        return vec![
+            set("default", "service_default"),
+            "relative = []".to_owned(),
+            set("instants", "rfc3339"),
+            set("end", "exclusive"),
+        ];
+    }
     let units = if told { window.units.clone() } else { vec![('d', "{n}d".to_owned())] };
     let some = |unit: char, n: u32| {
         let (_, template) = units.iter().find(|(known, _)| *known == unit)?;

@@ -153,7 +153,12 @@ impl Findings {
                         .is_some_and(|(length, (from, to, exact))| near(hours(to - from), length, exact))
                 })
             };
-            return near(hours(to - from), expected, exact) && (!as_usual || other());
+            // So is that of a shorter window.
+            let as_shorter = periods.taken().any(|(other, reply)| {
+                let shorter = vocabulary::hours(&other.label).is_some_and(|length| length < expected);
+                shorter && self.extent(reply).is_some_and(|(since, until, _)| hours(until - since) == hours(to - from))
+            });
+            return near(hours(to - from), expected, exact) && (!(as_usual || as_shorter) || other());
         }
         if tried.is_absolute() {
             // Days may be those of another zone.

@@ -530,7 +530,7 @@ impl Dialogue {
         Ok(false)
     }
 
-    /// What in a response may name the next page of mentions, by parameters that the service names first.
+    /// Values in a response that may name the next page of mentions, those of parameters that the service names first.
     fn next_pages(&self, body: &Value) -> Vec<(Vec<Pair>, Path)> {
         let mentions = self.found.mentions.as_deref();
         let inside = |path: &Path| mentions.is_some_and(|at| !at.is_empty() && path.starts_with(at));

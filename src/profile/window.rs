@@ -20,8 +20,9 @@ use super::zone::Zone;
 pub struct WindowSpec {
     /// Evidence for this section.
     pub evidence: Evidence,
-    /// Parameter name.
-    pub parameter: String,
+    /// Parameter name. Absent: none is known. No period is sent, responses cover the service's own one, which `default` names, and a
+    /// query with a time filter is an error.
+    pub parameter: Option<String>,
     /// Period sent when the query has no time filter. The parameter is always sent, as the API description recommends.
     pub default: String,
     /// Units of relative periods `<n><unit>`. Empty: the service takes no relative periods.
@@ -211,9 +212,20 @@ impl WindowSpec {
             "window.granularity",
             "expected `instants` to be rfc3339, epoch_s or epoch_ms",
         );
+        let takes_periods = !self.relative.is_empty() || !self.names.is_empty() || self.absolute.is_some();
+        checks.expect(
+            self.parameter.is_some() || !takes_periods,
+            "window.parameter",
+            "expected the name of the parameter of the periods",
+        );
         if let Err(message) = self.check_words(&self.default) {
             checks.expect(false, "window.default", message);
         }
+    }
+
+    /// True if no way to request a period is known.
+    pub fn is_unknown(&self) -> bool {
+        self.parameter.is_none() && self.separate.is_none()
     }
 
     /// True if the service takes spans of instants.
@@ -229,6 +241,10 @@ impl WindowSpec {
             }
             _ => Ok(()),
         };
+        if self.is_unknown() {
+            let own = format!("no parameter of a period is known: the service always returns `{}`", self.default);
+            return if words == self.default { Ok(()) } else { Err(format!("invalid period `{words}`: {own}")) };
+        }
         if let Some(period) = self.names.get(words) {
             return fits(period.length());
         }
@@ -333,7 +349,7 @@ impl WindowSpec {
                 let ends = [(from.clone(), start.to_owned()), (to.clone(), end.to_owned())];
                 ends.into_iter().chain(with.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
             }
-            _ => vec![(self.parameter.clone(), words.to_owned())],
+            _ => self.parameter.iter().map(|name| (name.clone(), words.to_owned())).collect(),
         }
     }
 

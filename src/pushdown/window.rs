@@ -62,6 +62,12 @@ pub(super) fn windows_of(
     days: bool,
     now: DateTime<Utc>,
 ) -> Result<Windows> {
+    if spec.is_unknown() && !ranges.spans().is_empty() {
+        let message = format!("a range of `{time}` cannot be requested: the profile has no parameter of a period");
+        return Err(Error::new(ErrorKind::Query, message).advice(
+            "set [window] in the profile; without a condition on the time, a query reads the service's own period",
+        ));
+    }
     let ranges = if days { ranges.map(false, |range| whole_days(range, zone)) } else { ranges.clone() };
     let open_end = now + CLOCK_SKEW;
     let grid = spec.grid(zone);
