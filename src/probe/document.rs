@@ -119,7 +119,7 @@ fn mentions(found: &Findings) -> Vec<String> {
 fn window(found: &Findings) -> Vec<String> {
     let window = &found.window;
     let told = window.widest.is_some();
-    if !told && window.absolute.is_none() && window.names.is_empty() && window.units.is_empty() {
+    if window.is_ignored && window.absolute.is_none() {
         // No period is sent, since it would be ignored: responses cover the service's own one.
         return vec![
             set("default", "service_default"),

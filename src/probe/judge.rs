@@ -344,6 +344,7 @@ impl Dialogue {
         let count = widest.filter(|_| !self.found.with_overview).and_then(|(.., reply)| self.found.count(reply));
         self.found.widest_count = count;
         let told = window.widest.is_some();
+        window.is_ignored = !told && matches!(periods.outcome(NONSENSE), Some(Outcome::Taken(_)));
         let left: Vec<String> = periods
             .done
             .iter()

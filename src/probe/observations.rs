@@ -166,6 +166,8 @@ pub(super) struct WindowFinding {
     pub(super) granularity: Option<&'static str>,
     /// Length of the longest window, in days.
     pub(super) longest: Option<u64>,
+    /// Set if no window had an effect, and a value without a meaning was accepted: the parameter is ignored.
+    pub(super) is_ignored: bool,
     /// The widest window seen to work: label and parameters.
     pub(super) widest: Option<(String, Vec<(String, String)>)>,
 }

@@ -67,8 +67,9 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
         sorted.sort_by(|a, b| when(b).cmp(&when(a)).then(a.id.cmp(&b.id)));
         sorted
     };
-    // The default window, which applies to queries without a time filter.
-    let default = service.period(Some(&profile.window.default));
+    // The default window, which applies to queries without a time filter: that of the service if none is sent.
+    let sent = Some(profile.window.default.as_str()).filter(|_| !profile.window.is_unknown());
+    let default = service.period(sent);
     let usual: Vec<&Mention> = all
         .iter()
         .filter(|m| default.is_some_and(|(from, to)| from <= service.windowed(m) && service.windowed(m) < to))
