@@ -187,6 +187,14 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right(""),
     },
     EngineDefect {
+        name: "a condition above grouping sets that is always false",
+        upstream: None,
+        statement: "SELECT w, n FROM (SELECT w, count(5) AS n FROM words GROUP BY CUBE (w)) q \
+                    WHERE CASE WHEN n BETWEEN n AND n THEN 'a' ELSE w END BETWEEN 'b' AND 'c'",
+        plain: "NULL|0",
+        here: Here::Right(""),
+    },
+    EngineDefect {
         name: "a condition on a label beside an aggregate without GROUP BY, above a union",
         upstream: None,
         statement: "SELECT w, n FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', 1) q WHERE w = 'b'",

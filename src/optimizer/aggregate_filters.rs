@@ -48,16 +48,13 @@ fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Projection(projection) => &projection.input,
         _ => return Ok(Transformed::no(plan)),
     };
-    let Some((result, keys)) = result_of_aggregate(input) else { return Ok(Transformed::no(plan)) };
+    let Some((result, _)) = result_of_aggregate(input) else { return Ok(Transformed::no(plan)) };
     let result = Expr::Column(Column::from(input.schema().qualified_field(result)));
     let tie = |expr: Expr| Opaque::of(vec![expr, result.clone()]);
     let plan = match plan {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
-            let conjuncts = split_conjunction_owned(predicate).into_iter();
-            let conjuncts = conjuncts.map(|conjunct| match !keys || conjunct.column_refs().is_empty() {
-                true => tie(conjunct),
-                false => conjunct,
-            });
+            // The engine pushes none below grouping sets, unless it loses its columns.
+            let conjuncts = split_conjunction_owned(predicate).into_iter().map(tie);
             LogicalPlan::Filter(Filter::try_new(conjunction(conjuncts).unwrap_or_else(|| lit(true)), input)?)
         }
         LogicalPlan::Projection(Projection { expr, input, .. }) => {

@@ -10,7 +10,7 @@
 //! not once after all rules. The simplifier works on whole expressions, and would double a nested expression many times
 //! before it returns, so the size of its result is predicted.
 //!
-//! Invariant: a plan within the limits is not changed.
+//! Invariant: a plan within the limits is not changed, and the plan of a PREPARE in SQL is not optimized before it is analyzed.
 
 use std::sync::Arc;
 
@@ -81,6 +81,11 @@ impl OptimizerRule for Limited<dyn OptimizerRule + Send + Sync> {
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         /// Levels of operators that a rule may write at once.
         const LEVELS: usize = 4;
+        // PREPARE optimizes a plan that was not analyzed, so that the engine's rules would meet what rules of the analyzer correct.
+        // The plan is analyzed and optimized when it is executed.
+        if config.query_execution_start_time().is_none() && config.function_registry().is_none() {
+            return Ok(Transformed::no(plan));
+        }
         if let Some(start) = config.query_execution_start_time()
             && (Clock::system().now() - start).num_seconds() > SECONDS
         {

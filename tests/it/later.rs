@@ -208,7 +208,35 @@ async fn labels_of_records_in_a_file_can_be_filtered_by_and_counted() {
     assert_eq!(world.simulator.requests() - before, 1);
 }
 
-/// A prepared statement is planned when prepared, and reads up to the time of its execution.
+/// The engine optimizes a prepared statement before the rules of analysis have seen it, which correct its defects.
+#[tokio::test(start_paused = true)]
+async fn a_prepared_statement_has_the_rows_of_the_statement() {
+    let world = service();
+    let statements = [
+        ("count(*) AS n FROM saved_searches HAVING $1 > 'b'", "'a'"),
+        ("n FROM (SELECT count(*) AS n FROM saved_searches) q WHERE $1 > 'b'", "'a'"),
+        (
+            "w, n FROM (SELECT $1 AS w, count(*) AS n FROM saved_searches UNION ALL SELECT 'b', 1) q WHERE w = 'b'",
+            "'a'",
+        ),
+        (
+            "name FROM saved_searches WHERE aid NOT IN (SELECT CASE WHEN aid = $1 THEN NULL ELSE aid END FROM saved_searches)",
+            "'1'",
+        ),
+        ("s.aid FROM saved_searches s FULL JOIN (SELECT $1 AS aid) t USING (aid) ORDER BY 1", "'zz'"),
+        (
+            "s.aid FROM (SELECT $1 AS aid) t RIGHT JOIN saved_searches s ON s.aid = t.aid WHERE t.aid IS NULL ORDER BY 1",
+            "'zz'",
+        ),
+    ];
+    for (at, (statement, value)) in statements.into_iter().enumerate() {
+        let expected = world.rows(&format!("SELECT {}", statement.replace("$1", value))).await;
+        world.rows(&format!("PREPARE p{at}(varchar) AS SELECT {statement}")).await;
+        assert_eq!(world.rows(&format!("EXECUTE p{at}({value})")).await, expected, "{statement}");
+    }
+}
+
+/// A prepared statement reads up to the time of its execution.
 #[tokio::test(start_paused = true)]
 async fn a_prepared_statement_reads_up_to_the_time_at_which_it_is_executed() {
     let (world, corpus) = (service(), corpus());
