@@ -218,7 +218,7 @@ impl fmt::Display for RequestKey {
 impl PageRequest {
     /// Returns the request for the list.
     pub fn list() -> Self {
-        Self { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None, cursor: None }
+        Self::first(Arc::new(RequestPlan::list()))
     }
 
     /// Returns the request for the page of the list that begins at `place`, in the profile's unit, or at the place that the
@@ -227,15 +227,14 @@ impl PageRequest {
         Self { row: place, cursor: next, ..Self::list() }
     }
 
+    /// Returns the request for the first page of a plan, without a size.
+    pub fn first(plan: Arc<RequestPlan>) -> Self {
+        Self { plan, row: 0, size: 0, frozen: None, cursor: None }
+    }
+
     /// Returns the request for an overview. If it costs nothing, a mention is requested with it, to confirm its counts.
     pub fn overview(plan: RequestPlan) -> Self {
-        Self {
-            plan: Arc::new(RequestPlan { pages: None, sort: None, ..plan }),
-            row: 0,
-            size: 0,
-            frozen: None,
-            cursor: None,
-        }
+        Self::first(Arc::new(RequestPlan { pages: None, sort: None, ..plan }))
     }
 
     /// Returns the identity of the request.

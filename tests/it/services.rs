@@ -30,6 +30,14 @@ impl Asked {
         self.parameters.get(name).map_or("", String::as_str)
     }
 
+    /// True if the requested period, `from..to`, has a mention.
+    fn covers(&self, mention: &Value) -> bool {
+        let instant = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
+        let at = instant(mention["publishedAt"].as_str().unwrap());
+        let ends = self.text("duration").split_once("..");
+        ends.is_none_or(|(from, to)| instant(from) <= at && at < instant(to))
+    }
+
     fn number(&self, name: &str) -> usize {
         self.text(name).parse().unwrap_or_default()
     }
@@ -483,19 +491,45 @@ async fn pages_that_name_the_next_one_are_followed() {
     lab(nameless, &[]).fails(ALL, ErrorKind::Contradiction, &["no parameter `after`", "[offset]"]).await;
     // Pages of any size: the sum is compared with the total.
     assert_eq!(lab(|_, _| {}, &[100, 30, 1]).count("SELECT DISTINCT id FROM mentions WHERE aid = '1'").await, (250, 5));
-    // Without a total, the end is where no next page is named.
+    // Without a total, pages are read twice, unless the profile says that nothing moves them.
     let untold = |body: &mut Value| {
         body["mentions"].as_object_mut().unwrap().remove("total");
         body.as_object_mut().unwrap().remove("overview");
     };
-    for (sizes, requests) in [(&[] as &[usize], 3), (&[70], 4)] {
-        let lab = Lab::with(&format!("{CURSORS}[total]\ntrust = \"advisory\"\n"), move |asked| {
+    for (sizes, stable, requests) in [(&[] as &[usize], false, 6), (&[70], false, 8), (&[], true, 3), (&[70], true, 4)]
+    {
+        let profile = format!("{CURSORS}stable = {stable}\n[total]\ntrust = \"advisory\"\n");
+        let lab = Lab::with(&profile, move |asked| {
             let mut body = after_cursor(asked, &mentions(250), sizes);
             untold(&mut body);
             ok(&body)
         });
-        assert_eq!(lab.count(ALL).await, (250, requests), "{sizes:?}");
+        assert_eq!(lab.count(ALL).await, (250, requests), "{sizes:?}, stable: {stable}");
     }
+    // A service that keeps the place, under one cursor.
+    let place = AtomicU64::new(0);
+    let kept = Lab::with(CURSORS, move |asked| {
+        let mut asked = Asked { parameters: asked.parameters.clone(), key: String::new(), ..*asked };
+        let from = if asked.parameters.contains_key("after") { place.load(Ordering::Relaxed) } else { 0 };
+        place.store(from + 100, Ordering::Relaxed);
+        asked.parameters.insert("after".to_owned(), format!("at{from}"));
+        let mut body = after_cursor(&asked, &mentions(250), &[]);
+        if body["paging"]["next"].is_string() {
+            body["paging"]["next"] = json!("the-same");
+        }
+        ok(&body)
+    });
+    assert_eq!(kept.count("SELECT DISTINCT id FROM mentions WHERE aid = '1'").await, (250, 3));
+    // A first page without mentions that names the next one.
+    let late = Lab::with(CURSORS, move |asked| {
+        let mut body = after_cursor(asked, &mentions(250), &[]);
+        if asked.text("after").is_empty() {
+            body["mentions"]["items"] = json!([]);
+            body["paging"]["next"] = json!("at0");
+        }
+        ok(&body)
+    });
+    assert_eq!(late.count("SELECT DISTINCT id FROM mentions WHERE aid = '1'").await, (250, 4));
 }
 
 #[tokio::test(start_paused = true)]
@@ -508,6 +542,24 @@ async fn pages_that_name_a_wrong_next_one_are_an_error() {
             ok(&body)
         })
     };
+    // Without a total, cursors that end early are seen in a window of the rest.
+    for (next, deep) in [("/paging/next", 200), ("/elsewhere", 100)] {
+        let profile = CURSORS.replace("/paging/next", next) + "[total]\ntrust = \"advisory\"\n";
+        let lab = Lab::with(&profile, move |asked| {
+            let within: Vec<Value> = mentions(250).into_iter().filter(|mention| asked.covers(mention)).collect();
+            let mut body = after_cursor(asked, &within, &[]);
+            body["mentions"].as_object_mut().unwrap().remove("total");
+            body.as_object_mut().unwrap().remove("overview");
+            if asked.text("after") == format!("at{}", deep - 100) || deep == 100 {
+                body["paging"]["next"] = Value::Null;
+            }
+            ok(&body)
+        });
+        let range = format!("{ALL} AND published_at >= '{}' AND published_at < '{}'", time_of(0), time_of(250));
+        let asked = lab.ask(&range.replace(" UTC", "Z")).await.map(|rows| rows.len());
+        assert!(asked.as_ref().map_or(true, |rows| *rows == 250), "{next}: {asked:?}");
+        assert!(lab.requests() <= 40, "{}", lab.requests());
+    }
     // The chain ends early, a page lacks mentions, or a cursor is that of the first page or of the page itself.
     let early = |asked: &Asked, body: &mut Value| {
         if asked.text("after") == "at100" {

@@ -37,14 +37,14 @@ enum Layout {
     /// Pages are adjacent: all pages of a scan have one size, a short one leaves a gap, and one that does not link can
     /// only be requested again.
     PageNumbers,
-    /// Each page names the one after it, which begins where it ends.
-    Cursors,
+    /// Each page names the one after it, which begins where it ends; if stable, whatever is added or removed meanwhile.
+    Cursors { stable: bool },
 }
 
 impl Layout {
     fn of(offset: &Offset) -> Self {
         match offset.unit {
-            OffsetUnit::Cursor => Self::Cursors,
+            OffsetUnit::Cursor => Self::Cursors { stable: offset.stable },
             _ if offset.reaches_any_row() => Self::RowOffsets,
             _ => Self::PageNumbers,
         }
@@ -59,14 +59,14 @@ impl Layout {
     fn wanted(self, rows: u64) -> u64 {
         match self {
             Self::RowOffsets => rows,
-            Self::PageNumbers | Self::Cursors => u64::MAX,
+            Self::PageNumbers | Self::Cursors { .. } => u64::MAX,
         }
     }
 
     /// Row number after a requested page.
     fn behind(self, span: Span, stride: u64) -> u64 {
         match self {
-            Self::RowOffsets | Self::Cursors => span.row + span.size,
+            Self::RowOffsets | Self::Cursors { .. } => span.row + span.size,
             Self::PageNumbers => span.row + stride,
         }
     }
@@ -83,7 +83,7 @@ impl Layout {
     fn tries(self) -> u64 {
         match self {
             Self::RowOffsets => BACK_UPS,
-            Self::PageNumbers | Self::Cursors => STALLS.into(),
+            Self::PageNumbers | Self::Cursors { .. } => STALLS.into(),
         }
     }
 }
@@ -166,7 +166,12 @@ impl PagePolicy {
 
     /// True if each page names the one after it.
     pub(super) fn follows_cursors(&self) -> bool {
-        self.layout == Layout::Cursors
+        matches!(self.layout, Layout::Cursors { .. })
+    }
+
+    /// True if the page that one names follows it, whatever is added or removed.
+    pub(super) fn has_stable_cursors(&self) -> bool {
+        self.layout == Layout::Cursors { stable: true }
     }
 
     /// Starts another pass.

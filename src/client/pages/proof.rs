@@ -15,7 +15,7 @@
 //! | No row is repeated after new ones. | The service sorts by another key than the declared one: `[a b c d]`, `[d a e f]`. The rows between `d` and `e` may be anywhere. |
 //! | Under a limit, as many rows arrive as the offsets of the pages count, while the total is unchanged. | The service hides `b` after paging: `[a c d]`, then from `d` on `[c d e f]`: `b` is never received, and only its place shows. |
 //! | Rows arrive in the requested order. | The sort parameter is ignored: new rows land on pages that were already read. |
-//! | Pages that name the next one link, and end where one names none; their count has to agree like any other. | The cursor of the second page is that of the first one: it comes again and again. |
+//! | A page that names no next one is no more than a page without new rows. Pages that name the next one are as adjacent ones. | The service ends its cursors after ten thousand rows, or they count rows: `[a b c d]`, then `a` is deleted: `[f g h i]`. |
 //! | Adjacent pages are full, except the last. | `[a b c d]`, `[e f]`, `[i j k l]`: the service dropped two rows of the second page after counting. |
 //! | Rows of a later pass may only confirm an order whose rows were already emitted. | A newest row arrives during the first pass: after the others it would be out of order. |
 //! | The first page again is no progress. | The offset has no effect: the first page is read forever, or treated as the complete result. |
@@ -250,9 +250,10 @@ impl Proof {
         self.pass.stalls > 0
     }
 
-    /// Records that the last page names none after it.
+    /// Records that the last page names none after it: as pages without new rows do, which may be a depth of paging. Once more, it
+    /// is the end.
     pub(super) fn meet_end(&mut self) {
-        (self.pass.end_shown, self.pass.stalls) = (true, STALLS + 1);
+        (self.pass.end_shown, self.pass.stalls) = (true, (self.pass.stalls + 1).max(STALLS));
     }
 
     /// True if the last page showed that nothing follows it.
@@ -294,8 +295,8 @@ impl Proof {
     pub(super) fn links(&mut self, policy: &PagePolicy, span: Span, rows: Rows<'_>) -> bool {
         let first = span.row <= policy.pages.skip;
         let shares = policy.shares_rows(self.pass.total);
-        // Pages that share no row do not link, unless each names the one after it.
-        self.pass.firm &= first || shares || policy.follows_cursors();
+        // Pages that share no row do not link, unless a page names the place where the next one begins.
+        self.pass.firm &= first || shares || policy.has_stable_cursors();
         // Numbered pages are full, or rows were lost between one and the next.
         let whole = policy.lies_whole(span, rows.ids.len() as u64, self.pass.total);
         if let Some(whole) = whole.filter(|_| self.pass.linked) {
@@ -490,10 +491,12 @@ impl Proof {
         // The end is the last row with nothing after it. A page without that row shows nothing, unless no row was ever
         // received, or pages share none.
         let shown = !self.pass.blank || self.chain.all() == 0 || !policy.overlapping;
-        let links = policy.shares_rows(None) || policy.follows_cursors();
+        let links = policy.shares_rows(None) || policy.has_stable_cursors();
         let proven = links && self.is_proven() && self.chain.is_ordered();
         // Pages that share no row, or arrive in an order that may change, are believed when two passes agree.
         let agreed = self.passes > 1 && self.chain.fresh() == 0 && received == self.chain.all() && policy.gaps() == 0;
+        // A cursor may be a place in an order that the service gave up.
+        let agreed = agreed && (!policy.follows_cursors() || (self.chain.sorted && self.pass.in_order));
         let (short, exceeding) = (self.falls_short(policy.pages.skip), self.exceeding(policy.pages.skip));
         let done = match self.satisfies(policy) {
             true => !policy.pages.ordered || proven || self.pass.pages == 1,

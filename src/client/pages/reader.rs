@@ -330,6 +330,7 @@ impl<D: PageDecoder> PageReader<D> {
     /// Requests the first page of a pass.
     async fn begin_pass(&mut self) -> Result<()> {
         let Some(reading) = &self.reading else { return Ok(()) };
+        self.cursor = None;
         let first = self.ask(reading.first());
         // A relative period is resolved by the first response.
         let window = self.window_to_expect();
@@ -456,27 +457,31 @@ impl<D: PageDecoder> PageReader<D> {
             let Some(span) = reading.next_span(idle) else { return };
             if reading.follows_cursors() && self.cursor.is_none() {
                 reading.meet_end();
-                return;
+                continue;
             }
             let asked = self.ask_beside(span);
             self.queue.push_back(asked);
         }
     }
 
-    /// Requests rows of the window.
+    /// Requests rows of the window: the first ones, or those after the cursor.
     fn ask(&self, span: Span) -> Asked<D::Page> {
-        self.ask_of(Arc::clone(&self.plan), self.window.words.clone(), span)
+        let request = PageRequest { cursor: self.cursor.clone(), ..PageRequest::first(Arc::clone(&self.plan)) };
+        self.send(PageRequest { frozen: self.window.words.clone(), ..request }, span)
     }
 
-    /// Requests rows of a plan in the window of these words.
+    /// Requests the first rows of a plan in the window of these words.
     fn ask_of(&self, plan: Arc<RequestPlan>, frozen: Option<String>, span: Span) -> Asked<D::Page> {
+        self.send(PageRequest { frozen, ..PageRequest::first(plan) }, span)
+    }
+
+    fn send(&self, request: PageRequest, span: Span) -> Asked<D::Page> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let (client, scan, decoder) = (Arc::clone(&self.client), Arc::clone(&self.scan), Arc::clone(&self.decoder));
         // Without mentions, there is no size.
         let sized = |size: u64| if size == 0 { span } else { Span { size: client.page_size(size), ..span } };
         let span = sized(span.size);
-        let cursor = self.cursor.clone().filter(|_| span.row > 0);
-        let request = PageRequest { plan, row: span.row, size: span.size, frozen, cursor };
+        let request = PageRequest { row: span.row, size: span.size, ..request };
         Box::pin(async move {
             let decode_for = |request: &PageRequest, body: &Bytes| {
                 let (page, facts) = decoder.decode(request, body)?;
@@ -612,12 +617,12 @@ impl<D: PageDecoder> PageReader<D> {
         }
         self.last_call = call.or(self.last_call);
         self.more = page.more().map(str::to_owned).or(more);
-        // A page that names itself names no other.
-        let own = self.cursor.take().filter(|_| span.row > 0);
-        self.cursor = page.next().map(str::to_owned).filter(|next| own.as_ref() != Some(next));
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         let Some(reading) = &mut self.reading else { return Ok(()) };
         let taken = reading.take(span, facts.rows, rows(&page))?;
+        // A page that names itself names no other, unless the service keeps the place.
+        let own = self.cursor.take().filter(|_| taken.as_ref().is_some_and(|taken| taken.new == 0));
+        self.cursor = page.next().map(str::to_owned).filter(|next| own.as_ref() != Some(next));
         let Some(mut taken) = taken else {
             self.ready.push_back((page, memory));
             return Ok(());

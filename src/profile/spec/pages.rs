@@ -74,6 +74,10 @@ pub struct Offset {
     /// Pointer to the cursor of the next page, or to a link that has it as the parameter. Absent, NULL or empty on the last page. With
     /// unit = "cursor" only.
     pub next: Option<Pointer>,
+    /// Set if a cursor is a place in the order of mentions, not a number of them: no mention is left out or comes twice if others are
+    /// added or removed meanwhile. Without a total, mentions are then read once, and not twice.
+    #[serde(default)]
+    pub stable: bool,
     /// Set if the service rounds an offset in rows down to a multiple of the page size, so that a page cannot begin at any row.
     #[serde(default)]
     pub aligned: bool,
@@ -116,6 +120,7 @@ impl Offset {
             "offset.next",
             "expected `next`, the place of the next page's cursor, if and only if unit = \"cursor\"",
         );
+        checks.expect(self.next.is_some() || !self.stable, "offset.stable", "expected unit = \"cursor\"");
     }
 }
 
