@@ -105,6 +105,10 @@ pub(crate) const WHICH: &str = "set trust = \"advisory\" in the profile's [total
 pub(crate) const LEFT_OUT: &str = "paging may end early, pages may lack mentions, or the number may count other mentions: \
                                    narrow the range of published_at, or check the profile's [depth], [page] and [total]";
 
+/// Advice for pages that name the next one, where nothing else shows that they are complete.
+pub(crate) const CURSORS: &str = "if a cursor is a place in the order of mentions, set stable = true in [offset] of the profile; if \
+                                  windows exclude their end, set end = \"exclusive\" in [window]; narrow the window";
+
 /// Advice for parts of a window with fewer mentions than the window.
 pub(crate) const PARTS: &str = "windows may exclude their first or last instant: check [window] in the profile";
 

@@ -103,6 +103,7 @@ pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
         ("tables.saved_searches", found.lists.is_empty()),
         ("search", found.aid_ignored),
         ("mentions", found.asked.is_none()),
+        ("offset", found.offset_is_refused && found.cursor.is_none()),
         ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
         ("tables.mentions", !found.unknown_times.is_empty()),
         ("window", found.window.widest.is_none()),

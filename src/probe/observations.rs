@@ -52,6 +52,8 @@ pub(super) struct Findings {
     /// Path of a timeline of running sums, which counts no days.
     pub(super) running: Option<Path>,
     pub(super) offset: Option<Offset>,
+    /// Set if the service refuses the parameter of the offset, which each page of mentions is requested with.
+    pub(super) offset_is_refused: bool,
     /// Parameter of the cursor of the next page, and its path in the page before, if pages are found by cursors.
     pub(super) cursor: Option<(String, Path)>,
     pub(super) page: Option<PageFinding>,

@@ -474,6 +474,7 @@ impl Dialogue {
         let small = self.accepted(5);
         let Some((one, _)) = self.ids(1, small).await? else { return self.no_offset() };
         let Some((zero, reply)) = self.ids(0, small).await? else { return self.no_offset() };
+        self.found.offset_is_refused = reply.is_refusal() && one.is_empty() && reply.mentions(OFFSET).is_some();
         if !self.found.has_rows(&reply) {
             self.refusals.push(reply);
         }
@@ -543,8 +544,12 @@ impl Dialogue {
     }
 
     pub(super) fn no_offset(&mut self) -> Result<()> {
-        let text =
-            "dataFrom 0, 1 and 2 show no pattern; rows from 0 are assumed. Probe a saved search with more mentions";
+        let text = match self.found.offset_is_refused {
+            true => "dataFrom is refused, and no response names a next page that could be requested; set [offset]",
+            false => {
+                "dataFrom 0, 1 and 2 show no pattern; rows from 0 are assumed. Probe a saved search with more mentions"
+            }
+        };
         self.found.could_not_tell("offset", text);
         Ok(())
     }

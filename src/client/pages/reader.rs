@@ -914,10 +914,13 @@ impl<D: PageDecoder> PageReader<D> {
         // If an end belongs to both sides, the rows of that instant would be repeated.
         let again = Window::part(spec, self.zone, part.instants, part.known, true).filter(|_| spec.is_half_open());
         let Some(again) = again else {
-            self.incomplete(format!(
-                "{} distinct mentions received, and this part of the window cannot be read again",
-                part.received
-            ))?;
+            let received = part.received;
+            let reason =
+                format!("{received} distinct mentions received, and this part of the window cannot be read again");
+            match self.reading.as_ref().is_some_and(Reading::follows_cursors) {
+                true => self.incomplete_because(reason, evidence::CURSORS)?,
+                false => self.incomplete(reason)?,
+            }
             return Ok(true);
         };
         self.count_pass();
