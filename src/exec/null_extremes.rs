@@ -36,7 +36,7 @@ impl Driver {
         let size = 2;
         let pages = Some(Pages { size, skip: 0, fetch: Some(size), ..pages });
         let plan = Arc::new(RequestPlan { pages, ..plan.clone() });
-        let page = self.first_page(PageRequest { plan, row: 0, size, frozen: None, cursor: None }, reader).await?;
+        let page = self.first_page(PageRequest { size, ..PageRequest::first(plan) }, reader).await?;
         Ok(page.records == 0 || reader.begins_with_null(&page.batch))
     }
 
@@ -63,7 +63,7 @@ impl Driver {
         let size = 2;
         let pages = plan.pages.map(|_| Pages { size, skip: 0, fetch: Some(size), ordered: true });
         let plan = Arc::new(RequestPlan { sort: Some(opposite.value.clone()), pages, ..plan.clone() });
-        let request = PageRequest { plan: Arc::clone(&plan), row: 0, size, frozen: None, cursor: None };
+        let request = PageRequest { size, ..PageRequest::first(Arc::clone(&plan)) };
         let page = self.first_page(request, &reader).await?;
         if page.records == 0 || reader.begins_with_null(&page.batch) {
             return Ok(());

@@ -107,8 +107,7 @@ impl Driver {
         }
         guessed.sort_by_key(|(further, _)| std::cmp::Reverse(*further));
         for (_, waiting) in guessed {
-            let request =
-                PageRequest { plan: Arc::new(self.first_of(&waiting.plan)), row: 0, size, frozen: None, cursor: None };
+            let request = PageRequest { size, ..PageRequest::first(Arc::new(self.first_of(&waiting.plan))) };
             let decode = |body: &Bytes| {
                 let page = self.reader.decoder.decode(&request, body)?;
                 let rows = page.records;

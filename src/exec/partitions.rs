@@ -4,8 +4,6 @@
 //! mentions, requesting one value after another returns all of them, unless a mention changes its value in between: the
 //! counts are therefore compared with those at the end.
 
-use std::sync::Arc;
-
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use bytes::Bytes;
@@ -23,8 +21,7 @@ impl Driver {
         let connection = &self.config.connection;
         let profile = connection.profile();
         let Some(counts) = &profile.counts else { return Ok(None) };
-        let asked = RequestPlan { pages: None, sort: None, ..plan.clone() };
-        let request = PageRequest { plan: Arc::new(asked), row: 0, size: 0, frozen: None, cursor: None };
+        let request = PageRequest::overview(plan.clone());
         let decoder = self.decoder(totals(counts, None, &self.overview_table()));
         let accept = |body: &Bytes| Ok((body.clone(), decoder.decode(&request, body)?.batch.num_rows() as u64));
         let body = match connection.client().fetch(&self.scan, &request, accept).await {

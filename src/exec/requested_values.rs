@@ -159,7 +159,7 @@ impl Driver {
         let filters = others.chain(Some(term).filter(|term| !term.values.is_empty())).collect();
         let pages = Some(Pages { size, skip: 0, fetch: Some(size), ..pages });
         let plan = Arc::new(RequestPlan { filters, pages, ..plan.clone() });
-        let request = PageRequest { plan, row: 0, size, frozen: None, cursor: None };
+        let request = PageRequest { size, ..PageRequest::first(plan) };
         let decode = |body: &Bytes| {
             let page = self.reader.decoder.decode(&request, body)?;
             let values = page.batch.column_by_name(column).and_then(|column| column.as_string_opt::<i32>());

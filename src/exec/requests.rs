@@ -197,7 +197,7 @@ impl Requests {
         // Days are counted in the zone of the summary.
         let plan = RequestPlan { timezone: self.sent.timezone.clone(), ..plan.clone() };
         match plan.pages.filter(|_| with_page) {
-            Some(pages) => PageRequest { plan: Arc::new(plan), row: 0, size: pages.size, frozen: None, cursor: None },
+            Some(pages) => PageRequest { size: pages.size, ..PageRequest::first(Arc::new(plan)) },
             None => PageRequest::overview(plan),
         }
     }

@@ -550,7 +550,7 @@ impl Driver {
     fn answer(self: Arc<Self>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
             let Self { config, reader, scan, query, .. } = self.as_ref();
-            let request = PageRequest { plan: Arc::new(plan), row: 0, size: 0, frozen: None, cursor: None };
+            let request = PageRequest::first(Arc::new(plan));
             let page = match request.plan.endpoint {
                 Endpoint::List => {
                     let list = config.connection.list(query, scan).await;

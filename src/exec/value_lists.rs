@@ -30,8 +30,7 @@ impl Driver {
         if plan.filters.iter().any(|term| term.parameter == first.parameter) {
             return Ok(None);
         }
-        let request =
-            PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None, cursor: None };
+        let request = PageRequest { size: pages.size, ..PageRequest::first(Arc::new(plan.clone())) };
         let decode = |body: &Bytes| {
             let page = reader.decoder.decode(&request, body)?;
             let rows = page.records;

@@ -430,6 +430,9 @@ async fn lists_of_values_are_proven_to_be_used_completely() {
     assert_eq!(bilingual(|values| values).count(&of("id", "'xx', 'yy'")).await, (0, 4));
 }
 
+/// A profile whose pages of mentions name the next one.
+const CURSORS: &str = "[offset]\nparameter = \"after\"\nunit = \"cursor\"\nnext = \"/paging/next\"\n";
+
 /// The page of mentions after a cursor, with that of the next one: pages of these sizes in turn, or as requested.
 fn after_cursor(asked: &Asked, mentions: &[Value], sizes: &[usize]) -> Value {
     let all = selected(asked, mentions);
@@ -452,7 +455,6 @@ fn after_cursor(asked: &Asked, mentions: &[Value], sizes: &[usize]) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn pages_that_name_the_next_one_are_followed() {
-    const CURSORS: &str = "[offset]\nparameter = \"after\"\nunit = \"cursor\"\nnext = \"/paging/next\"\n";
     let lab = |change: fn(&Asked, &mut Value), sizes: &'static [usize]| {
         Lab::with(CURSORS, move |asked| {
             let mut body = after_cursor(asked, &mentions(250), sizes);
@@ -534,7 +536,6 @@ async fn pages_that_name_the_next_one_are_followed() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_that_name_a_wrong_next_one_are_an_error() {
-    const CURSORS: &str = "[offset]\nparameter = \"after\"\nunit = \"cursor\"\nnext = \"/paging/next\"\n";
     let lab = |change: fn(&Asked, &mut Value)| {
         Lab::with(CURSORS, move |asked| {
             let mut body = after_cursor(asked, &mentions(250), &[]);
