@@ -27,8 +27,11 @@ async fn search(headers: HeaderMap, Query(asked): Query<HashMap<String, String>>
     assert_eq!(headers["authorization"], "ApiKey my-key");
     let page: u64 = asked["page"].parse().unwrap_or(1);
     let size: u64 = asked["limit"].parse().unwrap_or(100);
-    let rows = ((page - 1) * size..(page * size).min(250))
-        .map(|n| format!(r#"{{"id": {n}, "publishedAt": "2026-01-01T00:00:00Z", "text": "mention {n}"}}"#));
+    let now = chrono::Utc::now();
+    let rows = ((page - 1) * size..(page * size).min(250)).map(|n| {
+        let published = (now - chrono::TimeDelta::minutes(n as i64)).to_rfc3339();
+        format!(r#"{{"id": {n}, "publishedAt": "{published}", "text": "mention {n}"}}"#)
+    });
     format!(r#"{{"meta": {{"count": 250}}, "results": [{}]}}"#, rows.collect::<Vec<_>>().join(","))
 }
 
