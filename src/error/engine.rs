@@ -29,6 +29,7 @@ pub fn describe(error: &DataFusionError) -> String {
         }
         DataFusionError::SchemaError(error, _) => match error.as_ref() {
             SchemaError::FieldNotFound { field, valid_fields } => unknown_column(field, valid_fields),
+            SchemaError::AmbiguousReference { field } => ambiguous_column(&field.name),
             other => other.to_string(),
         },
         DataFusionError::Plan(text) | DataFusionError::Execution(text) | DataFusionError::NotImplemented(text) => {
@@ -55,6 +56,11 @@ fn invalid_pattern(text: &str) -> Option<&str> {
     let (_, message) = text.split_once("regex parse error:")?;
     let (_, reason) = message.rsplit_once("error: ")?;
     reason.lines().next().map(|line| line.split("\\n").next().unwrap_or(line).trim())
+}
+
+/// The message about a column that several relations have.
+fn ambiguous_column(name: &str) -> String {
+    format!("column `{name}` is ambiguous; write the relation before it, as in `t.{name}`")
 }
 
 /// A message of planning or execution in our words.

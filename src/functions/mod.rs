@@ -20,6 +20,8 @@ mod patterns;
 mod postgres;
 mod series;
 mod shift;
+mod unknown_range;
+mod wrapper;
 
 use std::sync::Arc;
 
@@ -46,6 +48,8 @@ pub(crate) use self::opaque::Opaque;
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
 pub(crate) use self::postgres::{Numeric, PostgresCast, numeric};
 pub(crate) use self::series::{times_in_steps, with_series};
+pub(crate) use self::unknown_range::with_unknown_range;
+pub(crate) use self::wrapper::wrapped_methods;
 
 /// Key in the metadata of a field: the type that a protocol has for it.
 pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";

@@ -60,15 +60,20 @@ pub(super) fn as_outer(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// The rows of a plan that meet all conditions.
-pub(super) fn filtered(plan: LogicalPlan, conditions: Vec<Expr>) -> Result<LogicalPlan> {
+pub(crate) fn filtered(plan: LogicalPlan, conditions: Vec<Expr>) -> Result<LogicalPlan> {
     match conjunction(conditions) {
         Some(condition) => LogicalPlanBuilder::from(plan).filter(condition)?.build(),
         None => Ok(plan),
     }
 }
 
+/// All columns of a schema, in their order.
+pub(crate) fn all_columns(schema: &DFSchema) -> Vec<Expr> {
+    schema.columns().into_iter().map(Expr::Column).collect()
+}
+
 /// The subquery of a LATERAL item of FROM.
-pub(super) fn lateral_of(plan: &LogicalPlan) -> Option<&Subquery> {
+pub(crate) fn lateral_of(plan: &LogicalPlan) -> Option<&Subquery> {
     match plan {
         LogicalPlan::Subquery(subquery) => Some(subquery),
         LogicalPlan::SubqueryAlias(alias) => lateral_of(&alias.input),
@@ -87,7 +92,7 @@ pub(super) fn is_equality(condition: &Expr) -> bool {
 }
 
 /// The subquery that an expression is.
-pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+pub(crate) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::ScalarSubquery(subquery) => Some(subquery),
         Expr::Exists(Exists { subquery, .. }) | Expr::InSubquery(InSubquery { subquery, .. }) => Some(subquery),
@@ -99,7 +104,7 @@ pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
 ///
 /// # Errors
 /// Those of `map`.
-pub(super) fn map_subquery(
+pub(crate) fn map_subquery(
     expr: Expr,
     map: impl FnOnce(Subquery) -> Result<Transformed<Subquery>>,
 ) -> Result<Transformed<Expr>> {

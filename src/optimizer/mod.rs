@@ -54,7 +54,7 @@ mod derived_conditions;
 #[cfg(feature = "store")]
 mod divide_rows;
 mod explained_defects;
-mod expressions;
+pub(crate) mod expressions;
 mod filter_names;
 mod filtered_aggregates;
 mod interval_comparison;

@@ -14,7 +14,7 @@
 //! | IN over such sets, correlated | the same | refused |
 //! | EXISTS in the SELECT list | an error | a scalar subquery |
 //! | EXISTS over LIMIT, DISTINCT and ORDER BY | an error, or a part is ignored | EXISTS without them |
-//! | correlated windows, OFFSET, LIMIT, and in LATERAL ROLLUP and HAVING without GROUP BY | applied to all outer rows together | refused |
+//! | correlated windows, OFFSET and LIMIT without keys, and in LATERAL ROLLUP and HAVING without GROUP BY | applied to all outer rows together | refused |
 //! | a correlated scalar subquery with HAVING and without GROUP BY | HAVING is ignored for an empty input | CASE of two subqueries |
 //! | a scalar subquery of a column without NULLs, which may have no row | taken for never NULL | its column may be NULL |
 //! | a correlated `count(*) IS NULL`, and others that are constant | NULL for an empty input | not folded |

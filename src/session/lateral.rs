@@ -5,7 +5,7 @@
 //! | `FROM t, unnest(t.list) AS u(x)` | the lists as a further column of `t`, then unnested |
 //! | `FROM t, LATERAL (SELECT t.a + t.b AS x)` | `x` as a further column of `t` |
 //! | `FROM t, LATERAL (VALUES (t.a), (t.b)) v(x)` | `t` for each number of a row, and the values of that row |
-//! | `LATERAL (SELECT … WHERE k = t.x ORDER BY s LIMIT n)` | `row_number() OVER (PARTITION BY k ORDER BY s) <= n` |
+//! | LIMIT, windows and derived tables below `k = t.x` | as `keyed_subqueries` has them |
 //! | `(SELECT x FROM … WHERE k = t.x ORDER BY s LIMIT 1)` | `first_value(x ORDER BY s)` |
 //! | `(SELECT x FROM … WHERE k = t.x)`, if `k` is the key of the table | `first_value(x)` |
 //! | `(SELECT x FROM … WHERE …)` | `only_value(first_value(x), count(*))`, an error for several rows |
@@ -19,16 +19,17 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{Column, DFSchema, Dependency, FunctionalDependence, NullHandling, Result};
 use datafusion::functions_aggregate::count::{count, count_distinct};
 use datafusion::functions_aggregate::first_last::first_value;
-use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction};
 use datafusion::logical_expr::{
-    BinaryExpr, Case, Distinct, Expr, ExprFunctionExt, FetchType, Join, JoinType, Limit, LogicalPlan,
-    LogicalPlanBuilder, Operator, Projection, SkipType, SortExpr, Subquery, Values, cast, col, lit, when,
+    BinaryExpr, Case, Distinct, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
+    Values, cast, col, lit, when,
 };
 
+use super::keyed_subqueries::{keyed, rows_of};
 use crate::functions::OnlyValue;
+use crate::optimizer::expressions::{all_columns, lateral_of, map_subquery, subquery_of};
 
 /// Returns the plan with such items as the engine has them.
 ///
@@ -52,7 +53,7 @@ pub(super) fn lateral(plan: LogicalPlan) -> Result<LogicalPlan> {
         let names = NamePreserver::new(&node);
         let node = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let expr = expr.transform_up(|part| first_of_each(part, &schema))?;
+            let expr = expr.transform_up(|part| rewritten(part, &schema))?;
             Ok(expr.update_data(|expr| name.restore(expr)))
         })?;
         node.transform_data(|node| match node {
@@ -64,38 +65,25 @@ pub(super) fn lateral(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn is_correlated(part: &Expr) -> bool {
-    matches!(part, Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty())
+    subquery_of(part).is_some_and(|subquery| !subquery.outer_ref_columns.is_empty())
 }
 
 fn joined(join: Join) -> Result<Transformed<LogicalPlan>> {
     let inner_or_left = matches!(join.join_type, JoinType::Inner | JoinType::Left) && join.on.is_empty();
-    let rewritten = match subquery_of(&join.right).filter(|_| inner_or_left) {
-        Some(subquery) => match computed(&join, subquery)? {
+    let rewritten = match lateral_of(&join.right).filter(|_| inner_or_left) {
+        Some(Subquery { subquery, .. }) => match computed(&join, subquery)? {
             Some(plan) => return Ok(Transformed::yes(plan)),
-            None => first_rows(subquery)?,
+            None => keyed(subquery)?,
         },
         None => None,
     };
     let Some(rewritten) = rewritten else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
-    let outer_ref_columns = rewritten.all_out_ref_exprs();
-    let subquery =
-        LogicalPlan::Subquery(Subquery { subquery: Arc::new(rewritten), outer_ref_columns, spans: Default::default() });
+    let subquery = LogicalPlan::Subquery(subquery_with(rewritten));
     let right = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(alias) => LogicalPlanBuilder::from(subquery).alias(alias.alias.clone())?.build()?,
         _ => subquery,
     };
     Ok(Transformed::yes(LogicalPlan::Join(Join { right: Arc::new(right), ..join })))
-}
-
-fn subquery_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
-    match plan {
-        LogicalPlan::Subquery(subquery) => Some(&subquery.subquery),
-        LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
-            LogicalPlan::Subquery(subquery) => Some(&subquery.subquery),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// Operators of a subquery that compute, filter and name columns, outer ones first, and their input.
@@ -229,123 +217,47 @@ fn of_outer(expr: &Expr, outer: &DFSchema) -> Result<Option<Expr>> {
     Ok(Some(replaced?.data).filter(|_| known))
 }
 
-/// The first rows of a subquery by its ORDER BY, for each value of what the outer query is compared with.
-fn first_rows(subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-    let LogicalPlan::Limit(limit) = subquery else { return Ok(None) };
-    let Some((skip, fetch)) = rows_of(limit)? else { return Ok(None) };
-    let mut path = Vec::new();
-    let mut node = limit.input.as_ref();
-    let (condition, input) = loop {
-        match node {
-            LogicalPlan::Projection(projection) => {
-                path.push(node);
-                node = &projection.input;
-            }
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => {
-                path.push(node);
-                node = &sort.input;
-            }
-            LogicalPlan::Filter(filter) => break (&filter.predicate, &filter.input),
-            _ => return Ok(None),
-        }
-    };
-    if !input.all_out_ref_exprs().is_empty() {
-        return Ok(None);
-    }
-    let (mut compared, mut rest) = (Vec::new(), Vec::new());
-    for part in split_conjunction_owned(condition.clone()) {
-        match part {
-            part if !part.contains_outer() => rest.push(part),
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
-                let sides = if left.contains_outer() { [right, left] } else { [left, right] };
-                let [here, outer] = sides;
-                if here.contains_outer() || outer.any_column_refs() {
-                    return Ok(None);
-                }
-                compared.push((*here, *outer));
-            }
-            _ => return Ok(None),
-        }
-    }
-    if compared.is_empty() {
-        return Ok(None);
-    }
-    let key = |at: usize| Expr::Column(Column::new_unqualified(format!("__key_{}", at + 1)));
-    let keys: Vec<Expr> = (0..compared.len()).map(key).collect();
-    let mut plan = LogicalPlanBuilder::from(input.as_ref().clone());
-    if let Some(rest) = conjunction(rest) {
-        plan = plan.filter(rest)?;
-    }
-    let with_keys = compared.iter().enumerate().map(|(at, (here, _))| here.clone().alias(format!("__key_{}", at + 1)));
-    plan = plan.project(all_columns(input.schema()).into_iter().chain(with_keys))?;
-    let mut numbered = false;
-    for node in path.into_iter().rev() {
-        plan = match node {
-            LogicalPlan::Projection(projection) => {
-                let number = numbered.then(|| Expr::Column(Column::new_unqualified(NUMBER)));
-                plan.project(projection.expr.iter().cloned().chain(keys.iter().cloned()).chain(number))?
-            }
-            LogicalPlan::Sort(sort) if !numbered => {
-                numbered = true;
-                plan.window(vec![number(keys.clone(), sort.expr.clone())?])?
-            }
-            _ => return Ok(None),
-        };
-    }
-    if !numbered {
-        plan = plan.window(vec![number(keys.clone(), Vec::new())?])?;
-    }
-    let at = || Expr::Column(Column::new_unqualified(NUMBER));
-    plan = plan.filter(at().gt(lit(skip)).and(at().lt_eq(lit(skip.saturating_add(fetch)))))?;
-    let same = compared.into_iter().enumerate().map(|(at, (_, outer))| key(at).eq(outer));
-    if let Some(same) = conjunction(same) {
-        plan = plan.filter(same)?;
-    }
-    Ok(Some(plan.project(all_columns(subquery.schema()))?.build()?))
-}
-
 /// Name of a row's number.
 const NUMBER: &str = "__number";
 
-fn number(keys: Vec<Expr>, order: Vec<SortExpr>) -> Result<Expr> {
-    let number = row_number().partition_by(keys);
-    // A window without an order is not one with an empty order.
-    let number = if order.is_empty() { number } else { number.order_by(order) };
-    Ok(number.build()?.alias(NUMBER))
-}
-
-/// Rows that are skipped, and the number of those that are kept; `None` without literals.
-fn rows_of(limit: &Limit) -> Result<Option<(u64, u64)>> {
-    Ok(match (limit.get_skip_type()?, limit.get_fetch_type()?) {
-        (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) => Some((skip as u64, fetch as u64)),
-        _ => None,
-    })
-}
-
-/// A correlated scalar subquery of the first row, or of the only one, as an aggregate or an expression. `outer`: the columns around
-/// it.
-fn first_of_each(expr: Expr, outer: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
-    if subquery.outer_ref_columns.is_empty() {
+/// A correlated subquery whose rows are chosen by keys, and a scalar one as an aggregate or an expression. `outer`: the columns
+/// around it.
+fn rewritten(expr: Expr, outer: &DFSchema) -> Result<Transformed<Expr>> {
+    if !is_correlated(&expr) {
         return Ok(Transformed::no(expr));
     }
-    if let Some(value) = computed_value(&subquery.subquery)? {
+    let Expr::ScalarSubquery(Subquery { subquery: plan, .. }) = &expr else {
+        return map_subquery(expr, |subquery| {
+            Ok(match keyed(&subquery.subquery)? {
+                Some(plan) => Transformed::yes(subquery_with(plan)),
+                None => Transformed::no(subquery),
+            })
+        });
+    };
+    if let Some(value) = computed_value(plan)? {
         return Ok(match of_outer(&value, outer)? {
             Some(value) => Transformed::yes(value),
             None => Transformed::no(expr),
         });
     }
-    let plan = match subquery.subquery.as_ref() {
-        LogicalPlan::Limit(limit) => match rows_of(limit)? {
-            Some((0, 1)) => first_row(&limit.input)?,
-            _ => None,
-        },
-        plan => only_row(plan)?,
+    let first = match plan.as_ref() {
+        LogicalPlan::Limit(limit) if rows_of(limit)? == Some((0, Some(1))) => first_row(&limit.input)?,
+        _ => None,
     };
-    let Some(plan) = plan else { return Ok(Transformed::no(expr)) };
+    let plan = match (first, keyed(plan)?) {
+        (Some(first), _) => Some(first),
+        (None, Some(keyed)) => Some(only_row(&keyed)?.unwrap_or(keyed)),
+        (None, None) => only_row(plan)?,
+    };
+    Ok(match plan {
+        Some(plan) => Transformed::yes(Expr::ScalarSubquery(subquery_with(plan))),
+        None => Transformed::no(expr),
+    })
+}
+
+fn subquery_with(plan: LogicalPlan) -> Subquery {
     let outer_ref_columns = plan.all_out_ref_exprs();
-    let rewritten = Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Default::default() };
-    Ok(Transformed::yes(Expr::ScalarSubquery(rewritten)))
+    Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Default::default() }
 }
 
 /// The value of a subquery without FROM, over the outer columns.
@@ -477,8 +389,4 @@ fn finds_key(plan: &LogicalPlan) -> bool {
 fn single_column(plan: &LogicalPlan) -> Result<Expr> {
     let (qualifier, field) = plan.schema().qualified_field(0);
     Ok(Expr::Column(Column::new(qualifier.cloned(), field.name())))
-}
-
-fn all_columns(schema: &DFSchema) -> Vec<Expr> {
-    schema.iter().map(|(qualifier, field)| Expr::Column(Column::new(qualifier.cloned(), field.name()))).collect()
 }

@@ -9,6 +9,7 @@
 //! | `(a, b) = (SELECT …)` | refused | refused |
 //! | `HAVING true` without aggregates | refused | as WHERE of a query without FROM |
 //! | positions in ROLLUP, CUBE and GROUPING SETS | constants | the results at these positions |
+//! | `LATERAL unnest(t.list)` | refused | as `unnest(t.list)`, which may refer to the items before it |
 //! | `WITH ORDINALITY` of a table function | ignored | refused |
 //! | `NOT EXISTS (…) IS NULL`, `NOT EXISTS (…) = c` | `(NOT EXISTS (…)) IS NULL` | `NOT (EXISTS (…) IS NULL)` |
 //! | clauses of other dialects, such as PREWHERE and `OVER (w ORDER BY a)` | ignored | refused (`ignored_clauses`) |
@@ -149,6 +150,19 @@ impl Editor for Standard {
                 "WITH ORDINALITY is not supported here",
                 "use row_number() OVER () in a subquery: SELECT *, row_number() OVER () AS n FROM …",
             );
+        }
+        if let TableFactor::Function { lateral: true, name, args, alias, .. } = factor
+            && name.to_string().eq_ignore_ascii_case("unnest")
+            && let Some(array_exprs) = args.iter().map(plain_argument).collect()
+        {
+            let (alias, with_ordinality) = (alias.take(), false);
+            *factor = TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality,
+            };
         }
     }
 
@@ -414,6 +428,14 @@ fn within(left: &Expr, subquery: &Expr, negated: bool) -> Expr {
     match subquery {
         Expr::Subquery(query) => Expr::InSubquery { expr: Box::new(left.clone()), subquery: query.clone(), negated },
         other => other.clone(),
+    }
+}
+
+/// The expression of an argument that is neither named nor a wildcard.
+fn plain_argument(argument: &FunctionArg) -> Option<Expr> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
     }
 }
 

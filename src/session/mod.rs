@@ -10,6 +10,7 @@ mod guarded;
 #[cfg(feature = "shell")]
 mod headers;
 mod ignored_clauses;
+mod keyed_subqueries;
 mod lateral;
 mod listings;
 mod merged_columns;
@@ -131,6 +132,7 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     let batch = config.batch_size().min(page);
     *builder.config() = Some(defaults::begin_with(config.with_batch_size(batch)));
     let scalar = builder.scalar_functions().get_or_insert_default();
+    scalar.iter_mut().for_each(|function| *function = functions::with_unknown_range(Arc::clone(function)));
     scalar.push(Arc::new(now()));
     scalar.extend(functions::all());
     functions::with_series(builder.table_functions().get_or_insert_default());

@@ -16,10 +16,11 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, Result};
-use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection, Sort};
+
+use crate::optimizer::expressions::{all_columns, filtered, subquery_of};
 
 /// Returns the plan with such subqueries in projections.
 ///
@@ -117,13 +118,9 @@ fn moved(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 fn moved_conditions(join: Join) -> Result<Transformed<LogicalPlan>> {
     let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
     let (moved, mut kept): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(contains_moved);
-    let filtered = |plan: &LogicalPlan, conditions: Vec<Expr>| match conjunction(conditions) {
-        Some(condition) => LogicalPlanBuilder::from(plan.clone()).filter(condition)?.build(),
-        None => Ok(plan.clone()),
-    };
     if join.join_type == JoinType::Inner {
         let filter = conjunction(kept);
-        return Ok(Transformed::yes(filtered(&LogicalPlan::Join(Join { filter, ..join }), moved)?));
+        return Ok(Transformed::yes(filtered(LogicalPlan::Join(Join { filter, ..join }), moved)?));
     }
     let columns = all_columns(&join.schema);
     // Conditions on the side that may be filled with NULL alone.
@@ -137,7 +134,7 @@ fn moved_conditions(join: Join) -> Result<Transformed<LogicalPlan>> {
     let (of_optional, mixed): (Vec<Expr>, Vec<Expr>) = moved.into_iter().partition(is_optional);
     let schemas = sides.clone().map(|side| Arc::clone(side.schema()));
     if let Some(at) = optional {
-        sides[at] = filtered(&sides[at], of_optional)?;
+        sides[at] = filtered(sides[at].clone(), of_optional)?;
     }
     // The values of others are columns of the side that they refer to.
     let mut added = [Vec::new(), Vec::new()];
@@ -169,23 +166,16 @@ fn moved_conditions(join: Join) -> Result<Transformed<LogicalPlan>> {
 fn refers_only_to(expr: &Expr, schema: &DFSchema) -> bool {
     let mut only = true;
     expr.apply(|part| {
-        match part {
-            Expr::Column(column) => only &= schema.has_column(column),
-            Expr::ScalarSubquery(subquery)
-            | Expr::Exists(Exists { subquery, .. })
-            | Expr::InSubquery(InSubquery { subquery, .. }) => {
-                let mut outer = subquery.outer_ref_columns.iter();
-                only &= outer
-                    .all(|outer| matches!(outer, Expr::OuterReferenceColumn(_, column) if schema.has_column(column)));
-            }
-            _ => {}
+        if let Expr::Column(column) = part {
+            only &= schema.has_column(column);
+        }
+        if let Some(subquery) = subquery_of(part) {
+            let is_of =
+                |outer: &Expr| matches!(outer, Expr::OuterReferenceColumn(_, column) if schema.has_column(column));
+            only &= subquery.outer_ref_columns.iter().all(is_of);
         }
         Ok(TreeNodeRecursion::Continue)
     })
     .expect("no step fails");
     only
-}
-
-fn all_columns(schema: &DFSchema) -> Vec<Expr> {
-    schema.iter().map(|(qualifier, field)| Expr::Column(Column::new(qualifier.cloned(), field.name()))).collect()
 }

@@ -415,6 +415,89 @@ const SIBLINGS: &[(&str, &str)] = &[
          BY v) q WHERE q.v = 2) ORDER BY k",
         "a; b; z",
     ),
+    // Operators that see the rows of one outer row at a time. Rows of DuckDB.
+    (
+        "SELECT k, (SELECT w FROM scores f WHERE f.k = o.k GROUP BY w ORDER BY count(*) DESC, w LIMIT 1) AS w FROM \
+         owners o ORDER BY k",
+        "a|x; b|y; z|NULL",
+    ),
+    (
+        "SELECT o.k, q.w, q.n FROM owners o LEFT JOIN LATERAL (SELECT w, count(*) AS n FROM scores f WHERE f.k = o.k \
+         GROUP BY w ORDER BY n DESC, w NULLS LAST LIMIT 2) q ON true ORDER BY o.k, q.w NULLS LAST",
+        "a|x|2; a|y|1; b|y|1; b|NULL|1; z|NULL|NULL",
+    ),
+    (
+        "SELECT o.k, q.v FROM owners o, LATERAL (SELECT v FROM scores f WHERE f.k = o.k ORDER BY v DESC OFFSET 1) q \
+         ORDER BY 1, 2",
+        "a|1; a|2; b|4",
+    ),
+    ("SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM scores f WHERE f.k = o.k OFFSET 2) ORDER BY k", "a"),
+    ("SELECT k FROM owners o WHERE NOT EXISTS (SELECT 1 FROM scores f WHERE f.k = o.k OFFSET 2) ORDER BY k", "b; z"),
+    (
+        "SELECT x FROM (VALUES (1, 'a'), (3, 'a'), (5, 'b')) o(x, k) WHERE x IN (SELECT v FROM scores f WHERE f.k = o.k \
+         ORDER BY v DESC LIMIT 1) ORDER BY x",
+        "3; 5",
+    ),
+    (
+        "SELECT x, x NOT IN (SELECT v FROM scores f WHERE f.k = o.k ORDER BY v LIMIT 2) AS r FROM (VALUES (1, 'a'), (3, \
+         'a'), (5, 'z')) o(x, k) ORDER BY x",
+        "1|false; 3|true; 5|true",
+    ),
+    (
+        "SELECT k, (SELECT sum(q.v) FROM (SELECT v FROM scores f WHERE f.k = o.k ORDER BY v DESC LIMIT 2) q) AS s FROM \
+         owners o ORDER BY k",
+        "a|5; b|9; z|NULL",
+    ),
+    (
+        "SELECT k, (SELECT count(*) FROM (SELECT DISTINCT w FROM scores f WHERE o.k = f.k) q) AS n FROM owners o ORDER \
+         BY k",
+        "a|2; b|2; z|0",
+    ),
+    (
+        "SELECT k, (SELECT max(q.r) FROM (SELECT row_number() OVER (PARTITION BY w ORDER BY v) AS r FROM scores f WHERE \
+         f.k = o.k) q) AS r FROM owners o ORDER BY k",
+        "a|2; b|1; z|NULL",
+    ),
+    (
+        "SELECT o.k, q.v, q.s FROM owners o, LATERAL (SELECT o.k, v, sum(v) OVER (ORDER BY v) AS s FROM scores f WHERE \
+         f.k = o.k) q ORDER BY v",
+        "a|1|1; a|2|3; a|3|6; b|4|4; b|5|9",
+    ),
+    (
+        "SELECT k, (SELECT q.v FROM (SELECT v, row_number() OVER (ORDER BY v DESC) AS r FROM scores f WHERE f.k = o.k) \
+         q WHERE q.r = 2) AS v FROM owners o ORDER BY k",
+        "a|2; b|4; z|NULL",
+    ),
+    (
+        "SELECT k, (SELECT max(u) FROM (SELECT unnest(l) AS u FROM (VALUES ('a', make_array(1, 7)), ('b', \
+         make_array(2))) f(k, l) WHERE f.k = o.k) q) AS u FROM owners o ORDER BY k",
+        "a|7; b|2; z|NULL",
+    ),
+    (
+        "SELECT k, (SELECT sum(q.v) FROM (SELECT v FROM scores f WHERE f.k = o.k UNION ALL SELECT 10 * g.v FROM facts g \
+         WHERE o.k = g.k) q) AS s FROM owners o ORDER BY k",
+        "a|16; b|29; z|NULL",
+    ),
+    (
+        "SELECT k, (SELECT sum(q.v) FROM (SELECT f.v FROM scores f JOIN words w ON w.id = f.v WHERE f.k = o.k LIMIT 5) \
+         q) AS s FROM owners o ORDER BY k",
+        "a|6; b|NULL; z|NULL",
+    ),
+    (
+        "SELECT k, (SELECT sum(q.v) FROM (SELECT f.v FROM scores f LEFT JOIN words w ON w.id = f.v WHERE f.k = o.k \
+         ORDER BY w.w DESC NULLS LAST LIMIT 1) q) AS s FROM owners o ORDER BY k",
+        "a|1; b|4; z|NULL",
+    ),
+    (
+        "SELECT k, (SELECT count(*) FROM (SELECT v FROM scores f WHERE f.k = o.k ORDER BY v LIMIT 2) q WHERE q.v > 1) \
+         AS n FROM owners o ORDER BY k",
+        "a|1; b|2; z|0",
+    ),
+    (
+        "SELECT x, k FROM (VALUES (2, 'a'), (9, 'b')) o(x, k) WHERE EXISTS (SELECT 1 FROM (SELECT v FROM scores f WHERE \
+         f.k = o.k ORDER BY v LIMIT 2) q WHERE q.v < o.x) ORDER BY x",
+        "2|a; 9|b",
+    ),
     // Series across changes of clocks, backwards, and without their end. Values of PostgreSQL 15.
     (
         "SELECT max(value)::text FROM range(arrow_cast('2026-10-27 02:30:00', 'Timestamp(ns, \"Europe/Berlin\")'), \
@@ -460,6 +543,18 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT n, lead(n, 1) OVER (ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS l FROM events ORDER BY n LIMIT 2",
         "10|20; 20|30",
     ),
+    // Orders by functions of functions. Rows of DuckDB.
+    (
+        "SELECT v, row_number() OVER (ORDER BY abs(v - 4), v) AS r FROM scores ORDER BY v",
+        "1|6; 2|4; 3|2; 4|1; 5|3; 6|5",
+    ),
+    ("SELECT array_agg(v ORDER BY abs(abs(v - 3)) DESC, v DESC) AS a FROM scores", "[6, 5, 1, 4, 2, 3]"),
+    ("SELECT string_agg(w, '' ORDER BY sqrt(abs(v - 3)), v) AS a FROM scores WHERE w IS NOT NULL", "yxyxx"),
+    (
+        "SELECT v, sum(v) OVER (ORDER BY exp(ln(v)) DESC) AS s FROM scores ORDER BY v",
+        "1|21; 2|20; 3|18; 4|15; 5|11; 6|6",
+    ),
+    ("SELECT v FROM scores ORDER BY ceil(sqrt(v + 3)) DESC, abs(-v) LIMIT 3", "2; 3; 4"),
     // Fields of intervals and of differences of times. Values of PostgreSQL 15.
     (
         "SELECT extract(hour FROM interval '30 hours') AS h, extract(second FROM interval '3 hours 10 minutes 20 seconds') AS s",
@@ -862,6 +957,8 @@ async fn with_tables(context: SessionContext) -> SessionContext {
         "CREATE TABLE words AS SELECT column1 AS id, column2 AS w FROM (VALUES (1, 'en'), (2, 'de'), (3, NULL))",
         "CREATE TABLE owners AS SELECT column1 AS k FROM (VALUES ('a'), ('b'), ('z'))",
         "CREATE TABLE facts AS SELECT column1 AS k, column2 AS v FROM (VALUES ('a', 1), ('a', NULL), ('b', 2))",
+        "CREATE TABLE scores AS SELECT column1 AS k, column2 AS v, column3 AS w FROM (VALUES ('a', 1, 'x'), ('a', 2, 'x'), \
+         ('a', 3, 'y'), ('b', 4, 'y'), ('b', 5, NULL), (NULL, 6, 'x'))",
     ] {
         answer(&context, table).await;
     }

@@ -12,7 +12,7 @@ class Grammar(Statements):
         kind = self.rng.random()
         if kind < 0.3:
             query = self.pick([self.label_union, self.outer_join, self.offset_below, self.in_lists, self.limits, self.counted,
-                               self.counted, self.star, self.first_rows, self.sorted_names])()
+                               self.counted, self.star, self.first_rows, self.of_each, self.sorted_names])()
         elif kind < 0.4:
             query = self.with_ctes()
         else:
@@ -122,6 +122,51 @@ class Grammar(Statements):
         columns = [Item(Expr("column", item.type, [], [f"{rows}.{item.name}"]), None, item.type) for item in query.items]
         on = Expr("bool", "bool", [], ["TRUE"])
         return Query(keys + columns, Join(self.pick(["JOIN", "LEFT JOIN"]), source, Lateral(query, rows), on))
+
+    def of_each(self):
+        """Groups, windows, different values or first rows of a table for each row of another."""
+        alias, inner, rows = self.alias(None), self.alias(None), self.alias(None)
+        source, scope = self.base(self.pick(["saved_searches", "saved_searches", "overview", "breakdowns"]), alias, None)
+        below, other = self.base(self.pick(["mentions", "mentions", "breakdowns"]), inner, None)
+        same = [self.column(other.columns[0]), self.column(scope.columns[0])]
+        where = Expr("=", "bool", same if self.chance(0.7) else same[::-1])
+        if self.chance(0.4):
+            where = Expr("and", "bool", [where, self.boolean(other, 0)])
+        if self.chance(0.25):
+            below, other, where = self.derived(below, other, where)
+        text, value = self.column(self.pick(other.of("text"))), Aggregate("count", "int", [])
+        shape = self.pick(["groups", "groups", "different", "window" if other.keys else "groups"])
+        query = Query([Item(text, "k", "text")], below, where)
+        if shape == "window":
+            window = self.window(other)
+            query.items.append(Item(window, "v", window.type))
+        else:
+            query.distinct = shape == "different"
+            if shape == "groups":
+                query.items.append(Item(value, "v", "int"))
+                query.groups = [text]
+                query.order = [Key(value, self.direction())]
+            query.order.append(Key(text, self.direction()))
+            query.limit = self.pick([1, 2, 3, None])
+            query.offset = self.pick([None, None, 1])
+        keys = [Item(self.column(column), None, column.type) for column in scope.keys]
+        kind = self.pick(["lateral", "lateral", "exists", "in", "value"])
+        if kind == "lateral":
+            columns = [Item(Expr("column", item.type, [], [f"{rows}.{item.name}"]), None, item.type) for item in query.items]
+            on = Expr("bool", "bool", [], ["TRUE"])
+            return Query(keys + columns, Join(self.pick(["JOIN", "LEFT JOIN"]), source, Lateral(query, rows), on))
+        if kind == "value":
+            last = query.items[-1]
+            column = Expr("column", last.type, [], [f"{rows}.{last.name}"])
+            whole = Aggregate(self.pick(["count", "max"]), "int", [column])
+            number = Query([Item(whole, None, "int")], Derived(query, rows))
+            return Query([*keys, Item(Expr("scalar", "int", [number]), "n", "int")], source)
+        if kind == "in" and shape != "groups":
+            query.items = query.items[:1]
+            test = Expr(self.pick(["in subquery", "not in subquery"]), "bool", [self.column(self.pick(scope.of("text"))), query])
+        else:
+            test = Expr(self.pick(["exists", "not exists"]), "bool", [query])
+        return Query([*keys, Item(test, "c", "bool")], source) if self.chance(0.3) else Query(keys, source, test)
 
     def sorted_names(self):
         """Results with the names of columns that an expression of ORDER BY looks at."""

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 
 use super::demand::{Growth, check_joined, in_slices};
 use super::rule::{check_type, check_type_name};
-use crate::functions::field_of;
+use crate::functions::{field_of, wrapped_methods};
 use crate::memory;
 
 /// True if the result of a function may be larger than its arguments.
@@ -57,30 +57,7 @@ impl Bounded {
 
 #[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl ScalarUDFImpl for Bounded {
-    fn name(&self) -> &str {
-        self.function().name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.function().aliases()
-    }
-
-    fn display_name(&self, args: &[Expr]) -> Result<String> {
-        #[expect(deprecated, reason = "a wrapper delegates every method of the trait")]
-        self.function().display_name(args)
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.function().schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.function().signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.function().return_type(types)
-    }
+    wrapped_methods!();
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
         bounded(&self.function().with_updated_config(config)?, self.calls)
@@ -99,15 +76,6 @@ impl ScalarUDFImpl for Bounded {
         // Types can grow exponentially, as values do, and are traversed when they are compared.
         check_type(field.data_type())?;
         Ok(field)
-    }
-
-    fn is_nullable(&self, args: &[Expr], schema: &dyn datafusion::common::ExprSchema) -> bool {
-        #[expect(deprecated, reason = "a wrapper delegates every method of the trait")]
-        self.function().is_nullable(args, schema)
-    }
-
-    fn is_strict(&self) -> bool {
-        self.function().is_strict()
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -139,52 +107,8 @@ impl ScalarUDFImpl for Bounded {
         }
     }
 
-    fn preimage(&self, args: &[Expr], literal: &Expr, context: &SimplifyContext) -> Result<PreimageResult> {
-        self.function().preimage(args, literal, context)
-    }
-
-    fn short_circuits(&self) -> bool {
-        self.function().short_circuits()
-    }
-
-    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        self.function().conditional_arguments(args)
-    }
-
-    fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval> {
-        self.function().evaluate_bounds(input)
-    }
-
-    fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>> {
-        self.function().propagate_constraints(interval, inputs)
-    }
-
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         self.function().output_ordering(inputs)
-    }
-
-    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
-        self.function().preserves_lex_ordering(inputs)
-    }
-
-    fn strictly_order_preserving(&self, inputs: &[ExprProperties]) -> Result<bool> {
-        self.function().strictly_order_preserving(inputs)
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.function().coerce_types(types)
-    }
-
-    fn struct_field_mapping(&self, literals: &[Option<ScalarValue>]) -> Option<StructFieldMapping> {
-        self.function().struct_field_mapping(literals)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.function().documentation()
-    }
-
-    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
-        self.function().placement(args)
     }
 }
 
