@@ -199,6 +199,12 @@ class Cursor(dbapi.Cursor):
             if self._was_interrupted(made):
                 raise KeyboardInterrupt from None
             raise copy(made) from None
+        except KeyboardInterrupt:
+            # Between two calls of the driver, which would otherwise go on.
+            with suppress(adbc_driver_manager.Error):
+                self._stmt.cancel()
+            self._failed, self._reading = _as_error(_CANCELLED), False
+            raise
         self._warn()
         return rows
 
@@ -209,20 +215,14 @@ class Cursor(dbapi.Cursor):
 
     def _failure(self) -> Error | None:
         """The failure that the rows ended with; `None` if there is none."""
-        status = adbc_driver_manager.AdbcStatusCode.IO
         names = ("message", "sqlstate", "kind", "advice", "table", "aid", "row", "line", "column")
         parts = {}
         for name in names if not self._closed else ():
             with suppress(adbc_driver_manager.Error):
                 parts[name] = self._stmt.get_option(f"savedsearch.error.{name}")
         if self._closed and self._reading:
-            parts = {"message": "the query was cancelled", "sqlstate": "57014", "kind": "cancelled"}
-        if not parts:
-            return None
-        plain = adbc_driver_manager.OperationalError(
-            parts["message"], status_code=status, sqlstate=parts.get("sqlstate")
-        )
-        return typed(plain, parts.items())
+            parts = _CANCELLED
+        return _as_error(parts) if parts else None
 
     def _warn(self) -> None:
         """Warns of rows that are missing, of each reason once."""
@@ -240,12 +240,23 @@ class Cursor(dbapi.Cursor):
         assert isinstance(frame, polars.DataFrame)
         return frame
 
-    for _name in ("fetchone", "fetchmany", "fetchall", "fetch_arrow_table", "fetch_df"):
+    for _name in ("__next__", "fetchone", "fetchmany", "fetchall", "fetch_arrow_table", "fetch_df"):
         locals()[_name] = _fetching(getattr(dbapi.Cursor, _name))
 
     for _name in ("fetch_record_batch", "adbc_execute_schema", "adbc_ingest", "adbc_prepare"):
         locals()[_name] = _with_types(getattr(dbapi.Cursor, _name))
     del _name
+
+
+_CANCELLED = {"message": "the query was cancelled", "sqlstate": "57014", "kind": "cancelled"}
+
+
+def _as_error(parts: dict[str, str]) -> Error:
+    status = adbc_driver_manager.AdbcStatusCode.IO
+    plain = adbc_driver_manager.OperationalError(
+        parts["message"], status_code=status, sqlstate=parts.get("sqlstate")
+    )
+    return typed(plain, parts.items())
 
 
 def _statement(operation: bytes | str) -> bytes | str:

@@ -308,6 +308,21 @@ def cancelling():
                 except KeyboardInterrupt:
                     pass
                 assert refused(savedsearch.Error, cursor.fetchall).kind == "cancelled"
+        # Between two calls of the driver, which do not see the signal.
+        def interrupt(frame, event, _):
+            if event == "return" and frame.f_code.co_name == "fetchone":
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            sys.setprofile(interrupt)
+            try:
+                cursor.fetchall()
+                raise AssertionError("the rows were not cancelled")
+            except KeyboardInterrupt:
+                pass
+            assert refused(savedsearch.Error, cursor.fetchall).kind == "cancelled"
         quiet("Ctrl-C in a fetch")
         # A stream that another library reads, by closing its query, or its connection.
         query = connection.sql(statement)
