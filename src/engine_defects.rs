@@ -111,6 +111,21 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("0"),
     },
     EngineDefect {
+        name: "two correlated conditions in ON, on columns of one name",
+        upstream: None,
+        statement: "SELECT k, (SELECT count(*) FROM facts f JOIN scores s ON f.v = s.v AND s.k = o.k AND f.k = o.k) AS n FROM owners o \
+                    ORDER BY k",
+        plain: "a|1; b|1; z|0",
+        here: Here::Right("a|1; b|0; z|0"),
+    },
+    EngineDefect {
+        name: "a correlated condition in ON of an outer join",
+        upstream: None,
+        statement: "SELECT k, (SELECT count(*) FROM words p LEFT JOIN facts q ON q.v = p.id AND q.k = o.k) AS n FROM owners o ORDER BY k",
+        plain: "a|1; b|1; z|0",
+        here: Here::Refused("in or below an outer join"),
+    },
+    EngineDefect {
         name: "a correlated condition on one of two columns of a name",
         upstream: None,
         statement: "SELECT k FROM owners o WHERE EXISTS (SELECT e.k FROM facts e JOIN facts f ON e.k < f.k WHERE f.k = o.k) ORDER BY k",

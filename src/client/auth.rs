@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
+use bytes::Bytes;
 use data_encoding::BASE32_NOPAD;
 use http::{HeaderName, HeaderValue};
+use memchr::memmem;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
@@ -176,6 +178,24 @@ impl Secret {
         forms.iter().fold(text.to_owned(), |text, form| without(&text, form))
     }
 
+    /// Redacts the key in the body of a response, whose values become rows: a service may repeat the address of the request, or
+    /// write the key into the link to a next page. Only a key that no text contains by chance is looked for.
+    pub(super) fn redact_body(&self, body: Bytes) -> Bytes {
+        let later = self.0.later.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = [&self.0.first].into_iter().chain(&later.1).map(ExposeSecret::expose_secret);
+        let found = keys.filter(|key| key.len() >= LONG).any(|key| {
+            let query: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
+            let mut forms = vec![key.to_owned(), key.replace('/', "\\/"), query];
+            forms.dedup();
+            forms.iter().any(|form| memmem::find(&body, form.as_bytes()).is_some())
+        });
+        drop(later);
+        match found {
+            true => self.redact(&String::from_utf8_lossy(&body)).into(),
+            false => body,
+        }
+    }
+
     /// Digest that distinguishes the keys of one service without revealing them. A renewed key keeps it.
     pub fn digest(&self, service: &str) -> [u8; 32] {
         let first = self.0.first.expose_secret();
@@ -192,6 +212,9 @@ fn base64(key: &str) -> String {
 pub(super) fn name_of(digest: [u8; 32]) -> String {
     digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// Shortest key that values are searched for, in characters. A shorter one may be a word, or the number of a mention.
+const LONG: usize = 16;
 
 /// Shortest base64 or base32 match that is not a coincidence, in characters.
 const LEAST: usize = 6;

@@ -118,6 +118,7 @@ impl Client {
         let log = RequestLog::new(key.clone());
         let live = Live {
             service,
+            key: key.clone(),
             limiter: Arc::clone(&limiter),
             ledger: ledger.clone(),
             clock: clock.clone(),

@@ -11,7 +11,8 @@ use futures::future::BoxFuture;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use super::http::{HttpRequest, HttpService};
+use super::auth::Secret;
+use super::http::{HttpRequest, HttpResponse, HttpService};
 use super::ledger::Ledger;
 use super::rate_limit::Limiter;
 use super::source::{AnswerSource, Exchange, Question, Spending, Unsent, past_deadline, too_long};
@@ -22,6 +23,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug, Clone)]
 pub(super) struct Live {
     pub(super) service: Arc<dyn HttpService>,
+    pub(super) key: Secret,
     pub(super) limiter: Arc<Limiter>,
     pub(super) ledger: Option<Arc<Ledger>>,
     pub(super) clock: Clock,
@@ -39,7 +41,7 @@ impl AnswerSource for Live {
 impl Live {
     /// Waits for a permit of the scan and of the limiter, spends a request of the budget, and sends it.
     async fn call(self, request: HttpRequest, spending: Spending) -> Result<Exchange> {
-        let Self { service, limiter, ledger, clock, requests } = self;
+        let Self { service, key, limiter, ledger, clock, requests } = self;
         let Spending { query, places, units, sent } = spending;
         let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
         // A request that may not be spent must not take up a permit.
@@ -68,6 +70,8 @@ impl Live {
         // From here on it counts, whether somebody waits for the answer or not.
         requests.fetch_add(1, Ordering::Relaxed);
         sent.store(true, Ordering::Relaxed);
-        Ok(Exchange { answer: timeout_at(limit, service.call(request)).await.ok(), wait })
+        let answer = timeout_at(limit, service.call(request)).await.ok();
+        let without_key = |response: HttpResponse| HttpResponse { body: key.redact_body(response.body), ..response };
+        Ok(Exchange { answer: answer.map(|answer| answer.map(without_key)), wait })
     }
 }

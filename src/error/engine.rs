@@ -29,7 +29,10 @@ pub fn describe(error: &DataFusionError) -> String {
         }
         DataFusionError::SchemaError(error, _) => match error.as_ref() {
             SchemaError::FieldNotFound { field, valid_fields } => unknown_column(field, valid_fields),
-            SchemaError::AmbiguousReference { field } => ambiguous_column(&field.name),
+            SchemaError::AmbiguousReference { field } if field.relation.is_none() => ambiguous_column(&field.name),
+            SchemaError::AmbiguousReference { field } => {
+                format!("two columns are called `{}`; give one of them another name with AS", field.name)
+            }
             other => other.to_string(),
         },
         DataFusionError::Plan(text) | DataFusionError::Execution(text) | DataFusionError::NotImplemented(text) => {
@@ -40,13 +43,36 @@ pub fn describe(error: &DataFusionError) -> String {
             None => format!("internal error of the SQL engine: {}", without_plea(text)),
         },
         DataFusionError::ArrowError(error, _) => arrow(&error.to_string()),
+        DataFusionError::Configuration(text) => unknown_setting(text),
         other => other.strip_backtrace(),
     };
+    if INTERNAL.iter().any(|name| text.contains(name)) {
+        return "this correlated subquery is not supported; write it as a join".to_owned();
+    }
+    // The engine prints its plan.
+    if text.contains("does not satisfy order requirements") {
+        return "this order is not supported; compute its expressions in a subquery, and order by their columns"
+            .to_owned();
+    }
     match invalid_pattern(&text) {
         Some(reason) => format!("{INVALID_PATTERN}: {reason}"),
         None => one_line(&text.replace("sql parser error: ", "")),
     }
 }
+
+/// Beginnings of names that plans have for the parts of correlated subqueries. No message for people contains them.
+const INTERNAL: [&str; 10] = [
+    "__always_true",
+    "__compared_",
+    "__correlated_sq",
+    "__inner_",
+    "__key_",
+    "__keyed",
+    "__present_",
+    "__scalar_sq",
+    "__unnest_placeholder",
+    "outer_ref(",
+];
 
 /// The beginning of the message about a regular expression that cannot be compiled.
 pub(crate) const INVALID_PATTERN: &str = "invalid regular expression";
@@ -95,6 +121,9 @@ fn translated(text: &str) -> String {
     }
     if let Some(line) = wrong_types(text) {
         return line;
+    }
+    if text.starts_with("SET variant not implemented yet") {
+        return "this form of SET is not supported; write SET name = value".to_owned();
     }
     if let Some(statement) = text.strip_prefix("Unsupported SQL statement: ") {
         return unsupported(statement);
@@ -180,6 +209,9 @@ fn arrow(text: &str) -> String {
         }
         return format!("invalid timestamp '{value}'; expected a form such as '2026-05-01' or '2026-05-01T12:00:00Z'");
     }
+    if let Some(value) = between(text, "Cannot cast string '", "' to value of Date32 type") {
+        return format!("invalid date '{value}'; expected a day of the calendar, such as '2026-05-01'");
+    }
     match text {
         "Divide by zero error" => "division by zero".to_owned(),
         "Cast error: Cannot cast timezone to different timezone" => {
@@ -189,6 +221,15 @@ fn arrow(text: &str) -> String {
             Some(("Cast" | "Compute" | "Parser" | "Invalid argument" | "Csv" | "Json", rest)) => rest.to_owned(),
             _ => text.to_owned(),
         },
+    }
+}
+
+/// A message about settings.
+fn unknown_setting(text: &str) -> String {
+    match between(text, "could not find config namespace for key \"", "\"") {
+        Some("all") => "RESET ALL is not supported; write RESET name".to_owned(),
+        Some(name) => format!("unknown setting `{name}`; SHOW ALL lists the settings"),
+        None => text.to_owned(),
     }
 }
 

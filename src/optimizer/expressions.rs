@@ -7,7 +7,9 @@ use datafusion::common::{DFSchema, ExprSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
-use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
+use datafusion::logical_expr::{
+    AggregateUDF, BinaryExpr, Expr, FetchType, LogicalPlan, LogicalPlanBuilder, Operator, SkipType, Subquery,
+};
 
 use crate::error::{Error, ErrorKind};
 
@@ -97,6 +99,31 @@ pub(crate) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
         Expr::ScalarSubquery(subquery) => Some(subquery),
         Expr::Exists(Exists { subquery, .. }) | Expr::InSubquery(InSubquery { subquery, .. }) => Some(subquery),
         _ => None,
+    }
+}
+
+/// The subquery of EXISTS without ORDER BY, DISTINCT and LIMIT, which do not decide whether it has a row; `None` if it has none.
+pub(crate) fn without_order(plan: &LogicalPlan) -> Option<LogicalPlan> {
+    let mut node = plan;
+    loop {
+        node = match node {
+            LogicalPlan::Distinct(distinct) => distinct.input(),
+            LogicalPlan::Sort(sort) if sort.fetch != Some(0) => &sort.input,
+            LogicalPlan::Limit(limit) => match (limit.get_skip_type(), limit.get_fetch_type()) {
+                (Ok(SkipType::Literal(_)), Ok(FetchType::Literal(Some(0)))) => return None,
+                (Ok(SkipType::Literal(0)), Ok(FetchType::Literal(_))) => &limit.input,
+                _ => return Some(node.clone()),
+            },
+            LogicalPlan::Projection(projection)
+                if matches!(
+                    projection.input.as_ref(),
+                    LogicalPlan::Distinct(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_)
+                ) =>
+            {
+                &projection.input
+            }
+            other => return Some(other.clone()),
+        }
     }
 }
 

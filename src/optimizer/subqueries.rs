@@ -34,12 +34,12 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, FetchType, Filter, GroupingSet, Join, LogicalPlan, LogicalPlanBuilder,
-    SkipType, Subquery, lit, not_exists, when,
+    Aggregate, Distinct, Expr, ExprSchemable, Filter, GroupingSet, Join, LogicalPlan, LogicalPlanBuilder, Subquery,
+    lit, not_exists, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::expressions::{aggregate_of, as_outer, is_equality, lateral_of, subquery_of};
+use super::expressions::{aggregate_of, as_outer, is_equality, lateral_of, subquery_of, without_order};
 use crate::error::{Error, ErrorKind};
 use crate::functions::{InValues, Opaque};
 
@@ -342,31 +342,6 @@ fn exists(these: Exists) -> Result<Expr> {
     Ok(if these.negated { Expr::Not(found.into()) } else { found })
 }
 
-/// The subquery of EXISTS without ORDER BY, DISTINCT and LIMIT, which do not decide whether it has a row; `None` if it has none.
-fn without_order(plan: &LogicalPlan) -> Option<LogicalPlan> {
-    let mut node = plan;
-    loop {
-        node = match node {
-            LogicalPlan::Distinct(distinct) => distinct.input(),
-            LogicalPlan::Sort(sort) if sort.fetch != Some(0) => &sort.input,
-            LogicalPlan::Limit(limit) => match (limit.get_skip_type(), limit.get_fetch_type()) {
-                (Ok(SkipType::Literal(_)), Ok(FetchType::Literal(Some(0)))) => return None,
-                (Ok(SkipType::Literal(0)), Ok(FetchType::Literal(_))) => &limit.input,
-                _ => return Some(node.clone()),
-            },
-            LogicalPlan::Projection(projection)
-                if matches!(
-                    projection.input.as_ref(),
-                    LogicalPlan::Distinct(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_)
-                ) =>
-            {
-                &projection.input
-            }
-            other => return Some(other.clone()),
-        }
-    }
-}
-
 /// IN without ORDER BY and DISTINCT in its subquery, which do not decide which values there are.
 ///
 /// # Errors
@@ -400,11 +375,18 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
         return Ok(());
     }
     let mut lost = None;
+    let by_outer = |join: &Join| {
+        let of_key = |(left, right): &(Expr, Expr)| left.contains_outer() || right.contains_outer();
+        join.filter.as_ref().is_some_and(Expr::contains_outer) || join.on.iter().any(of_key)
+    };
     subquery.subquery.apply(|node| {
-        if !node.inputs().iter().any(|input| !input.all_out_ref_exprs().is_empty()) {
+        let of_inputs = node.inputs().iter().any(|input| !input.all_out_ref_exprs().is_empty());
+        if !of_inputs && !matches!(node, LogicalPlan::Join(join) if by_outer(join)) {
             return Ok(TreeNodeRecursion::Jump);
         }
         let of_extended = |join: &Join| match join.join_type {
+            JoinType::Inner => false,
+            _ if by_outer(join) => true,
             JoinType::Left => !join.right.all_out_ref_exprs().is_empty(),
             JoinType::Right => !join.left.all_out_ref_exprs().is_empty(),
             other => other == JoinType::Full,
@@ -415,7 +397,10 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
             LogicalPlan::Limit(_) => Some("LIMIT or OFFSET"),
             LogicalPlan::Sort(sort) if sort.fetch.is_some() => Some("LIMIT or OFFSET"),
             LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
-            LogicalPlan::Join(join) if of_extended(join) => Some("a condition on the outer query below an outer join"),
+            LogicalPlan::Aggregate(aggregate) if is_one_row(&aggregate.input) => Some("an aggregate of an aggregate"),
+            LogicalPlan::Join(join) if of_extended(join) => {
+                Some("a condition on the outer query in or below an outer join")
+            }
             LogicalPlan::SubqueryAlias(alias) if !is_one_row(&alias.input) => {
                 Some("a derived table that refers to the outer query")
             }

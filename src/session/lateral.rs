@@ -9,6 +9,7 @@
 //! | `(SELECT x FROM … WHERE k = t.x ORDER BY s LIMIT 1)` | `first_value(x ORDER BY s)` |
 //! | `(SELECT x FROM … WHERE k = t.x)`, if `k` is the key of the table | `first_value(x)` |
 //! | `(SELECT x FROM … WHERE …)` | `only_value(first_value(x), count(*))`, an error for several rows |
+//! | `(SELECT … FROM a JOIN b ON a.k = b.k AND b.v = t.x)` | `… ON a.k = b.k WHERE b.v = t.x` |
 //! | `(SELECT t.a + 1 WHERE t.b > 0)` | `CASE WHEN t.b > 0 THEN t.a + 1 END` |
 //!
 //! Invariant: an item that does not have exactly one of the forms above stays as it is, and the engine refuses it.
@@ -21,7 +22,7 @@ use datafusion::functions_aggregate::count::{count, count_distinct};
 use datafusion::functions_aggregate::first_last::first_value;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction};
+use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Case, Distinct, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
     Values, cast, col, lit, when,
@@ -29,7 +30,7 @@ use datafusion::logical_expr::{
 
 use super::keyed_subqueries::{keyed, rows_of};
 use crate::functions::OnlyValue;
-use crate::optimizer::expressions::{all_columns, lateral_of, map_subquery, subquery_of};
+use crate::optimizer::expressions::{all_columns, filtered, lateral_of, map_subquery, subquery_of, without_order};
 
 /// Returns the plan with such items as the engine has them.
 ///
@@ -68,7 +69,21 @@ fn is_correlated(part: &Expr) -> bool {
     subquery_of(part).is_some_and(|subquery| !subquery.outer_ref_columns.is_empty())
 }
 
+/// The join without conditions on outer columns in its ON, which the engine does not move to the outer query. They are conditions
+/// above an inner join.
 fn joined(join: Join) -> Result<Transformed<LogicalPlan>> {
+    let of_outer = join.filter.as_ref().is_some_and(Expr::contains_outer);
+    if join.join_type != JoinType::Inner || !of_outer {
+        return with_item(join);
+    }
+    let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
+    let (moved, kept): (Vec<_>, Vec<_>) = conditions.into_iter().partition(Expr::contains_outer);
+    let plan = with_item(Join { filter: conjunction(kept), ..join })?.data;
+    Ok(Transformed::yes(filtered(plan, moved)?))
+}
+
+/// A join with an item of FROM that refers to the ones before it, in a form that the engine supports.
+fn with_item(join: Join) -> Result<Transformed<LogicalPlan>> {
     let inner_or_left = matches!(join.join_type, JoinType::Inner | JoinType::Left) && join.on.is_empty();
     let rewritten = match lateral_of(&join.right).filter(|_| inner_or_left) {
         Some(Subquery { subquery, .. }) => match computed(&join, subquery)? {
@@ -227,8 +242,10 @@ fn rewritten(expr: Expr, outer: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(expr));
     }
     let Expr::ScalarSubquery(Subquery { subquery: plan, .. }) = &expr else {
+        let exists = matches!(expr, Expr::Exists(_));
         return map_subquery(expr, |subquery| {
-            Ok(match keyed(&subquery.subquery)? {
+            let asked = if exists { without_order(&subquery.subquery) } else { None };
+            Ok(match keyed(asked.as_ref().unwrap_or(&subquery.subquery))? {
                 Some(plan) => Transformed::yes(subquery_with(plan)),
                 None => Transformed::no(subquery),
             })

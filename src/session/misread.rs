@@ -17,6 +17,7 @@
 //! | `y` in WHERE beside `a.y` and `b.y` | the first relation's | refused as ambiguous (`ambiguous_names`) |
 //! | `FETCH FIRST n ROWS ONLY` | refused | as `LIMIT n` |
 //! | `LIMIT (SELECT n)` | refused | as `LIMIT n` |
+//! | `a RLIKE b`, `a REGEXP b` | refused | refused, with the operator to use |
 //! | `CREATE INDEX` | nothing happens | refused |
 //! | `TABLE t`, `FROM t` | refused | as `SELECT * FROM t` |
 //! | `LOCALTIMESTAMP`, `LOCALTIME` | refused | as casts of `now()` |
@@ -207,6 +208,7 @@ impl Editor for Standard {
             return;
         }
         match expr {
+            Expr::RLike { .. } => self.refuse("RLIKE and REGEXP are not supported", "use the operator ~, or regexp_like(x, '…')"),
             Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if is_logical(right) => self.refuse(
                 "IS DISTINCT FROM before AND or OR is not supported: the parser takes all of it as the right operand",
                 "put the comparison in parentheses: (a IS DISTINCT FROM b) AND c",

@@ -12,6 +12,7 @@ use super::ambiguous_names::check_outer_names;
 use super::defaults::reset_as_set;
 use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
+use super::headers::with_named_columns;
 use super::lateral::lateral;
 use super::listings::listings;
 use super::merged_columns::{expand_wildcards, merge_columns};
@@ -60,7 +61,8 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
 /// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
 pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
     repeated_random(state, &statement)?;
-    let statement = as_standard(exact_numbers(resolve_time_zone(listings(statement)?)))?;
+    let statement = with_named_columns(listings(statement)?);
+    let statement = as_standard(exact_numbers(resolve_time_zone(statement)))?;
     let mut statement = with_own_names(state, merge_columns(state, statement).await?);
     if uses_name(&statement)
         && let Some(named) = with_search_names(state, statement.clone(), true).await?
@@ -171,7 +173,9 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
 /// True if the engine refused expressions of one name.
 fn has_one_name_twice(error: &DataFusionError) -> bool {
     let message = error.to_string();
-    message.contains("unique expression names") || message.contains("duplicate unqualified field name")
+    ["unique expression names", "duplicate unqualified field name", "which would be ambiguous"]
+        .iter()
+        .any(|twice| message.contains(twice))
 }
 
 /// True for a statement whose rows are shown: a query, or EXPLAIN of one.

@@ -162,9 +162,7 @@ const ELSEWHERE: [(&[&str], &str); 19] = [
 /// Advice for an unknown table, setting or function; `tables` says what lists the tables. The engine itself suggests columns, and our own errors settings and zones.
 pub(crate) async fn suggestion(line: &str, context: &SessionContext, tables: Option<&str>) -> Option<String> {
     let did_you_mean = |name: &str| format!("did you mean {name}?");
-    if let Some(key) =
-        between(line, "config namespace for key \"", "\"").or_else(|| between(line, "config namespace \"", "\""))
-    {
+    if let Some(key) = between(line, "unknown setting `", "`").or_else(|| between(line, "config namespace \"", "\"")) {
         let full = format!("savedsearch.{key}");
         let known = SessionSettings::default().entries();
         let known = known.iter().map(|entry| entry.key.as_str()).find(|known| **known == full);

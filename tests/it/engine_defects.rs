@@ -498,6 +498,29 @@ const SIBLINGS: &[(&str, &str)] = &[
          f.k = o.k ORDER BY v LIMIT 2) q WHERE q.v < o.x) ORDER BY x",
         "2|a; 9|b",
     ),
+    // Conditions on outer columns in ON. Rows of DuckDB.
+    (
+        "SELECT x, (SELECT count(*) FROM facts f JOIN scores s ON f.v = s.v AND s.v = o.x AND f.v = o.x) AS n \
+         FROM (VALUES (1), (2), (9)) o(x) ORDER BY x",
+        "1|1; 2|1; 9|0",
+    ),
+    (
+        "SELECT k, (SELECT max(f.v) FROM facts f JOIN scores s ON f.v = s.v AND s.k = o.k WHERE f.k = o.k) AS n FROM owners o ORDER BY k",
+        "a|1; b|NULL; z|NULL",
+    ),
+    (
+        "SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM facts f JOIN scores s ON f.v = s.v AND s.k > o.k) ORDER BY k",
+        "",
+    ),
+    (
+        "SELECT k FROM owners o WHERE NOT EXISTS (SELECT 1 FROM words w JOIN scores s ON s.v = w.id AND s.k = o.k) ORDER BY k",
+        "b; z",
+    ),
+    (
+        "SELECT o.k, l.w FROM owners o LEFT JOIN LATERAL (SELECT w.w FROM words w JOIN scores s ON s.v = w.id AND s.k = o.k \
+         ORDER BY w.id LIMIT 1) l ON true ORDER BY k",
+        "a|en; b|NULL; z|NULL",
+    ),
     // Series across changes of clocks, backwards, and without their end. Values of PostgreSQL 15.
     (
         "SELECT max(value)::text FROM range(arrow_cast('2026-10-27 02:30:00', 'Timestamp(ns, \"Europe/Berlin\")'), \

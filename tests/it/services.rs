@@ -1024,6 +1024,30 @@ async fn a_key_that_expires_is_read_again_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_in_a_value_is_no_value() {
+    const KEY: &str = "k3y/of-16+characters";
+    let links = |asked: &Asked, key: &str| {
+        let mut body = search(asked, &mentions(2));
+        body["request"] = json!({ "url": format!("https://services.test/v4/search?key={key}&from=0") });
+        for mention in body["mentions"]["items"].as_array_mut().unwrap() {
+            mention["text"] = json!(format!("posted with {key}"));
+        }
+        ok(&body)
+    };
+    for written in [KEY, "k3y%2Fof-16%2Bcharacters"] {
+        let lab = Lab::keyed(Secret::new(KEY).unwrap(), "", move |asked| links(asked, written));
+        let shown = lab.ask("SELECT text FROM mentions WHERE aid = '1' ORDER BY id LIMIT 1").await.unwrap().concat();
+        assert_eq!(shown, ["posted with <redacted>"]);
+        let extra = lab.ask("SELECT * FROM overview WHERE aid = '1'").await.unwrap().concat().concat();
+        assert!(!extra.contains("characters"), "{extra}");
+    }
+    // A short key may be a word.
+    let lab = Lab::keyed(Secret::new("word").unwrap(), "", move |asked| links(asked, "word"));
+    let shown = lab.ask("SELECT text FROM mentions WHERE aid = '1' ORDER BY id LIMIT 1").await.unwrap().concat();
+    assert_eq!(shown, ["posted with word"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_identifier_is_one_in_whatever_notation() {
     let lab = Lab::new(|asked| match asked.list {
         true => ok(&json!({"data": {"savedSearches": [{"aid": 183_000.0, "name": "one"}], "teamSavedSearches": []}})),

@@ -89,6 +89,8 @@ class Statements(Expressions):
             query.where = self.where(scope, depth)
         if outer and self.chance(0.6):
             query.where = self.correlated(scope, query.where)
+        if outer and isinstance(source, Join) and source.on and self.chance(0.3):
+            source.on = self.correlated(scope, source.on)
         if kind < 0.3:
             self.grouped(query, scope, depth, types)
         elif kind < 0.42 and not types:
