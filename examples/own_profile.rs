@@ -27,11 +27,8 @@ async fn search(headers: HeaderMap, Query(asked): Query<HashMap<String, String>>
     assert_eq!(headers["authorization"], "ApiKey my-key");
     let page: u64 = asked["page"].parse().unwrap_or(1);
     let size: u64 = asked["limit"].parse().unwrap_or(100);
-    let now = chrono::Utc::now();
-    let rows = ((page - 1) * size..(page * size).min(250)).map(|n| {
-        let published = (now - chrono::TimeDelta::minutes(n as i64)).to_rfc3339();
-        format!(r#"{{"id": {n}, "publishedAt": "{published}", "text": "mention {n}"}}"#)
-    });
+    let rows = ((page - 1) * size..(page * size).min(250))
+        .map(|n| format!(r#"{{"id": {n}, "publishedAt": "2026-01-01T00:00:00Z", "text": "mention {n}"}}"#));
     format!(r#"{{"meta": {{"count": 250}}, "results": [{}]}}"#, rows.collect::<Vec<_>>().join(","))
 }
 
@@ -45,7 +42,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let connection = Connection::builder(base_url, Secret::new("my-key")?).profile(profile).build()?;
     let context = SessionContext::new();
     context.register_catalog("mine", catalog(&connection)?);
-    context.sql("SELECT count(*), min(text) FROM mine.v4.mentions WHERE aid = '1'").await?.show().await?;
+    let mentions = "SELECT count(*), min(text) FROM mine.v4.mentions WHERE aid = '1' AND published_at >= '2026-01-01'";
+    context.sql(mentions).await?.show().await?;
     context.sql("SELECT parameters, rows FROM mine.system.requests ORDER BY 1").await?.show().await?;
     Ok(())
 }
