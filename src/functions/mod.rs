@@ -49,6 +49,7 @@ pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named
 pub(crate) use self::postgres::{Numeric, PostgresCast, numeric};
 pub(crate) use self::series::{times_in_steps, with_series};
 pub(crate) use self::unknown_range::with_unknown_range;
+#[cfg(feature = "flight")]
 pub(crate) use self::wrapper::wrapped_methods;
 
 /// Key in the metadata of a field: the type that a protocol has for it.

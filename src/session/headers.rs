@@ -6,9 +6,9 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr, Statement as Ast};
+use datafusion::sql::sqlparser::ast::{SelectItem, SetExpr, Statement as Ast};
 
-use crate::error::one_line;
+use super::output_names::header_of;
 
 /// Headers of a result as the user typed them: `count(*)` and `1` instead of the engine's `Int64(1)`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -72,46 +72,6 @@ impl Headers {
     }
 }
 
-/// The header of an expression without a name; `None` for a column, which has one.
-fn header_of(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => None,
-        expr => Some(one_line(&expr.to_string())),
-    }
-}
-
-/// `CREATE TABLE` and `CREATE VIEW` of a query with columns that are called as their headers would be.
-pub(crate) fn with_named_columns(mut statement: Statement) -> Statement {
-    let Statement::Statement(ast) = &mut statement else { return statement };
-    let query = match ast.as_mut() {
-        Ast::CreateTable(table) if table.columns.is_empty() => table.query.as_mut(),
-        Ast::CreateView(view) if view.columns.is_empty() => Some(&mut view.query),
-        _ => None,
-    };
-    let mut body = query.map(|query| query.body.as_mut());
-    while let Some(part) = body {
-        body = match part {
-            SetExpr::Select(select) => {
-                select.projection.iter_mut().for_each(name_item);
-                None
-            }
-            SetExpr::Query(query) => Some(query.body.as_mut()),
-            SetExpr::SetOperation { left, .. } => Some(left),
-            _ => None,
-        };
-    }
-    statement
-}
-
-fn name_item(item: &mut SelectItem) {
-    let SelectItem::UnnamedExpr(expr) = item else { return };
-    // A function that returns a structure may become several columns.
-    let is_list = matches!(expr, Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("unnest"));
-    if let Some(header) = header_of(expr).filter(|_| !is_list) {
-        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', header) };
-    }
-}
-
 /// The batch under another schema of the same types.
 pub(crate) fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     if Arc::ptr_eq(batch.schema_ref(), schema) {
@@ -133,19 +93,6 @@ mod tests {
         let fields: Vec<Field> = (0..columns).map(|at| Field::new(format!("c{at}"), DataType::Int64, true)).collect();
         let named = Headers::of(&statement).apply(Arc::new(Schema::new(fields)));
         named.fields().iter().map(|field| field.name().clone()).collect()
-    }
-
-    #[test]
-    fn columns_of_a_new_table_are_called_as_their_headers() {
-        for (sql, named) in [
-            ("CREATE TABLE t AS SELECT 1, a, b AS c", "CREATE TABLE t AS SELECT 1 AS \"1\", a, b AS c"),
-            ("CREATE VIEW v AS SELECT 'x' UNION SELECT 2", "CREATE VIEW v AS SELECT 'x' AS \"'x'\" UNION SELECT 2"),
-            ("CREATE VIEW v (a) AS SELECT 1", "CREATE VIEW v (a) AS SELECT 1"),
-            ("SELECT 1", "SELECT 1"),
-        ] {
-            let statement = parse_statements(sql).expect("SQL").pop_front().expect("a statement");
-            assert_eq!(with_named_columns(statement).to_string(), named);
-        }
     }
 
     #[test]

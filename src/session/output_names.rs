@@ -7,17 +7,19 @@
 //!
 //! Names inside a statement keep their meaning: if two different results have the same name, it is ambiguous in ORDER BY,
 //! and a query around the subquery cannot refer to either of them.
+//!
+//! Columns of a new table or view are called as people read them, `1` instead of the engine's `Int64(1)` ([`with_named_columns`]).
 
 use std::collections::{HashMap, HashSet};
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, VisitMut,
+    DataType, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement as Ast, VisitMut,
 };
 
 use super::nodes::{call, normalized, quoted};
 use super::syntax::{self, Editor, Reader, edit_expressions};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, one_line};
 
 /// Separates a name from the number that makes it unique. No identifier that users write has this control character.
 const MARK: char = '\u{1f}';
@@ -257,9 +259,50 @@ fn rename(item: &mut SelectItem, alias: Ident) {
     *item = SelectItem::ExprWithAlias { expr, alias };
 }
 
+/// The header of an expression without a name; `None` for a column, which has one.
+pub(super) fn header_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => None,
+        expr => Some(one_line(&expr.to_string())),
+    }
+}
+
+/// `CREATE TABLE` and `CREATE VIEW` of a query with columns that are called as their headers would be.
+pub(super) fn with_named_columns(mut statement: Statement) -> Statement {
+    let Statement::Statement(ast) = &mut statement else { return statement };
+    let query = match ast.as_mut() {
+        Ast::CreateTable(table) if table.columns.is_empty() => table.query.as_mut(),
+        Ast::CreateView(view) if view.columns.is_empty() => Some(&mut view.query),
+        _ => None,
+    };
+    let mut body = query.map(|query| query.body.as_mut());
+    while let Some(part) = body {
+        body = match part {
+            SetExpr::Select(select) => {
+                select.projection.iter_mut().for_each(name_item);
+                None
+            }
+            SetExpr::Query(query) => Some(query.body.as_mut()),
+            SetExpr::SetOperation { left, .. } => Some(left),
+            _ => None,
+        };
+    }
+    statement
+}
+
+fn name_item(item: &mut SelectItem) {
+    let SelectItem::UnnamedExpr(expr) = item else { return };
+    // A function that returns a structure may become several columns.
+    let is_list = matches!(expr, Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("unnest"));
+    if let Some(header) = header_of(expr).filter(|_| !is_list) {
+        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: quoted(&header) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::parse_statements;
 
     #[test]
     fn names_are_numbered_where_they_must_be_unique() {
@@ -267,5 +310,18 @@ mod tests {
         assert_eq!(unique_names(names), ["aid", "aid_2", "aid_1", "aid_3", "n", "1", "1_1"]);
         assert_eq!(names.map(shown_name), ["aid", "aid", "aid_1", "aid", "n", "1", "1"]);
         assert_eq!(shown_name("a\u{1f}b"), "a\u{1f}b");
+    }
+
+    #[test]
+    fn columns_of_a_new_table_are_called_as_their_headers() {
+        for (sql, named) in [
+            ("CREATE TABLE t AS SELECT 1, a, b AS c", "CREATE TABLE t AS SELECT 1 AS \"1\", a, b AS c"),
+            ("CREATE VIEW v AS SELECT 'x' UNION SELECT 2", "CREATE VIEW v AS SELECT 'x' AS \"'x'\" UNION SELECT 2"),
+            ("CREATE VIEW v (a) AS SELECT 1", "CREATE VIEW v (a) AS SELECT 1"),
+            ("SELECT 1", "SELECT 1"),
+        ] {
+            let statement = parse_statements(sql).expect("SQL").pop_front().expect("a statement");
+            assert_eq!(with_named_columns(statement).to_string(), named);
+        }
     }
 }

@@ -12,13 +12,14 @@ use super::ambiguous_names::check_outer_names;
 use super::defaults::reset_as_set;
 use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
-use super::headers::with_named_columns;
 use super::lateral::lateral;
 use super::listings::listings;
 use super::merged_columns::{expand_wildcards, merge_columns};
 use super::misread::as_standard;
 use super::moved_subqueries::moved_subqueries;
-use super::output_names::{DistinctNames, EveryName, groups_by_casts, is_marked, shown_name, unique_names};
+use super::output_names::{
+    DistinctNames, EveryName, groups_by_casts, is_marked, shown_name, unique_names, with_named_columns,
+};
 use super::own_names::with_own_names;
 use super::parse::parse_statements;
 use super::repeated_random::repeated_random;
