@@ -8,7 +8,8 @@ use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{
-    AggregateUDF, BinaryExpr, Expr, FetchType, LogicalPlan, LogicalPlanBuilder, Operator, SkipType, Subquery,
+    Aggregate, AggregateUDF, BinaryExpr, Expr, FetchType, Join, LogicalPlan, LogicalPlanBuilder, Operator, SkipType,
+    Subquery,
 };
 
 use crate::error::{Error, ErrorKind};
@@ -125,6 +126,25 @@ pub(crate) fn without_order(plan: &LogicalPlan) -> Option<LogicalPlan> {
             other => return Some(other.clone()),
         }
     }
+}
+
+/// True for a subquery with at most one row, which it has for an empty input too: an aggregate without GROUP BY, with or
+/// without HAVING.
+pub(crate) fn is_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(node) => is_one_row(&node.input),
+        LogicalPlan::SubqueryAlias(node) => is_one_row(&node.input),
+        LogicalPlan::Filter(node) => is_one_row(&node.input),
+        LogicalPlan::Sort(node) => is_one_row(&node.input),
+        LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+/// True for a join whose ON refers to an outer query.
+pub(crate) fn has_outer_condition(join: &Join) -> bool {
+    let of_key = |(left, right): &(Expr, Expr)| left.contains_outer() || right.contains_outer();
+    join.filter.as_ref().is_some_and(Expr::contains_outer) || join.on.iter().any(of_key)
 }
 
 /// Calls `map` with the subquery that an expression is, if it is one.

@@ -39,7 +39,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::expressions::{aggregate_of, as_outer, is_equality, lateral_of, subquery_of, without_order};
+use super::expressions::{
+    aggregate_of, as_outer, has_outer_condition, is_equality, is_one_row, lateral_of, subquery_of, without_order,
+};
 use crate::error::{Error, ErrorKind};
 use crate::functions::{InValues, Opaque};
 
@@ -375,18 +377,14 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
         return Ok(());
     }
     let mut lost = None;
-    let by_outer = |join: &Join| {
-        let of_key = |(left, right): &(Expr, Expr)| left.contains_outer() || right.contains_outer();
-        join.filter.as_ref().is_some_and(Expr::contains_outer) || join.on.iter().any(of_key)
-    };
     subquery.subquery.apply(|node| {
         let of_inputs = node.inputs().iter().any(|input| !input.all_out_ref_exprs().is_empty());
-        if !of_inputs && !matches!(node, LogicalPlan::Join(join) if by_outer(join)) {
+        if !of_inputs && !matches!(node, LogicalPlan::Join(join) if has_outer_condition(join)) {
             return Ok(TreeNodeRecursion::Jump);
         }
         let of_extended = |join: &Join| match join.join_type {
             JoinType::Inner => false,
-            _ if by_outer(join) => true,
+            _ if has_outer_condition(join) => true,
             JoinType::Left => !join.right.all_out_ref_exprs().is_empty(),
             JoinType::Right => !join.left.all_out_ref_exprs().is_empty(),
             other => other == JoinType::Full,
@@ -461,19 +459,6 @@ fn equals_the_row(InSubquery { expr, subquery, negated }: InSubquery) -> Result<
         None => expr.eq(Expr::ScalarSubquery(subquery)),
     };
     Ok(if negated { Expr::Not(found.into()) } else { found })
-}
-
-/// True for a subquery with at most one row, which it has for an empty input too: an aggregate without GROUP BY, with or
-/// without HAVING.
-fn is_one_row(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(node) => is_one_row(&node.input),
-        LogicalPlan::SubqueryAlias(node) => is_one_row(&node.input),
-        LogicalPlan::Filter(node) => is_one_row(&node.input),
-        LogicalPlan::Sort(node) => is_one_row(&node.input),
-        LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => group_expr.is_empty(),
-        _ => false,
-    }
 }
 
 /// True for a subquery that has exactly one row for any input.

@@ -32,7 +32,7 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Operator, Projection, SkipType, SortExpr, Union, Window, lit,
 };
 
-use crate::optimizer::expressions::{all_columns, filtered, subquery_of};
+use crate::optimizer::expressions::{all_columns, filtered, has_outer_condition, is_one_row, subquery_of};
 
 /// The subquery with keys; `None` if it needs none, or cannot have them.
 ///
@@ -48,7 +48,7 @@ pub(super) fn keyed(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         LogicalPlan::Filter(_) | LogicalPlan::Aggregate(_) => true,
         LogicalPlan::Distinct(distinct) => matches!(distinct, Distinct::All(_)),
         LogicalPlan::Sort(sort) => sort.fetch.is_none(),
-        LogicalPlan::SubqueryAlias(alias) => has_one_group(&alias.input),
+        LogicalPlan::SubqueryAlias(alias) => is_one_row(&alias.input),
         _ => false,
     };
     if !passes {
@@ -68,7 +68,7 @@ fn needs_keys(plan: &LogicalPlan) -> bool {
         }
         needed |= match node {
             LogicalPlan::Limit(_) | LogicalPlan::Window(_) | LogicalPlan::Unnest(_) | LogicalPlan::Union(_) => true,
-            LogicalPlan::SubqueryAlias(alias) => !has_one_group(&alias.input),
+            LogicalPlan::SubqueryAlias(alias) => !is_one_row(&alias.input),
             _ => false,
         };
         Ok(if needed { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
@@ -81,20 +81,11 @@ fn is_correlated(plan: &LogicalPlan) -> bool {
     !plan.all_out_ref_exprs().is_empty()
 }
 
-/// True for an aggregate without GROUP BY, which has a row where no row has the key.
-fn has_one_group(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(node) => has_one_group(&node.input),
-        LogicalPlan::Filter(node) => has_one_group(&node.input),
-        LogicalPlan::Sort(node) => has_one_group(&node.input),
-        LogicalPlan::SubqueryAlias(node) => has_one_group(&node.input),
-        LogicalPlan::Aggregate(node) => node.group_expr.is_empty(),
-        _ => false,
-    }
-}
-
 /// The rows of a plan, chosen by their keys above all of its operators.
 fn with_condition(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    if plan.exists(has_farther_subquery)? {
+        return Ok(None);
+    }
     let mut keys = Keys::default();
     let Some(inner) = keys.pulled_from(plan)? else { return Ok(None) };
     // A relation of its own: the rows are no longer those of the tables below.
@@ -142,9 +133,6 @@ impl Keys {
 
     /// The plan with the columns of its keys as further ones, and without the conditions on them; `None` if it cannot have them.
     fn pulled_from(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-        if has_farther_subquery(plan)? {
-            return Ok(None);
-        }
         if !is_correlated(plan) {
             return Ok(Some(plan.clone()));
         }
@@ -223,9 +211,7 @@ impl Keys {
                     JoinType::Left => !is_correlated(&join.right),
                     _ => false,
                 };
-                let filter = join.filter.clone().filter(|_| kept);
-                let on_outer = |(left, right): &(Expr, Expr)| left.contains_outer() || right.contains_outer();
-                if !kept || filter.as_ref().is_some_and(Expr::contains_outer) || join.on.iter().any(on_outer) {
+                if !kept || has_outer_condition(join) {
                     return Ok(None);
                 }
                 let Some(left) = self.pulled_from(&join.left)? else { return Ok(None) };

@@ -261,10 +261,12 @@ fn rewritten(expr: Expr, outer: &DFSchema) -> Result<Transformed<Expr>> {
         LogicalPlan::Limit(limit) if rows_of(limit)? == Some((0, Some(1))) => first_row(&limit.input)?,
         _ => None,
     };
-    let plan = match (first, keyed(plan)?) {
-        (Some(first), _) => Some(first),
-        (None, Some(keyed)) => Some(only_row(&keyed)?.unwrap_or(keyed)),
-        (None, None) => only_row(plan)?,
+    let plan = match first {
+        Some(first) => Some(first),
+        None => match keyed(plan)? {
+            Some(keyed) => Some(only_row(&keyed)?.unwrap_or(keyed)),
+            None => only_row(plan)?,
+        },
     };
     Ok(match plan {
         Some(plan) => Transformed::yes(Expr::ScalarSubquery(subquery_with(plan))),

@@ -156,13 +156,12 @@ impl Editor for Standard {
             && name.to_string().eq_ignore_ascii_case("unnest")
             && let Some(array_exprs) = args.iter().map(plain_argument).collect()
         {
-            let (alias, with_ordinality) = (alias.take(), false);
             *factor = TableFactor::UNNEST {
-                alias,
+                alias: alias.take(),
                 array_exprs,
                 with_offset: false,
                 with_offset_alias: None,
-                with_ordinality,
+                with_ordinality: false,
             };
         }
     }

@@ -295,7 +295,7 @@ fn name_item(item: &mut SelectItem) {
     // A function that returns a structure may become several columns.
     let is_list = matches!(expr, Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("unnest"));
     if let Some(header) = header_of(expr).filter(|_| !is_list) {
-        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: quoted(&header) };
+        rename(item, quoted(&header));
     }
 }
 
