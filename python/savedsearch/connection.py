@@ -201,12 +201,17 @@ class Cursor(dbapi.Cursor):
             raise copy(made) from None
         except KeyboardInterrupt:
             # Between two calls of the driver, which would otherwise go on.
-            with suppress(adbc_driver_manager.Error):
-                self._stmt.cancel()
-            self._failed, self._reading = _as_error(_CANCELLED), False
+            self._interrupted()
             raise
         self._warn()
         return rows
+
+    def _interrupted(self) -> Error:
+        """Ends the statement after Ctrl-C. Returns the exception that further fetches raise."""
+        with suppress(adbc_driver_manager.Error):
+            self._stmt.cancel()
+        self._failed, self._reading = _as_error(_CANCELLED), False
+        return copy(self._failed)
 
     def _was_interrupted(self, error: Error) -> bool:
         # Nobody but Ctrl-C has cancelled it.

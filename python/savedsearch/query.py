@@ -111,8 +111,6 @@ class Query:
         if self._table is not None:
             return self._table.__arrow_c_stream__(requested_schema)
         reader = self._run()
-        if self._connection.adbc_connection.get_option("savedsearch.completeness") != "report":
-            return reader.__arrow_c_stream__(requested_schema)
         stream = pyarrow.RecordBatchReader.from_batches(reader.schema, _batches(reader, self._cursor))
         return stream.__arrow_c_stream__(requested_schema)
 
@@ -135,7 +133,11 @@ class Query:
 
 
 def _batches(reader: pyarrow.RecordBatchReader, cursor: Cursor) -> Iterator[pyarrow.RecordBatch]:
-    """The batches of a stream, with warnings of missing rows."""
-    end = object()
-    while (batch := cursor._read(lambda: next(reader, end))) is not end:
-        yield batch
+    """The batches of a stream. Ctrl-C ends it also where another library, which does not look for signals, reads it."""
+    end, cancel = object(), cursor.adbc_statement.cancel
+    try:
+        while (batch := cursor._read(lambda: _lib._blocking_call(next, (reader, end), {}, cancel))) is not end:
+            yield batch
+    except KeyboardInterrupt:
+        # The library that reads turns every exception into one of its own.
+        raise cursor._interrupted() from None

@@ -46,6 +46,9 @@ pub fn describe(error: &DataFusionError) -> String {
         DataFusionError::Configuration(text) => unknown_setting(text),
         other => other.strip_backtrace(),
     };
+    if text.contains("require unique expression names") {
+        return "several results of a subquery have the same name; give them different names with AS".to_owned();
+    }
     if INTERNAL.iter().any(|name| text.contains(name)) {
         return "this correlated subquery is not supported; write it as a join".to_owned();
     }

@@ -34,7 +34,7 @@ mod regexes;
 mod spans;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
@@ -59,14 +59,15 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array as SqlArray, ArrayElemTypeDef, BinaryOperator, CaseWhen, CastKind, CharacterLength,
     DataType as SqlType, DateTimeField, ExactNumberInfo, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, Subscript,
-    TableFactor, TimezoneInfo, UnaryOperator, Value,
+    FunctionArguments, Ident, ObjectName, Select, SelectItem, Statement, Subscript, TableFactor, TimezoneInfo,
+    UnaryOperator, Value,
 };
 use datafusion::sql::sqlparser::dialect::{GenericDialect, PostgreSqlDialect};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use postgres_types::{Kind, Type};
 
-use super::catalog::{column_name, known_operator, strip};
+use super::catalog::{known_operator, strip};
+use super::column_names;
 use super::report::Report;
 use crate::error::{Error, ErrorKind};
 use crate::functions::{NotAnArray, instant_of, items};
@@ -238,6 +239,7 @@ pub(super) fn edit(parsed: &mut Parsed, editor: &mut dyn Editor) {
 /// # Errors
 /// What PostgreSQL reads in a way that the engine cannot follow.
 pub(super) fn translated(mut statement: Parsed, names: &Names) -> Result<(Parsed, BTreeMap<usize, Type>), Report> {
+    column_names::name_columns(&mut statement);
     let mut translator = Translator { names, types: BTreeMap::new(), refused: None };
     edit(&mut statement, &mut translator);
     match translator.refused {
@@ -255,48 +257,11 @@ struct Translator<'a> {
 }
 
 impl Editor for Translator<'_> {
-    fn pre_visit_query(&mut self, query: &mut Query) {
-        let sorted = names_in_order(query);
-        let SetExpr::Select(select) = query.body.as_mut() else { return };
-        // There, the engine takes a name for a result, but PostgreSQL takes it for a column.
-        if select.having.is_some() || select.qualify.is_some() {
-            return;
-        }
-        let mut taken: HashSet<String> = select.projection.iter().filter_map(plain_name).chain(sorted).collect();
-        let all = select
-            .projection
-            .iter()
-            .any(|item| !matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }));
-        for item in &mut select.projection {
-            // The name would be that of what stands in its place.
-            let SelectItem::UnnamedExpr(expr) = item else { continue };
-            let name = match &*expr {
-                SqlExpr::Cast { expr, data_type, .. } => Some(name_of_cast(expr, data_type)),
-                expr => self.session_name(expr).map(|(word, _)| word),
-            };
-            if let Some(name) = name.filter(|name| !all && taken.insert(name.clone())) {
-                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
-            }
-        }
-    }
-
     fn pre_visit_select(&mut self, select: &mut Select) {
         from_items::keep_value(select);
-        let mut names: Vec<(usize, &str)> = Vec::new();
-        for (at, item) in select.projection.iter_mut().enumerate() {
-            match item {
-                SelectItem::UnnamedExpr(expr) => names.extend(functions::rows_of_item(expr).map(|name| (at, name))),
-                SelectItem::ExprWithAlias { expr, .. } => {
-                    functions::rows_of_item(expr);
-                }
-                _ => {}
-            }
-        }
-        // Several of one name have none.
-        for (at, name) in &names {
-            let alone = names.iter().filter(|(_, other)| other == name).count() == 1;
-            if let (true, SelectItem::UnnamedExpr(expr)) = (alone, &select.projection[*at]) {
-                select.projection[*at] = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::new(*name) };
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                functions::rows_of_item(expr);
             }
         }
     }
@@ -366,44 +331,6 @@ fn check_copies(expr: &SqlExpr, copies: usize) -> Result<(), Report> {
     Err(Report::error("54001", line))
 }
 
-/// The names of columns in expressions of ORDER BY, which are those of the input; a name alone is that of a result.
-fn names_in_order(query: &Query) -> HashSet<String> {
-    let mut names = HashSet::new();
-    let Some(OrderByKind::Expressions(sorts)) = query.order_by.as_ref().map(|order| &order.kind) else { return names };
-    for sort in sorts.iter().filter(|sort| !matches!(sort.expr, SqlExpr::Identifier(_))) {
-        syntax::expressions(&sort.expr, &mut |expr| match expr {
-            SqlExpr::Identifier(name) => {
-                names.insert(name.value.clone());
-            }
-            SqlExpr::CompoundIdentifier(parts) => names.extend(parts.last().map(|name| name.value.clone())),
-            _ => {}
-        });
-    }
-    names
-}
-
-/// The name of a column that is selected as it is, or with a name of its own.
-fn plain_name(item: &SelectItem) -> Option<String> {
-    match item {
-        SelectItem::UnnamedExpr(SqlExpr::Identifier(name)) | SelectItem::ExprWithAlias { alias: name, .. } => {
-            Some(name.value.clone())
-        }
-        SelectItem::UnnamedExpr(SqlExpr::CompoundIdentifier(names)) => names.last().map(|name| name.value.clone()),
-        _ => None,
-    }
-}
-
-/// The name of a cast: that of what is cast, or of the type.
-fn name_of_cast(expr: &SqlExpr, data_type: &SqlType) -> String {
-    match column_name(expr) {
-        name if name != "?column?" => name,
-        _ => type_named(data_type).map_or_else(
-            || data_type.to_string().to_lowercase(),
-            |known| known.name().trim_start_matches('_').to_owned(),
-        ),
-    }
-}
-
 /// An error for what is not supported.
 fn unsupported(line: impl Into<String>) -> Report {
     Report::error("0A000", line)
@@ -425,11 +352,11 @@ impl Translator<'_> {
                     list.args.iter_mut().for_each(name_of_argument);
                 }
                 match self.session_name(&SqlExpr::Function(function.clone())) {
-                    Some((_, value)) => Some(text(&value)),
+                    Some(value) => Some(text(value)),
                     None => self.function(function)?,
                 }
             }
-            SqlExpr::Identifier(_) => self.session_name(expr).map(|(_, value)| text(&value)),
+            SqlExpr::Identifier(_) => self.session_name(expr).map(text),
             SqlExpr::AtTimeZone { timestamp, time_zone } => {
                 Some(call(TimeZone::NAME, vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
             }
@@ -505,8 +432,8 @@ impl Translator<'_> {
         })
     }
 
-    /// The name and the value of an expression that asks for a name of the session.
-    fn session_name(&self, expr: &SqlExpr) -> Option<(String, String)> {
+    /// The value of an expression that asks for a name of the session.
+    fn session_name(&self, expr: &SqlExpr) -> Option<&str> {
         let word = match expr {
             SqlExpr::Identifier(word) if word.quote_style.is_none() && !word.value.eq_ignore_ascii_case("user") => {
                 word.value.to_lowercase()
@@ -530,8 +457,7 @@ impl Translator<'_> {
         if word == "current_database" && matches!(expr, SqlExpr::Identifier(_)) {
             return None;
         }
-        let value = self.names.of_word(&word)?.to_owned();
-        Some((word, value))
+        self.names.of_word(&word)
     }
 
     fn function(&self, function: &mut Function) -> Result<Option<SqlExpr>, Report> {
@@ -1191,7 +1117,7 @@ fn scale_of(data_type: &SqlType) -> Option<i64> {
 }
 
 /// PostgreSQL's type of this name; `None` for one that is left to the engine.
-fn type_named(data_type: &SqlType) -> Option<Type> {
+pub(super) fn type_named(data_type: &SqlType) -> Option<Type> {
     Some(match data_type {
         SqlType::Bool | SqlType::Boolean => Type::BOOL,
         SqlType::Int2(None) | SqlType::SmallInt(None) => Type::INT2,

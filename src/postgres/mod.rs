@@ -9,7 +9,7 @@
 //! - `server` accepts connections, `startup` logs clients in, `wire` reads and writes messages.
 //! - `connection` follows the protocol: simple and extended queries, portals, copies.
 //! - `command` recognizes kinds of statements, `settings` has PostgreSQL's settings, `catalog` answers metadata queries.
-//! - `dialect` translates PostgreSQL's SQL to the engine's; `printed` writes parsed SQL as text.
+//! - `dialect` translates PostgreSQL's SQL to the engine's, `column_names` names its results, `printed` writes parsed SQL as text.
 //! - `types` maps types, `rows` encodes results, `parameters` decodes bound values, `report` encodes errors and notices.
 //!
 //! Sessions, users, budgets, planning and limits are those of the module `host`, shared with the Flight SQL server.
@@ -17,6 +17,7 @@
 //! Protocol: PostgreSQL documentation, "Frontend/Backend Protocol", version 3.0.
 
 mod catalog;
+mod column_names;
 mod command;
 mod connection;
 mod dialect;

@@ -65,7 +65,7 @@ pub(crate) use self::misread::is_regex;
 #[cfg(feature = "postgres")]
 pub(crate) use self::nodes::{call, query_of};
 #[cfg(feature = "postgres")]
-pub(crate) use self::nodes::{members, table_of};
+pub(crate) use self::nodes::{members, normalized, table_of};
 use self::now::Now;
 use self::operators::Operators;
 #[cfg(any(feature = "flight", feature = "shell"))]

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// Name of an identifier, as the engine reads it: in lower case unless it is quoted.
-pub(super) fn normalized(name: &Ident) -> String {
+pub(crate) fn normalized(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_ascii_lowercase(),

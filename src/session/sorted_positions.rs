@@ -2,8 +2,8 @@
 //!
 //! `ORDER BY 2` is a result. In a query with aggregates, the engine takes the name of that result for a column, and refuses
 //! it unless the result is an aggregate, a key of GROUP BY or has an alias. So such a position is replaced by the expression
-//! of the result, which the engine finds again among the results. After SELECT DISTINCT it finds none: there, the sort
-//! moves to a query around the SELECT.
+//! of the result, which the engine finds again among the results. After SELECT DISTINCT it finds none: there, an expression is
+//! replaced by the position of the result, and the sort moves to a query around the SELECT unless the result has a name.
 
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, OrderByKind, Query, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Value,
@@ -30,25 +30,23 @@ impl Editor for SortedPositions {
         let items: Option<Vec<&Expr>> = select.projection.iter().map(result_of).collect();
         let Some(items) = items else { return };
         let is_named = |at: usize| {
-            matches!(
-                select.projection.get(at),
-                None | Some(
-                    SelectItem::ExprWithAlias { .. }
-                        | SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_))
-                )
-            )
+            matches!(select.projection.get(at), None | Some(SelectItem::ExprWithAlias { .. }))
+                || items.get(at).is_some_and(|item| is_column(item))
         };
+        if matches!(select.distinct, Some(Distinct::Distinct)) {
+            for key in keys.iter_mut().filter(|key| position(&key.expr).is_none()) {
+                if let Some(at) = items.iter().position(|item| **item == key.expr) {
+                    self.replaced += usize::from(!is_column(&key.expr));
+                    key.expr = Expr::value(Value::Number((at + 1).to_string(), false));
+                }
+            }
+        }
         let unnamed = keys.iter().filter(|key| position(&key.expr).is_some_and(|at| !is_named(at))).count();
         if unnamed == 0 {
             return;
         }
         self.replaced += unnamed;
         if matches!(select.distinct, Some(Distinct::Distinct)) {
-            for key in keys.iter_mut().filter(|key| position(&key.expr).is_none()) {
-                if let Some(at) = items.iter().position(|item| **item == key.expr) {
-                    key.expr = Expr::value(Value::Number((at + 1).to_string(), false));
-                }
-            }
             in_query_around(query);
             return;
         }
@@ -67,6 +65,10 @@ fn result_of(item: &SelectItem) -> Option<&Expr> {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
         _ => None,
     }
+}
+
+fn is_column(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
 /// The place of a result among the others, from zero.

@@ -620,6 +620,9 @@ async fn positions_of_order_by_are_results_of_grouped_queries() {
         ("SELECT k || ':' || count(*) FROM ROWS GROUP BY k ORDER BY 1", "a:2; b:1; c:1"),
         ("SELECT DISTINCT count(*) * 10 FROM ROWS GROUP BY k ORDER BY 1", "10; 20"),
         ("SELECT DISTINCT k, count(*) * 10 FROM ROWS GROUP BY k ORDER BY 2 DESC, k LIMIT 2", "a|20; b|10"),
+        ("SELECT DISTINCT upper(k) FROM ROWS ORDER BY upper(k) DESC LIMIT 2", "C; B"),
+        ("SELECT DISTINCT upper(k) AS u, n > 4 FROM ROWS ORDER BY n > 4, upper(k) LIMIT 2", "A|false; C|false"),
+        ("SELECT DISTINCT count(*) + 1 AS m FROM ROWS GROUP BY k ORDER BY count(*) + 1", "2; 3"),
         // Other results, and other places.
         ("SELECT 7, count(*) + 1 FROM ROWS GROUP BY k ORDER BY 2, 1 LIMIT 1", "7|2"),
         ("SELECT upper(k), sum(n) FROM ROWS GROUP BY k ORDER BY 1 DESC LIMIT 1", "C|1"),

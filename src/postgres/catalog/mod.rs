@@ -24,7 +24,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as Parsed;
 
 pub(super) use self::meant::is_meant;
-pub(super) use self::rewrite::{column_name, known_operator, rewritten, strip};
+pub(super) use self::rewrite::{known_operator, rewritten, strip};
 use self::tables::World;
 pub(super) use self::tables::function_name;
 use super::dialect::Names;

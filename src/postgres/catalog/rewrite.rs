@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 
+use super::super::column_names::column_name;
 use super::super::dialect::{Names, edit};
 use super::tables::{has_functions, is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
@@ -562,23 +563,6 @@ fn empty_body(body: &mut SetExpr) -> bool {
             left && right
         }
         _ => false,
-    }
-}
-
-/// The name that PostgreSQL gives a column without one.
-pub(in crate::postgres) fn column_name(expr: &Expr) -> String {
-    match expr {
-        Expr::Identifier(name) => name.value.clone(),
-        Expr::CompoundIdentifier(names) => names.last().map_or_else(String::new, |name| name.value.clone()),
-        Expr::Function(function) => function
-            .name
-            .0
-            .last()
-            .and_then(|part| part.as_ident())
-            .map_or_else(String::new, |name| name.value.to_lowercase()),
-        Expr::Cast { expr, .. } | Expr::Nested(expr) | Expr::Collate { expr, .. } => column_name(expr),
-        Expr::Case { .. } => "case".to_owned(),
-        _ => "?column?".to_owned(),
     }
 }
 

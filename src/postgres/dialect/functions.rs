@@ -392,16 +392,10 @@ fn array_of_rows(query: &Query) -> Result<SqlExpr, Report> {
 
 const COLUMN: &str = "__item";
 
-/// Turns calls that make rows, in an item of SELECT, into those that the engine unnests. Returns the name of the item if it is such
-/// a call.
-pub(super) fn rows_of_item(expr: &mut SqlExpr) -> Option<&'static str> {
+/// Turns calls that make rows, in an item of SELECT, into those that the engine unnests.
+pub(super) fn rows_of_item(expr: &mut SqlExpr) {
     let is = |function: &Function, name: &str| {
         function.name.to_string().trim_start_matches("pg_catalog.").eq_ignore_ascii_case(name)
-    };
-    let name = match &*expr {
-        SqlExpr::Function(function) if is(function, "generate_series") => Some("generate_series"),
-        SqlExpr::Function(function) if is(function, "unnest") => Some("unnest"),
-        _ => None,
     };
     syntax::edit_expressions(expr, &mut |part| {
         let SqlExpr::Function(function) = &*part else { return };
@@ -418,7 +412,6 @@ pub(super) fn rows_of_item(expr: &mut SqlExpr) -> Option<&'static str> {
             *part = inner.clone();
         }
     });
-    name
 }
 
 #[cfg(test)]

@@ -375,3 +375,72 @@ async fn patterns_have_postgresqls_syntax() {
     )
     .await;
 }
+
+/// The names are those of PostgreSQL 15.
+#[tokio::test(flavor = "multi_thread")]
+async fn results_have_the_names_that_postgresql_gives_them() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let none = "?column?";
+    for (sql, names) in [
+        ("1, 'a', NULL, true, -1, 1 + 1, 'a' || name, name = 'a', name IS NULL, name LIKE 'a%' FROM s", vec![none; 10]),
+        ("name, s.name, NAME::text, (name)::varchar(3), name COLLATE \"C\" FROM s", vec!["name"; 5]),
+        ("1::int, '1'::numeric(4, 1), 1::text::int, date '2020-01-01' FROM s", vec!["int4", "numeric", "int4", "date"]),
+        (
+            "interval '1 day', now()::date, current_date, current_user FROM s",
+            vec!["interval", "now", "current_date", "current_user"],
+        ),
+        ("count(*), count(name), max(name)::text, sum(1) / 2 FROM s", vec!["count", "count", "max", none]),
+        (
+            "coalesce(name, 'x'), nullif(name, 'x'), greatest(1, 2), LOWER(name), extract(year FROM now()) FROM s",
+            vec!["coalesce", "nullif", "greatest", "lower", "extract"],
+        ),
+        (
+            "trim(name), trim(LEADING FROM name), substring(name FROM 1 FOR 2), position('a' IN name) FROM s",
+            vec!["btrim", "ltrim", "substring", "position"],
+        ),
+        (
+            "now() AT TIME ZONE 'UTC', ARRAY[1], (ARRAY[1])[1], languages[1], ARRAY(SELECT 1) FROM s",
+            vec!["timezone", "array", "array", "languages", "array"],
+        ),
+        (
+            "CASE WHEN true THEN 1 END, CASE WHEN true THEN 'a' ELSE name END, CASE WHEN true THEN 1 ELSE 2::int END FROM s",
+            vec!["case", "name", "case"],
+        ),
+        (
+            "(SELECT 5), (SELECT max(name) FROM s), (SELECT 1 AS one), EXISTS (SELECT 1), NOT EXISTS (SELECT 1)",
+            vec![none, "max", "one", "exists", none],
+        ),
+        (
+            "row_number() OVER (), sum(1) OVER (), unnest(ARRAY[1, 2]), generate_series(1, 2) FROM s",
+            vec!["row_number", "sum", "unnest", "generate_series"],
+        ),
+        ("upper(name), s.name FROM s UNION SELECT 'a', 'b' ORDER BY upper", vec!["upper", "name"]),
+        ("* FROM (SELECT lower(name), lower(query), 1 FROM s) t", vec!["lower", "lower", none]),
+    ] {
+        let statement = client.prepare(&format!("SELECT {}", sql.replace("FROM s", "FROM saved_searches s"))).await;
+        let statement = statement.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        assert_eq!(statement.columns().iter().map(|column| column.name()).collect::<Vec<_>>(), names, "{sql}");
+    }
+    let two = "(VALUES ('b', 1), ('a', 2), ('a', 3)) AS v(k, n)";
+    printed(
+        &client,
+        &[
+            (format!("k, count(*) FROM {two} GROUP BY k ORDER BY count DESC").as_str(), "a|2|b|1"),
+            (format!("k, sum(n) FROM {two} GROUP BY k HAVING sum(n) > 0 ORDER BY sum").as_str(), "b|1|a|5"),
+            (format!("upper, count(*) FROM (SELECT upper(k) FROM {two}) t GROUP BY upper ORDER BY upper").as_str(), "A|2|B|1"),
+            (format!("upper(k), count(*) FROM {two} GROUP BY upper ORDER BY 1").as_str(), "A|2|B|1"),
+            (format!("DISTINCT upper(k) FROM {two} ORDER BY upper(k) DESC").as_str(), "B|A"),
+            (format!("max(count) FROM (SELECT k, count(*) FROM {two} GROUP BY k) t").as_str(), "2"),
+            // A name in an expression, in HAVING and before GROUP BY is a column of the input.
+            (format!("upper(k) FROM (SELECT k, k AS upper FROM {two}) t GROUP BY upper, k HAVING upper = 'b'").as_str(), "B"),
+            ("n::text FROM (VALUES (10), (9)) v(n) ORDER BY n", "10|9"),
+            ("n::text FROM (VALUES (10), (9)) v(n) ORDER BY n + 0", "9|10"),
+            ("n FROM (VALUES (10), (9)) v(n) WHERE n::text IN (SELECT n::text FROM (VALUES (10), (9)) v(n) ORDER BY n LIMIT 1)", "10"),
+        ],
+    )
+    .await;
+    let (code, line) =
+        code(&client, "SELECT lower FROM (SELECT lower(name), lower(query) FROM saved_searches) t").await;
+    assert!(line.contains("have the same name"), "{code} {line}");
+}
