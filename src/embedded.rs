@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::{ScalarValue, TableReference};
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
@@ -31,7 +31,7 @@ use crate::client::QuerySpan;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
-use crate::exec::{in_span, spent, statement_kind};
+use crate::exec::{in_span, spent, statement_kind, windows};
 pub use crate::flight::metadata::{TABLE, TEMPORARY, VIEW, kind_named};
 use crate::flight::metadata::{key, kind};
 use crate::flight::parameters::plain;
@@ -42,7 +42,7 @@ use crate::host::running::gather;
 use crate::host::temporary::for_each;
 use crate::host::type_compat::{result_schema, sent_batch, table_schema};
 use crate::session::{follow_time_zone, session_of};
-use crate::shell::{ChartOptions, chart_svg, estimate_all, refuse_writes};
+use crate::shell::{ChartOptions, chart_svg, estimate_all, refuse_writes, window_note};
 
 /// Batches that wait for the reader: the next one is read while the last one is processed.
 const AHEAD: usize = 2;
@@ -144,12 +144,12 @@ impl Session {
         (catalog.default_catalog.clone(), catalog.default_schema.clone())
     }
 
-    /// Plans a statement. Sends no request.
+    /// Plans a statement for parameter sets of these types; none if they are not known. Sends no request.
     ///
     /// # Errors
     /// Those of planning, and statements that write.
-    pub async fn prepare(&self, sql: &str) -> Result<Prepared, Failure> {
-        match Box::pin(Statement::of(&self.context, sql)).await {
+    pub async fn prepare(&self, sql: &str, types: &[DataType]) -> Result<Prepared, Failure> {
+        match Box::pin(Statement::of_typed(&self.context, sql, types)).await {
             Ok(statement) => Ok(Prepared(statement)),
             Err(error) => Err(self.failure(&error).in_text(&error, sql, &self.context).await),
         }
@@ -467,6 +467,14 @@ impl Account {
     pub fn requests(&self) -> u64 {
         let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         queries.iter().map(|(_, plan)| spent(plan).requests).sum()
+    }
+
+    /// Notes about what is read, a line each: the window of a query that has no time filter.
+    pub fn notes(&self) -> Vec<String> {
+        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes: Vec<String> = queries.iter().filter_map(|(_, plan)| window_note(&windows(plan))).collect();
+        notes.dedup();
+        notes
     }
 
     /// Warnings about missing rows, a line each.

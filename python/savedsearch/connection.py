@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +17,7 @@ import adbc_driver_manager
 import pyarrow
 from adbc_driver_manager import dbapi
 
-from .errors import Error, typed, warn, wrong
+from .errors import Error, closed, typed, warn, wrong
 from .library import driver_path
 from .parameters import bindable, bindable_sets, text
 from .query import Query
@@ -63,12 +65,12 @@ def connect(
         "uri": uri,
         "savedsearch.api_key": api_key,
         "savedsearch.api_key_command": api_key_command,
-        "savedsearch.profile": profile,
-        "savedsearch.store": store,
+        "savedsearch.profile": _path("profile", profile),
+        "savedsearch.store": _path("store", store),
         "savedsearch.connection": connection,
-        "savedsearch.config": config,
+        "savedsearch.config": _path("config", config),
         "savedsearch.max_requests": max_requests,
-        "savedsearch.insecure": "true" if insecure else None,
+        "savedsearch.insecure": _flag("insecure", insecure),
         "savedsearch.now": now.isoformat() if isinstance(now, datetime) else now,
         **{f"savedsearch.{name}": value for name, value in settings.items()},
     }
@@ -83,6 +85,23 @@ def connect(
             raise
     except adbc_driver_manager.Error as error:
         raise typed(error) from None
+
+
+def _flag(name: str, value: Any) -> str | None:
+    """A switch that loosens a rule: text such as "false" must not turn it on."""
+    if not isinstance(value, bool):
+        raise wrong(f"invalid {name}: expected True or False, got {value!r}")
+    return "true" if value else None
+
+
+def _path(name: str, value: str | PathLike[str] | None) -> str | None:
+    """A path with the home folder in the place of `~`, as a shell would pass it."""
+    if value is None:
+        return None
+    path = os.fspath(value)
+    if not path:
+        raise wrong(f"invalid {name}: the path is empty; leave it out to use none")
+    return os.path.expanduser(path)
 
 
 def _option(name: str, value: Any) -> str:
@@ -153,6 +172,8 @@ class Cursor(dbapi.Cursor):
         self._warn()
 
     def _begin(self) -> None:
+        if self._closed:
+            raise closed("cursor")
         self.cancelled, self._failed, self._warned = False, None, frozenset()
 
     def _prepare_execute(self, operation: bytes | str, parameters: Any = None) -> None:
@@ -182,6 +203,12 @@ class Cursor(dbapi.Cursor):
     def requests(self) -> int:
         """Requests that the last statement has sent until now."""
         return self._sent if self._closed else self._stmt.get_option_int("savedsearch.requests")
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines about what the last statement reads, such as the window of a query without a time filter."""
+        notes = "" if self._closed else self._stmt.get_option("savedsearch.notes")
+        return notes.split("\n") if notes else []
 
     def _read(self, read: Callable[[], _T]) -> _T:
         """Reads rows. A failure in the middle of them has lost its parts, which the statement has."""
@@ -245,12 +272,16 @@ class Cursor(dbapi.Cursor):
         assert isinstance(frame, polars.DataFrame)
         return frame
 
-    for _name in ("__next__", "fetchone", "fetchmany", "fetchall", "fetch_arrow_table", "fetch_df"):
-        locals()[_name] = _fetching(getattr(dbapi.Cursor, _name))
+    @property
+    def description(self) -> list[tuple[Any, ...]] | None:
+        """The columns; `None` for a statement without rows."""
+        return super().description or None
 
-    for _name in ("fetch_record_batch", "adbc_execute_schema", "adbc_ingest", "adbc_prepare"):
-        locals()[_name] = _with_types(getattr(dbapi.Cursor, _name))
-    del _name
+    # The other methods of the driver manager raise the exceptions of this package.
+    for _name, _method in inspect.getmembers(dbapi.Cursor, inspect.isfunction):
+        if _name not in locals() and (_name == "__next__" or not _name.startswith("_")):
+            locals()[_name] = _fetching(_method) if _name.startswith(("fetch", "__next__")) else _with_types(_method)
+    del _name, _method
 
 
 _CANCELLED = {"message": "the query was cancelled", "sqlstate": "57014", "kind": "cancelled"}
@@ -297,6 +328,8 @@ class Connection(dbapi.Connection):
 
     def cursor(self, *, adbc_stmt_kwargs: Any = None, dbapi_backend: Any = None) -> Cursor:
         """Opens a cursor."""
+        if self._closed:
+            raise closed("connection")
         with _typed():
             cursor = Cursor(self, adbc_stmt_kwargs, dbapi_backend=dbapi_backend or self._backend)
         self._cursors.add(cursor)
@@ -309,8 +342,19 @@ class Connection(dbapi.Connection):
     @property
     def is_demo(self) -> bool:
         """True for the built-in demo data."""
+        if self._closed:
+            raise closed("connection")
         return self.adbc_connection.get_option("savedsearch.demo") == "true"
 
-    for _name in ("adbc_get_info", "adbc_get_objects", "adbc_get_table_schema", "adbc_get_table_types"):
-        locals()[_name] = _with_types(getattr(dbapi.Connection, _name))
-    del _name
+    def adbc_clone(self) -> Connection:
+        """Opens a further connection with the same options, and settings, views and temporary tables of its own."""
+        if self._closed:
+            raise closed("connection")
+        with _typed():
+            return Connection(self._db, adbc_driver_manager.AdbcConnection(self._db._db), autocommit=True)
+
+    # The other methods of the driver manager raise the exceptions of this package.
+    for _name, _method in inspect.getmembers(dbapi.Connection, inspect.isfunction):
+        if _name not in locals() and not _name.startswith("_"):
+            locals()[_name] = _with_types(_method)
+    del _name, _method

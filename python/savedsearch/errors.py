@@ -1,7 +1,8 @@
 """Exceptions: those of PEP 249, with the kind of the failure, its place and advice.
 
 Programs branch on `kind`, never on the text. Kinds are those of the library, such as `budget`, `unauthorized`, `throttled`,
-`incomplete` and `config`; for a statement `syntax`, `unknown_table`, `unknown_column`, `unknown_function`; and `cancelled`.
+`incomplete` and `config`; for a statement `syntax`, `unknown_table`, `unknown_column`, `unknown_function`; `cancelled`; and `usage`
+for a wrong call of this package.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def typed(error: adbc_driver_manager.Error, parts: Iterable[tuple[str, str]] = (
     if cls is not NotSupportedError:
         arguments["status_code"] = error.status_code
     made = cls(found.get("message") or _line(str(error.args[0])), **arguments)
-    made.kind, made.advice = found.get("kind"), found.get("advice")
+    # What the driver manager itself refuses has no kind.
+    made.kind, made.advice = found.get("kind", "usage"), found.get("advice")
     number = {name: int(found[name]) for name in ("row", "line", "column") if name in found}
     made.place = Place(table=found.get("table"), aid=found.get("aid"), **number)
     return made
@@ -138,7 +140,17 @@ def _made(cls: type[Error], message: str, arguments: dict[str, Any]) -> Error:
 
 def wrong(message: str) -> ProgrammingError:
     """The error of a wrong call: a line, with what to do."""
-    return ProgrammingError(message, status_code=adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT)
+    status = adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT
+    error = ProgrammingError(message, status_code=status, sqlstate="22023")
+    error.kind = "usage"
+    return error
+
+
+def closed(name: str) -> InterfaceError:
+    """The error for a use of a cursor or connection that is closed."""
+    error = InterfaceError(f"the {name} is closed", status_code=adbc_driver_manager.AdbcStatusCode.INVALID_STATE)
+    error.kind = "usage"
+    return error
 
 
 def _text(value: str | bytes) -> str:

@@ -1,6 +1,6 @@
 """The cell magic `%%savedsearch`: cost, rows and a chart of a statement.
 
-    %%savedsearch [NAME] [--estimate] [--chart] [--max-requests N] [--rows N]
+    %%savedsearch [NAME] [--estimate] [--chart] [--max-requests N] [--rows N] [--parameters NAME] [--connection NAME]
     SELECT source, count(*) AS n FROM mentions GROUP BY source
 """
 
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import html
+import keyword
 from collections.abc import Iterable
 from typing import Any
 
 from . import default_connection
-from .connection import Connection
-from .errors import Error
+from .connection import Connection, _typed
+from .errors import Error, wrong
 from .query import Query
 
 SHOWN = 20
@@ -22,17 +23,31 @@ SHOWN = 20
 
 class _Arguments(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
-        raise ValueError(f"%%savedsearch: {message}")
+        raise wrong(f"%%savedsearch: {message}; --help lists the options")
+
+
+def _variable(text: str) -> str:
+    if not text.isidentifier() or keyword.iskeyword(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name of a variable")
+    return text
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number from 0, got {text!r}")
+    return int(text)
 
 
 def _arguments() -> argparse.ArgumentParser:
     parser = _Arguments(prog="%%savedsearch", add_help=False)
-    parser.add_argument("name", nargs="?", help="variable that receives the query")
+    parser.add_argument("name", nargs="?", type=_variable, help="variable that receives the query")
+    parser.add_argument("--help", action="store_true", help="show this list")
     parser.add_argument("--estimate", action="store_true", help="show the cost and do not run")
     parser.add_argument("--chart", action="store_true", help="draw a chart of the rows")
-    parser.add_argument("--connection", help="variable with a connection; default: that of savedsearch.sql")
-    parser.add_argument("--max-requests", type=int, help="requests that the query may send")
-    parser.add_argument("--rows", type=int, default=SHOWN, help="rows to show")
+    parser.add_argument("--connection", type=_variable, help="variable with a connection; default: that of savedsearch.sql")
+    parser.add_argument("--parameters", type=_variable, help="variable with the values of the statement's `?`")
+    parser.add_argument("--max-requests", type=_natural, help="requests that the query may send")
+    parser.add_argument("--rows", type=_natural, default=SHOWN, help=f"rows to show; default: {SHOWN}")
     return parser
 
 
@@ -40,31 +55,39 @@ def register(ipython: Any) -> None:
     """Adds the magic to a running IPython."""
 
     def savedsearch(line: str, cell: str | None = None) -> Any:
-        arguments = _arguments().parse_args(line.split() if cell is not None else [])
-        named = ipython.user_ns.get(arguments.connection) if arguments.connection else None
-        if arguments.connection and not isinstance(named, Connection):
-            raise ValueError(f"%%savedsearch: {arguments.connection} is not a connection")
-        return _run(ipython, named or default_connection(), cell if cell is not None else line, arguments)
+        try:
+            arguments = _arguments().parse_args(line.split() if cell is not None else [])
+            if arguments.help:
+                return print(_arguments().format_help())
+            return _run(ipython.user_ns, cell if cell is not None else line, arguments)
+        except Error as error:
+            # The line alone: its place in this package helps nobody.
+            error._render_traceback_ = lambda line=f"{type(error).__name__}: {error}": [line]  # type: ignore[attr-defined]
+            raise error.with_traceback(None) from None
 
     ipython.register_magic_function(savedsearch, magic_kind="line_cell", magic_name="savedsearch")
 
 
-def _run(ipython: Any, connection: Connection, statement: str, arguments: argparse.Namespace) -> Any:
+def _run(names: dict[str, Any], statement: str, arguments: argparse.Namespace) -> Any:
+    connection = names.get(arguments.connection) if arguments.connection else default_connection()
+    if not isinstance(connection, Connection):
+        raise wrong(f"%%savedsearch: {arguments.connection} is not a connection")
+    if arguments.parameters and arguments.parameters not in names:
+        raise wrong(f"%%savedsearch: there is no variable {arguments.parameters}")
+    parameters = names[arguments.parameters] if arguments.parameters else None
     previous = connection.adbc_connection.get_option("savedsearch.max_requests")
-    if arguments.max_requests is not None:
-        connection.adbc_connection.set_options(**{"savedsearch.max_requests": str(arguments.max_requests)})
     try:
-        query = Query(connection, statement, only_estimate=arguments.estimate)
+        if arguments.max_requests is not None:
+            with _typed():
+                connection.adbc_connection.set_options(**{"savedsearch.max_requests": str(arguments.max_requests)})
+        query = Query(connection, statement, parameters, only_estimate=arguments.estimate)
         if arguments.name:
-            ipython.user_ns[arguments.name] = query
+            names[arguments.name] = query
         if not query.schema.names and not arguments.estimate:
             return None
-        shown = Shown(query, arguments.rows, arguments.chart, run=not arguments.estimate)
-    except Error as error:
-        raise error.with_traceback(None) from None
+        return Shown(query, arguments.rows, arguments.chart, run=not arguments.estimate)
     finally:
         connection.adbc_connection.set_options(**{"savedsearch.max_requests": previous})
-    return shown
 
 
 class Shown:
@@ -78,12 +101,19 @@ class Shown:
         self.rows = (
             list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table is not None else []
         )
-        self.picture = query.svg() if run and chart else None
         self.line = f"estimated requests: {self.estimate}"
         if run:
             count = query.arrow().num_rows
             hidden = f" · {count - rows} rows hidden" if count > rows else ""
             self.line += f" · sent: {query.requests} · rows: {count}{hidden}"
+        self.picture = None
+        if run and chart:
+            # The rows were paid for: they are shown also where they cannot be drawn.
+            try:
+                self.picture = query.svg()
+            except Error as error:
+                self.line += f" · no chart: {error}"
+        self.line = " · ".join([self.line, *query.notes])
 
     def __repr__(self) -> str:
         lines = [

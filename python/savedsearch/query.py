@@ -62,6 +62,11 @@ class Query:
         """Requests that it has sent until now."""
         return self._cursor.requests
 
+    @property
+    def notes(self) -> list[str]:
+        """Lines about what it reads, such as the window of a query without a time filter. None before it runs."""
+        return self._cursor.notes
+
     def arrow(self) -> pyarrow.Table:
         """All rows as an Arrow table."""
         if self._table is None:
@@ -115,8 +120,8 @@ class Query:
         return stream.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        state = f"{self.requests} requests" if self._ran else "not run yet"
-        return f"<savedsearch.Query {' '.join(self.statement.split())!r}: {state}>"
+        state = [f"{self.requests} requests", *self.notes] if self._ran else ["not run yet"]
+        return f"<savedsearch.Query {' '.join(self.statement.split())!r}: {'; '.join(state)}>"
 
     def _run(self) -> pyarrow.RecordBatchReader:
         failed = self._cursor._failed or (self._cursor._failure() if self._streamed else None)

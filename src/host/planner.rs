@@ -22,7 +22,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use super::complexity_limits;
 use super::type_compat::result_schema;
 use crate::error::{Error, ErrorKind};
-use crate::session::{check_sizes, parse_in, plan_statement, syntax};
+use crate::session::{call, check_sizes, parse_in, plan_statement, syntax, with_named_results};
 use crate::table::query_name;
 
 /// A planned statement.
@@ -71,7 +71,21 @@ impl Statement {
     /// # Errors
     /// Errors of DataFusion; [`ErrorKind::Unsupported`] for statements that write.
     pub(crate) async fn of(context: &SessionContext, sql: &str) -> Result<Self> {
-        Self::of_parsed(context, parse(sql, GenericDialect {})?, &[], Ok).await
+        Self::of_typed(context, sql, &[]).await
+    }
+
+    /// As [`of`](Self::of), with the types of the values that will be bound. They decide what the statement leaves open, as in
+    /// `SELECT ? + ?`.
+    ///
+    /// # Errors
+    /// Those of [`of`](Self::of).
+    pub(crate) async fn of_typed(context: &SessionContext, sql: &str, types: &[DataType]) -> Result<Self> {
+        let parsed = with_named_results(parse(sql, GenericDialect {})?);
+        let typed = with_types(&parsed, types);
+        match (Self::of_parsed(context, parsed, &[], Ok).await, typed) {
+            (Err(refused), Some(typed)) => Self::of_parsed(context, typed, &[], Ok).await.map_err(|_| refused),
+            (planned, _) => planned,
+        }
     }
 
     /// As [`of`](Self::of), for a statement that is [parsed](parse) already, with types that the client has declared for
@@ -201,6 +215,31 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
         }
     });
     Ok(())
+}
+
+/// The statement with parameters that have these types; `None` if it has no parameter.
+fn with_types(parsed: &Parsed, types: &[DataType]) -> Option<Parsed> {
+    let (mut typed, mut found) = (parsed.clone(), false);
+    let mut cast = |expression: &mut SqlExpr| {
+        if let SqlExpr::Value(value) = &*expression
+            && let Value::Placeholder(name) = &value.value
+            && let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok())
+            && let Some(of) = number.checked_sub(1).and_then(|at| types.get(at)).filter(|of| !of.is_null())
+        {
+            let name = SqlExpr::value(Value::SingleQuotedString(of.to_string()));
+            *expression = call("arrow_cast", vec![expression.clone(), name]);
+            found = true;
+        }
+    };
+    match &mut typed {
+        Parsed::Statement(statement) => syntax::edit_expressions(statement.as_mut(), &mut cast),
+        Parsed::Explain(explain) => {
+            explain.statement = Box::new(with_types(&explain.statement, types)?);
+            return Some(typed);
+        }
+        _ => {}
+    }
+    found.then_some(typed)
 }
 
 /// Returns true if a plan changes the session.

@@ -34,7 +34,7 @@ use crate::host::sessions::Session;
 use crate::host::settings::Limits;
 use crate::numbers::{counted, grouped};
 use crate::profile::{Origin, TableSpec};
-use crate::shell::{Mistake, period_in_words, summary};
+use crate::shell::{Mistake, summary, window_note};
 
 /// Rows shown of a result that is refused.
 const PREVIEW: usize = 5;
@@ -187,14 +187,12 @@ fn is_small(plan: &LogicalPlan, most: usize) -> bool {
 
 /// Rows, a summary, and what was noted. In pass-through mode the notes are those of the caller's key alone.
 fn result(table: &TextTable, begun: Instant, cost: Spent, windows: Vec<WindowRead>, warnings: &[Warning]) -> String {
-    let default = windows.iter().find(|window| window.default).map(|window| period_in_words(&window.words));
+    let note = window_note(&windows);
     let incomplete = warnings.iter().any(|warning| warning.incomplete);
     let summary = summary(table.rows(), begun.elapsed(), cost, windows, incomplete);
     let mut text = format!("{}\n{summary}\n", table.text());
-    if let Some(period) = default {
-        text.push_str(&format!(
-            "note: no time filter: reading {period}; add published_at >= … or duration = '…' to change this\n"
-        ));
+    if let Some(note) = note {
+        text.push_str(&format!("note: {note}\n"));
     }
     if table.cut() > 0 {
         text.push_str(&format!(

@@ -62,8 +62,10 @@ pub(crate) use self::headers::{Headers, with_schema};
 pub(crate) use self::listings::is_plain;
 #[cfg(feature = "postgres")]
 pub(crate) use self::misread::is_regex;
+#[cfg(feature = "flight")]
+pub(crate) use self::nodes::call;
 #[cfg(feature = "postgres")]
-pub(crate) use self::nodes::{call, query_of};
+pub(crate) use self::nodes::query_of;
 #[cfg(feature = "postgres")]
 pub(crate) use self::nodes::{members, normalized, table_of};
 use self::now::Now;
@@ -72,6 +74,8 @@ use self::operators::Operators;
 pub(crate) use self::output_names::shown_name;
 #[cfg(feature = "shell")]
 pub(crate) use self::output_names::unique_names;
+#[cfg(feature = "flight")]
+pub(crate) use self::output_names::with_named_results;
 #[cfg(feature = "postgres")]
 pub(crate) use self::parse::check_text;
 #[cfg(feature = "flight")]

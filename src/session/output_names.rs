@@ -8,7 +8,8 @@
 //! Names inside a statement keep their meaning: if two different results have the same name, it is ambiguous in ORDER BY,
 //! and a query around the subquery cannot refer to either of them.
 //!
-//! Columns of a new table or view are called as people read them, `1` instead of the engine's `Int64(1)` ([`with_named_columns`]).
+//! Columns of a new table or view, and of results that programs read, are called as people read them: `1` instead of the
+//! engine's `Int64(1)` ([`with_named_columns`], `with_named_results`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -275,7 +276,26 @@ pub(super) fn with_named_columns(mut statement: Statement) -> Statement {
         Ast::CreateView(view) if view.columns.is_empty() => Some(&mut view.query),
         _ => None,
     };
-    let mut body = query.map(|query| query.body.as_mut());
+    if let Some(query) = query {
+        name_results(query);
+    }
+    statement
+}
+
+/// A query whose results are called as their headers would be: data frames have `1 + 1` instead of the engine's
+/// `Int64(1) + Int64(1)`.
+#[cfg(feature = "flight")]
+pub(crate) fn with_named_results(mut statement: Statement) -> Statement {
+    if let Statement::Statement(ast) = &mut statement
+        && let Ast::Query(query) = ast.as_mut()
+    {
+        name_results(query);
+    }
+    statement
+}
+
+fn name_results(query: &mut Query) {
+    let mut body = Some(query.body.as_mut());
     while let Some(part) = body {
         body = match part {
             SetExpr::Select(select) => {
@@ -287,7 +307,6 @@ pub(super) fn with_named_columns(mut statement: Statement) -> Statement {
             _ => None,
         };
     }
-    statement
 }
 
 fn name_item(item: &mut SelectItem) {

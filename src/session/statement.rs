@@ -150,14 +150,14 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
         Err(_) => return Err(refused),
     };
     let mut names = DistinctNames::new();
-    let mut distinct = statement.clone();
+    let mut distinct = statement;
     syntax::edit_statement(&mut distinct, &mut names);
     if let Some(error) = names.error {
         return Err(error.into());
     }
     let error = match names.renamed {
         0 => None,
-        _ => match state.statement_to_plan(distinct).await {
+        _ => match state.statement_to_plan(distinct.clone()).await {
             Ok(plan) => return Ok(plan),
             Err(error) => Some(error),
         },
@@ -166,7 +166,7 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
         // Marks are for the engine alone.
         return Err(error.filter(|error| !is_marked(&error.to_string())).unwrap_or(refused));
     }
-    let mut every = statement;
+    let mut every = distinct;
     syntax::edit_statement(&mut every, &mut EveryName::default());
     state.statement_to_plan(every).await.map_err(|_| refused)
 }

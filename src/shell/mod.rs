@@ -54,7 +54,7 @@ pub(crate) use completion::{KEYWORDS, Words};
 pub(crate) use estimate::{estimate, estimate_all};
 #[cfg(feature = "ui")]
 pub(crate) use output::write_file;
-pub(crate) use report::{period_in_words, summary};
+pub(crate) use report::{period_in_words, summary, window_note};
 #[cfg(feature = "ui")]
 pub(crate) use run::covered;
 pub(crate) use run::refuse_writes;

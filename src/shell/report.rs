@@ -110,6 +110,12 @@ pub(crate) fn period_in_words(period: &str) -> String {
     }
 }
 
+/// The note of a query that has no time filter: the window that it reads.
+pub(crate) fn window_note(windows: &[WindowRead]) -> Option<String> {
+    let period = period_in_words(&windows.iter().find(|window| window.default)?.words);
+    Some(format!("no time filter: reading {period}; add `published_at >= …` or `duration = '…'` to change this"))
+}
+
 /// Message for a cancelled statement that had sent this many requests.
 pub fn cancelled(requests: u64) -> String {
     match requests {

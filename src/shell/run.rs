@@ -26,7 +26,7 @@ use super::diagnostics::Mistake;
 use super::estimate::estimate;
 use super::output::Output;
 use super::progress::Progress;
-use super::report::{Report, period_in_words};
+use super::report::{Report, window_note};
 use super::screen::{Rest, Shown};
 use super::statement::{refuse_changes, used, with_order};
 use super::variables::Variables;
@@ -510,11 +510,8 @@ impl Shell {
         if self.noted_window || self.quiet || self.reports.is_some() {
             return;
         }
-        if let Some(WindowRead { words, .. }) = windows(plan).iter().find(|window| window.default) {
-            let period = period_in_words(words);
-            eprintln!(
-                "note: no time filter: reading {period}; add `published_at >= …` or `duration = '…'` to change this"
-            );
+        if let Some(note) = window_note(&windows(plan)) {
+            eprintln!("note: {note}");
             self.noted_window = true;
         }
     }

@@ -5,7 +5,7 @@
 //! ```text
 //! {"query":"q7","columns":[{"name":"source","type":"text"},…]}     first
 //! ["forum",12]
-//! {"progress":{"requests":2,"rows":200,"wait_ms":0}}               now and then
+//! {"progress":{"requests":2,"rows":200,"wait_ms":0,"waits_ms":0}}  now and then
 //! {"end":{"rows":450,"summary":"450 rows · …","result":"5f…"}}     last: all rows were sent
 //! {"error":{"message":"…"}}                                        last: they were not
 //! ```
@@ -76,6 +76,8 @@ pub(super) struct Costs {
     requests: String,
     at_least: u64,
     exact: bool,
+    /// The number that is probable, if it is known and larger.
+    likely: Option<u64>,
     /// Each scan: its table, request and cost.
     scans: Vec<Value>,
     /// The limit of which least is left.
@@ -135,14 +137,14 @@ pub(super) async fn costs(host: &Host, session: &Session, question: Question) ->
     let Asked { context, statement, .. } = read(host, session, question).await?;
     let plan = runnable(&context, statement.plan).await.map_err(failed)?.plan;
     let cost = plan_cost(&plan);
-    let expected @ ExpectedRequests { at_least, exact, .. } = cost.expected();
+    let expected @ ExpectedRequests { at_least, exact, likely, .. } = cost.expected();
     let mut scans = objects(&estimate(&plan).map_err(failed)?)?;
     // The last row is the total.
     scans.pop();
     let budget = budget(session).await?;
     let remaining = |row: &Value| row["remaining"].as_i64();
     let left = budget.into_iter().filter(|row| remaining(row).is_some()).min_by_key(remaining);
-    Ok(Costs { requests: expected.to_string(), at_least, exact, scans, left })
+    Ok(Costs { requests: expected.to_string(), at_least, exact, likely, scans, left })
 }
 
 /// Limits of the key and of the user. Sends no request.
@@ -205,9 +207,17 @@ pub(super) async fn run(
         let failure = loop {
             let next = timeout(TOLD, reading.batches.next()).await;
             let spent = pending.spent();
-            if since.elapsed() >= TOLD && spent != told {
+            // Nothing else changes while the service's limit keeps requests waiting.
+            let waits = session.connections().iter().map(|connection| connection.client().throttled_for()).max();
+            let waits = waits.unwrap_or_default();
+            if since.elapsed() >= TOLD && (spent != told || waits > TOLD) {
                 (told, since) = (spent, Instant::now());
-                let progress = json!({ "requests": spent.requests, "rows": rows, "wait_ms": spent.wait_ms });
+                let progress = json!({
+                    "requests": spent.requests,
+                    "rows": rows,
+                    "wait_ms": spent.wait_ms,
+                    "waits_ms": u64::try_from(waits.as_millis()).unwrap_or(u64::MAX),
+                });
                 yield line(&json!({ "progress": progress }));
             }
             match next {

@@ -1,6 +1,7 @@
 """The wheel in a venv of its own, without Rust: the program, the ADBC driver and the Python package."""
 
 import contextlib
+import datetime
 import gc
 import json
 import os
@@ -75,6 +76,15 @@ def refused(error, call):
         assert len(str(refusal).splitlines()) == 1, str(refusal)
         return refusal
     raise AssertionError("the call unexpectedly succeeded")
+
+
+def ended(error, read):
+    """The first line of the exception of a library that reads a stream; the traceback of the package follows."""
+    try:
+        read()
+    except error as failure:
+        return str(failure).splitlines()[0]
+    raise AssertionError("the stream did not fail")
 
 
 def resident():
@@ -222,9 +232,12 @@ def failures():
             ({"uri": service.url, "api_key_command": "exit 3"}, "exit status: 3"),
             (good | {"api_key_command": "echo x"}, "set either"),
             ({"store": "somewhere"}, "savedsearch.now"),
+            (good | {"store": ""}, "path is empty"),
+            (good | {"insecure": "false"}, "expected True or False"),
+            ({"profile": "~/missing.toml"}, str(pathlib.Path.home() / "missing.toml")),
         ]:
             error = refused(savedsearch.Error, lambda: savedsearch.connect(**options))
-            assert words in str(error) and KEY not in str(error), (options, str(error))
+            assert words in str(error) and KEY not in str(error) and error.kind, (options, str(error))
         with savedsearch.connect(service.url, api_key="wrong") as connection:
             error = refused(savedsearch.Error, lambda: connection.sql("SELECT count(*) FROM mentions WHERE aid = '1'").arrow())
             assert error.kind == "unauthorized" and error.sqlstate == "28000" and error.advice in str(error), vars(error)
@@ -264,6 +277,8 @@ def two_keys():
 
 
 def cancelling():
+    import duckdb
+    import polars
     import pyarrow
 
     statement = f"SELECT * FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
@@ -328,11 +343,18 @@ def cancelling():
         query = connection.sql(statement)
         stream = pyarrow.RecordBatchReader.from_stream(query)
         query.close()
-        assert "the query was cancelled" in str(refused(pyarrow.ArrowException, stream.read_all))
+        assert "the query was cancelled" in ended(pyarrow.ArrowException, stream.read_all)
         other = savedsearch.connect(service.url, api_key=KEY, concurrency=1)
         stream = pyarrow.RecordBatchReader.from_stream(other.sql(statement))
         other.close()
-        assert "the query was cancelled" in str(refused(pyarrow.ArrowException, stream.read_all))
+        assert "the query was cancelled" in ended(pyarrow.ArrowException, stream.read_all)
+        # Ctrl-C while it reads, although no library looks for signals.
+        for library, read in [("pyarrow", pyarrow.table), ("polars", polars.DataFrame), ("duckdb", lambda found: duckdb.sql("FROM found").fetchall())]:
+            query = connection.sql(statement)
+            threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            assert "the query was cancelled" in ended(Exception, lambda: read(query)), library
+            assert refused(savedsearch.Error, query.arrow).kind == "cancelled", library
+            quiet(f"Ctrl-C in {library}")
         # A stream goes on when nobody but its reader has it.
         assert pyarrow.RecordBatchReader.from_stream(connection.sql("SELECT * FROM generate_series(1, 100000)")).read_all().num_rows == 100_000
         quiet("a closed query")
@@ -415,6 +437,16 @@ def sets_of_parameters():
         # Columns have the types of the values that are bound.
         query = connection.sql("SELECT ? AS n", (1,))
         assert query.schema == query.arrow().schema and query.rows() == [(1,)], query.schema
+        # They decide what the statement leaves open.
+        for given, values, rows in [
+            ("? + ?", (1, 2), [(3,)]),
+            ("? * 2, abs(?)", (1.5, -2), [(3.0, 2)]),
+            ("sum(?)", (4,), [(4,)]),
+            ("? || 'x', upper(?)", ("a", "b"), [("ax", "B")]),
+            ("? - ?", (datetime.date(2026, 7, 2), datetime.date(2026, 7, 1)), [(1,)]),
+        ]:
+            query = connection.sql(f"SELECT {given}", values)
+            assert query.rows() == rows and query.schema == query.arrow().schema, (given, query.rows())
 
 
 def created_tables():
@@ -481,6 +513,8 @@ def exceptions():
     import copy
     import pickle
 
+    import pyarrow
+
     names = "Warning Date Time Timestamp DateFromTicks TimeFromTicks TimestampFromTicks Binary STRING NUMBER DATETIME ROWID"
     assert all(hasattr(savedsearch, name) for name in names.split())
     with savedsearch.connect(now=NOW) as connection:
@@ -503,7 +537,17 @@ def exceptions():
             (lambda: savedsearch.connect("http://127.0.0.1/v4", api_key="a\0b"), "NUL"),
         ]:
             error = refused(savedsearch.ProgrammingError, call)
-            assert words in str(error), error
+            assert words in str(error) and error.kind == "usage" and error.sqlstate == "22023", error
+        # The methods of the driver manager raise the exceptions of the package too.
+        for call in (cursor.nextset, lambda: cursor.adbc_execute_partitions("SELECT 1"), lambda: cursor.adbc_ingest("t", pyarrow.table({"a": [1]}))):
+            assert refused(savedsearch.NotSupportedError, call).kind == "usage"
+        cursor.execute("SET savedsearch.max_requests = 7")
+        assert cursor.description is None
+        with connection.adbc_clone() as clone:
+            assert isinstance(clone, savedsearch.Connection) and clone.is_demo
+            assert clone.sql("SHOW savedsearch.max_requests").rows()[0][1] == "1000"
+    for call in (connection.cursor, lambda: connection.sql("SELECT 1"), lambda: connection.is_demo, lambda: cursor.execute("SELECT 1"), connection.adbc_clone):
+        assert "is closed" in str(refused(savedsearch.InterfaceError, call))
     with tempfile.TemporaryDirectory() as folder, Simulator() as service:
         # A store that is no folder.
         file = pathlib.Path(folder, "file")
@@ -523,6 +567,21 @@ def notebook():
     estimated = ipython.run_cell_magic("savedsearch", "--estimate", "SELECT count(*) FROM mentions")
     assert "sent:" not in repr(estimated) and "estimated requests:" in repr(estimated)
     assert ipython.run_cell_magic("savedsearch", "", "SET savedsearch.max_requests = 500") is None
+    # The window of a query without a time filter is said.
+    assert "no time filter: reading the last 7 days" in repr(shown) and "no time filter" in repr(ipython.user_ns["found"])
+    assert ipython.user_ns["found"].notes and not savedsearch.sql("SELECT 1").notes
+    # Rows that cannot be drawn are shown, with the reason.
+    plain = ipython.run_cell_magic("savedsearch", "--chart", "SELECT name FROM saved_searches")
+    assert plain.rows and "no chart: " in repr(plain) and plain.picture is None
+    ipython.user_ns["values"] = (AID,)
+    one = ipython.run_cell_magic("savedsearch", "--parameters values", "SELECT aid FROM saved_searches WHERE aid = ?")
+    assert one.rows == [(AID,)], one.rows
+    # A wrong option is refused before a request.
+    before = savedsearch.sql("SELECT count(*) FROM system.requests").rows()
+    for options in ("1x", "a-b", "for", "--rows -1", "--rows x", "--max-requests 0", "--nothing", "--parameters none", "--connection none"):
+        error = refused(savedsearch.ProgrammingError, lambda: ipython.run_cell_magic("savedsearch", options, "SELECT id FROM mentions"))
+        assert error._render_traceback_() == [f"ProgrammingError: {error}"], options
+    assert savedsearch.sql("SELECT count(*) FROM system.requests").rows() == before
 
 
 def forked():

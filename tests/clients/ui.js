@@ -85,6 +85,7 @@ async function firstQuery(browser, url) {
   await type(page, DAYS);
   await page.waitForFunction(() => /^(at least )?\d+ request|^1 request/.test(document.querySelector("#cost").textContent));
   const cost = await page.textContent("#cost");
+  assert.match(cost, /1 per 100 mentions/, "what the least number depends on");
   await page.waitForSelector("#tables summary");
   await accessible(page, "ask, before");
   await page.click("#run");
@@ -118,11 +119,20 @@ async function firstQuery(browser, url) {
   await page.click("#tab-chart");
   await page.selectOption("#chart select", "heatmap");
   assert.strictEqual(await page.locator("#chart svg.heat rect").count(), 168);
-  // A link has the query, and does not run it.
+  // The zone of its title is that of the run.
+  await page.fill("#zone", "Asia/Tokyo");
+  await page.fill("#limit", "77");
+  await page.selectOption("#chart select", "chart");
+  await page.selectOption("#chart select", "heatmap");
+  assert.match(await page.textContent("#chart .heading"), /, UTC$/);
+  // A link has the query with its zone and limit, and does not run it.
   await page.click("#link");
   const linked = await open(browser, `${await page.evaluate(() => navigator.clipboard.readText())}`, { storageState: await page.context().storageState() });
   await linked.waitForFunction(() => document.querySelector("#sql").value.includes("published_at"));
   assert.strictEqual(await linked.locator("#result").isVisible(), false);
+  assert.deepStrictEqual([await linked.inputValue("#zone"), await linked.inputValue("#limit")], ["Asia/Tokyo", "77"]);
+  await page.fill("#zone", "");
+  await page.fill("#limit", "");
   assert.deepStrictEqual([...page.problems, ...linked.problems], []);
   await linked.context().close();
   return page;
@@ -158,6 +168,14 @@ async function editing(page) {
   await page.click("#tab-history");
   assert((await page.locator("#history li").count()) > 2);
   await accessible(page, "history");
+  // What other programs have written is left out.
+  await page.evaluate(() => {
+    const key = Object.keys(localStorage).find((name) => name.endsWith(".history"));
+    localStorage.setItem(key, JSON.stringify([{ sql: 1 }, null, "x", ...JSON.parse(localStorage.getItem(key))]));
+  });
+  await page.reload();
+  await page.waitForSelector("#history li", { state: "attached" });
+  await page.waitForFunction(() => document.querySelector("#cost").textContent.includes("request"));
 }
 
 async function hostile(page) {
@@ -323,6 +341,14 @@ async function login(browser, url) {
   await page.waitForSelector(".body .row");
   await page.click("#logout");
   await page.waitForSelector("#login[open]");
+  // Another user of this browser does not see what was asked.
+  await page.fill("#login input[name=name]", "bob");
+  await page.fill("#login input[name=secret]", "swordfish");
+  await page.click("#login button");
+  await page.waitForSelector("#login", { state: "hidden" });
+  await page.waitForFunction(() => document.querySelector("#cost").textContent.includes("request"));
+  assert(!(await page.inputValue("#sql")).includes("SELECT 1 AS n"));
+  assert.strictEqual(await page.locator("#history li").count(), 0);
   await page.context().close();
 }
 
@@ -361,7 +387,7 @@ sql = "SELECT source, count(*) AS mentions FROM mentions WHERE aid = '183772' GR
   fs.writeFileSync(path.join(folder, "data.ndjson"), records.join("\n"));
   fs.writeFileSync(path.join(folder, "saved_searches.json"), JSON.stringify([{ aid: "7", name: NAME, query: NAME }]));
   const hash = spawnSync(SAVEDSEARCH, ["serve", "--hash-password"], { input: "swordfish\n", encoding: "utf8" }).stdout.trim();
-  fs.writeFileSync(path.join(folder, "users.txt"), `[users.ada]\n${hash}\n`);
+  fs.writeFileSync(path.join(folder, "users.txt"), `[users.ada]\n${hash}\n[users.bob]\n${hash}\n`);
   const slow = await start("simulate", "--listen", "127.0.0.1:0", "--mentions", "20000", "--delay-ms", "200", "--rate-limit", "500/60");
   const other = await start("simulate", "--listen", "127.0.0.1:0", "--data", path.join(folder, "data.ndjson"));
   const [demo, delayed, hostileOne, users] = await Promise.all([

@@ -525,7 +525,7 @@ async fn sessions(world: &World) -> [SessionContext; SESSIONS] {
 
 #[test]
 fn generated_queries_agree_with_a_plain_table() {
-    let (cases, seed) = (knob("DIFFERENTIAL_CASES", 2_000), knob("DIFFERENTIAL_SEED", rand::random()));
+    let (cases, seed) = (knob("DIFFERENTIAL_CASES", 800), knob("DIFFERENTIAL_SEED", rand::random()));
     println!("DIFFERENTIAL_SEED={seed} DIFFERENTIAL_CASES={cases}");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let corpus = Arc::new(Corpus::generate(CorpusSpec { seed, searches: 4, mentions: 600, now: now() }));
@@ -541,7 +541,7 @@ fn generated_queries_agree_with_a_plain_table() {
 /// The same in the other dialects, with a tenth of the queries in each.
 #[test]
 fn generated_queries_agree_in_every_dialect() {
-    let (cases, seed) = (knob("DIFFERENTIAL_CASES", 2_000), knob("DIFFERENTIAL_SEED", rand::random()));
+    let (cases, seed) = (knob("DIFFERENTIAL_CASES", 800), knob("DIFFERENTIAL_SEED", rand::random()));
     println!("DIFFERENTIAL_SEED={seed}");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let corpus = Arc::new(Corpus::generate(CorpusSpec { seed, searches: 4, mentions: 600, now: now() }));

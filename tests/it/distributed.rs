@@ -170,7 +170,7 @@ async fn generated(seed: u64) -> (Shop, Arc<Corpus>, Visit, Cluster) {
 
 #[test]
 fn generated_queries_that_are_spread_agree_with_a_plain_table() {
-    let (cases, seed) = (knob("DISTRIBUTED_CASES", 400), knob("DIFFERENTIAL_SEED", rand::random()));
+    let (cases, seed) = (knob("DISTRIBUTED_CASES", 150), knob("DIFFERENTIAL_SEED", rand::random()));
     println!("DIFFERENTIAL_SEED={seed} DISTRIBUTED_CASES={cases}");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (_shop, corpus, visit, cluster) = runtime.block_on(generated(seed));

@@ -311,6 +311,10 @@ async fn results_may_have_one_name() {
         ("SELECT k, k FROM a JOIN b USING (k)", "2|2"),
         ("SELECT *, k FROM a FULL JOIN b USING (k) WHERE k = 3", "3||b3|3"),
         ("SELECT 1, nope, 1 FROM c", "error: "),
+        (
+            "SELECT sum(k) AS s, sum(k) OVER () AS s, sum(k::float) OVER () AS s FROM c WHERE k = 3 GROUP BY k",
+            "3|3|3.0",
+        ),
     ])
     .await;
     let world = tables().await;

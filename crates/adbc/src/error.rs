@@ -32,14 +32,19 @@ pub(crate) fn own(error: datafusion_saved_search::Error) -> Error {
 
 /// An error of a wrong call: a line, with what to do.
 pub(crate) fn wrong(message: impl Into<String>) -> Error {
-    Error::with_message_and_status(message, Status::InvalidArguments)
+    of_use(message, Status::InvalidArguments, *b"22023")
 }
 
 /// An error of something that the driver does not do.
 pub(crate) fn unsupported(message: impl Into<String>) -> Error {
+    of_use(message, Status::NotImplemented, *b"0A000")
+}
+
+fn of_use(message: impl Into<String>, status: Status, sqlstate: [u8; 5]) -> Error {
     Error {
-        sqlstate: b"0A000".map(|byte| c_char::from_ne_bytes([byte])),
-        ..Error::with_message_and_status(message, Status::NotImplemented)
+        sqlstate: sqlstate.map(|byte| c_char::from_ne_bytes([byte])),
+        details: Some(vec![("savedsearch.kind".to_owned(), b"usage".to_vec())]),
+        ..Error::with_message_and_status(message, status)
     }
 }
 

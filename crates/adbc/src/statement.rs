@@ -6,7 +6,7 @@ use adbc_core::error::{Error, Result, Status};
 use adbc_core::options::{OptionStatement, OptionValue};
 use adbc_core::{CancelHandle, Optionable, PartitionedResult};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchReader, StringArray};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion_saved_search::datafusion::common::ScalarValue;
 use datafusion_saved_search::embedded::{Account, Failure, Session, chart, sets_of, stopped};
 use tokio_util::sync::CancellationToken;
@@ -107,7 +107,7 @@ impl Statement {
         let account = session.account();
         self.last().account = Some(account.clone());
         let begun = self.cancellable(token, async move {
-            let prepared = session.prepare(&sql).await?;
+            let prepared = session.prepare(&sql, &types_of(&sets)).await?;
             let mut rows = session.run(&prepared, sets, cancelled, account).await?;
             match rows.next().await {
                 Some(first) => Ok((Arc::clone(rows.schema()), Some(first?), Some(rows))),
@@ -126,7 +126,7 @@ impl Statement {
         let (sql, sets, token) = (self.text()?, self.take_sets()?, self.begin());
         let session = Arc::clone(&self.session);
         self.cancellable(token, async move {
-            let prepared = session.prepare(&sql).await?;
+            let prepared = session.prepare(&sql, &types_of(&sets)).await?;
             session.estimate(&prepared, sets).await
         })
     }
@@ -141,12 +141,19 @@ impl Statement {
     /// Plans the statement, and returns its parameters, its columns, and whether it has a result.
     fn describe(&self) -> Result<(Schema, Schema, bool)> {
         let (sql, session, token) = (self.text()?, Arc::clone(&self.session), self.begin());
+        let bound = self.bound.iter().flat_map(|(schema, _)| schema.fields());
+        let types: Vec<DataType> = bound.map(|field| field.data_type().clone()).collect();
         self.cancellable(token, async move {
-            let prepared = session.prepare(&sql).await?;
+            let prepared = session.prepare(&sql, &types).await?;
             let (parameters, schema) = (prepared.parameters(), prepared.schema());
             Ok((parameters.as_ref().clone(), schema.as_ref().clone(), !prepared.is_effect()))
         })
     }
+}
+
+/// The types of the first parameter set.
+fn types_of(sets: &[Vec<ScalarValue>]) -> Vec<DataType> {
+    sets.first().map(|set| set.iter().map(ScalarValue::data_type).collect()).unwrap_or_default()
 }
 
 impl adbc_core::Statement for Statement {
@@ -191,7 +198,7 @@ impl adbc_core::Statement for Statement {
         let set = sets_of(&first).map_err(|failure| self.fail(failure))?.into_iter().next().unwrap_or_default();
         let (sql, session, token) = (self.text()?, Arc::clone(&self.session), self.begin());
         self.cancellable(token, async move {
-            let prepared = session.prepare(&sql).await?;
+            let prepared = session.prepare(&sql, &types_of(std::slice::from_ref(&set))).await?;
             Ok(session.result_schema(&prepared, set).await?.as_ref().clone())
         })
     }
@@ -247,6 +254,7 @@ impl Optionable for Statement {
         match key.as_ref() {
             "savedsearch.estimate" => Ok(self.estimates.to_string()),
             "savedsearch.requests" => Ok(last.account.as_ref().map_or(0, Account::requests).to_string()),
+            "savedsearch.notes" => Ok(last.account.as_ref().map(Account::notes).unwrap_or_default().join("\n")),
             "savedsearch.warnings" => Ok(last.account.as_ref().map(Account::warnings).unwrap_or_default().join("\n")),
             name => {
                 let (part, failure) =

@@ -102,8 +102,8 @@ function route() {
     else link.removeAttribute("aria-current");
   }
   document.title = `${view[0].toUpperCase()}${view.slice(1)} · savedsearch`;
-  const sql = new URLSearchParams(query ?? "").get("sql");
-  if (view === "ask" && sql !== null) ask.open(sql);
+  const given = new URLSearchParams(query ?? "");
+  if (view === "ask" && given.has("sql")) ask.open(given.get("sql"), given);
   if (view === "ask") ask.editor.show();
   else views[view].show(decoded(rest.join("/")));
 }
@@ -121,4 +121,5 @@ told({ left: state.budget.filter((limit) => limit.remaining !== null).sort((one,
 ask.start(state);
 views.overview.state = state;
 views.service.state = state;
+views.dashboards.state = state;
 route();

@@ -14,14 +14,19 @@ const EXAMPLES = [
 const HISTORY = 60;
 const FORMATS = ["csv", "xlsx", "parquet"];
 
-/** Something that this browser remembers: a text or a list. */
+let user = "";
+
+/** Something that this browser remembers for a user: a text, or a list of queries. */
 const stored = (name, value) => {
+  const key = `savedsearch.${user}.${name}`;
   try {
     if (value === undefined) {
-      const known = JSON.parse(localStorage.getItem(`savedsearch.${name}`));
-      return Array.isArray(known) || typeof known === "string" ? known : [];
+      const known = JSON.parse(localStorage.getItem(key));
+      // Other programs may have written it.
+      if (Array.isArray(known)) return known.filter((query) => typeof query?.sql === "string");
+      return typeof known === "string" ? known : [];
     }
-    localStorage.setItem(`savedsearch.${name}`, JSON.stringify(value));
+    localStorage.setItem(key, JSON.stringify(value));
   } catch {
     // A browser that keeps nothing has no history.
   }
@@ -45,10 +50,8 @@ export class Ask {
     find("keep").addEventListener("click", () => this.keep());
     find("link").addEventListener("click", () => this.copyLink());
     for (const id of ["zone", "limit"]) find(id).addEventListener("input", () => this.changed());
-    find("zone").value = stored("zone").toString();
     const zones = Intl.supportedValuesOf?.("timeZone") ?? [];
     find("zones").append(...zones.map((name) => el("option", { value: name })));
-    this.lists();
   }
 
   /** Begins once somebody is logged in. */
@@ -57,13 +60,19 @@ export class Ask {
     this.editor.functions = new Set(state.functions);
     find("limit").placeholder = state.max_requests;
     find("zone").placeholder = state.timezone;
+    user = state.user;
+    find("zone").value ||= stored("zone").toString();
+    this.lists();
     if (!this.editor.text) this.editor.text = stored("draft").toString() || EXAMPLES[0][1];
     else this.editor.show();
     call("tables").then((tables) => this.tables(tables), () => {});
   }
 
-  /** Shows a query of a link. It is not run: its cost is seen first. */
-  open(sql) {
+  /** Shows a query, of a link with its zone, limit and values. It is not run: its cost is seen first. */
+  open(sql, given = new URLSearchParams()) {
+    for (const id of ["zone", "limit"]) if (given.has(id)) find(id).value = given.get(id);
+    for (const [name, value] of given) if (name.startsWith(":")) this.values[name.slice(1)] = value;
+    this.named = undefined;
     this.editor.text = sql;
     find("sql").focus();
   }
@@ -102,8 +111,13 @@ export class Ask {
     try {
       const costs = await estimate(this.question(text), signal);
       const left = leftInWords(costs.left);
-      cost.className = costs.left && costs.at_least > costs.left.remaining ? "cost over" : "cost";
-      cost.replaceChildren(el("strong", {}, inWords(costs)), left ? ` · ${left}` : "");
+      const most = Number(find("limit").value || find("limit").placeholder);
+      const refused = costs.at_least > most;
+      cost.className = refused || (costs.left && costs.at_least > costs.left.remaining) ? "cost over" : "cost";
+      // What a number that is only the least depends on.
+      const open = costs.exact || costs.likely ? [] : costs.scans.filter((scan) => /[a-z]/.test(scan.requests));
+      cost.replaceChildren(el("strong", {}, inWords(costs)), ...open.map((scan) => ` · ${scan.table}: ${scan.requests}`),
+        refused ? ` · more than “At most” allows` : "", left ? ` · ${left}` : "");
       cost.title = costs.scans.map((scan) => `${scan.table}: ${scan.requests}${scan.sent ? ` (${scan.sent})` : ""}`).join("\n");
       this.told({ left: costs.left });
     } catch (error) {
@@ -154,6 +168,7 @@ export class Ask {
     this.problem(null);
     this.remember(text.trim());
     this.running = new AbortController();
+    this.zone = find("zone").value.trim() || find("zone").placeholder;
     const progress = find("progress");
     this.busy(true);
     progress.textContent = "Running…";
@@ -178,7 +193,8 @@ export class Ask {
         }
         if (part.progress) requests = part.progress.requests;
         if (part.end) this.ended(part.end);
-        const waits = part.progress?.wait_ms >= 500 ? ` · waited ${(part.progress.wait_ms / 1000).toFixed(1)} s for the rate limit` : "";
+        const waits = part.progress?.waits_ms >= 500 ? ` · waiting ${Math.ceil(part.progress.waits_ms / 1000)} s for the rate limit`
+          : part.progress?.wait_ms >= 500 ? ` · waited ${(part.progress.wait_ms / 1000).toFixed(1)} s for the rate limit` : "";
         progress.textContent = part.end ? "" : `Running… ${number(requests)} request${requests === 1 ? "" : "s"} · ${number(rows)} rows${waits}`;
       }
     } catch (error) {
@@ -238,11 +254,15 @@ export class Ask {
     const files = this.chart.kind === "heatmap" ? [] : ["svg", "png"].map((format) =>
       el("a", { href: pictureOf(this.chart.result, format, this.chart, { save: true }), download: `chart.${format}` }, format.toUpperCase()));
     root.replaceChildren(el("div", { class: "bar" }, choose, title, el("div", { class: "downloads" }, files)),
-      picture(this.chart, this.shape, this.table.rows, find("zone").value || "UTC"));
+      picture(this.chart, this.shape, this.table.rows, this.zone));
   }
 
   async copyLink() {
-    const url = `${location.origin}${location.pathname}#/ask?sql=${encodeURIComponent(this.editor.text)}`;
+    const { sql, settings, variables: values } = this.question(this.editor.text);
+    const named = Object.entries(values).map(([name, value]) => [`:${name}`, value]);
+    const parts = Object.entries({ sql, zone: settings.timezone, limit: settings.max_requests, ...Object.fromEntries(named) });
+    const query = parts.filter(([, value]) => value !== undefined).map((part) => part.map(encodeURIComponent).join("="));
+    const url = `${location.origin}${location.pathname}#/ask?${query.join("&")}`;
     history.replaceState(null, "", url);
     let done = "The address of this page now has the query.";
     try {

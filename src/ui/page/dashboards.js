@@ -64,15 +64,17 @@ export class Dashboards {
         return { at_least: 0, exact: true };
       }
     }));
-    const least = costs.reduce((sum, cost) => sum + cost.at_least, 0);
+    const sum = (of) => costs.reduce((all, cost) => all + of(cost), 0);
+    const least = sum((cost) => cost.at_least);
     const exact = costs.every((cost) => cost.exact);
+    const likely = costs.every((cost) => cost.exact || cost.likely) ? `, likely about ${sum((cost) => cost.likely ?? cost.at_least)}` : "";
     if (first && exact && least === 0) {
       await this.run(dashboard, panels, settings.freshness);
       return;
     }
     const again = dashboard.refresh_seconds ? `again every ${dashboard.refresh} while this page is open` : "";
     this.controls.replaceChildren(el("button", { type: "button", class: "main", id: "run-all", onclick: () => this.run(dashboard, panels, AGAIN) },
-      `${first ? "Run" : "Refresh"}: ${inWords({ at_least: least, exact, requests: exact ? String(least) : `at least ${least}` })}`), el("p", { class: "cost" }, again));
+      `${first ? "Run" : "Refresh"}: ${inWords({ at_least: least, exact, requests: exact ? String(least) : `at least ${least}${likely}` })}`), el("p", { class: "cost" }, again));
   }
 
   async run(dashboard, panels, freshness) {
@@ -83,7 +85,7 @@ export class Dashboards {
     for (const panel of panels) {
       try {
         const result = await all({ sql: panel.query.sql, settings: { freshness } }, signal);
-        fill(panel, result);
+        fill(panel, result, this.state.timezone);
       } catch (error) {
         if (error.name === "AbortError") break;
         panel.foot.className = "problem";
@@ -100,7 +102,7 @@ export class Dashboards {
   }
 }
 
-function fill({ query, body, foot }, { columns, rows, end }) {
+function fill({ query, body, foot }, { columns, rows, end }, zone) {
   foot.className = end.incomplete ? "incomplete" : "quiet";
   foot.textContent = end.summary;
   if (query.chart === "number") {
@@ -111,6 +113,6 @@ function fill({ query, body, foot }, { columns, rows, end }) {
     table.reset(columns);
     table.add(rows);
   } else {
-    body.replaceChildren(picture({ kind: query.chart, result: end.result, title: "" }, columns, rows, "UTC"));
+    body.replaceChildren(picture({ kind: query.chart, result: end.result, title: "" }, columns, rows, zone));
   }
 }
