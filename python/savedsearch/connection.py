@@ -17,7 +17,7 @@ import adbc_driver_manager
 import pyarrow
 from adbc_driver_manager import dbapi
 
-from .errors import Error, closed, typed, warn, wrong
+from .errors import Error, misused, typed, warn, wrong
 from .library import driver_path
 from .parameters import bindable, bindable_sets, text
 from .query import Query
@@ -173,7 +173,7 @@ class Cursor(dbapi.Cursor):
 
     def _begin(self) -> None:
         if self._closed:
-            raise closed("cursor")
+            raise misused("the cursor is closed")
         self.cancelled, self._failed, self._warned = False, None, frozenset()
 
     def _prepare_execute(self, operation: bytes | str, parameters: Any = None) -> None:
@@ -329,7 +329,7 @@ class Connection(dbapi.Connection):
     def cursor(self, *, adbc_stmt_kwargs: Any = None, dbapi_backend: Any = None) -> Cursor:
         """Opens a cursor."""
         if self._closed:
-            raise closed("connection")
+            raise misused("the connection is closed")
         with _typed():
             cursor = Cursor(self, adbc_stmt_kwargs, dbapi_backend=dbapi_backend or self._backend)
         self._cursors.add(cursor)
@@ -343,13 +343,13 @@ class Connection(dbapi.Connection):
     def is_demo(self) -> bool:
         """True for the built-in demo data."""
         if self._closed:
-            raise closed("connection")
+            raise misused("the connection is closed")
         return self.adbc_connection.get_option("savedsearch.demo") == "true"
 
     def adbc_clone(self) -> Connection:
         """Opens a further connection with the same options, and settings, views and temporary tables of its own."""
         if self._closed:
-            raise closed("connection")
+            raise misused("the connection is closed")
         with _typed():
             return Connection(self._db, adbc_driver_manager.AdbcConnection(self._db._db), autocommit=True)
 

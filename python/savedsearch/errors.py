@@ -146,9 +146,9 @@ def wrong(message: str) -> ProgrammingError:
     return error
 
 
-def closed(name: str) -> InterfaceError:
-    """The error for a use of a cursor or connection that is closed."""
-    error = InterfaceError(f"the {name} is closed", status_code=adbc_driver_manager.AdbcStatusCode.INVALID_STATE)
+def misused(message: str) -> InterfaceError:
+    """The error for a use of something in a state that does not allow it, such as a closed cursor."""
+    error = InterfaceError(message, status_code=adbc_driver_manager.AdbcStatusCode.INVALID_STATE)
     error.kind = "usage"
     return error
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-import adbc_driver_manager
 import pyarrow
 from adbc_driver_manager import _lib
 
-from .errors import InterfaceError
+from .errors import misused
 from .parameters import bindable
 
 if TYPE_CHECKING:
@@ -128,10 +127,7 @@ class Query:
         if failed is not None:
             raise copy(failed)
         if self._streamed:
-            raise InterfaceError(
-                "the rows were streamed and are gone; call arrow() before to keep them, or sql() again",
-                status_code=adbc_driver_manager.AdbcStatusCode.INVALID_STATE,
-            )
+            raise misused("the rows were streamed and are gone; call arrow() before to keep them, or sql() again")
         self._cursor.execute(self.statement, self._parameters)
         self._ran = self._streamed = True
         return pyarrow.RecordBatchReader.from_stream(self._cursor.fetch_arrow())

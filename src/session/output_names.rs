@@ -343,4 +343,17 @@ mod tests {
             assert_eq!(with_named_columns(statement).to_string(), named);
         }
     }
+
+    #[cfg(feature = "flight")]
+    #[test]
+    fn results_of_programs_are_called_as_their_headers() {
+        for (sql, named) in [
+            ("SELECT 1 + 1, a, b AS c, unnest(d)", "SELECT 1 + 1 AS \"1 + 1\", a, b AS c, unnest(d)"),
+            ("(SELECT 'x') UNION SELECT 2 ORDER BY 1", "(SELECT 'x' AS \"'x'\") UNION SELECT 2 ORDER BY 1"),
+            ("CREATE VIEW v AS SELECT 1", "CREATE VIEW v AS SELECT 1"),
+        ] {
+            let statement = parse_statements(sql).expect("SQL").pop_front().expect("a statement");
+            assert_eq!(with_named_results(statement).to_string(), named);
+        }
+    }
 }

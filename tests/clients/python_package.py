@@ -348,12 +348,12 @@ def cancelling():
         stream = pyarrow.RecordBatchReader.from_stream(other.sql(statement))
         other.close()
         assert "the query was cancelled" in ended(pyarrow.ArrowException, stream.read_all)
-        # Ctrl-C while it reads, although no library looks for signals.
+        # Ctrl-C while it reads. Of these, only DuckDB looks for signals, and only some of its versions.
         for library, read in [("pyarrow", pyarrow.table), ("polars", polars.DataFrame), ("duckdb", lambda found: duckdb.sql("FROM found").fetchall())]:
             query = connection.sql(statement)
             threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-            assert "the query was cancelled" in ended(Exception, lambda: read(query)), library
-            assert refused(savedsearch.Error, query.arrow).kind == "cancelled", library
+            assert re.search("query was cancelled|Query interrupted", ended(Exception, lambda: read(query))), library
+            assert refused(savedsearch.Error, query.arrow).kind in ("cancelled", "usage"), library
             quiet(f"Ctrl-C in {library}")
         # A stream goes on when nobody but its reader has it.
         assert pyarrow.RecordBatchReader.from_stream(connection.sql("SELECT * FROM generate_series(1, 100000)")).read_all().num_rows == 100_000
@@ -437,7 +437,9 @@ def sets_of_parameters():
         # Columns have the types of the values that are bound.
         query = connection.sql("SELECT ? AS n", (1,))
         assert query.schema == query.arrow().schema and query.rows() == [(1,)], query.schema
-        # They decide what the statement leaves open.
+        # Results without a name are called as they are written.
+        assert connection.sql("SELECT 1 + 1, upper('x'), count(*)").schema.names == ["1 + 1", "upper('x')", "count(*)"]
+        # Types of parameters decide what the statement leaves open.
         for given, values, rows in [
             ("? + ?", (1, 2), [(3,)]),
             ("? * 2, abs(?)", (1.5, -2), [(3.0, 2)]),
