@@ -37,6 +37,7 @@ use crate::flight::metadata::{key, kind};
 use crate::flight::parameters::plain;
 use crate::host::failure::KeyOwner;
 pub use crate::host::failure::{Code, Failure};
+pub use crate::host::planner::takes_parameters;
 use crate::host::planner::{Runnable, Statement, runnable};
 use crate::host::running::gather;
 use crate::host::temporary::for_each;

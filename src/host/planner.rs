@@ -217,6 +217,18 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
     Ok(())
 }
 
+/// True for a statement with parameters.
+#[cfg(all(unix, feature = "shell"))]
+pub fn takes_parameters(sql: &str) -> bool {
+    let mut found = false;
+    if let Ok(Parsed::Statement(statement)) = parse(sql, GenericDialect {}) {
+        syntax::expressions(statement.as_ref(), &mut |expression| {
+            found |= matches!(expression, SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)));
+        });
+    }
+    found
+}
+
 /// The statement with parameters that have these types; `None` if it has no parameter.
 fn with_types(parsed: &Parsed, types: &[DataType]) -> Option<Parsed> {
     let (mut typed, mut found) = (parsed.clone(), false);

@@ -8,7 +8,7 @@ use adbc_core::{CancelHandle, Optionable, PartitionedResult};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchReader, StringArray};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion_saved_search::datafusion::common::ScalarValue;
-use datafusion_saved_search::embedded::{Account, Failure, Session, chart, sets_of, stopped};
+use datafusion_saved_search::embedded::{Account, Failure, Session, chart, sets_of, stopped, takes_parameters};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Cancel, Running};
@@ -213,7 +213,11 @@ impl adbc_core::Statement for Statement {
 
     /// Checks the statement. It is planned again when it runs, since its tables may have changed.
     fn prepare(&mut self) -> Result<()> {
-        self.describe().map(drop)
+        match self.describe() {
+            // The values, which are bound afterwards, may decide types that the statement leaves open.
+            Err(_) if takes_parameters(&self.text()?) => Ok(()),
+            described => described.map(drop),
+        }
     }
 
     fn set_sql_query(&mut self, query: impl AsRef<str>) -> Result<()> {
