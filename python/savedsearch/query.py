@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
 from adbc_driver_manager import _lib
 
-from .errors import misused
+from .errors import Error, misused
 from .parameters import bindable
 
 if TYPE_CHECKING:
@@ -134,11 +135,25 @@ class Query:
 
 
 def _batches(reader: pyarrow.RecordBatchReader, cursor: Cursor) -> Iterator[pyarrow.RecordBatch]:
-    """The batches of a stream. Ctrl-C ends it also where another library, which does not look for signals, reads it."""
+    """The batches of a stream. Ctrl-C ends it also where another library, which does not look for signals, reads it.
+
+    Such a library shows the traceback of an exception that a function raises here as a part of its message, but none of one that
+    is thrown into a generator that has ended.
+    """
+    failures: list[Error] = []
+    ended = (failure for failure in failures)
+    list(ended)
+    return chain(_until_failure(reader, cursor, failures), map(ended.throw, failures))
+
+
+def _until_failure(
+    reader: pyarrow.RecordBatchReader, cursor: Cursor, failures: list[Error]
+) -> Iterator[pyarrow.RecordBatch]:
     end, cancel = object(), cursor.adbc_statement.cancel
     try:
         while (batch := cursor._read(lambda: _lib._blocking_call(next, (reader, end), {}, cancel))) is not end:
             yield batch
     except KeyboardInterrupt:
-        # The library that reads turns every exception into one of its own.
-        raise cursor._interrupted() from None
+        failures.append(cursor._interrupted())
+    except Error as error:
+        failures.append(error.with_traceback(None))

@@ -246,7 +246,7 @@ fn with_types(parsed: &Parsed, types: &[DataType]) -> Option<Parsed> {
     match &mut typed {
         Parsed::Statement(statement) => syntax::edit_expressions(statement.as_mut(), &mut cast),
         Parsed::Explain(explain) => {
-            explain.statement = Box::new(with_types(&explain.statement, types)?);
+            *explain.statement = with_types(&explain.statement, types)?;
             return Some(typed);
         }
         _ => {}

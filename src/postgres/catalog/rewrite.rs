@@ -632,7 +632,7 @@ mod tests {
             rewritten(parsed(sql)?, names, values).map(|statement| statement.to_string())
         };
         for (sql, expected) in [
-            ("SELECT 'mentions'::regclass", "SELECT to_regclass('mentions') AS \"?column?\""),
+            ("SELECT 'mentions'::regclass", "SELECT to_regclass('mentions') AS \"regclass\""),
             (
                 "SELECT c.oid::pg_catalog.regclass FROM pg_class c",
                 "SELECT pg_relation_name(c.oid) AS \"oid\" FROM pg_class c",
