@@ -220,6 +220,8 @@ def main():
                             samples.setdefault(message(error), (case.number, texts[0]))
                         elif kind != "same":
                             found.append((case, kind))
+                            # A long run that is stopped has told them.
+                            print(f"{kind}: case {case.number} of seed {seed}: {texts[0]}", flush=True)
 
             def reduced(failure):
                 case, kind = failure

@@ -648,8 +648,8 @@ mod tests {
             ),
             (
                 "SELECT i.indkey[n - 1], indkey[0], conkey[1] FROM i",
-                "SELECT i.indkey[(n - 1 + 1)] AS \"?column?\", indkey[(0 + 1)] AS \"?column?_2\", \
-                 conkey[1] AS \"?column?_3\" FROM i",
+                "SELECT i.indkey[(n - 1 + 1)] AS \"indkey\", indkey[(0 + 1)] AS \"indkey_2\", \
+                 conkey[1] AS \"conkey\" FROM i",
             ),
             (
                 "SELECT * FROM current_schema()",
