@@ -668,7 +668,7 @@ mod tests {
             ("SELECT count(*) FROM pg_trigger", "SELECT count(*) AS \"count\" FROM pg_trigger"),
             (
                 "SELECT (SELECT adbin FROM pg_attrdef d WHERE d.adnum = a.attnum) FROM pg_attribute a",
-                "SELECT NULL AS \"?column?\" FROM pg_attribute a",
+                "SELECT NULL AS \"adbin\" FROM pg_attribute a",
             ),
             (
                 "SELECT current_user, NULL, NULL",
