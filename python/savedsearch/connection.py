@@ -138,6 +138,15 @@ def _fetching(method: _F) -> _F:
     return call  # type: ignore[return-value]
 
 
+def _others(base: type, own: dict[str, Any]) -> dict[str, Any]:
+    """The methods of a class of the driver manager that are not `own`, with the exceptions of this package."""
+    return {
+        name: _fetching(method) if name.startswith(("fetch", "__next__")) else _with_types(method)
+        for name, method in inspect.getmembers(base, inspect.isfunction)
+        if name not in own and (name == "__next__" or not name.startswith("_"))
+    }
+
+
 class Cursor(dbapi.Cursor):
     """A DB-API cursor. `adbc_…` methods are those of `adbc_driver_manager.dbapi`."""
 
@@ -277,11 +286,7 @@ class Cursor(dbapi.Cursor):
         """The columns; `None` for a statement without rows."""
         return super().description or None
 
-    # The other methods of the driver manager raise the exceptions of this package.
-    for _name, _method in inspect.getmembers(dbapi.Cursor, inspect.isfunction):
-        if _name not in locals() and (_name == "__next__" or not _name.startswith("_")):
-            locals()[_name] = _fetching(_method) if _name.startswith(("fetch", "__next__")) else _with_types(_method)
-    del _name, _method
+    locals().update(_others(dbapi.Cursor, locals()))
 
 
 _CANCELLED = {"message": "the query was cancelled", "sqlstate": "57014", "kind": "cancelled"}
@@ -326,10 +331,13 @@ class Connection(dbapi.Connection):
         with _typed():
             self._conn.cancel()
 
-    def cursor(self, *, adbc_stmt_kwargs: Any = None, dbapi_backend: Any = None) -> Cursor:
-        """Opens a cursor."""
+    def _check_open(self) -> None:
         if self._closed:
             raise misused("the connection is closed")
+
+    def cursor(self, *, adbc_stmt_kwargs: Any = None, dbapi_backend: Any = None) -> Cursor:
+        """Opens a cursor."""
+        self._check_open()
         with _typed():
             cursor = Cursor(self, adbc_stmt_kwargs, dbapi_backend=dbapi_backend or self._backend)
         self._cursors.add(cursor)
@@ -342,19 +350,13 @@ class Connection(dbapi.Connection):
     @property
     def is_demo(self) -> bool:
         """True for the built-in demo data."""
-        if self._closed:
-            raise misused("the connection is closed")
+        self._check_open()
         return self.adbc_connection.get_option("savedsearch.demo") == "true"
 
     def adbc_clone(self) -> Connection:
         """Opens a further connection with the same options, and settings, views and temporary tables of its own."""
-        if self._closed:
-            raise misused("the connection is closed")
+        self._check_open()
         with _typed():
             return Connection(self._db, adbc_driver_manager.AdbcConnection(self._db._db), autocommit=True)
 
-    # The other methods of the driver manager raise the exceptions of this package.
-    for _name, _method in inspect.getmembers(dbapi.Connection, inspect.isfunction):
-        if _name not in locals() and not _name.startswith("_"):
-            locals()[_name] = _with_types(_method)
-    del _name, _method
+    locals().update(_others(dbapi.Connection, locals()))

@@ -229,8 +229,11 @@ pub fn takes_parameters(sql: &str) -> bool {
     found
 }
 
-/// The statement with parameters that have these types; `None` if it has no parameter.
+/// The statement with parameters that have these types; `None` if it has no parameter, or there are no types.
 fn with_types(parsed: &Parsed, types: &[DataType]) -> Option<Parsed> {
+    if types.is_empty() {
+        return None;
+    }
     let (mut typed, mut found) = (parsed.clone(), false);
     let mut cast = |expression: &mut SqlExpr| {
         if let SqlExpr::Value(value) = &*expression

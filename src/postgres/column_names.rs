@@ -13,8 +13,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::dialect::{edit, type_named};
-use crate::session::normalized;
 use crate::session::syntax::{self, Editor};
+use crate::session::{is_column, normalized};
 
 /// The name of an expression for which there is none.
 const NO_NAME: &str = "?column?";
@@ -113,7 +113,7 @@ fn first_select(body: &SetExpr) -> Option<&[SelectItem]> {
 
 /// Names the columns of a statement, of its CTEs and of its derived tables.
 pub(super) fn name_columns(statement: &mut Parsed) {
-    edit(statement, &mut Namer { around: Vec::new() });
+    edit(statement, &mut Namer::default());
 }
 
 #[derive(Default)]
@@ -159,9 +159,7 @@ fn name_items(body: &mut SetExpr, may_name: &dyn Fn(&str) -> bool) {
             }
             for item in &mut select.projection {
                 let SelectItem::UnnamedExpr(expr) = item else { continue };
-                if matches!(expr, Expr::Identifier(word) if !is_word(word))
-                    || matches!(expr, Expr::CompoundIdentifier(_))
-                {
+                if is_column(expr) && !matches!(expr, Expr::Identifier(word) if is_word(word)) {
                     continue;
                 }
                 let name = column_name(expr);

@@ -14,6 +14,19 @@ pub(crate) fn normalized(name: &Ident) -> String {
     }
 }
 
+/// True for the name of a column, with or without its relation.
+pub(crate) fn is_column(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+}
+
+/// The expression of a result; `None` for `*`.
+pub(super) fn result_of(item: &SelectItem) -> Option<&Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
 /// Identifier that is exactly this name.
 pub(super) fn quoted(name: &str) -> Ident {
     Ident::with_quote('"', name)

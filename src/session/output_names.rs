@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{
     DataType, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement as Ast, VisitMut,
 };
 
-use super::nodes::{call, normalized, quoted};
+use super::nodes::{call, is_column, normalized, quoted, result_of};
 use super::syntax::{self, Editor, Reader, edit_expressions};
 use crate::error::{Error, ErrorKind, one_line};
 
@@ -88,7 +88,7 @@ impl DistinctNames {
             let differ = differ(items.iter().map(|at| &select.projection[*at]));
             let mut named = false;
             for at in items {
-                let keeps = is_column(&select.projection[at]) && !named && !(differ && self.depth > 1);
+                let keeps = is_plain_column(&select.projection[at]) && !named && !(differ && self.depth > 1);
                 named |= keeps;
                 if !keeps {
                     self.renamed += 1;
@@ -163,7 +163,7 @@ impl Editor for EveryName {
         }
         select.having.iter_mut().chain(&mut select.qualify).for_each(|condition| self.wrap(condition));
         for item in &mut select.projection {
-            let column = is_column(item);
+            let column = is_plain_column(item);
             if let SelectItem::UnnamedExpr(expr) = item {
                 let name = name_of_expr(expr);
                 self.wrap(expr);
@@ -193,7 +193,7 @@ impl Reader for Groups {
         if keys.is_empty() {
             return;
         }
-        let exprs: Vec<&Expr> = select.projection.iter().filter_map(expr_of).chain(keys).collect();
+        let exprs: Vec<&Expr> = select.projection.iter().filter_map(result_of).chain(keys).collect();
         let casts = exprs.iter().filter(|expr| matches!(expr, Expr::Cast { .. }));
         self.0 |= casts
             .clone()
@@ -220,20 +220,13 @@ fn name_of_expr(expr: &Expr) -> String {
     }
 }
 
-fn expr_of(item: &SelectItem) -> Option<&Expr> {
-    match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
-        _ => None,
-    }
-}
-
-fn is_column(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)))
+fn is_plain_column(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(expr) if is_column(expr))
 }
 
 /// True if results are not all the same expression. A column alone is the same as the qualified one of its name.
 fn differ<'i>(items: impl Iterator<Item = &'i SelectItem>) -> bool {
-    let mut exprs: Vec<&Expr> = items.filter_map(expr_of).collect();
+    let mut exprs: Vec<&Expr> = items.filter_map(result_of).collect();
     let compound = exprs.iter().position(|expr| matches!(expr, Expr::CompoundIdentifier(_)));
     if let Some(compound) = compound {
         exprs.swap(0, compound);
@@ -262,10 +255,7 @@ fn rename(item: &mut SelectItem, alias: Ident) {
 
 /// The header of an expression without a name; `None` for a column, which has one.
 pub(super) fn header_of(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => None,
-        expr => Some(one_line(&expr.to_string())),
-    }
+    (!is_column(expr)).then(|| one_line(&expr.to_string()))
 }
 
 /// `CREATE TABLE` and `CREATE VIEW` of a query with columns that are called as their headers would be.

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 
-use super::nodes::{query_of, quoted};
+use super::nodes::{is_column, query_of, quoted, result_of};
 use super::syntax::Editor;
 
 /// See the module's documentation.
@@ -57,18 +57,6 @@ impl Editor for SortedPositions {
             }
         }
     }
-}
-
-/// The expression of a result; `None` for `*`.
-fn result_of(item: &SelectItem) -> Option<&Expr> {
-    match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
-        _ => None,
-    }
-}
-
-fn is_column(expr: &Expr) -> bool {
-    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
 /// The place of a result among the others, from zero.

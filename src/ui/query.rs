@@ -208,9 +208,11 @@ pub(super) async fn run(
             let next = timeout(TOLD, reading.batches.next()).await;
             let spent = pending.spent();
             // Nothing else changes while the service's limit keeps requests waiting.
-            let waits = session.connections().iter().map(|connection| connection.client().throttled_for()).max();
-            let waits = waits.unwrap_or_default();
-            if since.elapsed() >= TOLD && (spent != told || waits > TOLD) {
+            let waiting = || session.connections().iter().map(|connection| connection.client().throttled_for()).max();
+            if since.elapsed() >= TOLD
+                && let waits = waiting().unwrap_or_default()
+                && (spent != told || waits > TOLD)
+            {
                 (told, since) = (spent, Instant::now());
                 let progress = json!({
                     "requests": spent.requests,

@@ -353,6 +353,9 @@ def cancelling():
             done.set()
             assert re.search("query was cancelled|Query interrupted", line), (library, line)
             assert refused(savedsearch.Error, query.arrow).kind in ("cancelled", "usage"), library
+            if "Query interrupted" in line:
+                # DuckDB keeps the stream that it reads no more, whose next pages are requested ahead.
+                query.close()
             quiet(f"Ctrl-C in {library}")
         # A stream goes on when nobody but its reader has it.
         assert pyarrow.RecordBatchReader.from_stream(connection.sql("SELECT * FROM generate_series(1, 100000)")).read_all().num_rows == 100_000
