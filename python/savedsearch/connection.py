@@ -227,6 +227,7 @@ class Cursor(dbapi.Cursor):
             self._reading = True
             rows = read()
             self._reading = False
+            self._warn()
         except (pyarrow.ArrowException, OSError, adbc_driver_manager.Error) as error:
             self._failed = made = self._failure()
             self._reading = False
@@ -239,7 +240,6 @@ class Cursor(dbapi.Cursor):
             # Between two calls of the driver, which would otherwise go on.
             self._interrupted()
             raise
-        self._warn()
         return rows
 
     def _interrupted(self) -> Error:

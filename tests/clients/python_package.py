@@ -313,7 +313,9 @@ def cancelling():
                     raise AssertionError("the rows were not cancelled")
                 except KeyboardInterrupt:
                     pass
-                assert refused(savedsearch.Error, cursor.fetchall).kind == "cancelled"
+                # Ctrl-C that comes between two rows of a loop is an exception of the loop.
+                if fetch is not list:
+                    assert refused(savedsearch.Error, cursor.fetchall).kind == "cancelled"
         # Between two calls of the driver, which do not see the signal.
         def interrupt(frame, event, _):
             if event == "return" and frame.f_code.co_name == "fetchone":
