@@ -57,6 +57,11 @@ pub fn describe(error: &DataFusionError) -> String {
         return "this order is not supported; compute its expressions in a subquery, and order by their columns"
             .to_owned();
     }
+    if text.contains("Conflicting ordering requirements") {
+        return "aggregate functions of one query have different orders; write nth_value(x, n ORDER BY y) as \
+                (array_agg(x ORDER BY y))[n]"
+            .to_owned();
+    }
     match invalid_pattern(&text) {
         Some(reason) => format!("{INVALID_PATTERN}: {reason}"),
         None => one_line(&text.replace("sql parser error: ", "")),

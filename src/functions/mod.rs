@@ -1,9 +1,9 @@
 //! Functions that replace operations which the engine computes differently from the SQL standard, or from PostgreSQL.
 //!
-//! Rules of `optimizer` and `session` insert the functions, and `sum`, `lag` and `lead` replace those of the engine. Users see the names of
-//! the functions only in EXPLAIN. Each file has one function or a family of them, with the operation that it replaces and the
-//! reason. The functions in `postgres` are used in translated statements of PostgreSQL clients. Those of `json` are for users as
-//! well.
+//! Rules of `optimizer` and `session` insert the functions, and `sum`, `string_agg`, `lag` and `lead` replace those of the engine.
+//! Users see the names of the functions only in EXPLAIN. Each file has one function or a family of them, with the operation that
+//! it replaces and the reason. The functions in `postgres` are used in translated statements of PostgreSQL clients. Those of
+//! `json` are for users as well.
 //!
 //! Invariant: a function returns what the standard requires, or an error. It never returns another value.
 
@@ -20,6 +20,7 @@ mod patterns;
 mod postgres;
 mod series;
 mod shift;
+mod string_agg;
 mod unknown_range;
 mod wrapper;
 
@@ -71,7 +72,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
-    vec![sum_udaf()]
+    vec![sum_udaf(), string_agg::string_agg_udaf()]
 }
 
 /// The field of a function's result, which is nullable if an argument is. By default, every result is.

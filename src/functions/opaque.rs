@@ -12,7 +12,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 /// `opaque(x, …)`: returns `x`.
@@ -40,6 +40,13 @@ impl Opaque {
     /// would make it a literal again.
     pub(crate) fn nullable(value: Expr) -> Expr {
         Expr::ScalarFunction(ScalarFunction::new_udf(Self::with(Volatility::Volatile), vec![value]))
+    }
+
+    /// True if the first column of a plan is a call of the function.
+    pub(crate) fn hides_first(plan: &LogicalPlan) -> bool {
+        let LogicalPlan::Projection(projection) = plan else { return false };
+        let first = projection.expr.first().cloned().map(|expr| expr.unalias_nested().data);
+        matches!(first, Some(Expr::ScalarFunction(call)) if call.func.inner().downcast_ref::<Self>().is_some())
     }
 }
 
