@@ -6,6 +6,7 @@
 //! | `EXCEPT ALL`, `INTERSECT ALL` | the number of equal rows is ignored | refused |
 //! | `a = ANY (SELECT …)`, `a <> ALL (SELECT …)` | columns of the subquery may be taken for those of the query | as `IN`, `NOT IN` |
 //! | other comparisons with `ANY` and `ALL` of a subquery, `(a, b) IN (SELECT …)` | wrong in the same way, or refused | as EXISTS (`quantified`) |
+//! | `a = ANY (b)` of an array with NULL | false | NULL (`quantified`) |
 //! | `(a, b) = (SELECT …)` | refused | refused |
 //! | `HAVING true` without aggregates | refused | as WHERE of a query without FROM |
 //! | positions in ROLLUP, CUBE and GROUPING SETS | constants | the results at these positions |
@@ -37,7 +38,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::ambiguous_names::ambiguous_name;
 use super::ignored_clauses::{self, Ignored};
 use super::nodes::{call, select_of, table_of};
-use super::quantified::{Elsewhere, is_row, is_row_with_subquery, quantified_conditions, quantified_value};
+use super::quantified::{Elsewhere, any_as_all, is_row, is_row_with_subquery, quantified_conditions, quantified_value};
 use super::syntax::{self, Editor};
 use crate::error::{Error, ErrorKind};
 
@@ -204,6 +205,10 @@ impl Editor for Standard {
                 "a row compared with a subquery is not supported",
                 "use (a, b) IN (SELECT …), or compare each value: a = (SELECT …) AND b = (SELECT …)",
             );
+            return;
+        }
+        if let Some(all) = any_as_all(expr) {
+            *expr = all;
             return;
         }
         match expr {

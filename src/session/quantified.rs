@@ -1,4 +1,5 @@
-//! Comparisons with the rows of a subquery that the engine refuses or misreads, rewritten to EXISTS.
+//! Comparisons with the rows of a subquery that the engine refuses or misreads, rewritten to EXISTS, and comparisons with ANY item
+//! of an array.
 //!
 //! | statement | as a whole condition of WHERE | within a condition |
 //! | --- | --- | --- |
@@ -7,6 +8,10 @@
 //!
 //! WHERE treats NULL and false in the same way, so a whole condition reads the subquery once. In other places, only
 //! constants can be compared in this way. `x IN (q)` is left to the engine.
+//!
+//! If an array contains NULL, the engine computes `x = ANY (a)` as false where the standard requires NULL, but `x <> ALL (a)` as
+//! it should. So the former becomes `NOT (x <> ALL (a))`. `x = ANY (ARRAY[…])` and parameters stay: the engine makes lists of
+//! them, which are NULL as required, and are sent to the service.
 //!
 //! Source: PostgreSQL documentation, "Subquery Expressions" and "Row-wise Comparison".
 
@@ -64,6 +69,35 @@ pub(super) enum Elsewhere {
     As(Box<Expr>),
     /// None in the engine.
     Refused,
+}
+
+/// A comparison with any item of an array as one with all of them; `None` for other expressions, and where it makes no difference.
+pub(super) fn any_as_all(expr: &Expr) -> Option<Expr> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    let Expr::AnyOp { left, compare_op, right, .. } = expr else { return None };
+    if is_row(left) || matches!(unnested(right), Expr::Subquery(_)) || (*compare_op == Eq && becomes_list(right)) {
+        return None;
+    }
+    let compare_op = match compare_op {
+        Eq => NotEq,
+        NotEq => Eq,
+        Lt => GtEq,
+        LtEq => Gt,
+        Gt => LtEq,
+        GtEq => Lt,
+        _ => return None,
+    };
+    let all = Expr::AllOp { left: left.clone(), compare_op, right: right.clone() };
+    Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) })
+}
+
+/// True for an array whose items the engine compares as those of IN: one that is written out, or a parameter.
+fn becomes_list(array: &Expr) -> bool {
+    match array {
+        Expr::Array(_) | Expr::Value(_) => true,
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => becomes_list(inner),
+        _ => false,
+    }
 }
 
 /// A comparison outside of WHERE and HAVING.
