@@ -135,9 +135,18 @@ DIFFERENCES = {
         "a cast of a float to an integer truncates in the engine; it rounds in DuckDB and PostgreSQL",
     ),
     (DUCKDB, "cardinality"): ("len({0})", "another name"),
-    (DUCKDB, "contains"): ("list_contains({0}, {1})", "another name"),
+    (("duckdb",), "contains"): ("list_contains({0}, {1})", "another name"),
     (("postgres", "postgresql"), "contains"): ("({1} = ANY ({0}))", "array_has is not a function of PostgreSQL"),
     (("postgres", "postgresql"), "array"): ("ARRAY[{0}]", "PostgreSQL writes ARRAY before the brackets"),
+    (("duckdb-pg",), "contains"): (
+        "CASE WHEN {0} IS NULL THEN NULL WHEN len({0}) = 0 THEN false WHEN {1} IS NULL THEN NULL WHEN list_contains({0}, {1}) THEN true "
+        "WHEN list_aggregate({0}, 'count') < len({0}) THEN NULL ELSE false END",
+        "list_contains is false for an array with NULL that lacks the value; in PostgreSQL `= ANY` is NULL",
+    ),
+    (DUCKDB, "interval difference"): (
+        "to_microseconds(CAST(epoch({0} - {1}) * 1000000 AS BIGINT))",
+        "DuckDB compares days and hours of different signs one after the other, not the length of the intervals",
+    ),
     (DUCKDB, "similar to"): (
         "regexp_full_match({0}, {1:similar})",
         "SIMILAR TO of DuckDB takes a regular expression, not a pattern of SQL",
@@ -201,6 +210,9 @@ def expression(language, op, parts, fixed):
         return f"({parts[0]} {word} ({', '.join(parts[1:])}))"
     if op == "array":
         parts = [", ".join(parts)]
+    if duck and op == "interval" and " -" in fixed[0]:
+        # As interval difference.
+        return f"to_microseconds(CAST(epoch(INTERVAL '{fixed[0]}') * 1000000 AS BIGINT))"
     template = RULES.get((language, op)) or TEMPLATES[op]
     return template.format(*[Part(part) for part in parts], *fixed)
 

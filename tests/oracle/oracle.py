@@ -214,6 +214,8 @@ def main():
                 for results in pool.map(check, chunks):
                     for case, kind, ours, true, texts in results:
                         counts[kind] += 1
+                        if counts.total() % 1000 == 0:
+                            print(f"{counts.total()} of {len(numbers)} statements", flush=True)
                         if kind in ("refused", "no truth"):
                             error = true if kind == "no truth" else next(answer for answer in ours if isinstance(answer, Refused))
                             errors[kind][message(error)] += 1
