@@ -224,6 +224,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("1; 2; 3"),
     },
     EngineDefect {
+        name: "a scalar subquery without rows, of a value that is computed while planning",
+        upstream: None,
+        statement: "SELECT id FROM words WHERE (id < (SELECT abs(1) FROM facts WHERE v > 5)) IS NULL ORDER BY id",
+        plain: "",
+        here: Here::Right("1; 2; 3"),
+    },
+    EngineDefect {
         name: "IN over an aggregate of a correlated subquery",
         upstream: Some(24_960),
         statement: "SELECT k FROM owners o WHERE 0 IN (SELECT count(*) FROM facts f WHERE f.k = o.k) ORDER BY k",
@@ -278,6 +285,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         statement: "SELECT (k, v) = ('a', NULL) AS x FROM facts ORDER BY k, v NULLS LAST",
         plain: "false; true; false",
         here: Here::Right("NULL; NULL; false"),
+    },
+    EngineDefect {
+        name: "a comparison with ANY of an array with NULL",
+        upstream: None,
+        statement: "SELECT NOT (7 = ANY (a)) AS r FROM (SELECT array_agg(v) AS a FROM facts) q",
+        plain: "true",
+        here: Here::Right("NULL"),
     },
     EngineDefect {
         name: "two lists of one operand below NOT",

@@ -1,7 +1,8 @@
 //! Optimizer rules that reduce the requests of a query.
 //!
 //! ```text
-//! analysis   unnested_keys  keys of tables hidden from plans that unnest arrays
+//! analysis   grouped_expressions  expressions of grouping sets, as columns
+//!            unnested_keys  keys of tables hidden from plans that unnest arrays
 //!            local_times    local times of instants in a zone, where the engine has those of UTC
 //!            literals       numbers compared with keys, as text
 //!            pattern_matching   LIKE … ESCAPE and SIMILAR TO
@@ -35,6 +36,7 @@
 //!            divide_rows    stored mentions divided over cores, below aggregates
 //!            … engine's filters from joins …
 //!            sound_pruning      hides conditions from the pruning of files that it would misread
+//!            read_once          the left side of a join by a condition, which the engine would read again if memory is short
 //!            budget_check   the requests of all scans together, refused before the first one if they are too many
 //! ```
 //!
@@ -57,6 +59,7 @@ mod explained_defects;
 pub(crate) mod expressions;
 mod filter_names;
 mod filtered_aggregates;
+mod grouped_expressions;
 mod interval_comparison;
 mod interval_fields;
 mod literals;
@@ -67,6 +70,7 @@ mod ordered_scan;
 mod pass_through;
 mod pattern_matching;
 mod plan_scans;
+mod read_once;
 mod require_time_bound;
 mod row_comparison;
 mod sort_here;
@@ -97,6 +101,8 @@ use self::derived_conditions::DerivedConditions;
 use self::divide_rows::DivideRows;
 use self::filter_names::FilterNames;
 use self::filtered_aggregates::FilteredAggregates;
+use self::grouped_expressions::GroupedExpressions;
+pub(crate) use self::grouped_expressions::grouped_expressions;
 use self::interval_comparison::IntervalComparison;
 use self::interval_fields::IntervalFields;
 use self::literals::Literals;
@@ -108,6 +114,9 @@ use self::ordered_scan::OrderedScan;
 pub(crate) use self::pass_through::{Pass, PassThroughExec};
 use self::pattern_matching::PatternMatching;
 use self::plan_scans::PlanScans;
+use self::read_once::ReadOnce;
+#[cfg(feature = "distributed")]
+pub(crate) use self::read_once::{is_read_once, read_once};
 use self::require_time_bound::RequireTimeBound;
 use self::row_comparison::RowComparison;
 use self::sort_here::SortHere;
@@ -155,6 +164,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     );
     #[cfg(feature = "store")]
     rules.push(Arc::new(SoundPruning));
+    rules.push(Arc::new(ReadOnce));
     rules.push(Arc::new(BudgetCheck));
     let analysis = &mut builder.analyzer().get_or_insert_default().rules;
     // Again, for the casts of type coercion.
@@ -178,6 +188,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     ]);
     analysis.insert(0, Arc::new(UnnestedKeys));
     analysis.insert(0, Arc::new(LocalTimes));
+    analysis.insert(0, Arc::new(GroupedExpressions));
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = place_of("push_down_filter", logical.iter().map(|rule| rule.name()))?;

@@ -36,6 +36,14 @@ pub(crate) trait Pass: Clone + fmt::Debug + Send + Sync + 'static {
         true
     }
 
+    /// Prepares the execution of a partition.
+    ///
+    /// # Errors
+    /// Those of the node, if it must not be executed.
+    fn begin(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns the rows of a partition.
     fn rows(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream;
 }
@@ -135,6 +143,7 @@ impl<P: Pass> ExecutionPlan for PassThroughExec<P> {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.pass.begin()?;
         let input = self.input.execute(partition, Arc::clone(&context))?;
         Ok(self.pass.rows(input, &context))
     }

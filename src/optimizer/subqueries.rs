@@ -96,14 +96,15 @@ fn has_subquery(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// The node with scalar subqueries whose column may be NULL, except for those that always have a row.
+/// The node with scalar subqueries whose column may be NULL, except for those that always have a row. The engine would take a value that
+/// cannot be NULL, also one that it computes while planning, for the value of a subquery without rows.
 fn without_promise(plan: LogicalPlan) -> Result<LogicalPlan> {
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expr| {
         let name = names.save(&expr);
         let expr = expr.transform_up(|part| match part {
             Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans })
-                if subquery.schema().fields().iter().any(|field| !field.is_nullable()) && !has_row(&subquery) =>
+                if !has_row(&subquery) && !Opaque::hides_first(&subquery) =>
             {
                 let (relation, field) = subquery.schema().qualified_field(0);
                 let value = Opaque::nullable(Expr::Column(Column::from((relation, field))));

@@ -30,6 +30,7 @@ use super::sorted_positions::SortedPositions;
 use super::syntax::{self, Editor};
 use super::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::error::{Error, ErrorKind};
+use crate::optimizer::grouped_expressions;
 
 /// Plans a statement and returns its result, as [`SessionContext::sql`] does, but with the meaning of the SQL standard.
 ///
@@ -79,7 +80,7 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     };
     let plan = reset_as_set(plan?, state.config());
     check_outer_names(&statement, &plan)?;
-    guarded(signed_numbers(moved_subqueries(lateral(plan)?)?)?)
+    guarded(signed_numbers(moved_subqueries(grouped_expressions(lateral(plan)?)?)?)?)
 }
 
 async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {

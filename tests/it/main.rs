@@ -21,6 +21,7 @@ mod guide;
 mod later;
 mod layout;
 mod lies;
+mod little_memory;
 mod lying;
 mod mcp;
 mod one_row_an_aid;
