@@ -492,6 +492,14 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("4"),
     },
     EngineDefect {
+        name: "floating-point numbers that leave a moving frame",
+        upstream: None,
+        statement: "SELECT i, sum(x) OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM (VALUES (1, 1e20), (2, 1e0), \
+                    (3, 1e0)) v(i, x) ORDER BY i",
+        plain: "1|1e20; 2|1e20; 3|0.0",
+        here: Here::Right("1|1e20; 2|1e20; 3|2.0"),
+    },
+    EngineDefect {
         name: "lead with IGNORE NULLS and an offset above 1",
         upstream: None,
         statement: "SELECT lead(x, 2) IGNORE NULLS OVER (ORDER BY i) AS y \

@@ -27,6 +27,7 @@ use datafusion::logical_expr::{
 };
 
 use super::checked_arithmetic::overflow;
+use super::moving;
 
 /// The function `sum`.
 pub(crate) fn sum_udaf() -> Arc<AggregateUDF> {
@@ -122,7 +123,8 @@ impl AggregateUDFImpl for CheckedSum {
                 Box::new(Running::<$type>::new(&data_type))
             };
         }
-        Ok(with_type_of_sum!(data_type, running, self.0.create_sliding_accumulator(args)?))
+        // Sums of floating-point numbers.
+        Ok(with_type_of_sum!(data_type, running, moving::sliding(Arc::new(Sum::new()), args)?))
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

@@ -1,6 +1,6 @@
 //! Functions that replace operations which the engine computes differently from the SQL standard, or from PostgreSQL.
 //!
-//! Rules of `optimizer` and `session` insert the functions, and `sum`, `string_agg`, `lag` and `lead` replace those of the engine.
+//! Rules of `optimizer` and `session` insert the functions, and most aggregate functions, `lag` and `lead` replace those of the engine.
 //! Users see the names of the functions only in EXPLAIN. Each file has one function or a family of them, with the operation that
 //! it replaces and the reason. The functions in `postgres` are used in translated statements of PostgreSQL clients. Those of
 //! `json` are for users as well.
@@ -14,6 +14,7 @@ mod in_values;
 mod interval_part;
 mod json;
 mod local_arithmetic;
+mod moving;
 mod only_value;
 mod opaque;
 mod patterns;
@@ -51,7 +52,7 @@ pub(crate) use self::postgres::{Numeric, PostgresCast, numeric};
 pub(crate) use self::series::{times_in_steps, with_series};
 pub(crate) use self::unknown_range::with_unknown_range;
 #[cfg(feature = "flight")]
-pub(crate) use self::wrapper::wrapped_methods;
+pub(crate) use self::wrapper::{wrapped_aggregate_methods, wrapped_methods};
 
 /// Key in the metadata of a field: the type that a protocol has for it.
 pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
@@ -72,7 +73,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
-    vec![sum_udaf(), string_agg::string_agg_udaf()]
+    moving::all().chain([sum_udaf(), string_agg::string_agg_udaf()]).collect()
 }
 
 /// The field of a function's result, which is nullable if an argument is. By default, every result is.

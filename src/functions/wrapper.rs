@@ -84,4 +84,120 @@ macro_rules! wrapped_methods {
     };
 }
 
+/// Methods of [`AggregateUDFImpl`](datafusion::logical_expr::AggregateUDFImpl) that call those of `self.function()`: all but those that
+/// return accumulators, `with_beneficial_ordering`, `order_sensitivity` and `reverse_expr`.
+macro_rules! wrapped_aggregate_methods {
+    () => {
+        fn name(&self) -> &str {
+            self.function().name()
+        }
+
+        fn aliases(&self) -> &[String] {
+            self.function().aliases()
+        }
+
+        fn schema_name(&self, params: &datafusion::logical_expr::expr::AggregateFunctionParams) -> Result<String> {
+            self.function().schema_name(params)
+        }
+
+        fn human_display(&self, params: &datafusion::logical_expr::expr::AggregateFunctionParams) -> Result<String> {
+            self.function().human_display(params)
+        }
+
+        fn window_function_schema_name(
+            &self,
+            params: &datafusion::logical_expr::expr::WindowFunctionParams,
+        ) -> Result<String> {
+            self.function().window_function_schema_name(params)
+        }
+
+        fn display_name(&self, params: &datafusion::logical_expr::expr::AggregateFunctionParams) -> Result<String> {
+            self.function().display_name(params)
+        }
+
+        fn window_function_display_name(
+            &self,
+            params: &datafusion::logical_expr::expr::WindowFunctionParams,
+        ) -> Result<String> {
+            self.function().window_function_display_name(params)
+        }
+
+        fn signature(&self) -> &datafusion::logical_expr::Signature {
+            self.function().signature()
+        }
+
+        fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+            self.function().return_type(types)
+        }
+
+        fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
+            self.function().return_field(fields)
+        }
+
+        fn is_nullable(&self) -> bool {
+            self.function().is_nullable()
+        }
+
+        fn state_fields(&self, args: datafusion::logical_expr::function::StateFieldsArgs) -> Result<Vec<FieldRef>> {
+            self.function().state_fields(args)
+        }
+
+        fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+            self.function().groups_accumulator_supported(args)
+        }
+
+        fn simplify(&self) -> Option<datafusion::logical_expr::function::AggregateFunctionSimplification> {
+            self.function().simplify()
+        }
+
+        fn simplify_expr_op_literal(
+            &self,
+            function: &datafusion::logical_expr::expr::AggregateFunction,
+            arg: &datafusion::logical_expr::Expr,
+            op: datafusion::logical_expr::Operator,
+            literal: &datafusion::logical_expr::Expr,
+            arg_is_left: bool,
+        ) -> Result<Option<datafusion::logical_expr::Expr>> {
+            self.function().simplify_expr_op_literal(function, arg, op, literal, arg_is_left)
+        }
+
+        fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+            self.function().coerce_types(types)
+        }
+
+        fn is_descending(&self) -> Option<bool> {
+            self.function().is_descending()
+        }
+
+        fn value_from_stats(
+            &self,
+            args: &datafusion::logical_expr::StatisticsArgs,
+        ) -> Option<datafusion::common::ScalarValue> {
+            self.function().value_from_stats(args)
+        }
+
+        fn default_value(&self, data_type: &DataType) -> Result<datafusion::common::ScalarValue> {
+            self.function().default_value(data_type)
+        }
+
+        fn supports_null_handling_clause(&self) -> bool {
+            self.function().supports_null_handling_clause()
+        }
+
+        fn supports_within_group_clause(&self) -> bool {
+            self.function().supports_within_group_clause()
+        }
+
+        fn documentation(&self) -> Option<&datafusion::logical_expr::Documentation> {
+            self.function().documentation()
+        }
+
+        fn set_monotonicity(&self, data_type: &DataType) -> datafusion::logical_expr::SetMonotonicity {
+            self.function().set_monotonicity(data_type)
+        }
+    };
+}
+
+pub(crate) use wrapped_aggregate_methods;
+#[cfg(feature = "flight")]
 pub(crate) use wrapped_methods;

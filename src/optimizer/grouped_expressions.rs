@@ -12,6 +12,7 @@
 //!
 //! Invariant: the rows stay the same. A projection adds a column, but no rows.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -55,15 +56,17 @@ pub(crate) fn grouped_expressions(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// The aggregate with sets of columns; `None` if it needs no change.
 fn of_columns(aggregate: &Aggregate) -> Result<Option<Aggregate>> {
     let [Expr::GroupingSet(sets)] = &aggregate.group_expr[..] else { return Ok(None) };
+    let schema = aggregate.input.schema();
+    // A cast of a column has the name of the column, and stays.
+    let is_taken = |column: &Column| schema.columns().iter().any(|known| known.flat_name() == column.flat_name());
     let computed = sets.distinct_expr().into_iter().filter(|expr| !matches!(expr, Expr::Column(_)));
     let computed = computed.map(|expr| {
         let (relation, name) = expr.qualified_name();
         (expr.clone(), Column::new(relation, name))
     });
-    let computed: Vec<(Expr, Column)> = computed.collect();
-    let schema = aggregate.input.schema();
-    let is_taken = |column: &Column| schema.fields().iter().any(|field| *field.name() == column.name);
-    if computed.is_empty() || computed.iter().any(|(_, column)| is_taken(column)) {
+    let computed: Vec<(Expr, Column)> = computed.filter(|(_, column)| !is_taken(column)).collect();
+    let names: HashSet<String> = computed.iter().map(|(_, column)| column.flat_name()).collect();
+    if computed.is_empty() || names.len() < computed.len() {
         return Ok(None);
     }
     let column_of = |expr: &Expr| {

@@ -621,6 +621,11 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT sum(v) FILTER (WHERE w SIMILAR TO 'x') AS n, w SIMILAR TO 'x' AS s FROM scores GROUP BY CUBE (w SIMILAR TO 'x') ORDER BY n NULLS LAST, s",
         "9|true; 9|NULL; NULL|false; NULL|NULL",
     ),
+    (
+        "SELECT t::date AS d, n::varchar SIMILAR TO '(1|2)0' AS s, count(*) AS c FROM events GROUP BY \
+         ROLLUP (t::date, n::varchar SIMILAR TO '(1|2)0') ORDER BY d NULLS LAST, s NULLS LAST",
+        "2026-06-01|false|1; 2026-06-01|true|2; 2026-06-01|NULL|3; 2026-06-02|false|1; 2026-06-02|NULL|1; NULL|NULL|4",
+    ),
     // Comparisons with the items of an array. Values of PostgreSQL 15.
     (
         "SELECT i, 1 = ANY (a) AS eq, 1 <> ANY (a) AS ne, 1 < ANY (a) AS lt, 1 >= ANY (a) AS ge, 1 = ALL (a) AS al, 1 < ALL (a) AS all_less \
@@ -631,6 +636,13 @@ const SIBLINGS: &[(&str, &str)] = &[
     (
         "SELECT k FROM owners WHERE k = ANY (ARRAY['a', NULL]) OR (k = ANY (ARRAY['b', NULL])) IS NULL ORDER BY k",
         "a; z",
+    ),
+    // Rows that leave a moving frame.
+    (
+        "SELECT v, sum(x) OVER f AS s, avg(x) OVER f AS a, stddev_pop(x) OVER f AS d, bool_and(x < 5) OVER f AS b FROM (SELECT v, \
+         CASE v WHEN 1 THEN 1e20 WHEN 4 THEN 'NaN'::double ELSE 1.0 END AS x FROM scores) q WINDOW f AS (ORDER BY v ROWS BETWEEN 1 \
+         PRECEDING AND CURRENT ROW) ORDER BY v",
+        "1|1e20|1e20|0.0|false; 2|1e20|5e19|5e19|false; 3|2.0|1.0|0.0|true; 4|NaN|NaN|NaN|false; 5|NaN|NaN|NaN|false; 6|2.0|1.0|0.0|true",
     ),
     // Aggregates with different orders. Rows of DuckDB.
     (

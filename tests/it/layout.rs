@@ -12,7 +12,7 @@ const MAY_USE: [(&str, &[&str]); 38] = [
     ("files", &[]),
     ("numbers", &[]),
     ("memory", &["error"]),
-    ("functions", &["error"]),
+    ("functions", &["error", "memory"]),
     ("profile", &["error"]),
     ("request", &["profile"]),
     ("client", &["error", "clock", "files", "memory", "numbers", "profile", "request"]),

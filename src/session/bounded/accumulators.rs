@@ -9,14 +9,11 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, WindowFunctionParams};
-use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
+use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, EmitTo, Expr, GroupsAccumulator, Operator,
-    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
-};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF};
 
+use crate::functions::wrapped_aggregate_methods;
 use crate::memory::{self, Room};
 
 /// The function with accumulators that ask for memory.
@@ -35,60 +32,10 @@ impl Asking {
 
 #[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl AggregateUDFImpl for Asking {
-    fn name(&self) -> &str {
-        self.function().name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.function().aliases()
-    }
-
-    fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.function().schema_name(params)
-    }
-
-    fn human_display(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.function().human_display(params)
-    }
-
-    fn window_function_schema_name(&self, params: &WindowFunctionParams) -> Result<String> {
-        self.function().window_function_schema_name(params)
-    }
-
-    fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.function().display_name(params)
-    }
-
-    fn window_function_display_name(&self, params: &WindowFunctionParams) -> Result<String> {
-        self.function().window_function_display_name(params)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.function().signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.function().return_type(types)
-    }
-
-    fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
-        self.function().return_field(fields)
-    }
-
-    fn is_nullable(&self) -> bool {
-        self.function().is_nullable()
-    }
+    wrapped_aggregate_methods!();
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(AskingAccumulator(self.function().accumulator(args)?)))
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.function().state_fields(args)
-    }
-
-    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.function().groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -108,58 +55,11 @@ impl AggregateUDFImpl for Asking {
         self.function().order_sensitivity()
     }
 
-    fn simplify(&self) -> Option<AggregateFunctionSimplification> {
-        self.function().simplify()
-    }
-
-    fn simplify_expr_op_literal(
-        &self,
-        function: &AggregateFunction,
-        arg: &Expr,
-        op: Operator,
-        literal: &Expr,
-        arg_is_left: bool,
-    ) -> Result<Option<Expr>> {
-        self.function().simplify_expr_op_literal(function, arg, op, literal, arg_is_left)
-    }
-
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.function().reverse_expr() {
             ReversedUDAF::Reversed(function) => ReversedUDAF::Reversed(Arc::new(asking(&function))),
             other => other,
         }
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.function().coerce_types(types)
-    }
-
-    fn is_descending(&self) -> Option<bool> {
-        self.function().is_descending()
-    }
-
-    fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
-        self.function().value_from_stats(args)
-    }
-
-    fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
-        self.function().default_value(data_type)
-    }
-
-    fn supports_null_handling_clause(&self) -> bool {
-        self.function().supports_null_handling_clause()
-    }
-
-    fn supports_within_group_clause(&self) -> bool {
-        self.function().supports_within_group_clause()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.function().documentation()
-    }
-
-    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
-        self.function().set_monotonicity(data_type)
     }
 }
 
