@@ -500,6 +500,20 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("1|1e20; 2|1e20; 3|2.0"),
     },
     EngineDefect {
+        name: "`array_agg(DISTINCT …)` in opposite orders",
+        upstream: None,
+        statement: "SELECT array_agg(DISTINCT id ORDER BY id DESC) AS a, array_agg(DISTINCT id ORDER BY id) AS b FROM words",
+        plain: "[3, 2, 1]|[3, 2, 1]",
+        here: Here::Right("[3, 2, 1]|[1, 2, 3]"),
+    },
+    EngineDefect {
+        name: "a negative zero in CASE, sort keys and partitions",
+        upstream: None,
+        statement: "SELECT CASE round(x) WHEN 0 THEN 'zero' ELSE 'other' END AS c FROM (VALUES (-0.4e0)) v(x)",
+        plain: "other",
+        here: Here::Right("zero"),
+    },
+    EngineDefect {
         name: "lead with IGNORE NULLS and an offset above 1",
         upstream: None,
         statement: "SELECT lead(x, 2) IGNORE NULLS OVER (ORDER BY i) AS y \

@@ -18,10 +18,11 @@ mod moving;
 mod only_value;
 mod opaque;
 mod patterns;
+mod positive_zero;
 mod postgres;
 mod series;
 mod shift;
-mod string_agg;
+mod sorted_aggregates;
 mod unknown_range;
 mod wrapper;
 
@@ -46,6 +47,7 @@ pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
 pub(crate) use self::only_value::OnlyValue;
 pub(crate) use self::opaque::Opaque;
+pub(crate) use self::positive_zero::positive_zero;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
 pub(crate) use self::postgres::{Numeric, PostgresCast, numeric};
@@ -61,7 +63,7 @@ pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let arithmetic = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
-    all.extend([comparable_interval(), plus_interval(), minus_interval(), interval_part()]);
+    all.extend([comparable_interval(), plus_interval(), minus_interval(), interval_part(), positive_zero()]);
     all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), OnlyValue::udf(), Opaque::udf()]);
     all.extend([PostgresCast::udf(), postgres::PostgresToChar::udf()]);
@@ -73,7 +75,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
-    moving::all().chain([sum_udaf(), string_agg::string_agg_udaf()]).collect()
+    moving::all().chain(sorted_aggregates::sorted_aggregates()).chain([sum_udaf()]).collect()
 }
 
 /// The field of a function's result, which is nullable if an argument is. By default, every result is.

@@ -163,13 +163,19 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
             Err(error) => Some(error),
         },
     };
+    // Marks are for the engine alone.
+    let for_people = |error: &DataFusionError| !is_marked(&error.to_string());
     if !has_one_name_twice(&refused) {
-        // Marks are for the engine alone.
-        return Err(error.filter(|error| !is_marked(&error.to_string())).unwrap_or(refused));
+        return Err(error.filter(for_people).unwrap_or(refused));
     }
     let mut every = distinct;
     syntax::edit_statement(&mut every, &mut EveryName::default());
-    state.statement_to_plan(every).await.map_err(|_| refused)
+    match state.statement_to_plan(every).await {
+        Ok(plan) => Ok(plan),
+        // A statement may have another fault than its names.
+        Err(other) if !has_one_name_twice(&other) && for_people(&other) => Err(other),
+        Err(_) => Err(refused),
+    }
 }
 
 /// True if the engine refused expressions of one name.

@@ -206,6 +206,8 @@ enum Part {
         case: Case,
         /// Without zeros or blanks.
         bare: bool,
+        /// Set if a name is not filled with blanks.
+        plain: bool,
         /// Ordinal suffix, in this case.
         ordinal: Option<Case>,
     },
@@ -296,7 +298,8 @@ fn parts(template: &str) -> Result<Vec<Part>> {
                 if !text.is_empty() {
                     parts.push(Part::Text(std::mem::take(&mut text)));
                 }
-                parts.push(Part::Pattern { name, case, bare, ordinal });
+                let plain = bare || (localized && name != "rm");
+                parts.push(Part::Pattern { name, case, bare, plain, ordinal });
             }
             None if bare || localized => return refused(&rest[..2]),
             // It matters only for text that is read.
@@ -323,7 +326,7 @@ impl Part {
     fn put(&self, out: &mut impl Write, moment: &Moment) {
         let text = match self {
             Self::Text(text) => text.clone(),
-            Self::Pattern { name, case, bare, ordinal } => match value(name, *case, moment) {
+            Self::Pattern { name, case, bare, plain, ordinal } => match value(name, *case, moment) {
                 Value::Number(number, width) => {
                     let sign = if number < 0 { "-" } else { "" };
                     let width = if *bare { 0 } else { width };
@@ -340,7 +343,7 @@ impl Part {
                         Case::Lower => name.to_lowercase(),
                         Case::Title => name,
                     };
-                    let width = if *bare { 0 } else { width };
+                    let width = if *plain { 0 } else { width };
                     format!("{name:width$}")
                 }
             },
@@ -470,7 +473,8 @@ mod tests {
             ("FMMonth FMDDth TZ \"quoted\" Mon mon MON", "November 5th  quoted Nov nov NOV"),
             ("RM W SSSS MS US FF3 Y,YYY IYYY BC a.m. YYY Y", "XI   1 47045 678 678000 678 2,026 2026 AD p.m. 026 6"),
             ("FMDD.FMMM. DDTH", "5.11. 05TH"),
-            ("SSSP FXYYYY TMMonth \\\"Y D\" MIDDLE \"", "05 2026 November  \"6 5 MIDDLE "),
+            ("[TMMonth][TMDay][TMmon][TMDy][TMRM][TMDD]", "[November][Thursday][nov][Thu][XI  ][05]"),
+            ("SSSP FXYYYY TMMonth \\\"Y D\" MIDDLE \"", "05 2026 November \"6 5 MIDDLE "),
             (
                 "FMMS FMHH24 FMRM| FMDay| dAY Day day DAY mONTH pm Pm P.M. iddd",
                 "678 13 XI| Thursday| 5A6 Thursday  thursday  THURSDAY  mONTH pm Pm P.M. 312",

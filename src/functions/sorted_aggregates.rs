@@ -1,0 +1,80 @@
+//! `array_agg` and `string_agg` with ORDER BY, which replace the engine's functions of these names in a session.
+//!
+//! *Several orders*: the engine requires that the input of `string_agg` has its order, and refuses two calls with different ones.
+//! The function's accumulators sort their values themselves, as those of `array_agg` do, so that here no order is required.
+//!
+//! *Opposite orders*: if the input has the opposite order of a call, the engine asks for the reversed result of the reversed
+//! call. With DISTINCT, its accumulators sort in the reversed order, and do not reverse the result.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::functions_aggregate::array_agg::array_agg_udaf;
+use datafusion::functions_aggregate::string_agg::string_agg_udaf;
+use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF};
+use datafusion::physical_expr::PhysicalSortExpr;
+
+use super::wrapper::wrapped_aggregate_methods;
+
+/// Both functions.
+pub(super) fn sorted_aggregates() -> [Arc<AggregateUDF>; 2] {
+    static FUNCTIONS: LazyLock<[Arc<AggregateUDF>; 2]> =
+        LazyLock::new(|| [array_agg_udaf(), string_agg_udaf()].map(|function| sorted(&function)));
+    FUNCTIONS.clone()
+}
+
+fn sorted(function: &AggregateUDF) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::new_from_impl(Sorted(function.clone())))
+}
+
+/// The engine's function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Sorted(AggregateUDF);
+
+impl Sorted {
+    fn function(&self) -> &Arc<dyn AggregateUDFImpl> {
+        self.0.inner()
+    }
+}
+
+#[warn(clippy::missing_trait_methods)] // It delegates every method.
+impl AggregateUDFImpl for Sorted {
+    wrapped_aggregate_methods!();
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if !(args.is_distinct && args.is_reversed) {
+            return self.function().accumulator(args);
+        }
+        let order_bys: Vec<PhysicalSortExpr> = args.order_bys.iter().map(PhysicalSortExpr::reverse).collect();
+        self.function().accumulator(AccumulatorArgs { order_bys: &order_bys, is_reversed: false, ..args })
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        self.function().create_groups_accumulator(args)
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        self.function().create_sliding_accumulator(args)
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::SoftRequirement
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, ordering: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        let ordered = Arc::clone(self.function()).with_beneficial_ordering(ordering)?;
+        let ordered = ordered.map(|ordered| Arc::new(Self(AggregateUDF::new_from_shared_impl(ordered))));
+        // The accumulators of `string_agg` sort in any case.
+        Ok(Some(ordered.unwrap_or(self)))
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        match self.function().reverse_expr() {
+            ReversedUDAF::Reversed(function) => ReversedUDAF::Reversed(sorted(&function)),
+            other => other,
+        }
+    }
+}
