@@ -8,6 +8,8 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
 use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -44,6 +46,17 @@ impl ScalarUDFImpl for PositiveZero {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         super::field_of(self, &args)
+    }
+
+    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
+        match inputs {
+            [numbers] => Ok((*numbers).clone()),
+            _ => exec_err!("positive_zero expects a floating-point number"),
+        }
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        Ok(inputs.first().map_or(SortProperties::Unordered, |numbers| numbers.sort_properties))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
