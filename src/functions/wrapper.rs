@@ -199,5 +199,4 @@ macro_rules! wrapped_aggregate_methods {
 }
 
 pub(crate) use wrapped_aggregate_methods;
-#[cfg(feature = "flight")]
 pub(crate) use wrapped_methods;
