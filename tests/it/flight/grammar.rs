@@ -222,7 +222,8 @@ async fn generated_statements_are_answered_or_refused_within_little_memory() {
                 postgres = served.postgres().await;
             }
         }
-        let grown = served.peak() - before;
+        // The kernel's peak is not exact, and may decrease a little.
+        let grown = served.peak().saturating_sub(before);
         assert!(grown < MEMORY, "seed {seed}, case {case}: {grown} MiB: {shown}");
         if begun.elapsed() > Duration::from_secs(5) {
             println!("seed {seed}, case {case}: {:?}: {shown}", begun.elapsed());
