@@ -507,13 +507,6 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("[3, 2, 1]|[1, 2, 3]"),
     },
     EngineDefect {
-        name: "a negative zero in CASE, sort keys and partitions",
-        upstream: None,
-        statement: "SELECT CASE round(x) WHEN 0 THEN 'zero' ELSE 'other' END AS c FROM (VALUES (-0.4e0)) v(x)",
-        plain: "other",
-        here: Here::Right("zero"),
-    },
-    EngineDefect {
         name: "lead with IGNORE NULLS and an offset above 1",
         upstream: None,
         statement: "SELECT lead(x, 2) IGNORE NULLS OVER (ORDER BY i) AS y \

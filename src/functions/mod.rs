@@ -18,7 +18,6 @@ mod moving;
 mod only_value;
 mod opaque;
 mod patterns;
-mod positive_zero;
 mod postgres;
 mod series;
 mod shift;
@@ -47,7 +46,6 @@ pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
 pub(crate) use self::only_value::OnlyValue;
 pub(crate) use self::opaque::Opaque;
-pub(crate) use self::positive_zero::positive_zero;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
 pub(crate) use self::postgres::{Numeric, PostgresCast, numeric};
@@ -63,7 +61,7 @@ pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let arithmetic = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
-    all.extend([comparable_interval(), plus_interval(), minus_interval(), interval_part(), positive_zero()]);
+    all.extend([comparable_interval(), plus_interval(), minus_interval(), interval_part()]);
     all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), OnlyValue::udf(), Opaque::udf()]);
     all.extend([PostgresCast::udf(), postgres::PostgresToChar::udf()]);

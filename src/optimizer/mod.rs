@@ -18,7 +18,6 @@
 //!            unknown_lists  lists of one operand that must stay NULL
 //!            aggregate_filters  conditions without columns, kept above an aggregate of one row
 //!            checked_arithmetic    integers that overflow, as errors
-//!            positive_zero  zeros without a sign
 //!            sort_keys      keys that occur twice, removed; again after the engine's simplifications
 //! logical    … engine's, after sound_dependencies, which corrects the functional dependencies of aggregates …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
@@ -71,7 +70,6 @@ mod ordered_scan;
 mod pass_through;
 mod pattern_matching;
 mod plan_scans;
-mod positive_zero;
 mod read_once;
 mod require_time_bound;
 mod row_comparison;
@@ -116,7 +114,6 @@ use self::ordered_scan::OrderedScan;
 pub(crate) use self::pass_through::{Pass, PassThroughExec};
 use self::pattern_matching::PatternMatching;
 use self::plan_scans::PlanScans;
-use self::positive_zero::PositiveZero;
 use self::read_once::ReadOnce;
 #[cfg(feature = "distributed")]
 pub(crate) use self::read_once::{is_read_once, read_once};
@@ -187,7 +184,6 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
         Arc::new(UnknownLists),
         Arc::new(AggregateFilters),
         Arc::new(CheckedArithmetic),
-        Arc::new(PositiveZero),
         Arc::new(SortKeys),
     ]);
     analysis.insert(0, Arc::new(UnnestedKeys));

@@ -642,13 +642,6 @@ const SIBLINGS: &[(&str, &str)] = &[
          v) AS c, array_agg(v ORDER BY v DESC) AS d FROM scores WHERE k IS NOT NULL AND w IS NOT NULL GROUP BY k ORDER BY k",
         "a|yx|xy|[1, 2, 3]|[3, 2, 1]; b|y|y|[4]|[4]",
     ),
-    // Negative zeros. Rows of DuckDB.
-    (
-        "SELECT v, CASE round(x) WHEN 0 THEN 'zero' ELSE 'other' END AS c, nullif(round(x), 0) AS n, rank() OVER (ORDER BY round(x)) AS r, \
-         count(*) OVER (PARTITION BY -x * 0) AS p, round(x) IN (0e0, 5e0, 6e0, 7e0) AS i FROM (SELECT v, CASE v WHEN 1 THEN -0.4e0 WHEN 2 \
-         THEN 0.3e0 ELSE 1.2e0 END AS x FROM scores WHERE v < 4) q ORDER BY round(x), v DESC",
-        "2|zero|NULL|1|3|true; 1|zero|NULL|1|3|true; 3|other|1.0|3|3|false",
-    ),
     // Rows that leave a moving frame.
     (
         "SELECT v, sum(x) OVER f AS s, avg(x) OVER f AS a, stddev_pop(x) OVER f AS d, bool_and(x < 5) OVER f AS b FROM (SELECT v, \
@@ -987,13 +980,8 @@ async fn the_registry_holds() {
 }
 
 /// The rules of analysis that the engine does not have, as far as they are no workaround.
-const NO_WORKAROUNDS: [&str; 5] = [
-    "literals",
-    "savedsearch_grouped_expressions",
-    "savedsearch_positive_zero",
-    "savedsearch_time_literals",
-    "unnested_keys",
-];
+const NO_WORKAROUNDS: [&str; 4] =
+    ["literals", "savedsearch_grouped_expressions", "savedsearch_time_literals", "unnested_keys"];
 
 /// EXPLAIN names the defects that a statement would meet. A new rule is in one of the two tables.
 #[tokio::test]
