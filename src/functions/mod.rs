@@ -52,7 +52,7 @@ pub(crate) use self::postgres::{Numeric, PostgresCast, numeric};
 pub(crate) use self::series::{times_in_steps, with_series};
 pub(crate) use self::unknown_range::with_unknown_range;
 #[cfg(feature = "flight")]
-pub(crate) use self::wrapper::{wrapped_aggregate_methods, wrapped_methods};
+pub(crate) use self::wrapper::{wrapped_aggregate_methods, wrapped_methods, wrapped_order_methods};
 
 /// Key in the metadata of a field: the type that a protocol has for it.
 pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";

@@ -19,11 +19,10 @@ use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator};
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 
-use super::wrapper::wrapped_aggregate_methods;
+use super::wrapper::{wrapped_aggregate_methods, wrapped_order_methods};
 use crate::memory;
 
 /// Functions of the engine that stay as they are: they subtract exactly, have functions of their own for windows, or a state that
@@ -51,11 +50,11 @@ const KEPT: &[&str] = &[
 /// The engine's other aggregate functions, with results over moving frames that do not depend on the rows that have left.
 pub(super) fn all() -> impl Iterator<Item = Arc<AggregateUDF>> {
     let functions = all_default_aggregate_functions().into_iter();
-    functions.filter(|function| !KEPT.contains(&function.name())).map(|function| moving(&function))
+    functions.filter(|function| !KEPT.contains(&function.name())).map(|function| Arc::new(moving(&function)))
 }
 
-fn moving(function: &AggregateUDF) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::new_from_impl(Moving(function.clone())))
+fn moving(function: &AggregateUDF) -> AggregateUDF {
+    AggregateUDF::new_from_impl(Moving(function.clone()))
 }
 
 /// An accumulator of a function for a moving frame.
@@ -90,7 +89,8 @@ impl Moving {
 
 #[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl AggregateUDFImpl for Moving {
-    wrapped_aggregate_methods!();
+    wrapped_aggregate_methods!(moving);
+    wrapped_order_methods!(moving);
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         self.function().accumulator(args)
@@ -104,22 +104,6 @@ impl AggregateUDFImpl for Moving {
         match args.is_distinct {
             true => self.function().create_sliding_accumulator(args),
             false => sliding(Arc::clone(self.function()), args),
-        }
-    }
-
-    fn with_beneficial_ordering(self: Arc<Self>, ordering: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        let ordered = Arc::clone(self.function()).with_beneficial_ordering(ordering)?;
-        Ok(ordered.map(|ordered| Arc::new(Self(AggregateUDF::new_from_shared_impl(ordered))) as _))
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.function().order_sensitivity()
-    }
-
-    fn reverse_expr(&self) -> ReversedUDAF {
-        match self.function().reverse_expr() {
-            ReversedUDAF::Reversed(function) => ReversedUDAF::Reversed(moving(&function)),
-            other => other,
         }
     }
 }

@@ -42,11 +42,11 @@ impl Opaque {
         Expr::ScalarFunction(ScalarFunction::new_udf(Self::with(Volatility::Volatile), vec![value]))
     }
 
-    /// True if the first column of a plan is a call of the function.
+    /// True if the first column of a plan is a call of the function under a name.
     pub(crate) fn hides_first(plan: &LogicalPlan) -> bool {
         let LogicalPlan::Projection(projection) = plan else { return false };
-        let first = projection.expr.first().cloned().map(|expr| expr.unalias_nested().data);
-        matches!(first, Some(Expr::ScalarFunction(call)) if call.func.inner().downcast_ref::<Self>().is_some())
+        let Some(Expr::Alias(alias)) = projection.expr.first() else { return false };
+        matches!(alias.expr.as_ref(), Expr::ScalarFunction(call) if call.func.inner().downcast_ref::<Self>().is_some())
     }
 }
 

@@ -14,7 +14,7 @@ use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalSortExpr;
 
 use super::wrapper::wrapped_aggregate_methods;
@@ -22,12 +22,12 @@ use super::wrapper::wrapped_aggregate_methods;
 /// Both functions.
 pub(super) fn sorted_aggregates() -> [Arc<AggregateUDF>; 2] {
     static FUNCTIONS: LazyLock<[Arc<AggregateUDF>; 2]> =
-        LazyLock::new(|| [array_agg_udaf(), string_agg_udaf()].map(|function| sorted(&function)));
+        LazyLock::new(|| [array_agg_udaf(), string_agg_udaf()].map(|function| Arc::new(sorted(&function))));
     FUNCTIONS.clone()
 }
 
-fn sorted(function: &AggregateUDF) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::new_from_impl(Sorted(function.clone())))
+fn sorted(function: &AggregateUDF) -> AggregateUDF {
+    AggregateUDF::new_from_impl(Sorted(function.clone()))
 }
 
 /// The engine's function.
@@ -42,7 +42,7 @@ impl Sorted {
 
 #[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl AggregateUDFImpl for Sorted {
-    wrapped_aggregate_methods!();
+    wrapped_aggregate_methods!(sorted);
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if !(args.is_distinct && args.is_reversed) {
@@ -69,12 +69,5 @@ impl AggregateUDFImpl for Sorted {
         let ordered = ordered.map(|ordered| Arc::new(Self(AggregateUDF::new_from_shared_impl(ordered))));
         // The accumulators of `string_agg` sort in any case.
         Ok(Some(ordered.unwrap_or(self)))
-    }
-
-    fn reverse_expr(&self) -> ReversedUDAF {
-        match self.function().reverse_expr() {
-            ReversedUDAF::Reversed(function) => ReversedUDAF::Reversed(sorted(&function)),
-            other => other,
-        }
     }
 }

@@ -85,9 +85,17 @@ macro_rules! wrapped_methods {
 }
 
 /// Methods of [`AggregateUDFImpl`](datafusion::logical_expr::AggregateUDFImpl) that call those of `self.function()`: all but those that
-/// return accumulators, `with_beneficial_ordering`, `order_sensitivity` and `reverse_expr`.
+/// return accumulators, and those of [`wrapped_order_methods`]. The argument wraps a function.
 macro_rules! wrapped_aggregate_methods {
-    () => {
+    ($wrap:path) => {
+        fn reverse_expr(&self) -> datafusion::logical_expr::ReversedUDAF {
+            use datafusion::logical_expr::ReversedUDAF;
+            match self.function().reverse_expr() {
+                ReversedUDAF::Reversed(function) => ReversedUDAF::Reversed(Arc::new($wrap(&function))),
+                other => other,
+            }
+        }
+
         fn name(&self) -> &str {
             self.function().name()
         }
@@ -198,5 +206,20 @@ macro_rules! wrapped_aggregate_methods {
     };
 }
 
+/// Methods of an aggregate function that requires, or profits from, the order of its input as `self.function()` does.
+macro_rules! wrapped_order_methods {
+    ($wrap:path) => {
+        fn order_sensitivity(&self) -> datafusion::logical_expr::utils::AggregateOrderSensitivity {
+            self.function().order_sensitivity()
+        }
+
+        fn with_beneficial_ordering(self: Arc<Self>, ordering: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+            let ordered = Arc::clone(self.function()).with_beneficial_ordering(ordering)?;
+            Ok(ordered.map(|ordered| Arc::clone($wrap(&AggregateUDF::new_from_shared_impl(ordered)).inner())))
+        }
+    };
+}
+
 pub(crate) use wrapped_aggregate_methods;
 pub(crate) use wrapped_methods;
+pub(crate) use wrapped_order_methods;

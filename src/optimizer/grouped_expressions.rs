@@ -38,7 +38,8 @@ impl AnalyzerRule for GroupedExpressions {
     }
 }
 
-/// Returns the plan with such expressions in projections.
+/// Returns the plan with such expressions in projections. Sessions that plan statements call it before they move subqueries; the
+/// rule does the same for plans that are built in another way.
 ///
 /// # Errors
 /// Those of building a plan.

@@ -10,10 +10,9 @@ use arrow::array::{ArrayRef, BooleanArray};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator};
 
-use crate::functions::wrapped_aggregate_methods;
+use crate::functions::{wrapped_aggregate_methods, wrapped_order_methods};
 use crate::memory::{self, Room};
 
 /// The function with accumulators that ask for memory.
@@ -32,7 +31,8 @@ impl Asking {
 
 #[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl AggregateUDFImpl for Asking {
-    wrapped_aggregate_methods!();
+    wrapped_aggregate_methods!(asking);
+    wrapped_order_methods!(asking);
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(AskingAccumulator(self.function().accumulator(args)?)))
@@ -44,22 +44,6 @@ impl AggregateUDFImpl for Asking {
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(AskingAccumulator(self.function().create_sliding_accumulator(args)?)))
-    }
-
-    fn with_beneficial_ordering(self: Arc<Self>, ordering: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        let ordered = Arc::clone(self.function()).with_beneficial_ordering(ordering)?;
-        Ok(ordered.map(|ordered| Arc::new(Self(AggregateUDF::new_from_shared_impl(ordered))) as _))
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.function().order_sensitivity()
-    }
-
-    fn reverse_expr(&self) -> ReversedUDAF {
-        match self.function().reverse_expr() {
-            ReversedUDAF::Reversed(function) => ReversedUDAF::Reversed(Arc::new(asking(&function))),
-            other => other,
-        }
     }
 }
 
