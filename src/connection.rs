@@ -41,7 +41,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 #[cfg(feature = "store")]
 use crate::profile::{ColumnSpec, ColumnType, Origin};
-use crate::request::{PageRequest, RequestKey};
+use crate::request::{FilterTerm, PageRequest, RequestKey};
 #[cfg(feature = "store")]
 use crate::store::{
     AS_OF, Compacted, Erase, Erased, Extent, Filters, FromStore, Holding, Owner, Store, StoreStatistics,
@@ -56,8 +56,8 @@ pub struct Connection {
     fields: Mutex<Fields>,
     searches: Mutex<Option<Vec<(String, String)>>>,
     fan_out: Mutex<Option<Vec<String>>>,
-    /// Length of the longest list of values that the service was seen to use completely, by filter parameter.
-    proven_values: Mutex<HashMap<String, usize>>,
+    /// Numbers of values and of bytes of lists that the service used completely, by filter parameter.
+    proven_values: Mutex<HashMap<String, Vec<(usize, usize)>>>,
     #[cfg(feature = "store")]
     store: Option<Arc<Store>>,
     /// Conditions of stored mentions that callers have used, by caller.
@@ -136,6 +136,11 @@ fn counts_of(id: &str, execution: &Arc<Execution>) -> Arc<QueryCounts> {
     let counts = Arc::new(QueryCounts::default());
     running.push((id.to_owned(), this, Arc::downgrade(&counts)));
     counts
+}
+
+/// The number of values of a filter, and their bytes.
+fn extent(term: &FilterTerm) -> (usize, usize) {
+    (term.values.len(), term.values.iter().map(String::len).sum())
 }
 
 /// A response without mentions.
@@ -485,18 +490,21 @@ impl Connection {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).note(table, asked, page, self.clock.now())
     }
 
-    /// Length of the longest list of values of a filter parameter that the service was seen to use completely; 1 if it was seen to
-    /// use none.
-    pub(crate) fn proven_values(&self, parameter: &str) -> usize {
+    /// True if the service was seen to use a list of at least as many values and bytes completely, or if there is only one value.
+    pub(crate) fn is_proven(&self, term: &FilterTerm) -> bool {
         let proven = self.proven_values.lock().unwrap_or_else(PoisonError::into_inner);
-        proven.get(parameter).copied().unwrap_or(1)
+        let (values, bytes) = extent(term);
+        let covers = |known: &(usize, usize)| known.0 >= values && known.1 >= bytes;
+        values <= 1 || proven.get(&term.parameter).is_some_and(|known| known.iter().any(covers))
     }
 
-    /// Records that the service was seen to use a list of this length.
-    pub(crate) fn note_proven_values(&self, parameter: &str, length: usize) {
+    /// Records that the service was seen to use a list completely.
+    pub(crate) fn note_proven(&self, term: &FilterTerm) {
         let mut proven = self.proven_values.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = proven.entry(parameter.to_owned()).or_default();
-        *known = length.max(*known);
+        let (values, bytes) = extent(term);
+        let known = proven.entry(term.parameter.clone()).or_default();
+        known.retain(|known| known.0 > values || known.1 > bytes);
+        known.push((values, bytes));
     }
 
     /// Returns the query of this name. All its scans share one budget and one response per request as long as

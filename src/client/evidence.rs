@@ -124,8 +124,65 @@ pub(crate) const FOLLOWS: &str = "the service limits what it returns: narrow the
 pub(crate) enum Asked {
     /// The instants [from, to).
     Instants(DateTime<Utc>, DateTime<Utc>),
-    /// A period of this length that ends now, and the time by which it may be shorter.
-    Length(TimeDelta, TimeDelta),
+    /// A period of this length that ends now.
+    Length(TimeDelta, Steps),
+}
+
+/// Steps of time with which a relative period may begin and end, instead of at its length before now, and now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// With a whole day of the zone.
+    Days(Zone),
+    /// With a whole hour.
+    Hours,
+    /// Anywhere within this time, because months and the like differ in length.
+    Within(TimeDelta),
+}
+
+impl Steps {
+    /// Length of a step.
+    fn length(self) -> TimeDelta {
+        match self {
+            Self::Days(_) => TimeDelta::days(1),
+            Self::Hours => TimeDelta::hours(1),
+            Self::Within(slack) => slack,
+        }
+    }
+
+    /// Time by which any period of this kind may be shorter: services count whole minutes, and days have 23 or 25 hours.
+    fn tolerance(self) -> TimeDelta {
+        match self {
+            Self::Days(_) => TimeDelta::hours(1),
+            Self::Hours => TimeDelta::minutes(1),
+            Self::Within(slack) => slack,
+        }
+    }
+
+    /// True if a step begins at this instant.
+    fn begin_at(self, at: DateTime<Utc>) -> bool {
+        match self {
+            // Some services count days of UTC, whatever the zone.
+            Self::Days(zone) => {
+                [zone, Zone::UTC].into_iter().any(|zone| zone.day_start(zone.local(at).date()) == Some(at))
+            }
+            Self::Hours => at.timestamp().rem_euclid(3_600) == 0,
+            Self::Within(_) => false,
+        }
+    }
+
+    /// True if a reported window is such a period of this length that ends now.
+    fn cover(self, length: TimeDelta, (since, until): (DateTime<Utc>, DateTime<Utc>), now: DateTime<Utc>) -> bool {
+        let (lag, step, tolerance) = (now - until, self.length(), self.tolerance());
+        // The last instant of the last whole step may be reported, by the precision of the service.
+        let mut ends_of = [0, 1, 1_000, 1_000_000].into_iter().map(|micros| until + TimeDelta::microseconds(micros));
+        let whole_end = ends_of.find(|end| self.begin_at(*end));
+        let reported = whole_end.unwrap_or(until) - since;
+        let begins = reported >= length - tolerance || (self.begin_at(since) && reported > length - step);
+        let ends = lag <= CURRENT.max(tolerance) || (whole_end.is_some() && lag <= step + tolerance);
+        // One that is longer is another one.
+        let longer = if matches!(self, Self::Within(_)) { step } else { step + tolerance };
+        begins && ends && reported <= length + longer
+    }
 }
 
 impl Asked {
@@ -135,13 +192,12 @@ impl Asked {
             return Some(Self::Instants(from, to));
         }
         let length = spec.length_of(words)?;
-        // Days and months differ in length, and a period may begin with a full day.
-        let slack = match spec.names.contains_key(words) {
-            true => TimeDelta::days(1).max(length / 8),
-            false if length < TimeDelta::days(1) || words.ends_with('h') => TimeDelta::hours(1),
-            false => TimeDelta::days(1) + TimeDelta::hours(1),
+        let steps = match spec.names.contains_key(words) {
+            true => Steps::Within(TimeDelta::days(1).max(length / 8)),
+            false if length < TimeDelta::days(1) || words.ends_with('h') => Steps::Hours,
+            false => Steps::Days(zone),
         };
-        Some(Self::Length(length, slack))
+        Some(Self::Length(length, steps))
     }
 
     /// Compares it with the window that the response reports. `now` is the service's current time. Returns true if the
@@ -154,11 +210,7 @@ impl Asked {
         let (covers, exceeds) = match self {
             // A service may end the window at the current time.
             Self::Instants(from, to) => (since <= from && until >= to.min(now - CURRENT), since < from || until > to),
-            // One that ended long ago, or is longer, is another one.
-            Self::Length(length, slack) => {
-                let reported = until - since;
-                ((length - slack..=length + slack).contains(&reported) && until >= now - slack, false)
-            }
+            Self::Length(length, steps) => (steps.cover(length, (since, until), now), false),
         };
         if covers && since < until { Ok(exceeds) } else { Err(self.differs((since, until))) }
     }
@@ -263,5 +315,18 @@ mod tests {
         assert!(week.check(of("23T00:00", "30T00:00"), now).is_ok(), "whole days");
         assert!(week.check(of("22T00:00", "30T12:00"), now).is_err(), "longer");
         assert!(asked("48h").check(of("29T12:00", "30T12:00"), now).is_err(), "hours have no such reason");
+        let cut = [("2d", "29T12:00"), ("3d", "28T12:00"), ("7d", "24T12:00"), ("1d", "30T11:00"), ("2h", "30T11:00")];
+        for (words, since) in cut {
+            assert!(asked(words).check(of(since, "30T12:00"), now).is_err(), "{words} since {since}");
+        }
+        assert!(asked("7d").check(of("24T00:00", "30T00:00"), now).is_err(), "six whole days");
+        assert!(asked("7d").check(of("22T12:00", "29T12:00"), now).is_err(), "it ended a day ago");
+        assert!(asked("1d").check(of("30T00:00", "30T12:00"), now).is_ok(), "today");
+        let last = "2026-06-29T23:59:59Z".parse().expect("an instant");
+        assert!(asked("7d").check((at("23T00:00"), last), now).is_ok(), "whole days, with their last second");
+        assert!(asked("2h").check(of("30T11:00", "30T12:30"), at("30T12:30")).is_ok(), "begins with a full hour");
+        let midnight = at("30T00:00");
+        assert!(asked("2d").check(of("29T00:00", "30T00:00"), midnight).is_err(), "one day of two, at midnight");
+        assert!(asked("2d").check(of("28T00:00", "30T00:00"), midnight).is_ok());
     }
 }

@@ -355,7 +355,9 @@ fn is_error_code(words: &[String], within: &[String], raw: Raw<'_>) -> bool {
 /// True for the share of a whole, as a fraction or in percent, that is less than all of it: `coverage: 0.6`.
 fn is_fraction(words: &[String], raw: Raw<'_>) -> bool {
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
-    let share = has(&["completeness", "coverage", "progress"])
+    // A service may know the sentiment of a part of its mentions, and return all of them.
+    let of_values = has(&["author", "emotion", "geo", "language", "location", "sentiment"]);
+    let share = (has(&["completeness", "coverage", "progress"]) && !of_values)
         || (has(&["sample", "sampling"]) && has(&["rate", "ratio", "fraction", "percent", "percentage"]))
         || (has(&["percent", "percentage", "pct"]) && has(&["complete", "completed", "done", "processed", "searched"]));
     share && raw.text.parse::<f64>().is_ok_and(|share| (share > 0.0 && share < 1.0) || (share > 1.0 && share < 100.0))
@@ -404,9 +406,28 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
         "key",
         "continuation",
     ];
-    // Objects whose numbers are not about entries: `_shards: {total: 5}`.
+    // Objects whose members are not about entries: `_shards: {total: 5}`.
     const OTHERS: [&str; 6] = ["shards", "clusters", "nodes", "quota", "usage", "rate"];
-    if within.iter().any(|name| self::words(name).iter().any(|word| OTHERS.contains(&word.as_str()))) {
+    // Objects whose numbers are not about entries: `credits: {remaining: 970}`.
+    const ACCOUNTS: [&str; 14] = [
+        "account",
+        "allowance",
+        "billing",
+        "budget",
+        "credit",
+        "credits",
+        "license",
+        "limit",
+        "limits",
+        "plan",
+        "requests",
+        "subscription",
+        "throttle",
+        "throttling",
+    ];
+    let within_one_of =
+        |list: &[&str]| within.iter().any(|name| self::words(name).iter().any(|word| list.contains(&word.as_str())));
+    if within_one_of(&OTHERS) || (raw.first().is_ascii_digit() && within_one_of(&ACCOUNTS)) {
         return None;
     }
     let is = |list: &[&str]| words.iter().all(|word| list.contains(&word.as_str()));

@@ -2,7 +2,7 @@
 //!
 //! The overview of the plan lists the values of a column and the count of mentions for each. If these counts cover all
 //! mentions, requesting one value after another returns all of them, unless a mention changes its value in between: the
-//! counts are therefore compared with those at the end.
+//! counts are therefore compared with those at the end. Of several such columns, the one with the fewest requests is taken.
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
@@ -31,7 +31,9 @@ impl Driver {
         };
         let total = decoder.decode(&request, &body)?.batch;
         let total = total.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
-        let mut best: Option<(i64, Vec<(RequestPlan, i64)>)> = None;
+        let page = self.config.plan.template.pages.map_or(1, |pages| pages.size.max(1));
+        let depth = profile.depth.rows.unwrap_or(u64::MAX);
+        let mut best: Option<((u64, u64), Vec<(RequestPlan, i64)>)> = None;
         for list in &counts.lists {
             let parameter = profile.filters.parameters.iter().find(|parameter| parameter.column == list.column);
             let Some(parameter) = parameter.map(|known| &known.parameter) else { continue };
@@ -48,7 +50,11 @@ impl Driver {
             let all = total.is_some()
                 && total == counted.iter().try_fold(0_i64, |sum, (_, number)| sum.checked_add(**number));
             let largest = counted.iter().map(|(_, number)| **number).max().unwrap_or_default();
-            if !(named && all && counted.len() > 1) || best.as_ref().is_some_and(|(known, _)| *known <= largest) {
+            let pages = |number: i64| u64::try_from(number).unwrap_or_default().div_ceil(page);
+            let requests = counted.iter().map(|(_, number)| pages(**number)).fold(0, u64::saturating_add);
+            // A part beyond the depth of paging cannot be read, or is split again.
+            let rank = (u64::try_from(largest).unwrap_or_default().saturating_sub(depth), requests);
+            if !(named && all && counted.len() > 1) || best.as_ref().is_some_and(|(known, _)| *known <= rank) {
                 continue;
             }
             let part = |(name, number): &(&Option<String>, &i64)| {
@@ -56,7 +62,7 @@ impl Driver {
                 let filters = plan.filters.iter().cloned().chain([term]).collect();
                 Some((RequestPlan { filters, ..plan.clone() }, **number))
             };
-            best = Some((largest, counted.iter().filter_map(part).collect()));
+            best = Some((rank, counted.iter().filter_map(part).collect()));
         }
         Ok(best.map(|(_, parts)| parts))
     }

@@ -59,7 +59,7 @@ impl Driver {
     pub(super) fn requested_values(&self, plan: &RequestPlan) -> RequestedValues {
         let connection = &self.config.connection;
         let parameters = &connection.profile().filters.parameters;
-        let lists = plan.filters.iter().filter(|term| term.values.len() > connection.proven_values(&term.parameter));
+        let lists = plan.filters.iter().filter(|term| !connection.is_proven(term));
         let lists = lists.filter_map(|term| {
             let known = parameters.iter().find(|known| known.parameter == term.parameter)?;
             // Values of other types are written in other ways.
@@ -87,7 +87,7 @@ impl Driver {
         }
         for requested in &mut values.0 {
             if self.prove(plan, requested, read).await? {
-                self.config.connection.note_proven_values(&requested.term.parameter, requested.term.values.len());
+                self.config.connection.note_proven(&requested.term);
             }
         }
         Ok(())

@@ -477,11 +477,11 @@ impl Driver {
                 let page = page.map_err(|error| self.at_table(error))?;
                 self.check_clock(&plan).map_err(|error| self.at_table(error))?;
                 self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
-                // A period that was requested for a range reaches back to its beginning.
-                if let (Some((_, since)), Some(told)) = (&config.plan.until, page.window)
-                    && told.0 > *since
-                {
-                    Err(self.at_plan(Asked::Instants(*since, told.1).differs(told), &plan))?;
+                // A period that was requested for a range covers it. The first response resolves the period.
+                if let (Some((from, to)), Some(told), 0) = (config.plan.reach, page.window, received) {
+                    let now = client.time_of_service();
+                    let covers = Asked::Instants(from, to.unwrap_or(now)).check(told, now);
+                    covers.map_err(|error| self.at_plan(error, &plan))?;
                 }
                 if let Some(check) = &mut check {
                     let place = Place { aid: aid.clone(), ..Place::default() };

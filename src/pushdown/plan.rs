@@ -43,6 +43,9 @@ pub(crate) struct ScanPlan {
     /// The earliest wanted time of a mention, if the window begins earlier because the service accepts no other.
     /// Mentions are then read in this sort order, newest first, until one is older.
     pub until: Option<(ServiceOrder, DateTime<Utc>)>,
+    /// The instants that the window has to cover, if it is a relative period that stands for a range; without the second one, up
+    /// to now.
+    pub reach: Option<(DateTime<Utc>, Option<DateTime<Utc>>)>,
     /// Set if the service returns exactly the rows that satisfy all conjuncts, so that a limit can be sent to it.
     pub exact: bool,
     /// The time range that the conjuncts allow, if it determines the windows: `None` if they have no time filter, or
@@ -157,6 +160,7 @@ impl ScanPlan {
             windows: Vec::new(),
             pieces: None,
             until: None,
+            reach: None,
             exact: false,
             range: None,
             unbounded: None,
@@ -247,7 +251,7 @@ impl ScanPlan {
                 words: plan.windows.clone(),
                 exact: true,
                 pieces: None,
-                since: plan.until.take().map(|(_, at)| at),
+                since: plan.reach.take().map(|(at, _)| at),
             },
         };
         plan.exact = native && windows.exact;
@@ -265,6 +269,9 @@ impl ScanPlan {
             let options = SortOptions { descending, nulls_first: false };
             self.template.pages.and(time).and_then(|time| service_order(profile, time, options))
         };
+        let end = self.range.as_ref().and_then(|range| range.spans().last()?.end());
+        let end = end.and_then(DateTime::from_timestamp_micros);
+        self.reach = windows.since.map(|since| (since, end));
         let until = windows.since.and_then(|since| Some((by_time(true)?, since)));
         // Oldest first, so that mentions that arrive during the scan come at the end.
         let sort = until.as_ref().map(|(order, _)| order.clone()).or_else(|| by_time(false));

@@ -117,16 +117,27 @@ impl Lab {
     }
 
     fn keyed(key: Secret, changes: &str, script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        let profile = Profile::parse(&format!("extends = \"v4\"\nname = \"changed\"\n{changes}"), "changed.toml");
+        Self::of(key, profile.unwrap(), script)
+    }
+
+    /// With relative periods of days alone.
+    fn relative(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        let text = include_str!("../../src/profile/builtin/v4.toml").replace("absolute = ", "# absolute = ");
+        let text = text.replace("relative = [\"h\", \"d\", \"w\"]", "relative = [\"d\"]");
+        Self::of(Secret::new("a-key").unwrap(), Profile::parse(&text, "relative.toml").unwrap(), script)
+    }
+
+    fn of(key: Secret, profile: Profile, script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
         // Connections with the same key and address share a rate limiter, so each has a unique address.
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let address = format!("http://services{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
         let (script, requests, seen) = (Box::new(script) as Script, AtomicU64::new(0), Mutex::default());
         let service = Arc::new(Scripted { script, requests, seen });
-        let profile = Profile::parse(&format!("extends = \"v4\"\nname = \"changed\"\n{changes}"), "changed.toml");
         let connection = Connection::builder(address, key)
             .service(Arc::clone(&service) as Arc<dyn HttpService>)
             .clock(Clock::fixed(now()))
-            .profile(profile.unwrap())
+            .profile(profile)
             .build()
             .unwrap();
         Self { service, context: session(&connection).unwrap() }
@@ -1224,4 +1235,177 @@ async fn a_total_below_the_sum_of_its_timeline_counts_nothing() {
         let counted = capped.ask("SELECT count(*) FROM mentions WHERE aid = '1' AND duration = '7d'").await;
         assert_eq!(counted.unwrap(), [["300"]], "{changes}");
     }
+}
+
+/// Mentions as numbered pages, `page` from 0, of the requested size.
+fn numbered(asked: &Asked, mentions: &[Value]) -> Value {
+    let (page, size) = (asked.number("page"), asked.number("dataSize"));
+    let items: Vec<Value> = selected(asked, mentions).into_iter().skip(page * size).take(size).collect();
+    json!({"search": {"aid": asked.text("aid")}, "mentions": {"items": items}})
+}
+
+/// Thirty mentions of yesterday evening.
+fn recent() -> Vec<Value> {
+    (4_100..4_130).map(mention).collect()
+}
+
+const NUMBERED: &str = "[offset]\nparameter = \"page\"\nunit = \"page\"\n[total]\ntrust = \"absent\"\n";
+
+#[tokio::test(start_paused = true)]
+async fn a_relative_period_is_whole_or_begins_with_a_whole_day() {
+    let told = |from: &'static str, to: &'static str| {
+        Lab::new(move |asked| {
+            let mut body = search(asked, &recent());
+            body["window"] = json!({"from": from, "to": to});
+            ok(&body)
+        })
+    };
+    let days = |days: u32| format!("{ALL} AND duration = '{days}d'");
+    assert_eq!(told("2026-06-29T12:00:00Z", "2026-07-01T12:00:00Z").count(&days(2)).await, (30, 1));
+    assert_eq!(told("2026-06-30T00:00:00Z", "2026-07-01T12:00:00Z").count(&days(2)).await, (30, 1));
+    for (from, to) in [
+        ("2026-06-30T12:00:00Z", "2026-07-01T12:00:00Z"),
+        ("2026-06-28T12:00:00Z", "2026-06-30T12:00:00Z"),
+        ("2026-06-30T11:59:00Z", "2026-07-01T12:00:00Z"),
+    ] {
+        for sql in [days(2), days(2).replace("SELECT id", "SELECT count(*)")] {
+            told(from, to).fails(&sql, ErrorKind::Contradiction, &["requested 2 days", "[window]"]).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relative_period_for_a_range_covers_its_end() {
+    // The service ends its periods at midnight.
+    let until = |to: &'static str| {
+        Lab::relative(move |asked| {
+            let mut body = search(asked, &recent());
+            body["window"] = json!({"from": "2026-06-24T00:00:00Z", "to": to});
+            ok(&body)
+        })
+    };
+    let since = format!("{ALL} AND published_at >= '2026-06-25T00:00:00Z'");
+    until("2026-07-01T00:00:00Z").fails(&since, ErrorKind::Contradiction, &["covers", "[window]"]).await;
+    assert_eq!(until("2026-07-01T12:00:00Z").count(&since).await, (30, 1));
+    let early = format!("{since} AND published_at < '2026-06-30T00:00:00Z'");
+    assert_eq!(until("2026-07-01T00:00:00Z").count(&early).await.1, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_of_a_window_are_compared_with_any_count_of_it() {
+    // Windows exclude their first instant, on which each cut has mentions.
+    let lab = |changes: &str, tell: fn(&mut Value, usize)| {
+        let changes = format!("[depth]\nrows = 200\nbeyond = \"empty\"\n{changes}");
+        Lab::with(&changes, move |asked| {
+            let (from, to) = asked.text("duration").split_once("..").unwrap();
+            let (from, to): (DateTime<Utc>, DateTime<Utc>) = (from.parse().unwrap(), to.parse().unwrap());
+            // Five a minute.
+            let at = |number: usize| time_of(number / 5);
+            let all = (0..450).filter(|number| from < at(*number) && at(*number) < to).map(|number| {
+                let mut mention = mention(number);
+                mention["publishedAt"] = json!(at(number).to_rfc3339());
+                mention
+            });
+            let all: Vec<Value> = all.collect();
+            let mut body = search(asked, &all);
+            let items = body["mentions"]["items"].as_array().cloned().unwrap_or_default();
+            let left = 200_usize.saturating_sub(asked.number("dataFrom"));
+            body["mentions"]["items"] = json!(items.into_iter().take(left).collect::<Vec<_>>());
+            tell(&mut body, all.len());
+            ok(&body)
+        })
+    };
+    let range = format!("{ALL} AND published_at >= '2026-06-01' AND published_at < '2026-07-02'");
+    let overview: fn(&mut Value, usize) = |body, _| {
+        body["mentions"].as_object_mut().unwrap().remove("total");
+    };
+    match lab("[total]\ntrust = \"absent\"\n", overview).ask(&range).await {
+        Ok(rows) => assert_eq!(rows.len(), 450),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_may_be_smaller_than_requested() {
+    // As many bytes fit.
+    let cursors = Lab::with(CURSORS, |asked| ok(&after_cursor(asked, &mentions(450), &[20])));
+    assert_eq!(cursors.count(ALL).await, (450, 23));
+    let bytes = Lab::new(|asked| {
+        let mut body = search(asked, &mentions(450));
+        let fits = 14 + asked.number("dataFrom") % 9;
+        body["mentions"]["items"].as_array_mut().unwrap().truncate(fits);
+        ok(&body)
+    });
+    assert_eq!(bytes.count(ALL).await.0, 450);
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbered_pages_have_sizes_that_the_service_accepts() {
+    let lab = |sizes: &str| {
+        Lab::with(&format!("{NUMBERED}[page]\n{sizes}\n"), |asked| match asked.number("dataSize") {
+            10 | 25 | 50 | 100 => ok(&numbered(asked, &mentions(30))),
+            size => panic!("a page of {size}"),
+        })
+    };
+    for sizes in ["sizes = [10, 25, 50, 100]", "min = 100"] {
+        assert_eq!(lab(sizes).count(ALL).await.0, 30, "{sizes}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_behind_the_end_may_be_refused() {
+    let lab = |total: bool, count: usize| {
+        let changes = if total { NUMBERED.replace("absent", "exact") } else { NUMBERED.to_owned() };
+        Lab::with(&changes, move |asked| {
+            let mut body = numbered(asked, &mentions(count));
+            if total {
+                body["mentions"]["total"] = json!(count);
+            }
+            let nothing = body["mentions"]["items"].as_array().is_none_or(Vec::is_empty);
+            match nothing && asked.number("page") > 0 {
+                true => status(404, &json!({"error": {"code": "NO_SUCH_PAGE", "message": "no such page"}})),
+                false => ok(&body),
+            }
+        })
+    };
+    for (total, count) in [(true, 200), (true, 230), (false, 30), (false, 230)] {
+        let sql = format!("{ALL} AND duration = '7d'");
+        assert_eq!(lab(total, count).count(&sql).await.0, count, "total: {total}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offset_beyond_the_total_has_no_mentions() {
+    // The service limits the offset to its last page.
+    let lab = Lab::new(|asked| {
+        let all = selected(asked, &mentions(450));
+        let (from, size) = (asked.number("dataFrom").min(440), asked.number("dataSize"));
+        let items: Vec<Value> = all.into_iter().skip(from).take(size).collect();
+        ok(
+            &json!({"search": {"aid": "1"}, "overview": {"totalMentions": 450}, "mentions": {"total": 450, "items": items}}),
+        )
+    });
+    for offset in [450, 500] {
+        let sql = format!("{ALL} ORDER BY published_at DESC LIMIT 10 OFFSET {offset}");
+        lab.fails(&sql, ErrorKind::Contradiction, &["the total is 450", "[offset]"]).await;
+    }
+    assert_eq!(lab.count(&format!("{ALL} ORDER BY published_at DESC LIMIT 10 OFFSET 440")).await.0, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbers_about_other_things_do_not_make_a_response_incomplete() {
+    let lab = Lab::new(|asked| {
+        let mut body = if asked.list { list(0..3) } else { search(asked, &mentions(3)) };
+        body["sentimentCoverage"] = json!(0.8);
+        body["credits"] = json!({"used": 30, "remaining": 970});
+        ok(&body)
+    });
+    assert_eq!(lab.ask("SELECT count(*) FROM saved_searches").await.unwrap(), [["3"]]);
+    assert_eq!(lab.count(ALL).await, (3, 1));
+    let partly = Lab::new(|asked| {
+        let mut body = search(asked, &mentions(3));
+        body["coverage"] = json!(0.57);
+        ok(&body)
+    });
+    partly.fails(ALL, ErrorKind::Incomplete, &["`/coverage` is 0.57"]).await;
 }

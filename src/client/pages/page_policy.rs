@@ -9,7 +9,7 @@
 //! The unit of offsets matters only here: [`Layout`] covers them all. Pure; [`proof`](super::proof) decides what the rows
 //! prove, and reports the progress in [`Seen`].
 
-use crate::profile::{Offset, OffsetUnit, Oversize, Profile};
+use crate::profile::{Offset, OffsetUnit, Oversize, PageSpec, Profile};
 use crate::request::Pages;
 
 /// Times that a page without new rows is requested again before it is believed.
@@ -129,6 +129,10 @@ pub(super) struct PagePolicy {
     gaps: u64,
     /// Rows of the largest page of the window.
     largest: u64,
+    /// Set if the last page with rows was as large as requested.
+    full: bool,
+    /// Page sizes that the service accepts.
+    sizes: PageSpec,
 }
 
 impl PagePolicy {
@@ -149,6 +153,8 @@ impl PagePolicy {
             partial: false,
             gaps: 0,
             largest: 0,
+            full: false,
+            sizes: profile.page.clone(),
         }
     }
 
@@ -213,6 +219,11 @@ impl PagePolicy {
     /// Depth of paging in rows, if it was discovered.
     pub(super) fn depth_found(&self) -> Option<u64> {
         self.depth.filter(|_| self.depth_met)
+    }
+
+    /// True if the last page with rows was as large as requested: the next one would have shown whether anything follows.
+    pub(super) fn ends_with_full_page(&self) -> bool {
+        self.full && self.largest > 1
     }
 
     /// Number of numbered pages that were shorter than requested although others followed.
@@ -333,7 +344,9 @@ impl PagePolicy {
             return span;
         }
         let more = total.is_none_or(|total| total > got);
-        if span.row == 0 && self.row == 0 && more && (1..self.stride).contains(&got) {
+        // The number of a page counts pages of the size that is sent.
+        let accepted = self.sizes.accepted(got) == got;
+        if span.row == 0 && self.row == 0 && more && accepted && (1..self.stride).contains(&got) {
             self.stride = got;
         }
         Span { size: span.size.min(self.stride), ..span }
@@ -359,6 +372,7 @@ impl PagePolicy {
         let ended = total.is_some_and(|total| self.row >= total);
         // A page that is smaller than an earlier one shows the end or the depth of paging, not the size of a page.
         self.largest = self.largest.max(got);
+        self.full = if got > 0 { got >= span.size } else { self.full };
         let size = got == self.largest;
         // A page that a cursor names follows one of any size.
         let short = got < span.size && got > 1 && !ended && !self.follows_cursors();

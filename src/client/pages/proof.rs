@@ -26,7 +26,7 @@
 use super::continuity::{Chain, Link, Rows, Taken};
 use super::ids::Ids;
 use super::page_policy::{PagePolicy, STALLS, Span};
-use crate::client::evidence::PASSES;
+use crate::client::evidence::{PASSES, is_round};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{DepthAnswer, Direction, Grid, Profile, Trust};
 use crate::request::Beside;
@@ -283,12 +283,18 @@ impl Proof {
         self.beside.exact_above(skip + self.chain.all())
     }
 
-    /// True if far fewer rows were received than the service hints at. Without an exact total, an undeclared depth of
-    /// paging looks the same as the end.
+    /// True if fewer rows were received than the service reports at least, or far fewer than it hints at. Without an exact total, an
+    /// undeclared depth of paging looks the same as the end.
     fn falls_short(&self, skip: u64) -> bool {
         /// Tolerance, since hints are rounded and counted at another time.
         const LEEWAY: u64 = 100;
-        self.hint.is_some_and(|hint| skip + self.chain.all() + LEEWAY.max(hint / 10) < hint)
+        // A round bound is a limit, and a few mentions may have been deleted since another one.
+        let leeway = |hint: u64| match self.bounds {
+            true if is_round(hint) => 0,
+            true => (hint / 100).max(2),
+            false => LEEWAY.max(hint / 10),
+        };
+        self.hint.is_some_and(|hint| skip + self.chain.all() + leeway(hint) < hint)
     }
 
     /// True if a page links to those before it.
@@ -436,6 +442,11 @@ impl Proof {
         !policy.follows_cursors() && policy.pages.skip + self.chain.received() < row
     }
 
+    /// True if all pages of the pass link to those before them.
+    pub(super) fn is_linked(&self) -> bool {
+        self.pass.linked
+    }
+
     /// True if the links between the pages alone prove it, whatever was added, removed or reordered meanwhile.
     pub(super) fn is_firm(&self) -> bool {
         self.pass.linked && self.pass.firm && self.chain.sorted && self.pass.in_order
@@ -508,7 +519,8 @@ impl Proof {
                 format!("{all} distinct mentions received, but the {name} of the response counts {count}")
             }
             (None, Some(hint)) => format!(
-                "{all} distinct mentions received, but the service reports about {hint} (profile `depth` and `total`)"
+                "{all} distinct mentions received, but the service reports {} {hint} (profile `depth` and `total`)",
+                if self.bounds { "at least" } else { "about" }
             ),
             (None, None) => "the pages do not link up, and the service reports no total to compare with".to_owned(),
         };

@@ -26,7 +26,7 @@ use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::memory::inherited;
-use crate::profile::{Direction, Profile, Zone};
+use crate::profile::{Direction, Profile, Trust, Zone};
 use crate::request::{Beside, PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
@@ -84,6 +84,8 @@ pub(super) struct PageReader<D: PageDecoder> {
     distinct: u64,
     /// Pages requested.
     asked: AtomicU64,
+    /// Rows of the largest page.
+    largest: u64,
     /// Number of mentions by the first response.
     announced: Option<u64>,
     /// Window before it was cut.
@@ -230,6 +232,7 @@ impl<D: PageDecoder> PageReader<D> {
             ids: scan.hold(0).unwrap_or_default(),
             given: 0,
             arrived: 0,
+            largest: 0,
             distinct: 0,
             asked: AtomicU64::new(0),
             announced: None,
@@ -363,6 +366,7 @@ impl<D: PageDecoder> PageReader<D> {
             self.window.freeze(window, self.zone, answer.facts.window);
         }
         let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
+        let counted = self.counted(answer.facts);
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.set_cuttable(order.is_some() && splits);
         let beside = answer.facts.beside;
@@ -379,11 +383,22 @@ impl<D: PageDecoder> PageReader<D> {
             );
             return self.incomplete_because(reason, evidence::WHICH);
         }
+        if let Some(total) = answer.facts.total.filter(|total| skip > 0 && span.row + answer.facts.rows > *total)
+            && answer.facts.rows > 0
+        {
+            let message = format!(
+                "the total is {total}, but a response to a request for mentions from row {skip} on has {}",
+                answer.facts.rows
+            );
+            return Err(Error::new(ErrorKind::Contradiction, message)
+                .advice("the service ignores, rounds or limits the offset: check [offset], its `aligned`, [depth] and [total] in the profile")
+                .at(self.place(span)));
+        }
         let above = reading.proof.is_exceeded();
         self.announced = self.announced.or(answer.facts.total.map(|total| beside.most(total)));
         // A total that counts mentions outside of the window says nothing about its parts.
         let apart = self.window.cut || self.window.exceeded;
-        if let (None, Some(total), false) = (&self.whole, answer.facts.total, apart) {
+        if let (None, Some(total), false) = (&self.whole, counted, apart) {
             self.whole = Some(Whole { resolved: asked != self.window.words, words: asked, total, beside });
         }
         // If totals cannot show that a part is complete, its pages have to.
@@ -540,7 +555,15 @@ impl<D: PageDecoder> PageReader<D> {
                 self.queue = FuturesOrdered::new();
                 return Ok(());
             }
-            Err(error) if span.row > 0 && is_refusal(&error) => return Err(refused_behind(span.row, error)),
+            Err(error) if span.row > 0 && is_refusal(&error) => {
+                // Some services refuse a page behind the end instead of returning an empty one.
+                let Some(reading) = self.reading.as_mut().filter(|reading| reading.may_have_ended(span)) else {
+                    return Err(refused_behind(span.row, error));
+                };
+                reading.meet_refusal();
+                self.queue = FuturesOrdered::new();
+                return Ok(());
+            }
             Err(error) => return Err(error),
         };
         if self.reading.as_mut().is_some_and(|reading| reading.aligns(span, rows(&answer.page))) {
@@ -616,6 +639,7 @@ impl<D: PageDecoder> PageReader<D> {
             self.known.take(ids, traits).map_err(|error| error.at(self.place(span)))?;
         }
         self.last_call = call.or(self.last_call);
+        self.largest = self.largest.max(facts.rows);
         self.more = page.more().map(str::to_owned).or(more);
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         let Some(reading) = &mut self.reading else { return Ok(()) };
@@ -937,8 +961,13 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// True if as many pages were requested as three passes of an honest service take.
     fn has_spent_all(&self) -> bool {
-        let size = self.reading.as_ref().map(Reading::stride).or(self.stride);
-        let page = size.or(self.plan.pages.map(|pages| pages.size)).unwrap_or(1);
+        /// Smallest page of an honest service, as a part of the requested one.
+        const PART: u64 = 10;
+        let requested = self.plan.pages.map_or(1, |pages| pages.size);
+        let size = self.reading.as_ref().map(Reading::stride).or(self.stride).unwrap_or(requested);
+        // Cursors and limits in bytes make pages of any size. If pages do not link, they are small because they lack rows.
+        let whole = self.history.repaired == 0 && self.reading.as_ref().is_none_or(Reading::is_linked);
+        let page = if whole { size.min(self.largest.max(requested / PART)).max(1) } else { size };
         // A total may be capped, which only its parts show.
         let most = self.announced.filter(|_| !self.history.cut).unwrap_or(u64::MAX);
         self.asked.load(Ordering::Relaxed) >= evidence::allowance(self.arrived.min(most), page)
@@ -979,7 +1008,7 @@ impl<D: PageDecoder> PageReader<D> {
         }
         let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, Span { row: 0, size: 1 }).await;
         let facts = answer?.facts;
-        if facts.total.is_none_or(|total| facts.beside.most(total) != expected) {
+        if self.counted(facts).is_none_or(|total| facts.beside.most(total) != expected) {
             return Ok(());
         }
         if let Some(count) = both {
@@ -995,6 +1024,12 @@ impl<D: PageDecoder> PageReader<D> {
             self.distinct
         );
         self.incomplete_because(reason, evidence::PARTS)
+    }
+
+    /// The mentions of a window by a response: its total, or else an exact count beside it, or else a number that they reach at least.
+    fn counted(&self, facts: PageFacts) -> Option<u64> {
+        let least = facts.hint.filter(|_| self.client.profile().total.trust == Trust::Exact);
+        facts.total.or(facts.beside.overview).or(least)
     }
 
     /// Checks that no mention of the first instant of the window is missing, if the service returned one of the instant at which the

@@ -41,6 +41,8 @@ pub(super) struct Reading {
     stops_early: bool,
     /// Set once the place of a mention was checked.
     place_checked: bool,
+    /// Set if a page behind the last row was refused.
+    refused: bool,
 }
 
 impl Reading {
@@ -59,6 +61,7 @@ impl Reading {
             one_by_one: false,
             cuttable: false,
             end_confirmed: false,
+            refused: false,
             opposite: false,
             stops_early: false,
             place_checked: false,
@@ -237,6 +240,11 @@ impl Reading {
         self.policy.shares_rows(self.proof.total())
     }
 
+    /// True if all pages of the pass link to those before them.
+    pub(super) fn is_linked(&self) -> bool {
+        self.proof.is_linked()
+    }
+
     /// True if a page links to those before it.
     pub(super) fn links(&mut self, span: Span, rows: Rows<'_>) -> bool {
         self.proof.links(&self.policy, span, rows)
@@ -320,14 +328,34 @@ impl Reading {
         more && (deep || self.proof.chain.received() >= FORGET) || self.proof.may_go_on(&self.policy) || above
     }
 
-    /// True if nothing but the last row shows that the rows of a complete window end there, and it is a round number, or one that
-    /// the service calls a lower bound. Services stop to page at such rows.
+    /// True if a page behind the last row may be refused because nothing follows that row: it is the last one by the total, or there is
+    /// no total. Whether the row is the depth of paging instead is shown by [`may_be_depth`](Self::may_be_depth).
+    pub(super) fn may_have_ended(&self, span: Span) -> bool {
+        let row = self.row();
+        let behind = row > self.policy.pages.skip && span.row >= row && !self.policy.follows_cursors();
+        behind && self.proof.total().is_none_or(|total| row >= total)
+    }
+
+    /// Records that a page behind the last row was refused.
+    pub(super) fn meet_refusal(&mut self) {
+        self.refused = true;
+        self.proof.meet_end();
+    }
+
+    /// True if nothing but the last row shows that the rows of a complete window end there, and it is a round number, the last one of a
+    /// full page before a refused one, or one that the service calls a lower bound; or if the total is the depth of paging, which may limit it. Services
+    /// stop to page at such rows.
     pub(super) fn may_be_depth(&self) -> bool {
-        let counted = self.proof.total().is_some() || self.proof.is_counted() || self.end_confirmed;
+        let total = self.proof.total();
+        let capped = total
+            .filter(|total| self.policy.depth() == Some(*total) && self.proof.beside().equal_to(*total).is_empty());
+        let counted = (total.is_some() && capped.is_none()) || self.proof.is_counted() || self.end_confirmed;
         // Numbered pages are counted as full ones.
         let row = if self.policy.overlapping { self.row() } else { self.proof.chain.received() };
         let bound = self.proof.is_bound(row);
-        !counted && !self.cuttable && !self.satisfied() && (evidence::is_round(row) || bound)
+        let suspicious =
+            evidence::is_round(row) || (self.refused && self.policy.ends_with_full_page()) || bound || capped.is_some();
+        !counted && !self.cuttable && !self.satisfied() && suspicious
     }
 
     /// Row and id of a mention of the first page whose place shows whether that page lacks any: if the reader may stop before the
