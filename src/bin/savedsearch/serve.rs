@@ -139,7 +139,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     let Specs { spec, postgres, page, demo } = specs(access, workers, serve, &document)?;
     // Before the line that announces the server.
     let mut ending = Ending::of_server()?;
-    let checks = if demo.is_none() { check_services(&spec.upstream, warn) } else { JoinSet::new() };
+    let mut checks = if demo.is_none() { check_services(&spec.upstream, warn) } else { JoinSet::new() };
     let mut server = FlightServer::start(spec).await?;
     let postgres = match postgres {
         Some(spec) => Some(PostgresServer::start(spec, &server).await?),
@@ -161,7 +161,8 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     let files = beside.fold(server.reload(), Reload::and);
     let reload = async || reload(&files, &serve.access, &document).await;
     let reason = ending.end_or_failure(address, operations, server.failed(), worn_out, reload).await?;
-    drop(checks);
+    // A check that is cut short says nothing about a service.
+    checks.shutdown().await;
     let shut_down = async {
         // All at once: each waits for its own connections.
         let postgres = async {
