@@ -121,8 +121,10 @@ fn decode_all(body: &[u8]) {
                 let rows = decoded.batch.num_rows();
                 assert!(decoded.ids.iter().all(|ids| ids.len() == rows));
                 assert!(decoded.times.iter().chain(&decoded.versions).all(|times| times.len() == rows));
+                // Numbers that JSON does not have are read as NULL.
+                let json = String::from_utf8_lossy(body).replace("NaN", "null").replace("Infinity", "0");
                 assert!(
-                    serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() || decoded.mended > 0,
+                    serde_json::from_str::<serde::de::IgnoredAny>(&json).is_ok() || decoded.mended > 0,
                     "invalid JSON was accepted"
                 );
                 decoded.batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
