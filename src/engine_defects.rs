@@ -507,6 +507,79 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("[3, 2, 1]|[1, 2, 3]"),
     },
     EngineDefect {
+        name: "a negative zero in CASE, sort keys and partitions",
+        upstream: None,
+        statement: "SELECT CASE round(x) WHEN 0 THEN 'zero' ELSE 'other' END AS c FROM (VALUES (-0.4e0)) v(x)",
+        plain: "other",
+        here: Here::Right("zero"),
+    },
+    EngineDefect {
+        name: "doubles as decimals",
+        upstream: None,
+        statement: "SELECT x::decimal(38, 10) AS d FROM (VALUES (1e20)) v(x)",
+        plain: "100000000000000001988.4624838656",
+        here: Here::Right("100000000000000000000.0000000000"),
+    },
+    EngineDefect {
+        name: "subqueries over series of other values",
+        upstream: None,
+        statement: "SELECT (SELECT count(*) FROM generate_series(1, 3)) AS a, (SELECT count(*) FROM generate_series(1, 5)) AS b",
+        plain: "3|3",
+        here: Here::Right("3|5"),
+    },
+    EngineDefect {
+        name: "GROUP BY below a cast that is compared with an outer value",
+        upstream: None,
+        statement: "SELECT id FROM words x WHERE EXISTS (SELECT 1 FROM (VALUES (1.1e0, 'a'), (1.2e0, 'a')) v(y, g) WHERE \
+                    v.y::bigint = x.id GROUP BY g HAVING count(*) > 1)",
+        plain: "",
+        here: Here::Right("1"),
+    },
+    EngineDefect {
+        name: "EXCEPT and INTERSECT whose right side is correlated",
+        upstream: None,
+        statement: "SELECT id FROM words x WHERE EXISTS (SELECT v FROM (VALUES (2)) a(v) EXCEPT SELECT v FROM (VALUES (2)) b(v) WHERE \
+                    b.v = x.id)",
+        plain: "",
+        here: Here::Refused("on the right of EXCEPT or INTERSECT"),
+    },
+    EngineDefect {
+        name: "`*` of LEFT JOIN … USING, if the right table's name is first in the alphabet",
+        upstream: None,
+        statement: "SELECT * FROM words z LEFT JOIN (VALUES (1, 'x')) a(id, y) USING (id) ORDER BY z.id",
+        plain: "en|1|x; de|NULL|NULL; NULL|NULL|NULL",
+        here: Here::Right("1|en|x; 2|de|NULL; 3|NULL|NULL"),
+    },
+    EngineDefect {
+        name: "ORDER BY of a position in parentheses",
+        upstream: None,
+        statement: "SELECT x FROM (VALUES (3), (1), (2)) v(x) ORDER BY (1)",
+        plain: "3; 1; 2",
+        here: Here::Right("1; 2; 3"),
+    },
+    EngineDefect {
+        name: "the order of a derived table whose first rows are shown",
+        upstream: None,
+        statement: "SELECT * FROM (SELECT x FROM (VALUES (5), (9), (7)) v(x) ORDER BY x DESC) q LIMIT 1",
+        plain: "5",
+        here: Here::Right("9"),
+    },
+    EngineDefect {
+        name: "`array_has` of members of which one is NULL",
+        upstream: Some(24_246),
+        statement: "SELECT array_has([nullif(w, 'de'), 'b'], 'a') AS h FROM words WHERE id = 2",
+        plain: "NULL",
+        here: Here::Right("false"),
+    },
+    EngineDefect {
+        name: "`array_has_any` and `array_has_all` of NULL and of members that are NULL",
+        upstream: Some(24_985),
+        statement: "SELECT array_has_any([1, NULL], [NULL, id + 2]) AS a, array_has_all([1], CASE WHEN id < 2 THEN [id] END) AS b \
+                    FROM words WHERE id = 2",
+        plain: "true|true",
+        here: Here::Right("false|NULL"),
+    },
+    EngineDefect {
         name: "lead with IGNORE NULLS and an offset above 1",
         upstream: None,
         statement: "SELECT lead(x, 2) IGNORE NULLS OVER (ORDER BY i) AS y \

@@ -211,7 +211,9 @@ impl ColumnBuilder {
             },
             Self::Int64(builder) => integer_of(&raw.unquoted()?).map(|value| builder.append_value(value)),
             Self::Float64(builder) => {
-                let value = raw.unquoted()?.parse().ok().filter(|value: &f64| value.is_finite());
+                // Without a negative zero.
+                let value =
+                    raw.unquoted()?.parse().ok().map(|value: f64| value + 0.0).filter(|value| value.is_finite());
                 value.map(|value| builder.append_value(value))
             }
             Self::Boolean(builder) => raw.unquoted()?.parse().ok().map(|value| builder.append_value(value)),

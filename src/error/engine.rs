@@ -52,6 +52,12 @@ pub fn describe(error: &DataFusionError) -> String {
     if INTERNAL.iter().any(|name| text.contains(name)) {
         return "this correlated subquery is not supported; write it as a join".to_owned();
     }
+    if text.contains("does not support logical expression WindowFunction") {
+        return "a window function is not allowed here; compute it in a subquery, and use its column".to_owned();
+    }
+    if text.contains("Unnest should be rewritten") {
+        return "unnest is not supported here; use it in FROM".to_owned();
+    }
     // The engine prints its plan.
     if text.contains("does not satisfy order requirements") {
         return "this order is not supported; compute its expressions in a subquery, and order by their columns"

@@ -7,9 +7,11 @@
 //!
 //! Invariant: a function returns what the standard requires, or an error. It never returns another value.
 
+mod array_membership;
 mod checked_arithmetic;
 mod checked_sum;
 mod comparable_interval;
+mod exact_decimal;
 mod in_values;
 mod interval_part;
 mod json;
@@ -18,6 +20,7 @@ mod moving;
 mod only_value;
 mod opaque;
 mod patterns;
+mod positive_zero;
 mod postgres;
 mod series;
 mod shift;
@@ -31,6 +34,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::{AggregateUDF, ReturnFieldArgs, ScalarUDF, ScalarUDFImpl, WindowUDF};
 
+pub(crate) use self::array_membership::Membership;
 #[cfg(feature = "flight")]
 pub(crate) use self::checked_arithmetic::OUT_OF_RANGE;
 pub(crate) use self::checked_arithmetic::{Arithmetic, checked_arithmetic};
@@ -41,14 +45,16 @@ pub(crate) use self::local_arithmetic::instant_of;
 pub(crate) use self::local_arithmetic::{minus_interval, plus_interval};
 pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar, similar_pattern};
 
+pub(crate) use self::exact_decimal::exact_decimal;
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
 pub(crate) use self::only_value::OnlyValue;
 pub(crate) use self::opaque::Opaque;
+pub(crate) use self::positive_zero::positive_zero;
 #[cfg(feature = "postgres")]
-pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
-pub(crate) use self::postgres::{Numeric, PostgresCast, numeric};
+pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, put_text, read_interval};
+pub(crate) use self::postgres::{Numeric, PostgresCast, listed_named, numeric};
 pub(crate) use self::series::{times_in_steps, with_series};
 pub(crate) use self::unknown_range::with_unknown_range;
 #[cfg(feature = "flight")]
@@ -61,13 +67,21 @@ pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let arithmetic = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
-    all.extend([comparable_interval(), plus_interval(), minus_interval(), interval_part()]);
+    all.extend([
+        comparable_interval(),
+        plus_interval(),
+        minus_interval(),
+        interval_part(),
+        positive_zero(),
+        exact_decimal(),
+    ]);
     all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), OnlyValue::udf(), Opaque::udf()]);
     all.extend([PostgresCast::udf(), postgres::PostgresToChar::udf()]);
     all.extend(postgres::listed());
     all.extend([Numeric::Divide, Numeric::Multiply].map(numeric));
     all.extend(json::all());
+    all.extend([Membership::One, Membership::Any, Membership::All].map(Membership::udf));
     all
 }
 

@@ -27,10 +27,30 @@ pub(super) fn rewrite_expressions(
     each: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
     node: impl Fn(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 ) -> Result<LogicalPlan> {
+    rewrite(plan, each, node, true)
+}
+
+/// As [`rewrite_expressions`], but without those of grouping sets: the engine finds a cast there by its name.
+pub(super) fn rewrite_values(
+    plan: LogicalPlan,
+    each: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> Result<LogicalPlan> {
+    rewrite(plan, each, |plan| Ok(Transformed::no(plan)), false)
+}
+
+fn rewrite(
+    plan: LogicalPlan,
+    each: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+    node: impl Fn(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
+    sets: bool,
+) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
         let names = NamePreserver::new(&plan);
         let changed = plan.map_expressions(|expr| {
+            if !sets && matches!(expr, Expr::GroupingSet(_)) {
+                return Ok(Transformed::no(expr));
+            }
             let name = names.save(&expr);
             let expr = expr.transform_up(|expr| {
                 let changed = each(expr, &schema)?;
@@ -85,7 +105,7 @@ pub(crate) fn lateral_of(plan: &LogicalPlan) -> Option<&Subquery> {
 }
 
 /// True for an inner column that is equal to an outer value. The engine groups by the column, so an expression would not do.
-pub(super) fn is_equality(condition: &Expr) -> bool {
+pub(crate) fn is_equality(condition: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
     let outer = |side: &Expr| side.contains_outer() && side.column_refs().is_empty();
     match (left.as_ref(), right.as_ref()) {

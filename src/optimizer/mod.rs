@@ -18,6 +18,8 @@
 //!            unknown_lists  lists of one operand that must stay NULL
 //!            aggregate_filters  conditions without columns, kept above an aggregate of one row
 //!            checked_arithmetic    integers that overflow, as errors
+//!            exact_decimals  doubles as decimals of the digits that they are written with
+//!            positive_zero  zeros without a sign
 //!            sort_keys      keys that occur twice, removed; again after the engine's simplifications
 //! logical    … engine's, after sound_dependencies, which corrects the functional dependencies of aggregates …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
@@ -55,6 +57,7 @@ mod checked_arithmetic;
 mod derived_conditions;
 #[cfg(feature = "store")]
 mod divide_rows;
+mod exact_decimals;
 mod explained_defects;
 pub(crate) mod expressions;
 mod filter_names;
@@ -70,6 +73,7 @@ mod ordered_scan;
 mod pass_through;
 mod pattern_matching;
 mod plan_scans;
+mod positive_zero;
 mod read_once;
 mod require_time_bound;
 mod row_comparison;
@@ -99,6 +103,7 @@ use self::checked_arithmetic::CheckedArithmetic;
 use self::derived_conditions::DerivedConditions;
 #[cfg(feature = "store")]
 use self::divide_rows::DivideRows;
+use self::exact_decimals::ExactDecimals;
 use self::filter_names::FilterNames;
 use self::filtered_aggregates::FilteredAggregates;
 use self::grouped_expressions::GroupedExpressions;
@@ -114,6 +119,7 @@ use self::ordered_scan::OrderedScan;
 pub(crate) use self::pass_through::{Pass, PassThroughExec};
 use self::pattern_matching::PatternMatching;
 use self::plan_scans::PlanScans;
+use self::positive_zero::PositiveZero;
 use self::read_once::ReadOnce;
 #[cfg(feature = "distributed")]
 pub(crate) use self::read_once::{is_read_once, read_once};
@@ -184,6 +190,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
         Arc::new(UnknownLists),
         Arc::new(AggregateFilters),
         Arc::new(CheckedArithmetic),
+        Arc::new(ExactDecimals),
+        Arc::new(PositiveZero),
         Arc::new(SortKeys),
     ]);
     analysis.insert(0, Arc::new(UnnestedKeys));

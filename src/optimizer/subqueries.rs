@@ -14,6 +14,7 @@
 //! | IN over such sets, correlated | the same | refused |
 //! | EXISTS in the SELECT list | an error | a scalar subquery |
 //! | EXISTS over LIMIT, DISTINCT and ORDER BY | an error, or a part is ignored | EXISTS without them |
+//! | correlated GROUP BY and DISTINCT below `cast(column) = outer` | grouped by the column as well | refused, unless `session` has keys for it |
 //! | correlated windows, OFFSET and LIMIT without keys, and in LATERAL ROLLUP and HAVING without GROUP BY | applied to all outer rows together | refused |
 //! | a correlated scalar subquery with HAVING and without GROUP BY | HAVING is ignored for an empty input | CASE of two subqueries |
 //! | a scalar subquery of a column without NULLs, which may have no row | taken for never NULL | its column may be NULL |
@@ -24,9 +25,10 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, ExprSchema, JoinType, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, ExprSchema, JoinType, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::min_max::max_udaf;
@@ -34,8 +36,8 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, Filter, GroupingSet, Join, LogicalPlan, LogicalPlanBuilder, Subquery,
-    lit, not_exists, when,
+    Aggregate, Cast, Distinct, Expr, ExprSchemable, Filter, GroupingSet, Join, LogicalPlan, LogicalPlanBuilder,
+    Subquery, lit, not_exists, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -388,7 +390,10 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
             _ if has_outer_condition(join) => true,
             JoinType::Left => !join.right.all_out_ref_exprs().is_empty(),
             JoinType::Right => !join.left.all_out_ref_exprs().is_empty(),
-            other => other == JoinType::Full,
+            // EXCEPT and INTERSECT as well. The engine would compare the column of the other side.
+            JoinType::LeftSemi | JoinType::LeftAnti => !join.right.all_out_ref_exprs().is_empty(),
+            JoinType::RightSemi | JoinType::RightAnti => !join.left.all_out_ref_exprs().is_empty(),
+            JoinType::Full | JoinType::LeftMark | JoinType::RightMark => true,
         };
         let of_sets = |aggregate: &Aggregate| matches!(aggregate.group_expr[..], [Expr::GroupingSet(_)]);
         let found = match node {
@@ -397,15 +402,15 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
             LogicalPlan::Sort(sort) if sort.fetch.is_some() => Some("LIMIT or OFFSET"),
             LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
             LogicalPlan::Aggregate(aggregate) if is_one_row(&aggregate.input) => Some("an aggregate of an aggregate"),
-            LogicalPlan::Join(join) if of_extended(join) => {
-                Some("a condition on the outer query in or below an outer join")
-            }
+            LogicalPlan::Join(join) if of_extended(join) => Some(
+                "a condition on the outer query in or below an outer join, or on the right of EXCEPT or INTERSECT,",
+            ),
             LogicalPlan::SubqueryAlias(alias) if !is_one_row(&alias.input) => {
                 Some("a derived table that refers to the outer query")
             }
-            LogicalPlan::Distinct(Distinct::All(input)) if lateral && !is_by_equality(input) => Some(UNEQUAL),
+            LogicalPlan::Distinct(Distinct::All(input)) if !is_by_equality(input, lateral) => Some(UNEQUAL),
             LogicalPlan::Aggregate(aggregate)
-                if lateral && !aggregate.group_expr.is_empty() && !is_by_equality(&aggregate.input) =>
+                if !aggregate.group_expr.is_empty() && !is_by_equality(&aggregate.input, lateral) =>
             {
                 Some(UNEQUAL)
             }
@@ -424,16 +429,69 @@ fn lost_rows(subquery: &Subquery, lateral: bool) -> Result<()> {
 
 const UNEQUAL: &str = "DISTINCT or GROUP BY below a comparison with the outer query other than `column = value`";
 
-/// True if all comparisons with the outer query are of a column that is equal to a value.
-fn is_by_equality(plan: &LogicalPlan) -> bool {
+/// True if all comparisons with the outer query are of a column that is equal to a value. Unless `strictly`, the engine refuses what
+/// it cannot group by, and only casts of a column to a type with fewer values are to be found.
+fn is_by_equality(plan: &LogicalPlan, strictly: bool) -> bool {
     let unequal = plan.exists(|node| match node {
-        LogicalPlan::Filter(filter) => Ok(split_conjunction(&filter.predicate)
-            .into_iter()
-            .any(|conjunct| conjunct.contains_outer() && !is_equality(conjunct))),
+        LogicalPlan::Filter(filter) => Ok(split_conjunction(&filter.predicate).into_iter().any(|conjunct| {
+            let schema = filter.input.schema();
+            let equal = match strictly {
+                true => is_equality(conjunct),
+                false => !is_cast_equality(conjunct) || is_widened_equality(conjunct, schema),
+            };
+            conjunct.contains_outer() && !equal
+        })),
         LogicalPlan::Join(join) => Ok(join.filter.as_ref().is_some_and(Expr::contains_outer)),
         _ => Ok(false),
     });
     !unequal.unwrap_or(true)
+}
+
+/// True for a cast of an inner column that is equal to an outer value.
+fn is_cast_equality(condition: &Expr) -> bool {
+    let without_casts = condition.clone().transform_up(|part| match part {
+        Expr::Cast(Cast { expr, .. }) if matches!(*expr, Expr::Column(_)) => Ok(Transformed::yes(*expr)),
+        other => Ok(Transformed::no(other)),
+    });
+    without_casts.is_ok_and(|plain| plain.transformed && is_equality(&plain.data))
+}
+
+/// True for an inner column that is equal to an outer value of a type that has all values of the column's.
+fn is_widened_equality(condition: &Expr, schema: &DFSchema) -> bool {
+    let plain = condition.clone().transform_up(|part| {
+        let Expr::Cast(Cast { expr, field }) = &part else { return Ok(Transformed::no(part)) };
+        let from = expr.get_type(schema)?;
+        Ok(match matches!(**expr, Expr::Column(_)) && widens(&from, field.data_type()) {
+            true => Transformed::yes(expr.as_ref().clone()),
+            false => Transformed::no(part),
+        })
+    });
+    plain.is_ok_and(|plain| is_equality(&plain.data))
+}
+
+/// True if a cast keeps different values different.
+fn widens(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Timestamp};
+    match (from, to) {
+        (from, to) if from.is_string() => to.is_string(),
+        (from, to) if from.is_integer() && to.is_integer() => from.primitive_width() <= to.primitive_width(),
+        (from, to) if from.is_integer() => to.is_floating() || to.is_decimal(),
+        (DataType::Float32, DataType::Float64) => true,
+        (from, to) if from.is_decimal() && to.is_decimal() => decimal_scale(from) <= decimal_scale(to),
+        (Date32, Timestamp(..)) => true,
+        (Timestamp(from, _), Timestamp(to, _)) => from <= to,
+        (from, to) => from == to,
+    }
+}
+
+fn decimal_scale(data_type: &DataType) -> Option<i8> {
+    match data_type {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => Some(*scale),
+        _ => None,
+    }
 }
 
 /// A correlated scalar subquery with HAVING and without GROUP BY, whose row the engine would keep for an empty input.

@@ -128,9 +128,9 @@ pub(crate) fn days_of<'t>(expr: &Expr, time: impl Into<TimeColumn<'t>>) -> Optio
 
 /// The zone of `date_part('epoch', time) / length`, where the length is in whole days. Dashboards group by its floor.
 fn days_since_1970(expr: &Expr, time: TimeColumn<'_>) -> Option<Tz> {
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = expr else { return None };
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = with_sign(expr) else { return None };
     let Expr::Literal(ScalarValue::Float64(Some(seconds)), _) = right.as_ref() else { return None };
-    let Expr::ScalarFunction(ScalarFunction { func, args }) = left.as_ref() else { return None };
+    let Expr::ScalarFunction(ScalarFunction { func, args }) = with_sign(left) else { return None };
     let ("date_part", [part, of]) = (func.name(), args.as_slice()) else { return None };
     let whole_days = *seconds > 0.0 && seconds % (DAY / SECOND) as f64 == 0.0;
     let Instant { step, zone, wall, loose } = instant_of(of, time)?;
@@ -141,6 +141,16 @@ fn days_since_1970(expr: &Expr, time: TimeColumn<'_>) -> Option<Tz> {
         true => Some(zone.unwrap_or(Tz::UTC)),
         // Seconds of an instant are counted in UTC, whatever its zone.
         false => (zone.is_none() || step == Step::Micros(1)).then_some(Tz::UTC),
+    }
+}
+
+/// The number of an expression that takes the sign of zeros.
+fn with_sign(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "positive_zero" => {
+            args.first().map_or(expr, with_sign)
+        }
+        other => other,
     }
 }
 
@@ -177,6 +187,16 @@ fn instant_of(expr: &Expr, time: TimeColumn<'_>) -> Option<Instant> {
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "to_local_time" => {
             let [inner] = args.as_slice() else { return None };
             Some(Instant { wall: true, ..instant_of(inner, time)? })
+        }
+        // `date_trunc('hour', time, zone)` of PostgreSQL: the time less what the clocks of a zone show since the start of the hour.
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) => {
+            let Expr::BinaryExpr(BinaryExpr { left: there, op: Operator::Minus, right: start }) = right.as_ref() else {
+                return None;
+            };
+            let Expr::ScalarFunction(ScalarFunction { func, args }) = start.as_ref() else { return None };
+            let ("date_trunc", [_, of_start]) = (func.name(), args.as_slice()) else { return None };
+            (of_start == there.as_ref() && instant_of(there, time).is_some())
+                .then(|| instant_of(left, time).map(|of| Instant { loose: true, ..of }))?
         }
         // `AT TIME ZONE` of PostgreSQL, from a local time to an instant.
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "timezone" => {

@@ -60,18 +60,43 @@ fn is_decimal(data_type: &DataType) -> bool {
     )
 }
 
-/// A number as written, with its sign. Exponents stay numbers.
+/// A number as written, with its sign. Without an exponent.
 fn digits_of(expr: &Expr) -> Option<String> {
     match expr {
-        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
-            digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.').then(|| digits.clone())
-        }
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => without_exponent(digits),
         Expr::Nested(inner) => digits_of(inner),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
             digits_of(expr).filter(|digits| !digits.starts_with('-')).map(|digits| format!("-{digits}"))
         }
         _ => None,
     }
+}
+
+/// The digits of a number that may be written with an exponent: `1.5e3` is `1500`. `None` for other texts, and for more digits than
+/// a decimal has.
+pub(crate) fn without_exponent(number: &str) -> Option<String> {
+    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<isize>().ok()?),
+        None => (number, 0),
+    };
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa.strip_prefix('+').unwrap_or(mantissa)),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) || exponent.unsigned_abs() > DIGITS[1] {
+        return None;
+    }
+    if exponent == 0 {
+        return Some(format!("{sign}{mantissa}"));
+    }
+    let point = whole.len().checked_add_signed(exponent);
+    Some(match point.filter(|point| *point > 0) {
+        None => format!("{sign}0.{}{digits}", "0".repeat(exponent.unsigned_abs() - whole.len())),
+        Some(point) if point < digits.len() => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
+        Some(point) => format!("{sign}{digits:0<point$}"),
+    })
 }
 
 #[cfg(test)]
@@ -86,7 +111,9 @@ mod tests {
             ("SELECT 1.005::DECIMAL(10,2)", "SELECT '1.005'::DECIMAL(10,2)"),
             ("SELECT CAST((-7.25) AS NUMERIC(3,1))", "SELECT CAST('-7.25' AS NUMERIC(3,1))"),
             ("SELECT TRY_CAST(0.1 AS DECIMAL(2,1))", "SELECT TRY_CAST('0.1' AS DECIMAL(2,1))"),
-            ("SELECT 1e3::DECIMAL(10,2)", "SELECT 1e3::DECIMAL(10,2)"),
+            ("SELECT 1e3::DECIMAL(10,2)", "SELECT '1000'::DECIMAL(10,2)"),
+            ("SELECT CAST(-1.25E+20 AS NUMERIC)", "SELECT CAST('-125000000000000000000' AS NUMERIC)"),
+            ("SELECT 1e99::DECIMAL(10,2)", "SELECT 1e99::DECIMAL(10,2)"),
             (
                 "SELECT a FROM t WHERE a < 18446744073709551616",
                 "SELECT a FROM t WHERE a < CAST('18446744073709551616' AS DECIMAL(38,0))",
@@ -95,6 +122,28 @@ mod tests {
         ] {
             let statement = DFParser::parse_sql(sql).expect("valid syntax").pop_front().expect("a statement");
             assert_eq!(exact_numbers(statement).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn exponents_move_the_point() {
+        for (number, digits) in [
+            ("12.5", Some("12.5")),
+            (".5", Some(".5")),
+            ("1e20", Some("100000000000000000000")),
+            ("1.25e1", Some("12.5")),
+            ("-1.25e2", Some("-125")),
+            ("+1.2E-3", Some("0.0012")),
+            ("12e-2", Some("0.12")),
+            ("123e-2", Some("1.23")),
+            (".5e1", Some("5")),
+            ("1e100", None),
+            ("e5", None),
+            ("1e", None),
+            ("x", None),
+            ("0x1e5", None),
+        ] {
+            assert_eq!(without_exponent(number).as_deref(), digits, "{number}");
         }
     }
 }

@@ -1,16 +1,17 @@
-//! Divisions in conditions that other conditions guard: `WHERE n <> 0 AND 10 / n > 2`.
+//! Divisions in conditions that other conditions guard: `WHERE n <> 0 AND 10 / n > 2`, `CASE WHEN n = 0 OR 10 / n > 2 THEN …`.
 //!
 //! The engine may evaluate both conditions for a row, and then fails. In our sessions, a condition with a division is
-//! computed only for rows that satisfy the other conditions on the same columns. All further conditions, such as those that
-//! determine requests, stay where they are.
+//! computed only for rows for which the other conditions on the same columns leave the result open. All further conditions, such as
+//! those that determine requests, stay where they are.
 //!
-//! Invariant: the result has the same rows. Only errors of rows that other conditions exclude disappear.
+//! Invariant: the result has the same rows and values. Only errors of rows that other conditions exclude disappear.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, cast, lit, when};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, split_binary, split_conjunction_owned};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, binary_expr, cast, lit, when};
 
 /// Returns the plan with guarded divisions.
 ///
@@ -19,46 +20,88 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, cast, li
 pub(super) fn guarded(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::Filter(filter) = node {
-            found |= divides(&filter.predicate)?;
-        }
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        node.apply_expressions(|expr| {
+            found |= divides(expr)?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
     })?;
     if !found {
         return Ok(plan);
     }
-    plan.transform_up_with_subqueries(|node| {
-        let LogicalPlan::Filter(mut filter) = node else { return Ok(Transformed::no(node)) };
-        let (mut guards, mut divisions) = (Vec::new(), Vec::new());
-        for condition in split_conjunction_owned(filter.predicate.clone()) {
-            if divides(&condition)? { divisions.push(condition) } else { guards.push(condition) }
-        }
-        let below_guard = |division: Expr| -> Result<Expr> {
-            let columns = division.column_refs();
-            let about = |guard: &&Expr| {
-                let of_guard = guard.column_refs();
-                !of_guard.is_empty() && of_guard.is_subset(&columns)
-            };
-            match conjunction(guards.iter().filter(about).cloned()) {
-                // As a number: the optimizer turns a CASE of truth values into AND and OR.
-                Some(guard) => Ok(when(guard, cast(division, DataType::Int8)).end()?.eq(lit(1_i8))),
-                None => Ok(division),
+    plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Filter(mut filter) => {
+            let conditions = split_conjunction_owned(filter.predicate.clone());
+            let conditions = conditions.into_iter().map(guarded_within).collect::<Result<Vec<_>>>()?;
+            if let Some(predicate) = conjunction(open_ones(conditions, Operator::And, true)?) {
+                filter.predicate = predicate;
             }
-        };
-        let divisions = divisions.into_iter().map(below_guard).collect::<Result<Vec<_>>>()?;
-        if let Some(predicate) = conjunction(guards.iter().cloned().chain(divisions)) {
-            filter.predicate = predicate;
+            Ok(Transformed::yes(LogicalPlan::Filter(filter)))
         }
-        Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+        // Its equalities are keys.
+        LogicalPlan::Join(_) => Ok(Transformed::no(node)),
+        node => {
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                if !divides(&expr)? {
+                    return Ok(Transformed::no(expr));
+                }
+                let name = names.save(&expr);
+                Ok(Transformed::yes(name.restore(guarded_within(expr)?)))
+            })
+        }
     })
     .data()
 }
 
+/// The expression with guarded divisions in its conjunctions and disjunctions.
+fn guarded_within(expr: Expr) -> Result<Expr> {
+    if !divides(&expr)? {
+        return Ok(expr);
+    }
+    expr.transform_down(|part| {
+        let Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) = &part else {
+            return Ok(Transformed::no(part));
+        };
+        let op = *op;
+        let parts: Vec<Expr> = split_binary(&part, op).into_iter().cloned().collect();
+        let parts = parts.into_iter().map(guarded_within).collect::<Result<Vec<_>>>()?;
+        let whole = open_ones(parts, op, false)?.into_iter().reduce(|left, right| binary_expr(left, op, right));
+        Ok(Transformed::new(whole.unwrap_or(part), true, TreeNodeRecursion::Jump))
+    })
+    .data()
+}
+
+/// The parts of a conjunction or disjunction, with divisions that are computed only where the other parts about the same columns leave
+/// the result open; `where_true`: or not true. The others come first.
+fn open_ones(parts: Vec<Expr>, op: Operator, where_true: bool) -> Result<Vec<Expr>> {
+    let (mut guards, mut divisions) = (Vec::new(), Vec::new());
+    for part in parts {
+        if divides(&part)? { divisions.push(part) } else { guards.push(part) }
+    }
+    let below_guard = |division: Expr| -> Result<Expr> {
+        let columns = division.column_refs();
+        let about = |guard: &&Expr| {
+            let of_guard = guard.column_refs();
+            let repeatable = !guard.is_volatile() && !has_subquery(guard);
+            repeatable && !of_guard.is_empty() && of_guard.is_subset(&columns)
+        };
+        let guard = guards.iter().filter(about).cloned().reduce(|left, right| binary_expr(left, op, right));
+        let Some(guard) = guard else { return Ok(division) };
+        let open = match op {
+            _ if where_true => guard,
+            Operator::Or => guard.is_not_true(),
+            _ => guard.is_not_false(),
+        };
+        // As a number: the optimizer turns a CASE of truth values into AND and OR.
+        Ok(when(open, cast(division, DataType::Int8)).end()?.eq(lit(1_i8)))
+    };
+    let divisions = divisions.into_iter().map(below_guard).collect::<Result<Vec<_>>>()?;
+    guards.extend(divisions);
+    Ok(guards)
+}
+
 /// True for an expression with a division by what may be zero. A subquery is computed in any case.
 fn divides(expr: &Expr) -> Result<bool> {
-    let subquery = expr.exists(|part| {
-        Ok(matches!(part, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_)))
-    })?;
     let divides = expr.exists(|part| {
         Ok(match part {
             Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => {
@@ -68,5 +111,12 @@ fn divides(expr: &Expr) -> Result<bool> {
             _ => false,
         })
     })?;
-    Ok(divides && !subquery)
+    Ok(divides && !has_subquery(expr))
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    let subquery = |part: &Expr| {
+        matches!(part, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
+    };
+    expr.exists(|part| Ok(subquery(part))).unwrap_or(true)
 }

@@ -12,7 +12,7 @@
 //! | WHERE `k = outer`, together with other conditions | `k` is a further column, a key |
 //! | LIMIT, OFFSET | `row_number() OVER (PARTITION BY keys ORDER BY …)` |
 //! | window functions | `PARTITION BY keys, …` |
-//! | GROUP BY, DISTINCT | `GROUP BY keys, …` |
+//! | GROUP BY, DISTINCT, if an expression is compared rather than a column | `GROUP BY keys, …` |
 //! | derived tables, `unnest`, inner and cross joins, the left side of LEFT JOIN | the keys are further columns |
 //! | UNION ALL | the same keys in all branches |
 //! | an outer column in the SELECT list, if it is compared with a key of its type | the key |
@@ -26,13 +26,13 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{Column, Result};
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{merge_schema, split_conjunction_owned};
+use datafusion::logical_expr::utils::{merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, ExprSchemable, FetchType, JoinType, Limit, LogicalPlan,
     LogicalPlanBuilder, Operator, Projection, SkipType, SortExpr, Union, Window, lit,
 };
 
-use crate::optimizer::expressions::{all_columns, filtered, has_outer_condition, is_one_row, subquery_of};
+use crate::optimizer::expressions::{all_columns, filtered, has_outer_condition, is_equality, is_one_row, subquery_of};
 
 /// The subquery with keys; `None` if it needs none, or cannot have them.
 ///
@@ -45,8 +45,8 @@ pub(super) fn keyed(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let passes = match plan {
         // A result that is an outer value is a key.
         LogicalPlan::Projection(node) => !node.expr.iter().any(Expr::contains_outer),
-        LogicalPlan::Filter(_) | LogicalPlan::Aggregate(_) => true,
-        LogicalPlan::Distinct(distinct) => matches!(distinct, Distinct::All(_)),
+        LogicalPlan::Filter(_) => true,
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_)) => !divides_rows(plan),
         LogicalPlan::Sort(sort) => sort.fetch.is_none(),
         LogicalPlan::SubqueryAlias(alias) => is_one_row(&alias.input),
         _ => false,
@@ -69,12 +69,27 @@ fn needs_keys(plan: &LogicalPlan) -> bool {
         needed |= match node {
             LogicalPlan::Limit(_) | LogicalPlan::Window(_) | LogicalPlan::Unnest(_) | LogicalPlan::Union(_) => true,
             LogicalPlan::SubqueryAlias(alias) => !is_one_row(&alias.input),
-            _ => false,
+            node => divides_rows(node),
         };
         Ok(if needed { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })
     .expect("no step fails");
     needed
+}
+
+/// True for groups of rows of which an expression is compared with an outer value: the engine groups by the columns in it.
+fn divides_rows(plan: &LogicalPlan) -> bool {
+    let input = match plan {
+        LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty() => &aggregate.input,
+        LogicalPlan::Distinct(Distinct::All(input)) => input,
+        _ => return false,
+    };
+    let by_expression = input.exists(|node| {
+        let LogicalPlan::Filter(filter) = node else { return Ok(false) };
+        let compared = split_conjunction(&filter.predicate).into_iter().filter(|part| part.contains_outer());
+        Ok(compared.into_iter().any(|part| !is_equality(part)))
+    });
+    by_expression.unwrap_or(false)
 }
 
 fn is_correlated(plan: &LogicalPlan) -> bool {

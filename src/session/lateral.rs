@@ -169,6 +169,7 @@ fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> 
     };
     // The columns of the subquery, by those of its input.
     let (mut schema, mut columns, mut conditions) = (Arc::clone(base.schema()), columns, Vec::new());
+    let outermost = path.len().saturating_sub(1);
     for (at, node) in path.into_iter().rev().enumerate() {
         if let LogicalPlan::SubqueryAlias(_) = node {
             schema = Arc::clone(node.schema());
@@ -176,7 +177,7 @@ fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> 
         }
         let expressions = node.expressions();
         // Its value would be computed for each use.
-        if at > 0 && expressions.iter().any(Expr::is_volatile) {
+        if at < outermost && expressions.iter().any(Expr::is_volatile) {
             return Ok(None);
         }
         let mut known = true;

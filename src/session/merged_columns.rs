@@ -6,9 +6,8 @@
 //! ```
 //!
 //! The engine takes a merged column from the left side of every join, reports it as ambiguous after a second join, and does
-//! not find it from within a subquery. For a single inner or left join with USING and without subqueries, the engine is
-//! right, unless it stands in a subquery itself: there, a column of the outer query goes first. Such joins are not rewritten, so
-//! most statements do not change.
+//! not find it from within a subquery. Its `*` has the column of the relation whose name is the first in the alphabet, also after
+//! LEFT JOIN, and leaves out columns of other joins than the one that merges them.
 //!
 //! A merged column is the right column after RIGHT JOIN, `coalesce` of both after FULL JOIN, otherwise the left column.
 //! `SELECT *` has merged columns first, then the other columns of the left side, then those of the right side. An
@@ -53,7 +52,7 @@ pub(super) async fn expand_wildcards(state: &SessionState, statement: Statement)
 }
 
 async fn rewrite(state: &SessionState, statement: Statement, expands: bool) -> Result<Statement> {
-    let mut finds = Finds { expands, queries: 0, found: false };
+    let mut finds = Finds { expands, found: false };
     syntax::read_statement(&statement, &mut finds);
     if !finds.found {
         return Ok(statement);
@@ -79,19 +78,12 @@ async fn rewrite(state: &SessionState, statement: Statement, expands: bool) -> R
 /// Finds a SELECT whose joins are rewritten.
 struct Finds {
     expands: bool,
-    /// Queries so far, subqueries included.
-    queries: usize,
     found: bool,
 }
 
 impl Reader for Finds {
-    fn pre_visit_query(&mut self, _query: &Query) {
-        self.queries += 1;
-    }
-
     fn pre_visit_select(&mut self, select: &Select) {
-        let inner = self.queries > 1 && merging_joins(&select.from) != Merging::None;
-        self.found |= inner || is_rewritten(select) || (self.expands && has_more_than_wildcard(select));
+        self.found |= has_merging_join(&select.from) || (self.expands && has_more_than_wildcard(select));
     }
 }
 
@@ -101,41 +93,8 @@ fn has_more_than_wildcard(select: &Select) -> bool {
     select.projection.len() > 1 && select.projection.iter().any(is_wildcard)
 }
 
-/// True for a SELECT whose merged columns the engine does not find, or takes from the wrong side.
-fn is_rewritten(select: &Select) -> bool {
-    match merging_joins(&select.from) {
-        Merging::None => false,
-        // The engine does not find merged columns of outer queries.
-        Merging::Plain => {
-            let mut subqueries = Subqueries(0);
-            syntax::read(select, &mut subqueries);
-            subqueries.0 > 0
-        }
-        Merging::Special => true,
-    }
-}
-
-/// Counts subqueries.
-struct Subqueries(usize);
-
-impl Reader for Subqueries {
-    fn pre_visit_query(&mut self, _query: &Query) {
-        self.0 += 1;
-    }
-}
-
-/// Joins of a FROM clause that merge columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Merging {
-    None,
-    /// A single inner or left join.
-    Plain,
-    /// Joins that the engine merges incorrectly.
-    Special,
-}
-
-fn merging_joins(from: &[TableWithJoins]) -> Merging {
-    let (mut merging, mut special) = (0, false);
+/// True if a join of a FROM clause merges columns.
+fn has_merging_join(from: &[TableWithJoins]) -> bool {
     let mut items: Vec<&TableWithJoins> = from.iter().collect();
     while let Some(item) = items.pop() {
         let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|join| &join.relation));
@@ -143,22 +102,18 @@ fn merging_joins(from: &[TableWithJoins]) -> Merging {
             TableFactor::NestedJoin { table_with_joins, .. } => Some(table_with_joins.as_ref()),
             _ => None,
         }));
-        for join in &item.joins {
-            let Some((side, constraint)) = constraint_of(&join.join_operator) else { continue };
-            match constraint {
-                JoinConstraint::Using(_) => special |= !matches!(side, Side::Inner | Side::Left),
-                // Without a common column the engine takes every natural join for a cross join.
-                JoinConstraint::Natural => special |= side != Side::Inner,
-                _ => continue,
-            }
-            merging += 1;
+        let merges =
+            |constraint: &JoinConstraint| matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural);
+        if item
+            .joins
+            .iter()
+            .filter_map(|join| constraint_of(&join.join_operator))
+            .any(|(_, constraint)| merges(constraint))
+        {
+            return true;
         }
     }
-    match merging {
-        0 => Merging::None,
-        1 if !special => Merging::Plain,
-        _ => Merging::Special,
-    }
+    false
 }
 
 /// Sides of a join whose rows are kept, and whose columns are visible.
@@ -358,9 +313,7 @@ impl Rewrite<'_> {
 
     fn select(&mut self, select: &mut Select, order_by: Option<&mut OrderBy>, env: &Env) -> Result<(), Stop> {
         let expands = self.expands && has_more_than_wildcard(select);
-        // In a subquery, the engine takes a merged column for one of the outer query.
-        let inner = !env.scopes.is_empty() && merging_joins(&select.from) != Merging::None;
-        let known = expands || inner || is_rewritten(select);
+        let known = expands || has_merging_join(&select.from);
         let mut scope = Scope { from: Vec::new(), columns: known.then(Vec::new) };
         for item in &mut select.from {
             let columns = self.joined(item, &scope, env)?;
@@ -512,7 +465,7 @@ impl Rewrite<'_> {
                 return self.joined(table_with_joins, before, env);
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
-                let merges = merging_joins(std::slice::from_ref(table_with_joins)) != Merging::None;
+                let merges = has_merging_join(std::slice::from_ref(table_with_joins));
                 let alone = Scope { from: Vec::new(), columns: merges.then(Vec::new) };
                 let columns = self.joined(table_with_joins, &alone, env)?;
                 if merges {

@@ -16,6 +16,7 @@
 //! | clauses of other dialects, such as PREWHERE and `OVER (w ORDER BY a)` | ignored | refused (`ignored_clauses`) |
 //! | `a JOIN b` without a condition | a cross join | refused |
 //! | `y` in WHERE beside `a.y` and `b.y` | the first relation's | refused as ambiguous (`ambiguous_names`) |
+//! | `ORDER BY (1)`, `ORDER BY (x)`, `GROUP BY (1)` | constants, and columns rather than results | as without parentheses |
 //! | `FETCH FIRST n ROWS ONLY` | refused | as `LIMIT n` |
 //! | `LIMIT (SELECT n)` | refused | as `LIMIT n` |
 //! | `a RLIKE b`, `a REGEXP b` | refused | refused, with the operator to use |
@@ -24,15 +25,17 @@
 //! | `LOCALTIMESTAMP`, `LOCALTIME` | refused | as casts of `now()` |
 //! | `a ~ '.*'` of NULL | false | NULL |
 //! | `to_char(t, 'YYYY-MM')` | the template | PostgreSQL's `to_char` |
+//! | `coalesce(published_at, '2026-01-01')` | refused | CASE, in which the literal is a time |
 //! | `LIKE … ESCAPE ''`, `SIMILAR TO … ESCAPE ''` | refused | the pattern with its backslashes doubled |
 
 use datafusion::error::Result;
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, Statement as Ast, TableFactor, TableWithJoins, TimezoneInfo, UnaryOperator, Value,
-    ValueWithSpan, WildcardAdditionalOptions,
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind, Query, Select,
+    SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement as Ast, TableFactor, TableWithJoins,
+    TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
 use super::ambiguous_names::ambiguous_name;
@@ -123,6 +126,9 @@ impl Editor for Standard {
     fn pre_visit_query(&mut self, query: &mut Query) {
         self.refuse_ignored(ignored_clauses::of_query(query));
         self.limit(query);
+        if let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order| &mut order.kind) {
+            keys.iter_mut().for_each(|key| without_parentheses(&mut key.expr));
+        }
         let mut bodies = vec![query.body.as_mut()];
         while let Some(body) = bodies.pop() {
             if let SetExpr::Table(table) = body {
@@ -172,6 +178,9 @@ impl Editor for Standard {
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) {
             select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
             select.flavor = SelectFlavor::Standard;
+        }
+        if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
+            keys.iter_mut().for_each(without_parentheses);
         }
         quantified_conditions(select);
         having_as_where(select);
@@ -240,6 +249,9 @@ impl Editor for Standard {
                 let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
                 **pattern = call("replace", vec![(**pattern).clone(), text("\\"), text("\\\\")]);
             }
+            Expr::Function(function) if dated_coalesce(function).is_some() => {
+                *expr = dated_coalesce(function).unwrap_or_else(|| Expr::Value(Value::Null.into()));
+            }
             // The engine takes it for IS NOT NULL.
             Expr::BinaryOp { op, right, .. } if is_regex(op) && is_any(right) => {
                 **right = Expr::Value(Value::SingleQuotedString("(?s:.*)".to_owned()).into());
@@ -273,6 +285,50 @@ fn is_to_char_of_postgres(function: &Function) -> bool {
     let template =
         matches!(value, Value::SingleQuotedString(template) if !template.is_empty() && !template.contains('%'));
     template && function.name.to_string().eq_ignore_ascii_case("to_char")
+}
+
+/// Removes parentheses around a whole key, which mean nothing.
+fn without_parentheses(key: &mut Expr) {
+    while let Expr::Nested(inner) = key {
+        *key = std::mem::replace(inner, Expr::Value(Value::Null.into()));
+    }
+}
+
+/// `coalesce` with a literal that may be a time as CASE, which gives it the type of the other values.
+fn dated_coalesce(function: &Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let values: Option<Vec<Expr>> = list.args.iter().map(plain_argument).collect();
+    let (Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(literal), .. }), others) =
+        values.as_deref().and_then(<[Expr]>::split_last).filter(|(_, others)| !others.is_empty())?
+    else {
+        return None;
+    };
+    let digits = |range: std::ops::Range<usize>| {
+        literal.get(range).is_some_and(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let time = digits(0..4) && digits(5..7) && digits(8..10) && literal.get(4..5) == Some("-");
+    let plain = |value: &Expr| match value {
+        Expr::Cast { expr, .. } => matches!(**expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)),
+        value => matches!(value, Expr::Identifier(_) | Expr::CompoundIdentifier(_)),
+    };
+    if !time
+        || !others.iter().all(plain)
+        || !function.name.to_string().eq_ignore_ascii_case("coalesce")
+        || function.over.is_some()
+    {
+        return None;
+    }
+    let when = |value: &Expr| CaseWhen {
+        condition: Expr::IsNotNull(Box::new(Expr::Nested(Box::new(value.clone())))),
+        result: value.clone(),
+    };
+    Some(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: others.iter().map(when).collect(),
+        else_result: Some(Box::new(Expr::Value(Value::SingleQuotedString(literal.clone()).into()))),
+    })
 }
 
 /// Turns HAVING without aggregates and groups into WHERE: the rows of FROM are one group, of which nothing is asked.

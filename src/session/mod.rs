@@ -10,6 +10,7 @@ mod guarded;
 #[cfg(feature = "shell")]
 mod headers;
 mod ignored_clauses;
+mod kept_order;
 mod keyed_subqueries;
 mod lateral;
 mod listings;
@@ -27,6 +28,7 @@ mod plan_size;
 mod quantified;
 mod repeated_random;
 mod search_names;
+mod series_names;
 mod signed_numbers;
 mod sorted_names;
 mod sorted_positions;
@@ -55,6 +57,8 @@ pub(crate) use self::bounded::{bounded_session, check_sizes};
 pub(crate) use self::defaults::begin_here;
 #[cfg(feature = "postgres")]
 pub(crate) use self::defaults::defaults;
+#[cfg(feature = "postgres")]
+pub(crate) use self::exact_numbers::without_exponent;
 use self::float_type::FloatType;
 #[cfg(feature = "shell")]
 pub(crate) use self::headers::{Headers, with_schema};

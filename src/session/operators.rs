@@ -1,40 +1,106 @@
 //! Operators that the engine does not have, or whose result does not fit the type that the engine gives it.
 //!
-//! - `a && b` on arrays is `array_has_any(a, b)`.
+//! - On arrays, `a && b` is `array_has_any(a, b)`, and `a @> b` and `b <@ a` are `array_has_all(a, b)`.
 //! - `->`, `->>`, and in PostgreSQL's dialect `#>`, `#>>` and `?`, read JSON text.
+//! - The difference of two times has days, as the interval that it is added to.
+//! - An interval times a number, or divided by one, is an interval. Fractions of months and days are days and hours, as in
+//!   PostgreSQL.
+//! - A length, or what is computed from it, may be the position of an item: `a[cardinality(a) - 1]`.
 //! - The difference of two unsigned integers, such as two row numbers, is a signed integer.
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::{DFSchema, Result};
-use datafusion::functions_nested::expr_fn::array_has_any;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{ExprSchemable, cast};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::functions::json_operator;
+use crate::functions::{Membership, PostgresCast, json_operator, listed_named};
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Operators;
 
 impl ExprPlanner for Operators {
+    fn plan_field_access(
+        &self,
+        mut expr: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        if let GetFieldAccess::ListIndex { key } = &mut expr.field_access
+            && key.get_type(schema).is_ok_and(|of_key| of_key.is_unsigned_integer() || of_key.is_decimal())
+        {
+            **key = cast(key.as_ref().clone(), DataType::Int64);
+        }
+        Ok(PlannerResult::Original(expr))
+    }
+
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let is_array = |side: &Expr| side.get_type(schema).is_ok_and(|data_type| data_type.is_list());
         match expr.op {
-            BinaryOperator::PGOverlap => Ok(PlannerResult::Planned(array_has_any(expr.left, expr.right))),
+            BinaryOperator::PGOverlap => {
+                Ok(PlannerResult::Planned(Membership::Any.udf().call(vec![expr.left, expr.right])))
+            }
+            BinaryOperator::AtArrow if is_array(&expr.left) && is_array(&expr.right) => {
+                Ok(PlannerResult::Planned(Membership::All.udf().call(vec![expr.left, expr.right])))
+            }
+            BinaryOperator::ArrowAt if is_array(&expr.left) && is_array(&expr.right) => {
+                Ok(PlannerResult::Planned(Membership::All.udf().call(vec![expr.right, expr.left])))
+            }
             BinaryOperator::Minus => {
-                let unsigned = |side: &datafusion::logical_expr::Expr| {
-                    side.get_type(schema).is_ok_and(|data_type| data_type.is_unsigned_integer())
-                };
+                let unsigned =
+                    |side: &Expr| side.get_type(schema).is_ok_and(|data_type| data_type.is_unsigned_integer());
                 if unsigned(&expr.left) && unsigned(&expr.right) {
                     let [left, right] = [expr.left, expr.right].map(|side| cast(side, DataType::Int64));
                     return Ok(PlannerResult::Planned(left - right));
                 }
-                Ok(PlannerResult::Original(expr))
+                Ok(PlannerResult::Original(with_days(expr, schema)))
             }
+            BinaryOperator::Plus => Ok(PlannerResult::Original(with_days(expr, schema))),
+            BinaryOperator::Multiply | BinaryOperator::Divide => Ok(match interval_product(&expr, schema) {
+                Some(interval) => PlannerResult::Planned(interval),
+                None => PlannerResult::Original(expr),
+            }),
             _ => Ok(match json_operator(&expr.op, &expr.left, &expr.right) {
                 Some(call) => PlannerResult::Planned(call),
                 None => PlannerResult::Original(expr),
             }),
         }
     }
+}
+
+/// The sum or difference of an interval and a difference of times as that of two intervals.
+fn with_days(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let types = [&expr.left, &expr.right].map(|side| side.get_type(schema));
+    if let [Ok(left @ DataType::Duration(_)), Ok(DataType::Interval(_))] = &types {
+        expr.left = as_interval(expr.left, left);
+    } else if let [Ok(DataType::Interval(_)), Ok(right @ DataType::Duration(_))] = &types {
+        expr.right = as_interval(expr.right, right);
+    }
+    expr
+}
+
+/// An interval or a difference of times as an interval, with days.
+fn as_interval(expr: Expr, data_type: &DataType) -> Expr {
+    match data_type {
+        DataType::Duration(_) => PostgresCast::udf().call(vec![expr, lit("interval")]),
+        _ => cast(expr, DataType::Interval(IntervalUnit::MonthDayNano)),
+    }
+}
+
+/// The function that computes an interval times a number, or divided by one; `None` for other operands.
+fn interval_product(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    // That of a parameter is not known yet.
+    let type_of = |side: &Expr| side.get_type(schema).unwrap_or(DataType::Null);
+    let is_interval = |side: &Expr| matches!(type_of(side), DataType::Interval(_) | DataType::Duration(_));
+    let is_number = |side: &Expr| type_of(side).is_numeric() || type_of(side).is_null();
+    let (name, interval, number) = match expr.op {
+        BinaryOperator::Divide => ("postgres_interval_divide", &expr.left, &expr.right),
+        _ if is_interval(&expr.left) => ("postgres_interval_multiply", &expr.left, &expr.right),
+        _ => ("postgres_interval_multiply", &expr.right, &expr.left),
+    };
+    if !is_interval(interval) || !is_number(number) {
+        return None;
+    }
+    let interval = as_interval(interval.clone(), &type_of(interval));
+    Some(listed_named(name)?.call(vec![interval, cast(number.clone(), DataType::Float64)]))
 }

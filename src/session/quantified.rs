@@ -7,7 +7,8 @@
 //! | `(a, b) NOT IN (q)`, `x >= ALL (q)` | `NOT EXISTS (… WHERE comparison IS NOT TRUE)` | the same |
 //!
 //! WHERE treats NULL and false in the same way, so a whole condition reads the subquery once. In other places, only
-//! constants can be compared in this way. `x IN (q)` is left to the engine.
+//! constants can be compared in this way. `x IN (q)` is left to the engine. In HAVING, `<`, `<=`, `>` and `>=` compare with the
+//! smallest or largest value, because an aggregate cannot be a part of the subquery.
 //!
 //! If an array contains NULL, the engine computes `x = ANY (a)` as false where the standard requires NULL, but `x <> ALL (a)` as
 //! it should. So the former becomes `NOT (x <> ALL (a))`. `x = ANY (ARRAY[…])` and parameters stay: the engine makes lists of
@@ -21,7 +22,7 @@ use datafusion::sql::sqlparser::ast::{
     TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
-use super::nodes::{members, query_of, quoted};
+use super::nodes::{call, members, query_of, quoted};
 use super::syntax;
 
 /// A comparison of a row with the rows of a subquery.
@@ -52,10 +53,17 @@ pub(super) fn quantified_conditions(select: &mut Select) {
             }
         }
     }
-    for condition in select.selection.iter_mut().chain(&mut select.having) {
+    if let Some(condition) = &mut select.selection {
         syntax::edit_expressions(condition, &mut |expr| {
-            if let Some(value) = read(expr).map(|found| found.value()) {
-                *expr = value;
+            if let Some(found) = read(expr) {
+                *expr = found.value();
+            }
+        });
+    }
+    if let Some(condition) = &mut select.having {
+        syntax::edit_expressions(condition, &mut |expr| {
+            if let Some(found) = read(expr) {
+                *expr = found.by_extreme().unwrap_or_else(|| found.value());
             }
         });
     }
@@ -157,17 +165,10 @@ impl Quantified {
         let boolean = |value: bool| Expr::value(Value::Boolean(value));
         let nested = || Box::new(self.comparison());
         let decides = if self.all { Expr::IsFalse(nested()) } else { *nested() };
-        let unknown = Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(Expr::value(Value::Null)),
-            data_type: DataType::Boolean,
-            array: false,
-            format: None,
-        };
         let when = |condition, result| CaseWhen { condition, result };
         let conditions = vec![
             when(self.exists(decides, false), boolean(!self.all)),
-            when(self.exists(Expr::IsNull(nested()), false), unknown),
+            when(self.exists(Expr::IsNull(nested()), false), Self::unknown()),
         ];
         Expr::Case {
             case_token: AttachedToken::empty(),
@@ -176,6 +177,68 @@ impl Quantified {
             conditions,
             else_result: Some(Box::new(boolean(self.all))),
         }
+    }
+
+    /// True, NULL or false by the smallest or largest value of the subquery, for an aggregate of HAVING, which no subquery may contain;
+    /// `None` for rows, `=` and `<>`.
+    fn by_extreme(&self) -> Option<Expr> {
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Or};
+        let [value] = self.members.as_slice() else { return None };
+        let function = match (&self.op, self.all) {
+            (Gt | GtEq, true) | (Lt | LtEq, false) => "max",
+            (Lt | LtEq, true) | (Gt | GtEq, false) => "min",
+            _ => return None,
+        };
+        let column = || Expr::CompoundIdentifier(vec![quoted(ROWS), quoted(&Self::column(0))]);
+        let of_rows = |item: Expr| Expr::Subquery(self.over_rows(item));
+        let is_null = || Expr::IsNull(Box::new(column()));
+        let binary = |left: Expr, op: BinaryOperator, right: Expr| {
+            Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }))
+        };
+        let number = |digits: &str| Expr::value(Value::Number(digits.to_owned(), false));
+        let boolean = |value: bool| Expr::value(Value::Boolean(value));
+        let holds = binary(value.clone(), self.op.clone(), of_rows(call(function, vec![column()])));
+        let decides = match self.all {
+            true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(holds) },
+            false => holds,
+        };
+        let empty = binary(of_rows(call("count", vec![number("1")])), Eq, number("0"));
+        let unknown = of_rows(call("bool_or", vec![Expr::Nested(Box::new(is_null()))]));
+        let unknown = binary(Expr::IsNull(Box::new(Expr::Nested(Box::new(value.clone())))), Or, unknown);
+        let when = |condition, result| CaseWhen { condition, result };
+        Some(Expr::Case {
+            case_token: AttachedToken::empty(),
+            end_token: AttachedToken::empty(),
+            operand: None,
+            conditions: vec![
+                when(empty, boolean(self.all)),
+                when(decides, boolean(!self.all)),
+                when(unknown, Self::unknown()),
+            ],
+            else_result: Some(Box::new(boolean(self.all))),
+        })
+    }
+
+    /// NULL as a truth value.
+    fn unknown() -> Expr {
+        Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(Expr::value(Value::Null)),
+            data_type: DataType::Boolean,
+            array: false,
+            format: None,
+        }
+    }
+
+    /// `(SELECT item FROM subquery)`.
+    fn over_rows(&self, item: Expr) -> Box<Query> {
+        let columns = (0..self.members.len())
+            .map(|at| TableAliasColumnDef { name: quoted(&Self::column(at)), data_type: None })
+            .collect();
+        let alias = TableAlias { explicit: true, name: quoted(ROWS), columns, at: None };
+        let relation =
+            TableFactor::Derived { lateral: false, subquery: self.subquery.clone(), alias: Some(alias), sample: None };
+        query_of(vec![SelectItem::UnnamedExpr(item)], vec![TableWithJoins { relation, joins: Vec::new() }])
     }
 
     fn column(at: usize) -> String {
@@ -215,14 +278,7 @@ impl Quantified {
 
     /// `[NOT] EXISTS (SELECT 1 FROM subquery WHERE condition)`.
     fn exists(&self, condition: Expr, negated: bool) -> Expr {
-        let columns = (0..self.members.len())
-            .map(|at| TableAliasColumnDef { name: quoted(&Self::column(at)), data_type: None })
-            .collect();
-        let alias = TableAlias { explicit: true, name: quoted(ROWS), columns, at: None };
-        let relation =
-            TableFactor::Derived { lateral: false, subquery: self.subquery.clone(), alias: Some(alias), sample: None };
-        let one = SelectItem::UnnamedExpr(Expr::value(Value::Number("1".to_owned(), false)));
-        let mut subquery = query_of(vec![one], vec![TableWithJoins { relation, joins: Vec::new() }]);
+        let mut subquery = self.over_rows(Expr::value(Value::Number("1".to_owned(), false)));
         if let SetExpr::Select(select) = subquery.body.as_mut() {
             select.selection = Some(condition);
         }

@@ -54,10 +54,19 @@ impl Found<'_> {
     }
 }
 
+impl Found<'_> {
+    /// True for a table that is computed from one with random values.
+    fn reads_random(&self, cte: &Cte) -> bool {
+        let mut uses = Uses { tables: self.tables.clone() };
+        syntax::read(cte.query.as_ref(), &mut uses);
+        uses.tables.iter().any(|(_, uses)| *uses > 0)
+    }
+}
+
 impl Reader for Found<'_> {
     fn pre_visit_query(&mut self, query: &Query) {
         for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-            if self.is_random(cte) {
+            if self.is_random(cte) || self.reads_random(cte) {
                 self.tables.push((cte.alias.name.value.clone(), 0));
             }
         }

@@ -12,6 +12,7 @@ use super::ambiguous_names::check_outer_names;
 use super::defaults::reset_as_set;
 use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
+use super::kept_order::with_kept_order;
 use super::lateral::lateral;
 use super::listings::listings;
 use super::merged_columns::{expand_wildcards, merge_columns};
@@ -24,6 +25,7 @@ use super::own_names::with_own_names;
 use super::parse::parse_statements;
 use super::repeated_random::repeated_random;
 use super::search_names::{lacks_name, uses_name, with_search_names};
+use super::series_names::with_own_series;
 use super::signed_numbers::signed_numbers;
 use super::sorted_names::SortedNames;
 use super::sorted_positions::SortedPositions;
@@ -63,6 +65,8 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
 /// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
 pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
     repeated_random(state, &statement)?;
+    let state = with_kept_order(state, &statement);
+    let state = state.as_ref();
     let statement = with_named_columns(listings(statement)?);
     let statement = as_standard(exact_numbers(resolve_time_zone(statement)))?;
     let mut statement = with_own_names(state, merge_columns(state, statement).await?);
@@ -80,7 +84,7 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     };
     let plan = reset_as_set(plan?, state.config());
     check_outer_names(&statement, &plan)?;
-    guarded(signed_numbers(moved_subqueries(grouped_expressions(lateral(plan)?)?)?)?)
+    guarded(signed_numbers(moved_subqueries(grouped_expressions(lateral(with_own_series(plan)?)?)?)?)?)
 }
 
 async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {

@@ -275,7 +275,11 @@ pub(super) fn has_double_column(expr: &Expr, context: &SimplifyContext) -> Resul
     let mut found = false;
     expr.apply(|part| {
         if let Expr::Column(column) = part {
-            found |= context.get_data_type(part)?.is_floating() && !column.name.starts_with("avg(");
+            // A part that the optimizer computes once was looked at before.
+            let known = column.name.starts_with("avg(") || column.name.starts_with("__common_expr");
+            let data_type = context.get_data_type(part)?;
+            let floating = data_type.is_floating() || item_of(&data_type).is_some_and(DataType::is_floating);
+            found |= floating && !known;
         }
         Ok(TreeNodeRecursion::Continue)
     })?;

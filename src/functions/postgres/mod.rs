@@ -14,11 +14,11 @@ pub(crate) use self::cast::PostgresCast;
 pub(crate) use self::interval::{Unit, intervals};
 pub(crate) use self::numeric::{Numeric, numeric};
 pub(super) use self::scalar::listed;
+pub(crate) use self::scalar::listed_named;
 pub(super) use self::template::PostgresToChar;
 #[cfg(feature = "postgres")]
 pub(crate) use self::{
     array::{NotAnArray, items},
     interval::read_interval,
-    scalar::listed_named,
     text::put_text,
 };

@@ -226,7 +226,6 @@ pub(crate) fn listed() -> Vec<Arc<ScalarUDF>> {
 }
 
 /// The function of this name.
-#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "clients of PostgreSQL have its operators"))]
 pub(crate) fn listed_named(name: &str) -> Option<Arc<ScalarUDF>> {
     listed().into_iter().find(|function| function.name() == name)
 }
