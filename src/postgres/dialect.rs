@@ -73,7 +73,7 @@ use crate::error::{Error, ErrorKind};
 use crate::functions::{NotAnArray, instant_of, items};
 use crate::host::planner::parse;
 use crate::session::syntax::{self, Editor};
-use crate::session::{call, members};
+use crate::session::{call, members, without_exponent};
 
 /// The zone of instants.
 const UTC: &str = "UTC";
@@ -567,18 +567,11 @@ impl Translator<'_> {
             // Without a scale a number keeps its digits.
             Type::NUMERIC if scale_of(data_type).is_none() => match constant.clone().or_else(|| digits_of(inner)) {
                 _ if parameter => Ok(Some(inner.clone())),
-                Some(digits) => {
-                    let scale = digits.trim().split_once('.').map_or(0, |(_, fraction)| fraction.len());
-                    let exact =
-                        digits.trim().trim_start_matches(['-', '+']).chars().all(|c| c.is_ascii_digit() || c == '.');
-                    match exact && scale <= 37 {
-                        true => Ok(Some(call(
-                            "arrow_cast",
-                            vec![text(digits.trim()), text(&format!("Decimal128(38, {scale})"))],
-                        ))),
-                        false => Ok(None),
-                    }
-                }
+                Some(number) => Ok(without_exponent(number.trim()).and_then(|digits| {
+                    let scale = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+                    let to = format!("Decimal128(38, {scale})");
+                    (scale <= 37).then(|| call("arrow_cast", vec![text(&digits), text(&to)]))
+                })),
                 None => Ok(None),
             },
             _ => match postgres.kind() {
@@ -626,6 +619,7 @@ fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlExpr>, Report
             _ if word.split('-').count() == 2 && word.replace('-', "").bytes().all(|byte| byte.is_ascii_digit()) => {
                 return Err(invalid(if known == Type::DATE { "date" } else { "timestamp" }));
             }
+            _ if known != Type::TIMESTAMPTZ => without_offset(literal).and_then(|local| to(text(local))),
             _ => None,
         },
         Type::TIME if word == "now" => to(call("now", Vec::new())),
@@ -636,6 +630,14 @@ fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlExpr>, Report
         },
         _ => None,
     })
+}
+
+/// A local time without the offset that is written after it, which PostgreSQL ignores; `None` if there is none.
+fn without_offset(literal: &str) -> Option<&str> {
+    let time = literal.find(':')?;
+    let offset = time + literal[time..].find(['+', '-', 'Z', 'z'])?;
+    let digits = literal[offset + 1..].trim_end();
+    digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':').then(|| literal[..offset].trim_end())
 }
 
 /// The number of a parameter.
@@ -682,31 +684,74 @@ fn whole_number(expr: &SqlExpr) -> Option<i64> {
     digits_of(expr)?.parse().ok()
 }
 
-/// True for an expression of numbers that PostgreSQL computes as numeric, unless a column in it has double precision.
+/// True for an expression of numbers that PostgreSQL computes as numeric, unless a column in it has double precision: nothing in it
+/// makes a double of other numbers.
 fn is_numeric(expr: &SqlExpr) -> bool {
-    const KEEP: [&str; 14] = [
-        "round", "abs", "ceil", "ceiling", "floor", "trunc", "sum", "avg", "min", "max", "coalesce", "greatest",
-        "least", "nullif",
+    /// Functions of integers whose result is of double precision.
+    const DOUBLES: [&str; 46] = [
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "cbrt",
+        "corr",
+        "cos",
+        "cosh",
+        "cot",
+        "covar_pop",
+        "covar_samp",
+        "cume_dist",
+        "date_part",
+        "degrees",
+        "exp",
+        "ln",
+        "log",
+        "log10",
+        "log2",
+        "median",
+        "percent_rank",
+        "percentile_cont",
+        "pi",
+        "pow",
+        "power",
+        "radians",
+        "random",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "sin",
+        "sinh",
+        "sqrt",
+        "stddev",
+        "stddev_pop",
+        "stddev_samp",
+        "tan",
+        "tanh",
     ];
-    match expr {
-        SqlExpr::Value(value) => matches!(value.value, Value::Number(..) | Value::Null),
-        SqlExpr::Identifier(_) | SqlExpr::CompoundIdentifier(_) => true,
-        SqlExpr::Nested(inner) | SqlExpr::UnaryOp { expr: inner, .. } => is_numeric(inner),
-        SqlExpr::Ceil { expr, .. } | SqlExpr::Floor { expr, .. } => is_numeric(expr),
-        SqlExpr::BinaryOp { left, right, .. } => is_numeric(left) && is_numeric(right),
-        SqlExpr::Cast { data_type, .. } => {
-            type_named(data_type).is_some_and(|to| [Type::INT2, Type::INT4, Type::INT8, Type::NUMERIC].contains(&to))
-        }
-        SqlExpr::Function(function) => {
-            let FunctionArguments::List(list) = &function.args else { return false };
-            KEEP.contains(&function.name.to_string().to_lowercase().as_str())
-                && list.args.iter().all(|arg| match arg {
-                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => is_numeric(expr),
-                    _ => false,
-                })
-        }
-        _ => false,
+    if literal_of(expr).is_some() {
+        return false;
     }
+    let mut doubles = false;
+    syntax::expressions(expr, &mut |part| {
+        doubles |= match part {
+            SqlExpr::Cast { data_type, .. } => {
+                type_named(data_type).is_some_and(|to| [Type::FLOAT4, Type::FLOAT8].contains(&to))
+            }
+            SqlExpr::Function(function) => DOUBLES.contains(&function.name.to_string().to_lowercase().as_str()),
+            // Their columns are not seen.
+            SqlExpr::Subquery(_) => true,
+            _ => false,
+        };
+    });
+    !doubles
 }
 
 fn text(text: &str) -> SqlExpr {
@@ -1298,7 +1343,7 @@ impl ScalarUDFImpl for TimeZone {
         let [_, time] = given else { return plan_err!("timezone takes a time zone and a time") };
         let time = match time {
             DataType::Timestamp(..) => time.clone(),
-            DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+            // A date is an instant, its first one.
             _ => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
         };
         Ok(vec![DataType::Utf8, time])

@@ -5,7 +5,8 @@
 //! The engine has bigint for both; the plan shows which of them PostgreSQL has: literals, casts, and what is computed from
 //! them.
 //!
-//! Averages of differences of times are computed in microseconds, whatever unit the times have. A literal text of a UNION has the
+//! Averages of differences of times are computed in microseconds, whatever unit the times have, and those of numeric with 16 digits
+//! after the point. A literal text of a UNION has the
 //! type of the other branches.
 //!
 //! A literal with a fraction is numeric beside a numeric, so `sum(a) / sum(b) = 0.5` is exact.
@@ -83,25 +84,33 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
 fn numeric_of(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
         Expr::AggregateFunction(mut function) if function.func.name() == "avg" => {
-            let changed = in_micros(&mut function.params.args, schema);
+            let changed = with_digits(&mut function.params.args, schema);
             Transformed::new_transformed(Expr::AggregateFunction(function), changed)
         }
         Expr::WindowFunction(mut function) if function.fun.name() == "avg" => {
-            let changed = in_micros(&mut function.params.args, schema);
+            let changed = with_digits(&mut function.params.args, schema);
             Transformed::new_transformed(Expr::WindowFunction(function), changed)
         }
         other => arithmetic(other, schema),
     }
 }
 
-/// Computes with microseconds instead of larger units. Returns true if there were any.
-fn in_micros(args: &mut [Expr], schema: &DFSchema) -> bool {
+/// Averages microseconds instead of larger units, and numeric with more digits, to which the engine adds four. Returns true if there
+/// were any.
+fn with_digits(args: &mut [Expr], schema: &DFSchema) -> bool {
+    /// Digits after the point before an average.
+    const DIGITS: i8 = 12;
     let mut changed = false;
     for arg in args {
-        if let Ok(DataType::Duration(TimeUnit::Second | TimeUnit::Millisecond)) = arg.get_type(schema) {
-            *arg = cast(arg.clone(), DataType::Duration(TimeUnit::Microsecond));
-            changed = true;
-        }
+        let to = match arg.get_type(schema) {
+            Ok(DataType::Duration(TimeUnit::Second | TimeUnit::Millisecond)) => {
+                DataType::Duration(TimeUnit::Microsecond)
+            }
+            Ok(DataType::Decimal128(_, scale)) if scale < DIGITS => DataType::Decimal128(38, DIGITS),
+            _ => continue,
+        };
+        *arg = cast(arg.clone(), to);
+        changed = true;
     }
     changed
 }
@@ -362,7 +371,12 @@ fn is_integer_column(plan: &LogicalPlan, at: usize) -> bool {
         LogicalPlan::TableScan(scan) => {
             let field = plan.schema().field(at);
             matches!(field.data_type(), DataType::Int8 | DataType::Int16 | DataType::Int32)
-                || ["generate_series", "range"].contains(&scan.table_name.table().trim_end_matches("()"))
+                || scan
+                    .table_name
+                    .table()
+                    .split(['(', '#'])
+                    .next()
+                    .is_some_and(|name| ["generate_series", "range"].contains(&name))
         }
         _ => false,
     }

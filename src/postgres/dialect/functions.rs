@@ -149,7 +149,15 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         }
         // Days of another zone than the session's.
         ("date_trunc", [unit, time, zone]) => {
-            let there = call(super::TimeZone::NAME, vec![zone.clone(), time.clone()]);
+            let instant = cast_to(time.clone(), SqlType::Timestamp(None, super::TimezoneInfo::Tz));
+            let there = call(super::TimeZone::NAME, vec![zone.clone(), instant.clone()]);
+            let shorter = ["hour", "minute", "second", "milliseconds", "millisecond", "microseconds", "microsecond"];
+            if literal_of(unit).is_some_and(|unit| shorter.contains(&unit.to_lowercase().as_str())) {
+                // A clock that is set back shows a time twice: the instant says which one it is.
+                let start = call("date_trunc", vec![unit.clone(), there.clone()]);
+                let since = pair(there, BinaryOperator::Minus, start);
+                return Ok(Some(pair(instant, BinaryOperator::Minus, since)));
+            }
             Some(call(super::TimeZone::NAME, vec![zone.clone(), call("date_trunc", vec![unit.clone(), there])]))
         }
         ("date_trunc", [unit, time]) => literal_of(unit).and_then(|unit| truncated(&unit, time)),
@@ -191,7 +199,20 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         ("gen_random_uuid" | "uuid_generate_v4", []) => {
             Some(call(super::CAST, vec![call("uuid", Vec::new()), text("uuid")]))
         }
-        ("isfinite", [value]) => Some(SqlExpr::IsNotNull(Box::new(value.clone()))),
+        ("isfinite", [value]) => {
+            let known = SqlExpr::Nested(Box::new(SqlExpr::IsNotNull(Box::new(value.clone()))));
+            Some(call("nullif", vec![known, SqlExpr::value(Value::Boolean(false))]))
+        }
+        ("encode", [value, format])
+            if literal_of(format).is_some_and(|format| format.eq_ignore_ascii_case("base64")) =>
+        {
+            Some(call("encode", vec![value.clone(), text("base64pad")]))
+        }
+        ("array_dims", [array]) => {
+            let length = zero_as_null(call("cardinality", vec![array.clone()]));
+            let length = cast_to(length, SqlType::Text);
+            Some(pair(pair(text("[1:"), BinaryOperator::StringConcat, length), BinaryOperator::StringConcat, text("]")))
+        }
         ("num_nulls" | "num_nonnulls", values) if !values.is_empty() => {
             let test = |value: &SqlExpr| {
                 let is = if name == "num_nulls" { SqlExpr::IsNull } else { SqlExpr::IsNotNull };

@@ -3,13 +3,12 @@
 //! | operation | engine | PostgreSQL |
 //! | --- | --- | --- |
 //! | date + interval, date - interval | a date, without the hours | a timestamp |
-//! | interval * number, interval / number | refused, or without a fraction | an interval |
 //! | double precision / 0, % 0 | infinity, NaN | an error |
 //! | `x || y` of a text and another value | the engine's form of the value | PostgreSQL's, as of `x::text` |
 //! | time + 'text' | refused | the text is an interval |
 //! | array = 'text' | refused | the text is an array |
 
-use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, lit};
@@ -24,14 +23,6 @@ pub(super) struct Operators;
 
 fn call(name: &str, arguments: Vec<Expr>) -> Option<Expr> {
     Some(listed_named(name)?.call(arguments))
-}
-
-fn is_interval(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
-}
-
-fn is_number(data_type: &DataType) -> bool {
-    data_type.is_numeric() || data_type.is_null()
 }
 
 /// True for a number that is not zero.
@@ -106,10 +97,6 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (left, right) = (type_of(&expr.left), type_of(&expr.right));
     let double = |side: &Expr| cast(side.clone(), DataType::Float64);
     let at_midnight = |side: &Expr| cast(side.clone(), DataType::Timestamp(TimeUnit::Microsecond, None));
-    let span = |side: &Expr, data_type: &DataType| match data_type {
-        DataType::Interval(IntervalUnit::MonthDayNano) => side.clone(),
-        _ => cast(side.clone(), DataType::Interval(IntervalUnit::MonthDayNano)),
-    };
     match &expr.op {
         StringConcat if [&left, &right].iter().all(|side| joins_as_text(side)) => {
             let printed = |side: &Expr, data_type: &DataType| match data_type.is_string() || data_type.is_null() {
@@ -144,15 +131,6 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         }
         Plus if matches!(left, DataType::Interval(_)) && right == DataType::Date32 => {
             Some(at_midnight(&expr.right) + expr.left.clone())
-        }
-        Multiply if is_interval(&left) && is_number(&right) => {
-            call("postgres_interval_multiply", vec![span(&expr.left, &left), double(&expr.right)])
-        }
-        Multiply if is_number(&left) && is_interval(&right) => {
-            call("postgres_interval_multiply", vec![span(&expr.right, &right), double(&expr.left)])
-        }
-        Divide if is_interval(&left) && is_number(&right) => {
-            call("postgres_interval_divide", vec![span(&expr.left, &left), double(&expr.right)])
         }
         Divide if operation(&left, Operator::Divide, &right).is_some() => {
             Some(numeric(Numeric::Divide).call(vec![expr.left.clone(), expr.right.clone()]))

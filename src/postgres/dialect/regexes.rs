@@ -70,6 +70,7 @@ fn pattern(text: &str) -> String {
                     'm' => translated.push_str(r"\b{start}"),
                     'M' => translated.push_str(r"\b{end}"),
                     'Z' => translated.push_str(r"\z"),
+                    'b' => translated.push_str(r"\x08"),
                     other => translated.extend(['\\', other]),
                 }
                 &after[escaped.len_utf8()..]
@@ -82,8 +83,10 @@ fn pattern(text: &str) -> String {
             }
         };
     }
-    // A pattern with options of its own says what `.` matches.
-    if any && !text.starts_with("(?") { format!("(?s){translated}") } else { translated }
+    // Some options at the beginning of a pattern say what `.` matches.
+    let options = text.strip_prefix("(?").and_then(|rest| rest.split(|c: char| !c.is_ascii_lowercase()).next());
+    let said = options.is_some_and(|options| options.contains(['m', 'n', 'p', 's', 'w']));
+    if any && !said { format!("(?s){translated}") } else { translated }
 }
 
 /// Translates the class in brackets at the beginning of a text; returns what follows it.
@@ -134,7 +137,13 @@ fn class<'t>(text: &'t str, translated: &mut String) -> &'t str {
 }
 
 /// Named classes within brackets.
-const CLASSES: [(&str, &str); 6] = [
+const CLASSES: [(&str, &str); 12] = [
+    ("[:blank:]", r" \t"),
+    ("[:cntrl:]", r"\p{Cc}"),
+    ("[:graph:]", r"\p{L}\p{M}\p{N}\p{P}\p{S}"),
+    ("[:print:]", r"\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}"),
+    ("[:punct:]", r"\p{P}\p{S}"),
+    ("[:xdigit:]", "0-9A-Fa-f"),
     ("[:alpha:]", r"\p{Alphabetic}"),
     ("[:alnum:]", r"\p{Alphabetic}\p{Nd}"),
     ("[:upper:]", r"\p{Uppercase}"),
