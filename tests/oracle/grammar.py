@@ -12,7 +12,8 @@ class Grammar(Statements):
         kind = self.rng.random()
         if kind < 0.3:
             query = self.pick([self.label_union, self.outer_join, self.offset_below, self.in_lists, self.limits, self.counted,
-                               self.counted, self.star, self.first_rows, self.of_each, self.sorted_names])()
+                               self.counted, self.star, self.first_rows, self.of_each, self.sorted_names, self.of_days,
+                               self.wrapped])()
         elif kind < 0.4:
             query = self.with_ctes()
         else:
@@ -186,6 +187,8 @@ class Grammar(Statements):
     def star(self):
         """All columns of a join, those of the same name once or twice."""
         a, b = self.alias(None), self.alias(None)
+        if self.chance(0.5):
+            a, b = b, a
         rows = lambda: [[self.constant("text", null=0.3), self.constant("int", null=0.3)] for _ in range(self.rng.randint(1, 4))]
         typed = [[Expr("text", "text", [], ["en"]), Expr("int", "int", [], [1])]]
         left, right = Values(typed + rows(), a, ["k", "v"]), Values(typed + rows(), b, ["k", self.pick(["v", "w", "w"])])
@@ -204,6 +207,42 @@ class Grammar(Statements):
             return Query(items, join, groups=[Expr("column", "text", [], ["k"])])
         where = Expr("is null", "bool", [Expr("column", "text", [], [f"{self.pick([a, b])}.k"])])
         return Query(items, join, where if self.chance(0.3) else None)
+
+    def of_days(self):
+        """Groups of mentions of each of some days: what is compared is computed from a column."""
+        days, inner = self.alias(None), self.alias(None)
+        below, other = self.base("mentions", inner, None)
+        outer = Values([[self.constant("date", null=0)] for _ in range(self.rng.randint(1, 4))], days, ["d"])
+        day = Expr("column", "date", [], [f"{days}.d"])
+        same = Expr("=", "bool", [Expr("date", "date", [self.column(self.pick(other.of("ts")))]), day])
+        if self.chance(0.4):
+            same = Expr("and", "bool", [same, self.boolean(other, 0)])
+        key, count = self.column(self.pick(other.of("text"))), Aggregate("count", "int", [])
+        query = Query([Item(key, "k", "text")], below, same, distinct=self.chance(0.3))
+        if not query.distinct:
+            query.groups = [key]
+            query.having = Expr(self.pick([">", "="]), "bool", [count, Expr("int", "int", [], [self.pick([0, 1, 2, 5])])])
+        shown = Item(day, None, "date")
+        if self.chance(0.4):
+            test = Expr(self.pick(["in subquery", "not in subquery"]), "bool", [self.constant("text", null=0), query])
+        else:
+            test = Expr(self.pick(["exists", "not exists"]), "bool", [query])
+        return Query([shown, Item(test, "c", "bool")], outer) if self.chance(0.4) else Query([shown], outer, test)
+
+    def wrapped(self):
+        """The first rows of a derived table that has an order."""
+        alias, rows = self.alias(None), self.alias(None)
+        source, scope = self.base(self.pick(["mentions", "mentions", "breakdowns", "volume"]), alias, None)
+        columns = scope.keys + self.rng.sample(scope.of("int"), 1)
+        query = Query([Item(self.column(column), column.name, column.type) for column in columns], source)
+        if self.chance(0.5):
+            query.where = self.boolean(scope, 0)
+        query.order = self.all_items(query)
+        shown = [Item(Expr("column", item.type, [], [f"{rows}.{item.name}"]), None, item.type) for item in query.items]
+        where = Expr("is not null", "bool", [shown[-1].expr]) if self.chance(0.3) else None
+        outer = Query(shown, Derived(query, rows), where)
+        outer.limit = self.pick([1, 2, 5, 10])
+        return outer
 
     def in_lists(self):
         """Lists about one column, combined."""

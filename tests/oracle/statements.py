@@ -71,7 +71,7 @@ class Statements(Expressions):
     def all_items(self, query):
         items = list(query.items)
         self.rng.shuffle(items)
-        return [Key(item, self.direction()) for item in items if item.type != "list"] + [
+        return [Key(item, self.direction(), self.chance(0.05)) for item in items if item.type != "list"] + [
             Key(item, "") for item in items if item.type == "list"
         ]
 

@@ -67,18 +67,18 @@ class Window:
 
 @dataclass
 class Key:
-    """A sort key: an item of the SELECT list by its position, or an expression."""
+    """A sort key: an item of the SELECT list by its position, or an expression. Parentheses around it mean nothing."""
 
     by: object
     suffix: str = ""
+    parentheses: bool = False
 
     def sql(self, language, items=()):
-        for position, item in enumerate(items, 1):
-            if item is self.by:
-                return f"{position}{dialect.suffix(language, self.suffix)}"
-        if isinstance(self.by, Item):
+        places = [str(position) for position, item in enumerate(items, 1) if item is self.by]
+        if isinstance(self.by, Item) and not places:
             return None
-        return self.by.sql(language) + dialect.suffix(language, self.suffix)
+        text = places[0] if places else self.by.sql(language)
+        return (f"({text})" if self.parentheses else text) + dialect.suffix(language, self.suffix)
 
 
 @dataclass
