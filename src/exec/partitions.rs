@@ -14,10 +14,13 @@ use crate::error::{ErrorKind, Result};
 use crate::profile::Several;
 use crate::request::{FilterTerm, PageRequest, RequestPlan};
 
+/// A plan for one value, and its count of mentions.
+type Part = (RequestPlan, i64);
+
 impl Driver {
     /// Splits the plan into parts, one per value of a column that the service filters by, each with its count of
     /// mentions. `None` if no column's values are known to cover all mentions.
-    pub(super) async fn parts(&self, plan: &RequestPlan) -> Result<Option<Vec<(RequestPlan, i64)>>> {
+    pub(super) async fn parts(&self, plan: &RequestPlan) -> Result<Option<Vec<Part>>> {
         let connection = &self.config.connection;
         let profile = connection.profile();
         let Some(counts) = &profile.counts else { return Ok(None) };
@@ -33,7 +36,7 @@ impl Driver {
         let total = total.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
         let page = self.config.plan.template.pages.map_or(1, |pages| pages.size.max(1));
         let depth = profile.depth.rows.unwrap_or(u64::MAX);
-        let mut best: Option<((u64, u64), Vec<(RequestPlan, i64)>)> = None;
+        let mut best: Option<((u64, u64), Vec<Part>)> = None;
         for list in &counts.lists {
             let parameter = profile.filters.parameters.iter().find(|parameter| parameter.column == list.column);
             let Some(parameter) = parameter.map(|known| &known.parameter) else { continue };
