@@ -434,12 +434,11 @@ const UNEQUAL: &str = "DISTINCT or GROUP BY below a comparison with the outer qu
 fn is_by_equality(plan: &LogicalPlan, strictly: bool) -> bool {
     let unequal = plan.exists(|node| match node {
         LogicalPlan::Filter(filter) => Ok(split_conjunction(&filter.predicate).into_iter().any(|conjunct| {
-            let schema = filter.input.schema();
-            let equal = match strictly {
-                true => is_equality(conjunct),
-                false => !is_cast_equality(conjunct) || is_widened_equality(conjunct, schema),
+            let unequal = match strictly {
+                true => !is_equality(conjunct),
+                false => is_narrowed_equality(conjunct, filter.input.schema()),
             };
-            conjunct.contains_outer() && !equal
+            conjunct.contains_outer() && unequal
         })),
         LogicalPlan::Join(join) => Ok(join.filter.as_ref().is_some_and(Expr::contains_outer)),
         _ => Ok(false),
@@ -447,26 +446,18 @@ fn is_by_equality(plan: &LogicalPlan, strictly: bool) -> bool {
     !unequal.unwrap_or(true)
 }
 
-/// True for a cast of an inner column that is equal to an outer value.
-fn is_cast_equality(condition: &Expr) -> bool {
+/// True for a cast of an inner column to a type with fewer values, if it is equal to an outer value.
+fn is_narrowed_equality(condition: &Expr, schema: &DFSchema) -> bool {
+    let mut narrowed = false;
     let without_casts = condition.clone().transform_up(|part| match part {
-        Expr::Cast(Cast { expr, .. }) if matches!(*expr, Expr::Column(_)) => Ok(Transformed::yes(*expr)),
+        Expr::Cast(Cast { expr, field }) if matches!(*expr, Expr::Column(_)) => {
+            narrowed |= !widens(&expr.get_type(schema)?, field.data_type());
+            Ok(Transformed::yes(*expr))
+        }
         other => Ok(Transformed::no(other)),
     });
-    without_casts.is_ok_and(|plain| plain.transformed && is_equality(&plain.data))
-}
-
-/// True for an inner column that is equal to an outer value of a type that has all values of the column's.
-fn is_widened_equality(condition: &Expr, schema: &DFSchema) -> bool {
-    let plain = condition.clone().transform_up(|part| {
-        let Expr::Cast(Cast { expr, field }) = &part else { return Ok(Transformed::no(part)) };
-        let from = expr.get_type(schema)?;
-        Ok(match matches!(**expr, Expr::Column(_)) && widens(&from, field.data_type()) {
-            true => Transformed::yes(expr.as_ref().clone()),
-            false => Transformed::no(part),
-        })
-    });
-    plain.is_ok_and(|plain| is_equality(&plain.data))
+    // A column of an unknown type may be any.
+    without_casts.map_or(true, |plain| narrowed && is_equality(&plain.data))
 }
 
 /// True if a cast keeps different values different.

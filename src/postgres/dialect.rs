@@ -57,10 +57,9 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array as SqlArray, ArrayElemTypeDef, BinaryOperator, CaseWhen, CastKind, CharacterLength,
-    DataType as SqlType, DateTimeField, ExactNumberInfo, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, Select, SelectItem, Statement, Subscript, TableFactor, TimezoneInfo,
-    UnaryOperator, Value,
+    AccessExpr, Array as SqlArray, ArrayElemTypeDef, BinaryOperator, CastKind, CharacterLength, DataType as SqlType,
+    DateTimeField, ExactNumberInfo, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, Select, SelectItem, Statement, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value,
 };
 use datafusion::sql::sqlparser::dialect::{GenericDialect, PostgreSqlDialect};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -73,7 +72,7 @@ use crate::error::{Error, ErrorKind};
 use crate::functions::{NotAnArray, instant_of, items};
 use crate::host::planner::parse;
 use crate::session::syntax::{self, Editor};
-use crate::session::{call, members, without_exponent};
+use crate::session::{call, case_of, members, without_exponent};
 
 /// The zone of instants.
 const UTC: &str = "UTC";
@@ -918,14 +917,7 @@ fn overlaps(left: &SqlExpr, right: &SqlExpr) -> Result<SqlExpr, Report> {
 
 /// `CASE WHEN condition THEN result END`.
 fn when(condition: SqlExpr, result: SqlExpr) -> SqlExpr {
-    use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-    SqlExpr::Case {
-        case_token: AttachedToken::empty(),
-        end_token: AttachedToken::empty(),
-        operand: None,
-        conditions: vec![CaseWhen { condition, result }],
-        else_result: None,
-    }
+    case_of(vec![(condition, result)], None)
 }
 
 /// True for an item whose text is the one that was written.

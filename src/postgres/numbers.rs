@@ -6,8 +6,7 @@
 //! them.
 //!
 //! Averages of differences of times are computed in microseconds, whatever unit the times have, and those of numeric with 16 digits
-//! after the point. A literal text of a UNION has the
-//! type of the other branches.
+//! after the point. A literal text of a UNION has the type of the other branches.
 //!
 //! A literal with a fraction is numeric beside a numeric, so `sum(a) / sum(b) = 0.5` is exact.
 //!

@@ -30,17 +30,16 @@
 
 use datafusion::error::Result;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind, Query, Select,
-    SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement as Ast, TableFactor, TableWithJoins,
-    TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind, Query, Select, SelectFlavor, SelectItem,
+    SetExpr, SetOperator, SetQuantifier, Statement as Ast, TableFactor, TableWithJoins, TimezoneInfo, UnaryOperator,
+    Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
 use super::ambiguous_names::ambiguous_name;
 use super::ignored_clauses::{self, Ignored};
-use super::nodes::{call, select_of, table_of};
+use super::nodes::{call, case_of, select_of, table_of};
 use super::quantified::{Elsewhere, any_as_all, is_row, is_row_with_subquery, quantified_conditions, quantified_value};
 use super::syntax::{self, Editor};
 use crate::error::{Error, ErrorKind};
@@ -220,6 +219,12 @@ impl Editor for Standard {
             *expr = all;
             return;
         }
+        if let Expr::Function(function) = expr
+            && let Some(case) = dated_coalesce(function)
+        {
+            *expr = case;
+            return;
+        }
         match expr {
             Expr::RLike { .. } => self.refuse("RLIKE and REGEXP are not supported", "use the operator ~, or regexp_like(x, '…')"),
             Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if is_logical(right) => self.refuse(
@@ -248,9 +253,6 @@ impl Editor for Standard {
                 *escape_char = None;
                 let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
                 **pattern = call("replace", vec![(**pattern).clone(), text("\\"), text("\\\\")]);
-            }
-            Expr::Function(function) if dated_coalesce(function).is_some() => {
-                *expr = dated_coalesce(function).unwrap_or_else(|| Expr::Value(Value::Null.into()));
             }
             // The engine takes it for IS NOT NULL.
             Expr::BinaryOp { op, right, .. } if is_regex(op) && is_any(right) => {
@@ -318,17 +320,12 @@ fn dated_coalesce(function: &Function) -> Option<Expr> {
     {
         return None;
     }
-    let when = |value: &Expr| CaseWhen {
-        condition: Expr::IsNotNull(Box::new(Expr::Nested(Box::new(value.clone())))),
-        result: value.clone(),
-    };
-    Some(Expr::Case {
-        case_token: AttachedToken::empty(),
-        end_token: AttachedToken::empty(),
-        operand: None,
-        conditions: others.iter().map(when).collect(),
-        else_result: Some(Box::new(Expr::Value(Value::SingleQuotedString(literal.clone()).into()))),
-    })
+    let pairs = others.iter().map(|value| {
+        let known = Expr::IsNotNull(Box::new(Expr::Nested(Box::new(value.clone()))));
+        (known, value.clone())
+    });
+    let literal = Expr::Value(Value::SingleQuotedString(literal.clone()).into());
+    Some(case_of(pairs.collect(), Some(literal)))
 }
 
 /// Turns HAVING without aggregates and groups into WHERE: the rows of FROM are one group, of which nothing is asked.

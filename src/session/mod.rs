@@ -71,7 +71,7 @@ pub(crate) use self::nodes::call;
 #[cfg(feature = "postgres")]
 pub(crate) use self::nodes::query_of;
 #[cfg(feature = "postgres")]
-pub(crate) use self::nodes::{is_column, members, normalized, table_of};
+pub(crate) use self::nodes::{case_of, is_column, members, normalized, table_of};
 use self::now::Now;
 use self::operators::Operators;
 #[cfg(any(feature = "flight", feature = "shell"))]

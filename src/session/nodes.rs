@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident,
-    ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
+    CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
+    Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
 };
 
 /// Name of an identifier, as the engine reads it: in lower case unless it is quoted.
@@ -108,6 +108,17 @@ pub(super) fn select_of(items: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Se
         window_before_qualify: false,
         value_table_mode: None,
         flavor: SelectFlavor::Standard,
+    }
+}
+
+/// `CASE WHEN condition THEN result … ELSE otherwise END`, of pairs of a condition and its result.
+pub(crate) fn case_of(pairs: Vec<(Expr, Expr)>, otherwise: Option<Expr>) -> Expr {
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: pairs.into_iter().map(|(condition, result)| CaseWhen { condition, result }).collect(),
+        else_result: otherwise.map(Box::new),
     }
 }
 

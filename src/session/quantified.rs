@@ -16,13 +16,12 @@
 //!
 //! Source: PostgreSQL documentation, "Subquery Expressions" and "Row-wise Comparison".
 
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
+    BinaryOperator, CastKind, DataType, Expr, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef,
+    TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
-use super::nodes::{call, members, query_of, quoted};
+use super::nodes::{call, case_of, members, query_of, quoted};
 use super::syntax;
 
 /// A comparison of a row with the rows of a subquery.
@@ -165,18 +164,11 @@ impl Quantified {
         let boolean = |value: bool| Expr::value(Value::Boolean(value));
         let nested = || Box::new(self.comparison());
         let decides = if self.all { Expr::IsFalse(nested()) } else { *nested() };
-        let when = |condition, result| CaseWhen { condition, result };
-        let conditions = vec![
-            when(self.exists(decides, false), boolean(!self.all)),
-            when(self.exists(Expr::IsNull(nested()), false), Self::unknown()),
+        let pairs = vec![
+            (self.exists(decides, false), boolean(!self.all)),
+            (self.exists(Expr::IsNull(nested()), false), Self::unknown()),
         ];
-        Expr::Case {
-            case_token: AttachedToken::empty(),
-            end_token: AttachedToken::empty(),
-            operand: None,
-            conditions,
-            else_result: Some(Box::new(boolean(self.all))),
-        }
+        case_of(pairs, Some(boolean(self.all)))
     }
 
     /// True, NULL or false by the smallest or largest value of the subquery, for an aggregate of HAVING, which no subquery may contain;
@@ -205,18 +197,8 @@ impl Quantified {
         let empty = binary(of_rows(call("count", vec![number("1")])), Eq, number("0"));
         let unknown = of_rows(call("bool_or", vec![Expr::Nested(Box::new(is_null()))]));
         let unknown = binary(Expr::IsNull(Box::new(Expr::Nested(Box::new(value.clone())))), Or, unknown);
-        let when = |condition, result| CaseWhen { condition, result };
-        Some(Expr::Case {
-            case_token: AttachedToken::empty(),
-            end_token: AttachedToken::empty(),
-            operand: None,
-            conditions: vec![
-                when(empty, boolean(self.all)),
-                when(decides, boolean(!self.all)),
-                when(unknown, Self::unknown()),
-            ],
-            else_result: Some(Box::new(boolean(self.all))),
-        })
+        let pairs = vec![(empty, boolean(self.all)), (decides, boolean(!self.all)), (unknown, Self::unknown())];
+        Some(case_of(pairs, Some(boolean(self.all))))
     }
 
     /// NULL as a truth value.

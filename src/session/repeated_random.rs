@@ -52,9 +52,7 @@ impl Found<'_> {
         });
         random
     }
-}
 
-impl Found<'_> {
     /// True for a table that is computed from one with random values.
     fn reads_random(&self, cte: &Cte) -> bool {
         let mut uses = Uses { tables: self.tables.clone() };
