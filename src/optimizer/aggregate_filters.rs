@@ -15,7 +15,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, lit};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::Opaque;
@@ -48,9 +48,10 @@ fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Projection(projection) => &projection.input,
         _ => return Ok(Transformed::no(plan)),
     };
-    let Some((result, _)) = result_of_aggregate(input) else { return Ok(Transformed::no(plan)) };
-    let result = Expr::Column(Column::from(input.schema().qualified_field(result)));
-    let tie = |expr: Expr| Opaque::of(vec![expr, result.clone()]);
+    let Some((results, _)) = results_of_aggregates(input) else { return Ok(Transformed::no(plan)) };
+    let results = results.into_iter().map(|at| Expr::Column(Column::from(input.schema().qualified_field(at))));
+    let results: Vec<Expr> = results.collect();
+    let tie = |expr: Expr| Opaque::of([vec![expr], results.clone()].concat());
     let plan = match plan {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
             // The engine pushes none below grouping sets, unless it loses its columns.
@@ -83,7 +84,7 @@ fn below_join(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
                 Ok(Transformed::new(node, false, TreeNodeRecursion::Jump))
             }
             LogicalPlan::Aggregate(_) => {
-                let limit = match result_of_aggregate(&node) {
+                let limit = match results_of_aggregates(&node) {
                     Some((_, false)) => 1,
                     Some((_, true)) => usize::MAX >> 1,
                     None => return Ok(Transformed::no(node)),
@@ -96,24 +97,37 @@ fn below_join(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-/// Position of a column that such an aggregate computes, and whether it has keys; `None` if there is no such aggregate, or if none
-/// of its results is visible.
-fn result_of_aggregate(plan: &LogicalPlan) -> Option<(usize, bool)> {
+/// Positions of columns that such aggregates compute, one of each, and whether they have keys; `None` if there is no such aggregate,
+/// or if none of its results is visible.
+fn results_of_aggregates(plan: &LogicalPlan) -> Option<(Vec<usize>, bool)> {
     match plan {
         LogicalPlan::Aggregate(Aggregate { group_expr, aggr_expr, schema, .. }) => {
             let keys = !group_expr.is_empty();
             let one_row = !keys || matches!(group_expr[..], [Expr::GroupingSet(_)]);
             // Without functions, the last column identifies the grouping set of a row.
-            one_row.then(|| (schema.fields().len() - aggr_expr.len().max(1), keys))
+            one_row.then(|| (vec![schema.fields().len() - aggr_expr.len().max(1)], keys))
         }
-        LogicalPlan::SubqueryAlias(alias) => result_of_aggregate(&alias.input),
-        LogicalPlan::Filter(filter) => result_of_aggregate(&filter.input),
-        LogicalPlan::Sort(sort) => result_of_aggregate(&sort.input),
+        LogicalPlan::SubqueryAlias(alias) => results_of_aggregates(&alias.input),
+        LogicalPlan::Filter(filter) => results_of_aggregates(&filter.input),
+        LogicalPlan::Sort(sort) => results_of_aggregates(&sort.input),
+        LogicalPlan::Distinct(Distinct::All(input)) => results_of_aggregates(input),
+        LogicalPlan::Window(window) => results_of_aggregates(&window.input),
         LogicalPlan::Projection(projection) => {
-            let (below, keys) = result_of_aggregate(&projection.input)?;
-            let column = Column::from(projection.input.schema().qualified_field(below));
-            let position = projection.expr.iter().position(|expr| expr.column_refs().contains(&column))?;
-            Some((position, keys))
+            let (below, keys) = results_of_aggregates(&projection.input)?;
+            let shown = below.into_iter().filter_map(|below| {
+                let column = Column::from(projection.input.schema().qualified_field(below));
+                projection.expr.iter().position(|expr| expr.column_refs().contains(&column))
+            });
+            let shown: Vec<usize> = shown.collect();
+            (!shown.is_empty()).then_some((shown, keys))
+        }
+        LogicalPlan::Union(union) => {
+            let of_branches: Vec<_> = union.inputs.iter().filter_map(|branch| results_of_aggregates(branch)).collect();
+            let keys = of_branches.iter().any(|(_, keys)| *keys);
+            let mut results: Vec<usize> = of_branches.into_iter().flat_map(|(results, _)| results).collect();
+            results.sort_unstable();
+            results.dedup();
+            (!results.is_empty()).then_some((results, keys))
         }
         _ => None,
     }

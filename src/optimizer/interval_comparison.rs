@@ -14,7 +14,7 @@ use datafusion::logical_expr::expr::{Cast, InList, InSubquery, Sort as SortExpr}
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Case, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery,
-    WindowFrameBound,
+    WindowFrameBound, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -106,8 +106,23 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             if matches!(function.name(), "nullif" | "greatest" | "least")
                 && function.args.iter().any(|arg| is_interval(arg, schema)) =>
         {
+            // What is compared is not what is returned: a month is as long as 30 days.
+            let values = function.args.clone();
             function.args = function.args.into_iter().map(|arg| if_interval(arg, schema).data).collect();
-            Transformed::yes(Expr::ScalarFunction(function))
+            if values.iter().any(Expr::is_volatile) {
+                return Ok(Transformed::yes(Expr::ScalarFunction(function)));
+            }
+            let compared = function.args.clone();
+            if let ("nullif", [left, right], [value, _]) = (function.name(), &*compared, &*values) {
+                let equal = left.clone().eq(right.clone());
+                return Ok(Transformed::yes(when(equal.is_not_true(), value.clone()).end()?));
+            }
+            let chosen = Expr::ScalarFunction(function);
+            let pairs = compared
+                .into_iter()
+                .zip(values)
+                .map(|(compared, value)| (Box::new(compared.eq(chosen.clone())), Box::new(value)));
+            Transformed::yes(Expr::Case(Case { expr: None, when_then_expr: pairs.collect(), else_expr: None }))
         }
         Expr::AggregateFunction(mut function) => {
             let params = &mut function.params;

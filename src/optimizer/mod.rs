@@ -1,4 +1,4 @@
-//! Optimizer rules that reduce the requests of a query.
+//! Rules of analysis and optimization: some reduce the requests of a query, others correct what the engine alone answers wrongly.
 //!
 //! ```text
 //! analysis   grouped_expressions  expressions of grouping sets, as columns

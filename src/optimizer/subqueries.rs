@@ -236,6 +236,9 @@ impl Site {
         expr.transform_up(|expr| match expr {
             Expr::InSubquery(within) => self.value_of_in(without_distinct(within)?).map(Transformed::yes),
             Expr::ScalarSubquery(subquery) => {
+                if !subquery.outer_ref_columns.is_empty() && has_grand_total(&subquery.subquery) {
+                    return Err(unsupported_sets());
+                }
                 lost_rows(&subquery, false)?;
                 let expr = with_having(subquery)?;
                 let changed = !matches!(expr, Expr::ScalarSubquery(_));
@@ -540,7 +543,7 @@ fn has_grand_total(plan: &LogicalPlan) -> bool {
 }
 
 fn unsupported_sets() -> DataFusionError {
-    let error = "ROLLUP, CUBE and grouping sets in a correlated subquery of IN or EXISTS are not supported here";
+    let error = "ROLLUP, CUBE and grouping sets in a correlated subquery are not supported here";
     Error::new(ErrorKind::Unsupported, error).advice("write the subquery as a table of FROM, and join it").into()
 }
 

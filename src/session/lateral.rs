@@ -30,7 +30,9 @@ use datafusion::logical_expr::{
 
 use super::keyed_subqueries::{keyed, rows_of};
 use crate::functions::OnlyValue;
-use crate::optimizer::expressions::{all_columns, filtered, lateral_of, map_subquery, subquery_of, without_order};
+use crate::optimizer::expressions::{
+    all_columns, filtered, is_one_row, lateral_of, map_subquery, subquery_of, without_order,
+};
 
 /// Returns the plan with such items as the engine has them.
 ///
@@ -59,6 +61,17 @@ pub(super) fn lateral(plan: LogicalPlan) -> Result<LogicalPlan> {
         })?;
         node.transform_data(|node| match node {
             LogicalPlan::Join(join) => joined(join),
+            // One row is different from all others, sorted, and the first one.
+            LogicalPlan::Distinct(Distinct::All(input)) if is_one_row(&input) => {
+                Ok(Transformed::yes(Arc::unwrap_or_clone(input)))
+            }
+            LogicalPlan::Limit(limit) if is_one_row(&limit.input) => match rows_of(&limit)? {
+                Some((0, fetch)) if fetch != Some(0) => Ok(Transformed::yes(Arc::unwrap_or_clone(limit.input))),
+                _ => Ok(Transformed::no(LogicalPlan::Limit(limit))),
+            },
+            LogicalPlan::Sort(sort) if is_one_row(&sort.input) => {
+                Ok(Transformed::yes(Arc::unwrap_or_clone(sort.input)))
+            }
             other => Ok(Transformed::no(other)),
         })
     })
@@ -121,7 +134,9 @@ fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> 
     let (path, base) = computing(subquery);
     let always = join.filter.as_ref().is_none_or(|filter| *filter == lit(true));
     let filtered = !always || path.iter().any(|node| matches!(node, LogicalPlan::Filter(_)));
-    if filtered && join.join_type == JoinType::Left {
+    // A row that does not meet the conditions is one of NULLs.
+    let or_nulls = filtered && join.join_type == JoinType::Left;
+    if or_nulls && !has_one_row(base) {
         return Ok(None);
     }
     let left = join.left.schema();
@@ -203,6 +218,26 @@ fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> 
             _ => (columns, schema) = (replaced, Arc::clone(node.schema())),
         }
     }
+    if or_nulls {
+        let names = join.right.schema().columns();
+        let of_join = join.filter.clone().map(|filter| {
+            filter.transform_up(|part| {
+                let at = part.try_as_col().and_then(|column| names.iter().position(|name| name == column));
+                Ok(match at {
+                    Some(at) => Transformed::yes(columns[at].clone()),
+                    None => Transformed::no(part),
+                })
+            })
+        });
+        conditions.extend(of_join.transpose()?.map(|filter| filter.data));
+        if conditions.iter().chain(&columns).any(Expr::is_volatile) {
+            return Ok(None);
+        }
+        if let Some(condition) = conjunction(std::mem::take(&mut conditions)) {
+            let met = columns.into_iter().map(|column| when(condition.clone(), column).end());
+            columns = met.collect::<Result<_>>()?;
+        }
+    }
     let named = join.right.schema().iter().zip(columns);
     let named = named.map(|((qualifier, field), expr)| expr.alias_qualified(qualifier.cloned(), field.name()));
     let plan = match conjunction(conditions) {
@@ -211,7 +246,7 @@ fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> 
     };
     let plan = plan.project(of_left.into_iter().chain(named))?;
     Ok(Some(match &join.filter {
-        Some(filter) if !always => plan.filter(filter.clone())?.build()?,
+        Some(filter) if !always && !or_nulls => plan.filter(filter.clone())?.build()?,
         _ => plan.build()?,
     }))
 }

@@ -9,7 +9,8 @@
 //! | `a = ANY (b)` of an array with NULL | false | NULL (`quantified`) |
 //! | `(a, b) = (SELECT …)` | refused | refused |
 //! | `HAVING true` without aggregates | refused | as WHERE of a query without FROM |
-//! | positions in ROLLUP, CUBE and GROUPING SETS | constants | the results at these positions |
+//! | positions in ROLLUP, CUBE, GROUPING SETS and DISTINCT ON | constants | the results at these positions |
+//! | `GROUP BY (a, b)`, `GROUP BY ()` | a struct; refused | both keys; one group |
 //! | `LATERAL unnest(t.list)` | refused | as `unnest(t.list)`, which may refer to the items before it |
 //! | `WITH ORDINALITY` of a table function | ignored | refused |
 //! | `NOT EXISTS (…) IS NULL`, `NOT EXISTS (…) = c` | `(NOT EXISTS (…)) IS NULL` | `NOT (EXISTS (…) IS NULL)` |
@@ -31,15 +32,15 @@
 use datafusion::error::Result;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind, Query, Select, SelectFlavor, SelectItem,
-    SetExpr, SetOperator, SetQuantifier, Statement as Ast, TableFactor, TableWithJoins, TimezoneInfo, UnaryOperator,
-    Value, ValueWithSpan, WildcardAdditionalOptions,
+    BinaryOperator, CastKind, DataType, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind, Query, Select,
+    SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement as Ast, TableFactor, TableWithJoins,
+    TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
 use super::ambiguous_names::ambiguous_name;
 use super::ignored_clauses::{self, Ignored};
-use super::nodes::{call, case_of, select_of, table_of};
+use super::nodes::{call, case_of, result_of, select_of, table_of};
 use super::quantified::{Elsewhere, any_as_all, is_row, is_row_with_subquery, quantified_conditions, quantified_value};
 use super::syntax::{self, Editor};
 use crate::error::{Error, ErrorKind};
@@ -180,10 +181,11 @@ impl Editor for Standard {
         }
         if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
             keys.iter_mut().for_each(without_parentheses);
+            *keys = std::mem::take(keys).into_iter().flat_map(members_of_key).collect();
         }
         quantified_conditions(select);
         having_as_where(select);
-        if let Err(error) = positions_of_groups(select) {
+        if let Err(error) = positions_of_groups(select).and_then(|()| positions_of_distinct(select)) {
             self.error = Some(error);
         }
         if let Some(error) = ambiguous_name(select) {
@@ -257,6 +259,14 @@ impl Editor for Standard {
             // The engine takes it for IS NOT NULL.
             Expr::BinaryOp { op, right, .. } if is_regex(op) && is_any(right) => {
                 **right = Expr::Value(Value::SingleQuotedString("(?s:.*)".to_owned()).into());
+            }
+            // It may be one once it is computed.
+            Expr::BinaryOp { op, right, .. } if is_regex(op) && is_computed(right) => {
+                let text = |text: &str| Box::new(Expr::Value(Value::SingleQuotedString(text.to_owned()).into()));
+                let joined = |left, right| Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right };
+                let pattern = Box::new(Expr::Nested(right.clone()));
+                let group = joined(Box::new(joined(text("(?:"), pattern)), text(")"));
+                **right = Expr::Nested(Box::new(group));
             }
             Expr::Identifier(name) if name.quote_style.is_none() => {
                 if let Some(local) = local_time(&name.value) {
@@ -364,18 +374,42 @@ fn positions_of_groups(select: &mut Select) -> Result<(), Error> {
     for key in keys {
         let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = key else { continue };
         for member in sets.iter_mut().flatten() {
-            let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = member else { continue };
-            let item = digits.parse::<usize>().ok().and_then(|at| select.projection.get(at.checked_sub(1)?));
-            *member = match item {
-                Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => expr.clone(),
-                _ => {
-                    let message = format!("GROUP BY position {digits} is not in the select list");
-                    return Err(Error::new(ErrorKind::Query, message));
-                }
-            };
+            if let Some(result) = at_position(member, &select.projection, "GROUP BY")? {
+                *member = result;
+            }
         }
     }
     Ok(())
+}
+
+/// Replaces positions in DISTINCT ON by what is selected there.
+fn positions_of_distinct(select: &mut Select) -> Result<(), Error> {
+    let Some(Distinct::On(keys)) = &mut select.distinct else { return Ok(()) };
+    for key in keys {
+        without_parentheses(key);
+        if let Some(result) = at_position(key, &select.projection, "DISTINCT ON")? {
+            *key = result;
+        }
+    }
+    Ok(())
+}
+
+/// The result at the position that a key is; `None` for other keys.
+fn at_position(key: &Expr, results: &[SelectItem], clause: &str) -> Result<Option<Expr>, Error> {
+    let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = key else { return Ok(None) };
+    match digits.parse::<usize>().ok().and_then(|at| results.get(at.checked_sub(1)?)).and_then(result_of) {
+        Some(result) => Ok(Some(result.clone())),
+        None => Err(Error::new(ErrorKind::Query, format!("{clause} position {digits} is not in the select list"))),
+    }
+}
+
+/// The keys that a key of GROUP BY stands for: `(a, b)` is both, and `()` is one group of all rows.
+fn members_of_key(key: Expr) -> Vec<Expr> {
+    match key {
+        Expr::Tuple(members) if members.is_empty() => vec![Expr::GroupingSets(vec![Vec::new()])],
+        Expr::Tuple(members) => members,
+        key => vec![key],
+    }
 }
 
 /// LOCALTIMESTAMP or LOCALTIME, which are reserved words and so no names of columns.
@@ -441,6 +475,15 @@ fn join_without_condition(from: &[TableWithJoins]) -> Option<&'static str> {
 pub(crate) fn is_regex(op: &BinaryOperator) -> bool {
     use BinaryOperator::{PGRegexIMatch, PGRegexMatch, PGRegexNotIMatch, PGRegexNotMatch};
     matches!(op, PGRegexMatch | PGRegexIMatch | PGRegexNotMatch | PGRegexNotIMatch)
+}
+
+/// True for a pattern without columns that is not a literal.
+fn is_computed(pattern: &Expr) -> bool {
+    let mut computed = !matches!(pattern, Expr::Value(value) if !matches!(value.value, Value::Placeholder(_)));
+    syntax::expressions(pattern, &mut |part| {
+        computed &= !matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_));
+    });
+    computed
 }
 
 fn is_any(pattern: &Expr) -> bool {

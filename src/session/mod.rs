@@ -17,6 +17,7 @@ mod listings;
 mod merged_columns;
 mod misread;
 mod moved_subqueries;
+mod nested_names;
 mod nodes;
 mod now;
 mod operators;
@@ -75,6 +76,8 @@ pub(crate) use self::nodes::{case_of, is_column, members, normalized, table_of};
 use self::now::Now;
 use self::operators::Operators;
 #[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(feature = "postgres")]
+pub(crate) use self::output_names::marked;
 pub(crate) use self::output_names::shown_name;
 #[cfg(feature = "shell")]
 pub(crate) use self::output_names::unique_names;
@@ -227,5 +230,7 @@ pub fn session_config() -> SessionConfig {
     options.execution.skip_physical_aggregate_schema_check = true;
     // Services put missing values last; the engine's default (first when descending) could not be pushed down.
     options.sql_parser.default_null_ordering = "nulls_last".to_owned();
+    // It is decided for each statement which sorts are used.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     config
 }

@@ -34,7 +34,7 @@ pub(crate) fn shown_name(name: &str) -> &str {
 }
 
 /// A name with a mark that makes it unique.
-pub(super) fn marked(name: &str, number: usize) -> String {
+pub(crate) fn marked(name: &str, number: usize) -> String {
     format!("{name}{MARK}{number}")
 }
 

@@ -12,12 +12,13 @@ use super::ambiguous_names::check_outer_names;
 use super::defaults::reset_as_set;
 use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
-use super::kept_order::with_kept_order;
+use super::kept_order::{kept_order, with_sorts};
 use super::lateral::lateral;
 use super::listings::listings;
 use super::merged_columns::{expand_wildcards, merge_columns};
 use super::misread::as_standard;
 use super::moved_subqueries::moved_subqueries;
+use super::nested_names::with_different_names;
 use super::output_names::{
     DistinctNames, EveryName, groups_by_casts, is_marked, shown_name, unique_names, with_named_columns,
 };
@@ -65,9 +66,9 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
 /// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
 pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
     repeated_random(state, &statement)?;
-    let state = with_kept_order(state, &statement);
+    let state = with_sorts(state);
     let state = state.as_ref();
-    let statement = with_named_columns(listings(statement)?);
+    let statement = with_different_names(with_named_columns(listings(statement)?));
     let statement = as_standard(exact_numbers(resolve_time_zone(statement)))?;
     let mut statement = with_own_names(state, merge_columns(state, statement).await?);
     if uses_name(&statement)
@@ -84,7 +85,7 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     };
     let plan = reset_as_set(plan?, state.config());
     check_outer_names(&statement, &plan)?;
-    guarded(signed_numbers(moved_subqueries(grouped_expressions(lateral(with_own_series(plan)?)?)?)?)?)
+    guarded(signed_numbers(moved_subqueries(grouped_expressions(lateral(kept_order(with_own_series(plan)?)?)?)?)?)?)
 }
 
 async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {

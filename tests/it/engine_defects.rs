@@ -717,6 +717,90 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT w, v FROM (SELECT * FROM (SELECT v, w FROM scores WHERE w IS NOT NULL ORDER BY w DESC, v) a) b LIMIT 3",
         "y|3; y|4; x|1",
     ),
+    // The order of derived tables, conditions without columns, one row, and rows of keys. Rows of DuckDB.
+    ("SELECT string_agg(w, ',') AS s FROM (SELECT w FROM scores WHERE w IS NOT NULL ORDER BY v DESC) q", "x,y,y,x,x"),
+    (
+        "SELECT k, string_agg(v::text, ',') AS s FROM (SELECT k, v FROM scores ORDER BY w DESC NULLS LAST, v) q WHERE v <> 2 GROUP BY k ORDER BY k NULLS LAST",
+        "a|3,1; b|4,5; NULL|6",
+    ),
+    (
+        "SELECT k, (SELECT q.v FROM (SELECT v FROM scores f WHERE f.k = o.k ORDER BY v DESC) q LIMIT 1) AS v FROM owners o ORDER BY k",
+        "a|3; b|5; z|NULL",
+    ),
+    (
+        "SELECT o.k, t.v FROM owners o, LATERAL (SELECT * FROM (SELECT v FROM scores f WHERE f.k = o.k ORDER BY v DESC) q LIMIT 2) t ORDER BY 1, 2",
+        "a|2; a|3; b|4; b|5",
+    ),
+    (
+        "SELECT k, (SELECT string_agg(q.v::text, '>') FROM (SELECT v FROM scores f WHERE f.k = o.k ORDER BY v DESC LIMIT 2) q) AS s FROM owners o ORDER BY k",
+        "a|3>2; b|5>4; z|NULL",
+    ),
+    (
+        "SELECT row_number() OVER () AS n, v FROM (SELECT v FROM scores ORDER BY w DESC NULLS LAST, v) q",
+        "1|3; 2|4; 3|1; 4|2; 5|6; 6|5",
+    ),
+    (
+        "SELECT v, lag(v) OVER () AS p, sum(v) OVER () AS s, sum(v) OVER (ROWS UNBOUNDED PRECEDING) AS r, rank() OVER () AS k FROM (SELECT v FROM scores ORDER BY v DESC) q",
+        "6|NULL|21|6|1; 5|6|21|11|1; 4|5|21|15|1; 3|4|21|18|1; 2|3|21|20|1; 1|2|21|21|1",
+    ),
+    (
+        "SELECT v FROM (SELECT v, row_number() OVER () AS n FROM (SELECT v FROM scores ORDER BY v DESC) q) p WHERE n < 3 LIMIT 1",
+        "6",
+    ),
+    ("SELECT sum(v) AS s FROM (SELECT v FROM (SELECT v FROM scores ORDER BY v DESC) q LIMIT 2) p", "11"),
+    ("WITH s AS (SELECT v FROM scores ORDER BY v DESC), f AS (SELECT v FROM s LIMIT 1) SELECT v FROM f", "6"),
+    (
+        "SELECT q.v, (SELECT count(*) FROM facts f WHERE f.v > q.v) AS n FROM (SELECT v FROM scores ORDER BY v DESC) q LIMIT 2",
+        "6|0; 5|0",
+    ),
+    (
+        "SELECT max(v) AS v FROM (SELECT DISTINCT ON (k) k, v FROM (SELECT k, v FROM scores ORDER BY k, v DESC) q) p WHERE k = 'a'",
+        "3",
+    ),
+    ("SELECT q.a FROM (SELECT v, w FROM scores ORDER BY v DESC) q(a, b) WHERE q.b IS NOT NULL OFFSET 1", "4; 3; 2; 1"),
+    ("SELECT count(*) AS n FROM (SELECT DISTINCT ON (1) k, v FROM scores) q", "3"),
+    ("SELECT DISTINCT ON (1) k, v FROM scores ORDER BY 1 NULLS LAST, 2 DESC", "a|3; b|5; NULL|6"),
+    ("SELECT n FROM (SELECT DISTINCT count(*) AS n FROM facts) q WHERE (SELECT max(id) FROM words) > 5", ""),
+    ("SELECT n FROM (SELECT count(*) AS n FROM facts UNION ALL SELECT 5) q WHERE (SELECT max(id) FROM words) > 5", ""),
+    (
+        "SELECT n, r FROM (SELECT count(*) AS n, row_number() OVER () AS r FROM facts) q WHERE (SELECT max(id) FROM words) > 5",
+        "",
+    ),
+    ("SELECT n FROM (SELECT count(*) AS n FROM facts UNION SELECT 5) q WHERE (SELECT max(id) FROM words) > 5", ""),
+    (
+        "SELECT k, (SELECT DISTINCT count(*) FROM scores f WHERE f.k = o.k) AS n FROM owners o ORDER BY k",
+        "a|3; b|2; z|0",
+    ),
+    (
+        "SELECT o.k, l.n FROM owners o CROSS JOIN LATERAL (SELECT DISTINCT count(*) AS n FROM scores f WHERE f.k = o.k) l ORDER BY k",
+        "a|3; b|2; z|0",
+    ),
+    (
+        "SELECT k, (SELECT max(v) FROM scores f WHERE f.k = o.k LIMIT 1) AS m, (SELECT count(*) FROM scores f WHERE f.k = o.k ORDER BY 1 LIMIT 1) AS n FROM owners o ORDER BY k",
+        "a|3|3; b|5|2; z|NULL|0",
+    ),
+    ("SELECT count(*) AS n FROM words WHERE NOT (w ~ ('.' || '*'))", "0"),
+    (
+        "SELECT timestamp '2026-01-31 00:00:00' + nullif(i, interval '0 days') AS a, timestamp '2026-01-31 00:00:00' + greatest(i, interval '1 day', NULL) AS b, nullif(i, interval '30 days') IS NULL AS d FROM (VALUES (interval '1 month')) t(i)",
+        "2026-02-28T00:00:00|2026-02-28T00:00:00|true",
+    ),
+    (
+        "SELECT k, w, count(*) AS n FROM scores GROUP BY (k, w) ORDER BY k NULLS LAST, w NULLS LAST",
+        "a|x|2; a|y|1; b|y|1; b|NULL|1; NULL|x|1",
+    ),
+    ("SELECT count(*) AS n FROM scores GROUP BY ()", "6"),
+    (
+        "WITH t AS (SELECT k FROM owners) SELECT t.k, (WITH t AS (SELECT v FROM scores) SELECT max(t.v) FROM t) AS y FROM t ORDER BY k",
+        "a|6; b|6; z|6",
+    ),
+    (
+        "WITH t AS (SELECT 1 AS x) SELECT q.x, t.x AS y FROM (WITH t AS (SELECT 2 AS x), u AS (SELECT x + 1 AS x FROM t) SELECT u.x FROM u, t) q, t",
+        "3|1",
+    ),
+    (
+        "SELECT o.k, s.x FROM owners o LEFT JOIN LATERAL (SELECT o.k || '!' AS x WHERE o.k > 'a') s ON s.x < 'c' ORDER BY o.k",
+        "a|NULL; b|b!; z|NULL",
+    ),
     // Divisions that other conditions guard. Values of PostgreSQL 15.
     (
         "SELECT v, CASE WHEN v <> 3 AND 12 / (v - 3) > 4 THEN 'y' ELSE 'n' END AS c, v = 3 OR 12 / (v - 3) > 4 AS o FROM scores ORDER BY v",
