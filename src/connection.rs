@@ -572,7 +572,7 @@ impl Connection {
             last = next;
             list = list.then(page(last.clone(), false).await?);
         }
-        judged(&last, list.verdict());
+        judged(&last, list.verdict(self.profile()));
         let list = Arc::new(list);
         self.note_searches(&list);
         Ok(Arc::clone(query.list.get_or_init(|| list)))

@@ -140,6 +140,25 @@ pub struct Beside {
     pub lists: Option<u64>,
 }
 
+/// Number of matching mentions in a response, if it is not an exact total.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// There are at least as many.
+    AtLeast(u64),
+    /// There are about as many.
+    About(u64),
+}
+
+impl Hint {
+    /// The lower bound, if it is one.
+    pub(crate) fn at_least(self) -> Option<u64> {
+        match self {
+            Self::AtLeast(number) => Some(number),
+            Self::About(_) => None,
+        }
+    }
+}
+
 /// Ends of the buckets of a timeline that count mentions, as they are labelled, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountedDays {

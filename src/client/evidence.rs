@@ -131,8 +131,8 @@ pub(crate) enum Asked {
 /// Steps of time with which a relative period may begin and end, instead of at its length before now, and now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steps {
-    /// With a whole day of the zone.
-    Days(Zone),
+    /// With a whole day of the zone, or of any.
+    Days { zone: Zone, any: bool },
     /// With a whole hour.
     Hours,
     /// Anywhere within this time, because months and the like differ in length.
@@ -143,7 +143,7 @@ impl Steps {
     /// Length of a step.
     fn length(self) -> TimeDelta {
         match self {
-            Self::Days(_) => TimeDelta::days(1),
+            Self::Days { .. } => TimeDelta::days(1),
             Self::Hours => TimeDelta::hours(1),
             Self::Within(slack) => slack,
         }
@@ -152,7 +152,7 @@ impl Steps {
     /// Time by which any period of this kind may be shorter: services count whole minutes, and days have 23 or 25 hours.
     fn tolerance(self) -> TimeDelta {
         match self {
-            Self::Days(_) => TimeDelta::hours(1),
+            Self::Days { .. } => TimeDelta::hours(1),
             Self::Hours => TimeDelta::minutes(1),
             Self::Within(slack) => slack,
         }
@@ -162,12 +162,18 @@ impl Steps {
     fn begin_at(self, at: DateTime<Utc>) -> bool {
         match self {
             // Some services count days of UTC, whatever the zone.
-            Self::Days(zone) => {
+            Self::Days { zone, .. } => {
                 [zone, Zone::UTC].into_iter().any(|zone| zone.day_start(zone.local(at).date()) == Some(at))
             }
             Self::Hours => at.timestamp().rem_euclid(3_600) == 0,
             Self::Within(_) => false,
         }
+    }
+
+    /// True for a number of whole steps, which another period has.
+    fn is_whole(self, length: TimeDelta) -> bool {
+        let (step, minute) = (self.length().num_seconds(), 60);
+        (length.num_seconds() + minute).rem_euclid(step) <= 2 * minute
     }
 
     /// True if a reported window is such a period of this length that ends now.
@@ -177,10 +183,18 @@ impl Steps {
         let mut ends_of = [0, 1, 1_000, 1_000_000].into_iter().map(|micros| until + TimeDelta::microseconds(micros));
         let whole_end = ends_of.find(|end| self.begin_at(*end));
         let reported = whole_end.unwrap_or(until) - since;
-        let begins = reported >= length - tolerance || (self.begin_at(since) && reported > length - step);
-        let ends = lag <= CURRENT.max(tolerance) || (whole_end.is_some() && lag <= step + tolerance);
-        // One that is longer is another one.
-        let longer = if matches!(self, Self::Within(_)) { step } else { step + tolerance };
+        let of_any_zone = matches!(self, Self::Days { any: true, .. }) && !self.is_whole(reported);
+        let begins =
+            reported >= length - tolerance || ((self.begin_at(since) || of_any_zone) && reported > length - step);
+        let ends = (lag <= CURRENT.max(tolerance) && lag >= -CURRENT)
+            || (whole_end.is_some() && lag.abs() <= step + tolerance);
+        // One that is longer is another one, unless it begins with a whole step, of whatever zone.
+        let longer = match self {
+            Self::Within(slack) => slack,
+            _ if self.begin_at(since) && since > now - length - step => step + tolerance,
+            _ if !self.is_whole(reported) => step + tolerance,
+            _ => tolerance,
+        };
         begins && ends && reported <= length + longer
     }
 }
@@ -191,11 +205,16 @@ impl Asked {
         if let Some((from, to)) = spec.span_of(words, zone) {
             return Some(Self::Instants(from, to));
         }
+        /// Length of the shortest month. A month, a quarter or a year differs from its mean by up to this many days.
+        const MONTH: TimeDelta = TimeDelta::days(28);
+        const DIFFERENCE: TimeDelta = TimeDelta::days(3);
         let length = spec.length_of(words)?;
         let steps = match spec.names.contains_key(words) {
-            true => Steps::Within(TimeDelta::days(1).max(length / 8)),
-            false if length < TimeDelta::days(1) || words.ends_with('h') => Steps::Hours,
-            false => Steps::Days(zone),
+            true if length >= MONTH => Steps::Within(DIFFERENCE),
+            // Calendar days, of a zone that the service may not name. One that is cut cannot be told from `today`.
+            true if length >= TimeDelta::days(1) => Steps::Days { zone, any: length > TimeDelta::days(1) },
+            false if length >= TimeDelta::days(1) && !words.ends_with('h') => Steps::Days { zone, any: false },
+            _ => Steps::Hours,
         };
         Some(Self::Length(length, steps))
     }
@@ -313,7 +332,22 @@ mod tests {
         assert!(week.check(of("26T12:00", "30T12:00"), now).is_err(), "cut at its start");
         assert!(week.check(of("20T12:00", "27T12:00"), now).is_err(), "of last week");
         assert!(week.check(of("23T00:00", "30T00:00"), now).is_ok(), "whole days");
-        assert!(week.check(of("22T00:00", "30T12:00"), now).is_err(), "longer");
+        for since in ["22T00:00", "22T12:00", "23T00:00"] {
+            let ended = of(since, "30T12:00");
+            assert_eq!(
+                week.check(ended, now).is_ok(),
+                since == "23T00:00",
+                "{since}: longer, unless it begins with a full day"
+            );
+        }
+        assert!(week.check(of("22T15:00", "30T12:00"), now).is_ok(), "a full day of another zone");
+        for (words, since) in [("2d", "27T12:00"), ("6d", "23T12:00"), ("1d", "28T12:00"), ("1h", "30T10:00")] {
+            assert!(asked(words).check(of(since, "30T12:00"), now).is_err(), "{words} since {since}");
+        }
+        let future = "2026-06-30T21:00:00Z".parse().expect("an instant");
+        assert!(week.check((at("23T21:00"), future), now).is_err(), "it ends in nine hours");
+        let tomorrow = "2026-07-01T00:00:00Z".parse().expect("an instant");
+        assert!(week.check((at("24T00:00"), tomorrow), now).is_ok(), "whole days, with all of today");
         assert!(asked("48h").check(of("29T12:00", "30T12:00"), now).is_err(), "hours have no such reason");
         let cut = [("2d", "29T12:00"), ("3d", "28T12:00"), ("7d", "24T12:00"), ("1d", "30T11:00"), ("2h", "30T11:00")];
         for (words, since) in cut {

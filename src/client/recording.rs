@@ -34,8 +34,20 @@ use crate::request::RequestKey;
 
 /// File with the metadata of the recording.
 const HEAD: &str = "recording.json";
-/// Response headers that matter to a client.
-const KEPT: [&str; 4] = ["content-type", "date", "age", "retry-after"];
+/// Response headers that are not recorded: credentials of the service, and those of the connection and of the encoding, which a
+/// recorded body does not have.
+const OMITTED: [&str; 10] = [
+    "authorization",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "keep-alive",
+    "proxy-authenticate",
+    "set-cookie",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// Metadata of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -155,9 +167,7 @@ impl Recorder {
     fn exchange(&self, question: String, answer: &Result<HttpResponse, HttpFailure>) -> RecordedExchange {
         match answer {
             Ok(answer) => {
-                let known =
-                    |name: &str| KEPT.contains(&name) || name.contains("ratelimit") || name.contains("rate-limit");
-                let headers = answer.headers.iter().filter(|(name, _)| known(name.as_str()));
+                let headers = answer.headers.iter().filter(|(name, _)| !OMITTED.contains(&name.as_str()));
                 let headers = headers.filter_map(|(name, value)| {
                     Some((name.as_str().to_owned(), self.key.redact(value.to_str().ok()?)))
                 });

@@ -12,6 +12,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{ListUnit, Origin, Profile, SectionSpec, TableSpec};
 use crate::request::PageRequest;
 
+/// Pages in a row that may have no new entries although they name another page.
+const EMPTY_PAGES: usize = 10;
+
 /// List of saved searches.
 #[derive(Debug)]
 pub(crate) struct SavedSearches {
@@ -23,6 +26,10 @@ pub(crate) struct SavedSearches {
     entries: HashSet<(String, String)>,
     /// Entries of the last page that no page before it had.
     new: usize,
+    /// Pages since the last one with such entries.
+    without_new: usize,
+    /// Places that were followed, as the service wrote them.
+    followed: HashSet<String>,
     /// Number of entries.
     pub(super) rows: u64,
     /// Aids that a query without an aid reads, each once, in the order of the list.
@@ -99,7 +106,8 @@ impl SavedSearches {
             None => HashSet::new(),
         };
         let new = entries.len();
-        Ok(Self { rows: batch.num_rows() as u64, pages: vec![body], end, entries, new, fan_out, names })
+        let (rows, without_new, followed) = (batch.num_rows() as u64, usize::from(new == 0), HashSet::new());
+        Ok(Self { rows, pages: vec![body], end, entries, new, without_new, followed, fan_out, names })
     }
 
     /// The list up to the page `next`.
@@ -115,7 +123,9 @@ impl SavedSearches {
         let before = self.entries.len();
         self.entries.extend(next.entries);
         let new = self.entries.len() - before;
-        Self { rows: self.rows + next.rows, end: self.end.then(next.end), new, ..self }
+        let without_new = if new > 0 { 0 } else { self.without_new + 1 };
+        self.followed.extend(self.end.next.take());
+        Self { rows: self.rows + next.rows, end: self.end.then(next.end), new, without_new, ..self }
     }
 
     /// Returns the request for the page after those that were read; `None` after the last one.
@@ -123,7 +133,7 @@ impl SavedSearches {
     /// # Errors
     /// [`ErrorKind::Incomplete`] if there are more entries than can be read.
     pub(super) fn next(&self, profile: &Profile) -> Result<Option<PageRequest>> {
-        let rest = self.end.rest();
+        let rest = self.rest(profile);
         let Some(pages) = &profile.list.pages else {
             return match rest {
                 Rest::More(sign) => Err(incomplete(&sign).advice(
@@ -139,11 +149,18 @@ impl SavedSearches {
             (_, Rest::More(_)) => true,
             (_, Rest::Unknown) => self.new > 0,
         };
-        match rest {
-            Rest::More(sign) if !more || self.new == 0 => {
-                return Err(incomplete(&sign).advice("check [list] pages in the profile"));
+        // Filters may leave a page empty that names another one.
+        let another = next.as_ref().filter(|next| pages.unit == ListUnit::Cursor && !self.followed.contains(*next));
+        let goes_on = more && (self.new > 0 || another.is_some());
+        let advice = "check [list] pages in the profile";
+        match (rest, another) {
+            (_, Some(next)) if self.without_new >= EMPTY_PAGES => {
+                let sign =
+                    format!("{} pages in a row had no new entries, and the last one names `{next}`", self.without_new);
+                return Err(incomplete(&sign).advice(advice));
             }
-            _ if !more || self.new == 0 => return Ok(None),
+            (Rest::More(sign), _) if !goes_on => return Err(incomplete(&sign).advice(advice)),
+            _ if !goes_on => return Ok(None),
             _ => {}
         }
         // Entries that all pages repeat would make the place of the next one too high.
@@ -155,9 +172,15 @@ impl SavedSearches {
         Ok(Some(PageRequest::list_from(place, next.filter(|_| pages.unit == ListUnit::Cursor))))
     }
 
+    /// Evidence of the pages about the rest of the list.
+    fn rest(&self, profile: &Profile) -> Rest {
+        let first = profile.list.pages.as_ref().filter(|pages| pages.unit == ListUnit::Page).map(|pages| pages.first);
+        self.end.rest(profile.list.pages.is_some().then_some((self.pages.len() as u64, first.unwrap_or(1))))
+    }
+
     /// Verdict on a list that was read to its end.
-    pub(super) fn verdict(&self) -> String {
-        let sign = match self.end.rest() {
+    pub(super) fn verdict(&self, profile: &Profile) -> String {
+        let sign = match self.rest(profile) {
             Rest::None => "end stated",
             Rest::Unknown | Rest::More(_) => "no sign of more",
         };

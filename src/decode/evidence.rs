@@ -47,8 +47,12 @@ struct ListLength {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
-    /// The number of entries of the sections that it stands beside.
+    /// The number of entries of the sections that it stands beside, in all or on this page.
     Entries(u64),
+    /// The number of pages.
+    Pages(u64),
+    /// The number of the last page.
+    LastPage(u64),
     /// There is another page.
     More,
     /// There is none.
@@ -108,18 +112,34 @@ impl Evidence {
     /// Place and value of the member that says that more mentions follow, if there is one. Numbers are no evidence here: they may
     /// be those of the account, or of other mentions.
     pub(super) fn more(&self) -> Option<String> {
-        let says = self.lengths.iter().find(|length| length.says == Says::More)?;
+        let more = |says: &Says| matches!(says, Says::More | Says::Pages(2..) | Says::LastPage(2..));
+        let says = self.lengths.iter().find(|length| more(&length.says))?;
         Some(format!("`{}` is {}", path(&says.within, &says.name), says.value))
     }
 
-    /// Judges the rest of a list of which these numbers of entries were read, by section.
-    pub(super) fn rest(&self, table: &TableSpec, entries: &[u64]) -> Rest {
+    /// Judges the rest of a list of which these numbers of entries were read, by section. `paged`: the entries of the last page, the
+    /// number of pages that were read, and that of the first one, if the list is read in pages.
+    pub(super) fn rest(&self, table: &TableSpec, entries: &[u64], paged: Option<(&[u64], (u64, u64))>) -> Rest {
+        let (read_pages, first) = paged.map_or((1, 1), |(_, pages)| pages);
         let mut rest = Rest::Unknown;
         for ListLength { within, name, value, says } in &self.lengths {
             let at = path(within, name);
             match says {
                 Says::More => return Rest::More(format!("`{at}` is {value}")),
                 Says::NoMore => rest = Rest::None,
+                Says::Pages(pages) | Says::LastPage(pages) => {
+                    let before = if matches!(says, Says::LastPage(_)) { first.saturating_sub(1) } else { 0 };
+                    let zero_based = matches!(says, Says::LastPage(_)) && first == 0;
+                    let pages = pages.saturating_sub(before) + u64::from(zero_based);
+                    if pages > read_pages {
+                        return Rest::More(format!("`{at}` is {value}"));
+                    }
+                    rest = Rest::None;
+                }
+                // The number of entries of a page says nothing about those after it.
+                Says::Entries(number)
+                    if !is_of_all(within, name)
+                        && paged.is_some_and(|(last, _)| read_beside(table, last, within) == *number) => {}
                 Says::Entries(total) => {
                     let read = read_beside(table, entries, within);
                     if *total > read {
@@ -210,7 +230,12 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
     let absent = |word: &String| ["missing", "unavailable", "skipped"].contains(&word.as_str());
     // Where rows continue on another page, this one is not all of them, and says so.
     let paged = has(&["incomplete", "partial", "truncated"])
-        && siblings.iter().any(|(name, raw)| matches!(length(&self::words(name), within, *raw, &[]), Some(Says::More)));
+        && siblings.iter().any(|(name, raw)| {
+            matches!(
+                length(&self::words(name), within, *raw, &[]),
+                Some(Says::More | Says::Pages(2..) | Says::LastPage(2..))
+            )
+        });
     if is_error_code(words, within, raw) || (words.last().is_some_and(|word| word == "exception") && tells(raw, 0)) {
         return true;
     }
@@ -278,6 +303,18 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
         }
         _ => false,
     }
+}
+
+/// True for a number that counts all entries, whatever page it is on: `total`, `totalCount`, `total: {value: …}`.
+fn is_of_all(within: &[String], name: &str) -> bool {
+    const OF_ALL: [&str; 7] = ["total", "totals", "of", "found", "matches", "all", "available"];
+    within
+        .last()
+        .map(String::as_str)
+        .into_iter()
+        .chain([name])
+        .flat_map(words)
+        .any(|word| OF_ALL.contains(&word.as_str()))
 }
 
 /// Parts of a service that may fail alone.
@@ -455,7 +492,9 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
             let of = words == ["of"] && siblings.iter().any(|(name, _)| self::words(name) == ["to"]);
             match () {
                 () if of_total || of => Some(Says::Entries(number)),
-                () if pages && !has(&["per", "size", "max"]) => told(number > 1),
+                () if pages && !has(&["per", "size", "max"]) => {
+                    Some(if has(&["last"]) { Says::LastPage(number) } else { Says::Pages(number) })
+                }
                 () if has(&["remaining", "left"]) && words.len() == 1 => told(number > 0),
                 () if has(&["total", "count", "found", "hits", "matches", "num", "number"]) && is(&ENTRIES) => {
                     Some(Says::Entries(number))
@@ -659,7 +698,7 @@ mod tests {
     #[test]
     fn the_rest_of_a_list_is_told_in_many_words() {
         let table = &Profile::v4().tables.saved_searches;
-        let rest = |text: &str| of(text, true).rest(table, &[8, 2, 0]);
+        let rest = |text: &str| of(text, true).rest(table, &[8, 2, 0], None);
         for text in [
             r#"{"paging":{"next":"/v4/list?dataFrom=10"}}"#,
             r#"{"data":{"total":30}}"#,
@@ -699,6 +738,27 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_a_list_says_how_many_pages_there_are_and_how_many_entries_it_has() {
+        let table = &Profile::v4().tables.saved_searches;
+        // Ten entries on each page.
+        let rest = |text: &str, pages: u64, first: u64| {
+            let last = [8, 2, 0];
+            of(text, true).rest(table, &last.map(|entries| entries * pages), Some((&last, (pages, first))))
+        };
+        for text in [r#"{"data":{"count":10}}"#, r#"{"numResults":10}"#] {
+            assert_eq!((rest(text, 1, 1), rest(text, 2, 1)), (Rest::Unknown, Rest::Unknown), "{text}");
+        }
+        for (text, first) in
+            [(r#"{"pages":3}"#, 0), (r#"{"totalPages":3}"#, 1), (r#"{"lastPage":3}"#, 1), (r#"{"lastPage":2}"#, 0)]
+        {
+            assert!(matches!(rest(text, 2, first), Rest::More(_)), "{text}");
+            assert_eq!(rest(text, 3, first), Rest::None, "{text}");
+        }
+        assert_eq!(rest(r#"{"data":{"total":10}}"#, 1, 1), Rest::None);
+        assert_eq!(rest(r#"{"data":{"count":20}}"#, 2, 1), Rest::None);
+    }
+
+    #[test]
     fn mentions_that_follow_are_told_by_words_and_not_by_numbers() {
         for (text, says) in [
             (r#"{"mentions":{"hasMore":true}}"#, Some("`/mentions/hasMore` is true")),
@@ -717,7 +777,7 @@ mod tests {
         let mut table = Profile::v4().tables.saved_searches;
         table.sections[0].at = Pointer::of(["data", "saved", "items"]);
         table.sections[1].at = Pointer::of(["data", "team", "items"]);
-        let rest = |text: &str| of(text, true).rest(&table, &[10, 10, 0]);
+        let rest = |text: &str| of(text, true).rest(&table, &[10, 10, 0], None);
         assert!(matches!(rest(r#"{"data":{"saved":{"total":15},"team":{"total":10}}}"#), Rest::More(_)));
         assert_eq!(rest(r#"{"data":{"saved":{"total":10},"team":{"total":10}},"total":20}"#), Rest::None);
     }

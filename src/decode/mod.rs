@@ -51,7 +51,7 @@ use crate::profile::{
     ColumnType, CompleteField, Direction, Nulls, Origin, Pointer, Profile, Scope, SectionSpec, Shape, TableKind,
     TableSpec, Trust, Zone,
 };
-use crate::request::{Beside, CountedDays, PageRequest, Traits};
+use crate::request::{Beside, CountedDays, Hint, PageRequest, Traits};
 
 /// A decoded answer.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ pub struct Decoded {
     /// Total number of records, if the answer states it and the profile trusts it.
     pub total: Option<u64>,
     /// Approximate total, if the answer states one and it is not exact or not trusted by the profile.
-    pub hint: Option<u64>,
+    pub hint: Option<Hint>,
     /// Values that did not fit their column and became NULL.
     pub conflicts: u64,
     /// Invalid characters and escapes in strings that were replaced.
@@ -114,13 +114,16 @@ pub struct ListEnd {
     pub next: Option<String>,
     table: Arc<TableSpec>,
     entries: Vec<u64>,
+    /// Entries of the last page.
+    last: Vec<u64>,
     evidence: Evidence,
 }
 
 impl ListEnd {
-    /// Judges the rest of the list by this page and those before it.
-    pub fn rest(&self) -> Rest {
-        self.evidence.rest(&self.table, &self.entries)
+    /// Judges the rest of the list by this page and those before it. `pages`: how many were read, and the number of the first one, if
+    /// the profile declares pages.
+    pub fn rest(&self, pages: Option<(u64, u64)>) -> Rest {
+        self.evidence.rest(&self.table, &self.entries, pages.map(|pages| (&*self.last, pages)))
     }
 
     /// The end of the pages up to `next`.
@@ -178,6 +181,29 @@ pub struct Decoder {
     /// Start of a bucket in its entry.
     start: Option<(Pointer, InstantForm)>,
     lists: Vec<(usize, Option<Pointer>)>,
+}
+
+/// Relation of a total to the number of mentions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    Exact,
+    AtLeast,
+    /// An estimate, an upper bound, or an unknown word.
+    Other,
+}
+
+impl Relation {
+    /// Reads the word of a response; none means exact.
+    fn of(word: Option<Cow<'_, str>>) -> Self {
+        let Some(word) = word else { return Self::Exact };
+        match word.to_lowercase().replace([' ', '-'], "_").as_str() {
+            "eq" | "equal" | "equals" | "equal_to" | "exact" | "=" | "==" | "true" => Self::Exact,
+            "gte" | "gt" | "ge" | ">=" | ">" | "≥" | "at_least" | "lower_bound" | "greater_than_or_equal_to" => {
+                Self::AtLeast
+            }
+            _ => Self::Other,
+        }
+    }
 }
 
 /// Source of the values of an output column.
@@ -455,7 +481,7 @@ impl Decoder {
     /// As [`decode`](Self::decode).
     pub fn decode_list(&self, body: &[u8]) -> Result<(Decoded, ListEnd)> {
         let (rows, Ends { next, entries, evidence }) = self.decode_body(&PageRequest::list(), body)?;
-        Ok((rows, ListEnd { next, table: Arc::clone(&self.table), entries, evidence }))
+        Ok((rows, ListEnd { next, table: Arc::clone(&self.table), last: entries.clone(), entries, evidence }))
     }
 
     fn decode_body(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, Ends)> {
@@ -505,8 +531,7 @@ impl Decoder {
                 .passing());
         }
         let counted = answer.raw(COUNTED).and_then(count_of);
-        let exact = |relation: Option<Cow<'_, str>>| relation.is_none_or(|relation| relation == "eq");
-        let counted: Option<u64> = counted.filter(|_| exact(answer.text(COUNTED_RELATION)));
+        let counted: Option<u64> = counted.filter(|_| Relation::of(answer.text(COUNTED_RELATION)) == Relation::Exact);
         let total = answer.raw(TOTAL).filter(|raw| !raw.is_null());
         let paged = request.plan.pages.is_some() && total.is_some();
         let nothing =
@@ -519,10 +544,10 @@ impl Decoder {
                 "check the `sections` of this table in the profile; if it is an error with a success status, set [error]",
             ));
         }
-        let relation = answer.text(RELATION);
+        let relation = Relation::of(answer.text(RELATION));
         let told = total.filter(|_| request.plan.pages.is_some());
-        let total = match (&self.profile.total.trust, told, relation.as_deref(), request.plan.pages) {
-            (Trust::Exact, Some(told), None | Some("eq"), _) => Some(count_of(told).ok_or_else(|| {
+        let total = match (&self.profile.total.trust, told, relation, request.plan.pages) {
+            (Trust::Exact, Some(told), Relation::Exact, _) => Some(count_of(told).ok_or_else(|| {
                 Error::new(
                     ErrorKind::Contradiction,
                     format!("invalid total `{}` in the response", evidence::shown(told)),
@@ -537,6 +562,10 @@ impl Decoder {
             _ => None,
         };
         let hint = told.filter(|_| total.is_none()).and_then(count_of);
+        let hint = hint.map(match (&self.profile.total.trust, relation) {
+            (Trust::Exact, Relation::AtLeast) => Hint::AtLeast,
+            _ => Hint::About,
+        });
         let count = rows.count;
         let present = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
         let mut conflicts = rows.conflicts;
@@ -605,7 +634,7 @@ impl Decoder {
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("cannot build the record batch: {error}")))?;
         let unknown = self.unknown(&batch);
-        let window = window(&answer).filter(|(from, to)| from < to);
+        let window = self.window(&answer, request)?.filter(|(from, to)| from < to);
         let timeline = self.timeline.as_ref().and_then(|counts| counts_of(request, &answer, counts));
         let counted_days = timeline.as_ref().and_then(|buckets| self.counted_days(buckets));
         let timeline = timeline.as_deref().and_then(sum_of);
@@ -825,6 +854,33 @@ impl Decoder {
             && self.profile.offset.of(rounded, request.size).is_some_and(|offset| Ok(offset) == echoed.parse())
     }
 
+    /// The window that the response reports. Local times are those of the column with the time of mentions, or else of the requested
+    /// zone. `None` if it is not reported, or in days, which may include the last one or not.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`] for a value that is no instant: a response that covers another window would not be noticed.
+    fn window(&self, answer: &Envelope<'_>, request: &PageRequest) -> Result<Option<(DateTime<Utc>, DateTime<Utc>)>> {
+        let mentions = &self.profile.tables.mentions;
+        let of_time = mentions.time.as_ref().and_then(|time| mentions.column(time)).and_then(|column| column.zone);
+        let zone = of_time.unwrap_or_else(|| request.plan.zone(&self.profile));
+        let instant = |slot| {
+            let Some(text) = answer.text(slot) else { return Ok(None) };
+            let mut instants = Instants::of(InstantForm { pattern: None, zone: Some(zone) });
+            match instants.read(&text) {
+                Some(_) if instants.days > 0 => Ok(None),
+                Some(at) => Ok(DateTime::from_timestamp_micros(at)),
+                None => {
+                    let value: String = text.chars().take(100).collect();
+                    let message =
+                        format!("the window that the response reports cannot be read: `{value}` is no instant");
+                    Err(Error::new(ErrorKind::Contradiction, message)
+                        .advice("correct `from` and `to` in [echo] of the profile, or remove them"))
+                }
+            }
+        };
+        Ok(instant(WINDOW_FROM)?.zip(instant(WINDOW_TO)?))
+    }
+
     /// True if a response names the requested zone otherwise.
     fn is_same_zone(&self, asked: &str, echoed: &str) -> bool {
         if self.same_zone.get().is_some_and(|known| known == echoed) {
@@ -868,7 +924,7 @@ impl Decoder {
         }
         let words = request.frozen.as_deref().or(plan.duration.as_deref());
         let asked = words.and_then(|words| self.profile.window.span_of(words, plan.zone(&self.profile)));
-        match (asked, window(answer)) {
+        match (asked, self.window(answer, request)?) {
             // A window without any instant: the service has no data for what was requested.
             (_, Some((since, until))) if until <= since => Err(Error::new(
                 ErrorKind::Contradiction,
@@ -949,12 +1005,6 @@ fn sum_of(counts: &[(serde_json::Value, u64)]) -> Option<u64> {
 /// A field of an entry.
 fn field_of<'v>(entry: &'v serde_json::Value, at: &Pointer) -> Option<&'v serde_json::Value> {
     at.steps().iter().try_fold(entry, |value, step| value.get(step.as_str()))
-}
-
-/// The window stated in an answer.
-fn window(answer: &Envelope<'_>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
-    let instant = |slot| DateTime::parse_from_rfc3339(&answer.text(slot)?).ok().map(|at| at.to_utc());
-    Some((instant(WINDOW_FROM)?, instant(WINDOW_TO)?))
 }
 
 fn constant(value: Option<&str>, count: usize) -> ArrayRef {

@@ -9,8 +9,8 @@ use super::stand_ins::sum;
 use super::stream::Driver;
 use crate::client::Asked;
 use crate::error::{ErrorKind, Result, own_or_query};
-use crate::profile::{Counts, Trust};
-use crate::request::{Beside, PageRequest, Pages, RequestPlan};
+use crate::profile::Counts;
+use crate::request::{Beside, Hint, PageRequest, Pages, RequestPlan};
 
 /// Judgment on an overview's count of mentions.
 pub(super) enum Judged {
@@ -67,7 +67,7 @@ impl Driver {
                 Err(error) => return Err(error),
             };
             let rows = i64::try_from(page.batch.num_rows()).unwrap_or(i64::MAX);
-            let (total, at_least) = (page.total, page.hint.filter(|_| profile.total.trust == Trust::Exact));
+            let (total, at_least) = (page.total, page.hint.and_then(Hint::at_least));
             let differs = |number: u64| i64::try_from(number) != Ok(counted);
             let below = |number: u64| !i64::try_from(number).is_ok_and(|number| number <= counted);
             if let Some(total) = total.filter(|total| differs(*total)).or(at_least.filter(|number| below(*number))) {

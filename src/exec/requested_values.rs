@@ -100,8 +100,16 @@ impl Driver {
             let Some(list) = counts.lists.iter().find(|list| list.column == requested.column) else { continue };
             // A response without an overview has no lists.
             let Ok((names, numbers)) = self.list(list, request, body) else { continue };
-            let counted = names.iter().zip(numbers).filter(|(_, number)| *number > 0);
-            counted.filter_map(|(name, _)| name.as_deref()).for_each(|name| requested.note(name));
+            let counted: Vec<&str> = names
+                .iter()
+                .zip(numbers)
+                .filter(|(_, number)| *number > 0)
+                .filter_map(|(name, _)| name.as_deref())
+                .collect();
+            // A list with other values ignores the filter of its own column.
+            if counted.iter().all(|name| requested.term.values.iter().any(|value| value == name)) {
+                counted.into_iter().for_each(|name| requested.note(name));
+            }
         }
     }
 

@@ -309,6 +309,36 @@ async fn a_list_in_pages_is_read_as_the_profile_says() {
         assert_eq!(lab.count("SELECT aid, id FROM mentions").await, (75, 3 + 25), "{pages}");
         assert_eq!(lab.count("SELECT aid FROM saved_searches WHERE name = 'Topic 24'").await, (1, 3), "{pages}");
     }
+    // The number of pages, and the number of entries of a page.
+    let numbered = r#"{ parameter = "page", unit = "page", first = 1 }"#;
+    assert_eq!(read(numbered, |_| json!({"pages": 3})).count("SELECT aid FROM saved_searches").await, (25, 3));
+    let own = read(numbered, |from| json!({"count": (25 - from.min(25)).min(10)}));
+    assert_eq!(own.count("SELECT aid FROM saved_searches").await, (25, 4));
+    // Pages without entries that name the next one.
+    let filtered = |last: usize| {
+        Lab::with(
+            "[list]\npages = { parameter = \"cursor\", unit = \"cursor\", next = \"/paging/next\" }\n",
+            move |asked| {
+                let page = asked.number("cursor");
+                let mut body = if page < 4 { list(0..0) } else { list((page - 4) * 10..(page - 3) * 10) };
+                body["paging"]["next"] = if page < last { json!((page + 1).to_string()) } else { Value::Null };
+                ok(&body)
+            },
+        )
+    };
+    assert_eq!(filtered(6).count("SELECT aid FROM saved_searches").await, (30, 7));
+    let endless = Lab::with(
+        "[list]\npages = { parameter = \"cursor\", unit = \"cursor\", next = \"/paging/next\" }\n",
+        |asked| {
+            let mut body = list(0..0);
+            body["paging"]["next"] = json!((asked.number("cursor") + 1).to_string());
+            ok(&body)
+        },
+    );
+    endless
+        .fails("SELECT aid FROM saved_searches", ErrorKind::Incomplete, &["10 pages in a row", "[list] pages"])
+        .await;
+    assert_eq!(endless.requests(), 10);
     // Nothing says how many there are: another page is requested, and is empty.
     let lab = read(r#"{ parameter = "from", unit = "row" }"#, |_| Value::Null);
     assert_eq!(lab.count("SELECT aid FROM saved_searches").await, (25, 4));
@@ -546,6 +576,28 @@ async fn pages_that_name_the_next_one_are_followed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pages_that_a_filter_left_empty_are_not_the_end() {
+    // A page of the service has 20 mentions, of which those from the 100th on match.
+    let lab = |stable: bool, last: usize| {
+        let profile = format!("{CURSORS}stable = {stable}\n[total]\ntrust = \"advisory\"\n");
+        Lab::with(&profile, move |asked| {
+            let from: usize = asked.text("after").trim_start_matches("at").parse().unwrap_or_default();
+            let page = mentions(140).into_iter().skip(from).take(20).skip(if from < 100 { 20 } else { 0 });
+            let mut body =
+                json!({"search": {"aid": asked.text("aid")}, "mentions": {"items": page.collect::<Vec<_>>()}});
+            body["paging"]["next"] = if from + 20 < last { json!(format!("at{}", from + 20)) } else { Value::Null };
+            ok(&body)
+        })
+    };
+    assert_eq!(lab(true, 140).count(ALL).await, (40, 7));
+    assert_eq!(lab(false, 140).count(ALL).await.0, 40);
+    // Each page names another one, without an end.
+    let endless = lab(true, usize::MAX);
+    endless.fails(ALL, ErrorKind::Incomplete, &["distinct mentions received"]).await;
+    assert!(endless.requests() <= 20, "{}", endless.requests());
+}
+
+#[tokio::test(start_paused = true)]
 async fn pages_that_name_a_wrong_next_one_are_an_error() {
     let lab = |change: fn(&Asked, &mut Value)| {
         Lab::with(CURSORS, move |asked| {
@@ -678,6 +730,39 @@ async fn overview_and_timeline_together_outweigh_the_total() {
         ok(&body)
     });
     lab.fails(ALL, ErrorKind::Incomplete, &["30 distinct mentions received", "its timeline counts 45"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_is_reported_in_any_notation() {
+    let lab = |from: Value, to: Value| {
+        Lab::new(move |asked| {
+            let mut body = search(asked, &mentions(30));
+            body["window"] = json!({"from": from, "to": to});
+            ok(&body)
+        })
+    };
+    // One day of thirty: as counts of seconds and milliseconds, as local times, with a space.
+    let cut = [
+        (json!(1_782_820_800), json!(1_782_907_200)),
+        (json!(1_782_820_800_000_i64), json!(1_782_907_200_000_i64)),
+        (json!("2026-06-30T12:00:00"), json!("2026-07-01T12:00:00")),
+        (json!("2026-06-30 12:00:00"), json!("2026-07-01 12:00:00")),
+    ];
+    for (from, to) in cut {
+        for what in ["id", "count(*)"] {
+            let sql = format!("SELECT {what} FROM mentions WHERE aid = '1' AND duration = '30d'");
+            lab(from.clone(), to.clone())
+                .fails(&sql, ErrorKind::Contradiction, &["requested 30 days", "[window]"])
+                .await;
+        }
+    }
+    let month = "SELECT id FROM mentions WHERE aid = '1' AND duration = '30d'";
+    assert_eq!(lab(json!("2026-06-01 12:00:00"), json!("2026-07-01 12:00:00")).count(month).await, (30, 1));
+    // Days may include the last one or not.
+    assert_eq!(lab(json!("2026-06-01"), json!("2026-07-01")).count(month).await, (30, 1));
+    lab(json!("yesterday"), json!("now"))
+        .fails(month, ErrorKind::Contradiction, &["`yesterday` is no instant", "[echo]"])
+        .await;
 }
 
 #[tokio::test(start_paused = true)]

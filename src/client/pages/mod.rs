@@ -38,7 +38,7 @@ use self::reader::PageReader;
 pub(super) use self::totals::Totals;
 use super::{Client, Scan};
 use crate::error::Result;
-use crate::request::{Beside, CountedDays, PageRequest, RequestPlan, Traits};
+use crate::request::{Beside, CountedDays, Hint, PageRequest, RequestPlan, Traits};
 
 /// Rows of a page, as returned by the decoder.
 pub trait Page: Clone + Send + 'static {
@@ -88,7 +88,7 @@ pub struct PageFacts {
     /// Total number of records, if the page reports it and the profile trusts it.
     pub total: Option<u64>,
     /// Approximate number of records, if the page reports no more or the profile trusts it no further.
-    pub hint: Option<u64>,
+    pub hint: Option<Hint>,
     /// Counts of the records beside that total.
     pub beside: Beside,
     /// Instants between which the timeline in the response counts records.

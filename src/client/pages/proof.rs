@@ -16,6 +16,7 @@
 //! | Under a limit, as many rows arrive as the offsets of the pages count, while the total is unchanged. | The service hides `b` after paging: `[a c d]`, then from `d` on `[c d e f]`: `b` is never received, and only its place shows. |
 //! | Rows arrive in the requested order. | The sort parameter is ignored: new rows land on pages that were already read. |
 //! | A page that names no next one is no more than a page without new rows. Pages that name the next one are as adjacent ones. | The service ends its cursors after ten thousand rows, or they count rows: `[a b c d]`, then `a` is deleted: `[f g h i]`. |
+//! | A page without new rows that names another one is not the end. | The service filters pages after it cut them: `[ ]`, `[ ]`, `[ ]`, `[a b]`. |
 //! | Adjacent pages are full, except the last. | `[a b c d]`, `[e f]`, `[i j k l]`: the service dropped two rows of the second page after counting. |
 //! | Rows of a later pass may only confirm an order whose rows were already emitted. | A newest row arrives during the first pass: after the others it would be out of order. |
 //! | The first page again is no progress. | The offset has no effect: the first page is read forever, or treated as the complete result. |
@@ -29,7 +30,7 @@ use super::page_policy::{PagePolicy, STALLS, Span};
 use crate::client::evidence::{PASSES, is_round};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{DepthAnswer, Direction, Grid, Profile, Trust};
-use crate::request::Beside;
+use crate::request::{Beside, Hint};
 
 /// Totals, each different from the one before, that show two of them taking turns.
 const TURNS: usize = 4;
@@ -61,9 +62,7 @@ pub(super) struct Proof {
     first_page: Vec<u64>,
     first_total: Option<u64>,
     /// Approximate number of rows, if the service reports only that.
-    hint: Option<u64>,
-    /// Set if such a number is a lower bound, not a total that the profile does not trust.
-    bounds: bool,
+    hint: Option<Hint>,
     /// Number of rows by other counts in the last response.
     beside: Beside,
     /// Set while the total has never changed.
@@ -147,7 +146,6 @@ impl Proof {
             first_page: Vec::new(),
             first_total: None,
             hint: None,
-            bounds: profile.total.trust == Trust::Exact,
             beside: Beside::default(),
             constant: true,
             changes: Vec::new(),
@@ -193,7 +191,7 @@ impl Proof {
     }
 
     /// Records the approximate number of rows, and the number by other counts in the response, whose total was recorded.
-    pub(super) fn hint(&mut self, hint: Option<u64>, beside: Beside) {
+    pub(super) fn hint(&mut self, hint: Option<Hint>, beside: Beside) {
         self.hint = hint.or(self.hint);
         // Only the first page has a timeline and lists.
         let of = self.beside;
@@ -256,6 +254,11 @@ impl Proof {
         (self.pass.end_shown, self.pass.stalls) = (true, (self.pass.stalls + 1).max(STALLS));
     }
 
+    /// Records that the last page names one after it that was not read yet: what it lacks shows nothing.
+    pub(super) fn follow(&mut self) {
+        self.pass.stalls = 0;
+    }
+
     /// True if the last page showed that nothing follows it.
     pub(super) fn end_shown(&self) -> bool {
         self.pass.end_shown
@@ -263,7 +266,7 @@ impl Proof {
 
     /// True if the service reports this number of rows as a lower bound.
     pub(super) fn is_bound(&self, rows: u64) -> bool {
-        self.bounds && self.hint == Some(rows)
+        self.hint == Some(Hint::AtLeast(rows))
     }
 
     /// The totals that take turns, if not as many rows as the larger one were received: copies of the data that differ answer. Or if
@@ -289,12 +292,12 @@ impl Proof {
         /// Tolerance, since hints are rounded and counted at another time.
         const LEEWAY: u64 = 100;
         // A round bound is a limit, and a few mentions may have been deleted since another one.
-        let leeway = |hint: u64| match self.bounds {
-            true if is_round(hint) => 0,
-            true => (hint / 100).max(2),
-            false => LEEWAY.max(hint / 10),
+        let with_leeway = |hint| match hint {
+            Hint::AtLeast(number) if is_round(number) => number,
+            Hint::AtLeast(number) => number.saturating_sub((number / 100).max(2)),
+            Hint::About(number) => number.saturating_sub(LEEWAY.max(number / 10)),
         };
-        self.hint.is_some_and(|hint| skip + self.chain.all() + leeway(hint) < hint)
+        self.hint.is_some_and(|hint| skip + self.chain.all() < with_leeway(hint))
     }
 
     /// True if a page links to those before it.
@@ -518,10 +521,15 @@ impl Proof {
             (Some((count, name)), _) => {
                 format!("{all} distinct mentions received, but the {name} of the response counts {count}")
             }
-            (None, Some(hint)) => format!(
-                "{all} distinct mentions received, but the service reports {} {hint} (profile `depth` and `total`)",
-                if self.bounds { "at least" } else { "about" }
-            ),
+            (None, Some(hint)) => {
+                let reported = match hint {
+                    Hint::AtLeast(number) => format!("at least {number}"),
+                    Hint::About(number) => format!("about {number}"),
+                };
+                format!(
+                    "{all} distinct mentions received, but the service reports {reported} (profile `depth` and `total`)"
+                )
+            }
             (None, None) => "the pages do not link up, and the service reports no total to compare with".to_owned(),
         };
         (done, reason)

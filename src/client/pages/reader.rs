@@ -26,8 +26,8 @@ use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::memory::inherited;
-use crate::profile::{Direction, Profile, Trust, Zone};
-use crate::request::{Beside, PageRequest, Pages, RequestKey, RequestPlan};
+use crate::profile::{Direction, Profile, Zone};
+use crate::request::{Beside, Hint, PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
@@ -74,6 +74,8 @@ pub(super) struct PageReader<D: PageDecoder> {
     more: Option<String>,
     /// Cursor of the page after the last one, if rows are not counted and there is one.
     cursor: Option<String>,
+    /// Cursors of the pages since the last one with new rows.
+    followed: Vec<String>,
     /// Memory of the ids.
     ids: Held,
     /// Rows emitted.
@@ -228,6 +230,7 @@ impl<D: PageDecoder> PageReader<D> {
             ends: Ends::of(profile, &plan, zone),
             more: None,
             cursor: None,
+            followed: Vec::new(),
             // Holding zero bytes never fails.
             ids: scan.hold(0).unwrap_or_default(),
             given: 0,
@@ -334,6 +337,7 @@ impl<D: PageDecoder> PageReader<D> {
     async fn begin_pass(&mut self) -> Result<()> {
         let Some(reading) = &self.reading else { return Ok(()) };
         self.cursor = None;
+        self.followed.clear();
         let first = self.ask(reading.first());
         // A relative period is resolved by the first response.
         let window = self.window_to_expect();
@@ -645,8 +649,14 @@ impl<D: PageDecoder> PageReader<D> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         let taken = reading.take(span, facts.rows, rows(&page))?;
         // A page that names itself names no other, unless the service keeps the place.
-        let own = self.cursor.take().filter(|_| taken.as_ref().is_some_and(|taken| taken.new == 0));
-        self.cursor = page.next().map(str::to_owned).filter(|next| own.as_ref() != Some(next));
+        match taken.as_ref().is_some_and(|taken| taken.new == 0) {
+            true => self.followed.extend(self.cursor.take()),
+            false => self.followed.clear(),
+        }
+        self.cursor = page.next().map(str::to_owned).filter(|next| self.followed.last() != Some(next));
+        if self.cursor.as_ref().is_some_and(|next| !self.followed.contains(next)) {
+            reading.follow();
+        }
         let Some(mut taken) = taken else {
             self.ready.push_back((page, memory));
             return Ok(());
@@ -1008,7 +1018,10 @@ impl<D: PageDecoder> PageReader<D> {
         }
         let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, Span { row: 0, size: 1 }).await;
         let facts = answer?.facts;
-        if self.counted(facts).is_none_or(|total| facts.beside.most(total) != expected) {
+        let Some(now) = self.counted(facts).map(|total| facts.beside.most(total)) else { return Ok(()) };
+        // As many as came or went between the two counts may be missing, but no more.
+        let changed = expected.abs_diff(now);
+        if changed > 0 && self.distinct >= expected.min(now).saturating_sub(changed) {
             return Ok(());
         }
         if let Some(count) = both {
@@ -1028,8 +1041,7 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// The mentions of a window by a response: its total, or else an exact count beside it, or else a number that they reach at least.
     fn counted(&self, facts: PageFacts) -> Option<u64> {
-        let least = facts.hint.filter(|_| self.client.profile().total.trust == Trust::Exact);
-        facts.total.or(facts.beside.overview).or(least)
+        facts.total.or(facts.beside.overview).or_else(|| facts.hint.and_then(Hint::at_least))
     }
 
     /// Checks that no mention of the first instant of the window is missing, if the service returned one of the instant at which the
@@ -1044,7 +1056,7 @@ impl<D: PageDecoder> PageReader<D> {
         };
         let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, Span { row: 0, size: pages.size }).await;
         let PageAnswer { page, facts, .. } = answer?;
-        let whole = facts.total.is_some_and(|total| total <= facts.rows);
+        let whole = facts.total.map_or(facts.rows < pages.size, |total| total <= facts.rows);
         if whole && page.times().is_some_and(|times| !times.contains(&from)) {
             return Ok(());
         }

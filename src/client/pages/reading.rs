@@ -19,7 +19,7 @@ use crate::client::evidence;
 use crate::client::verdict::Claims;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Direction, Grid, Profile};
-use crate::request::{Beside, Pages};
+use crate::request::{Beside, Hint, Pages};
 
 /// Rows after which a window is cut if possible, so that their ids can be forgotten.
 const FORGET: u64 = 100_000;
@@ -151,7 +151,7 @@ impl Reading {
     }
 
     /// Records the approximate number of rows, and the number by other counts in the response.
-    pub(super) fn hint(&mut self, hint: Option<u64>, beside: Beside) {
+    pub(super) fn hint(&mut self, hint: Option<Hint>, beside: Beside) {
         self.proof.hint(hint, beside);
     }
 
@@ -233,6 +233,11 @@ impl Reading {
     /// Records that the last page names none after it.
     pub(super) fn meet_end(&mut self) {
         self.proof.meet_end();
+    }
+
+    /// Records that the last page names one after it that was not read yet.
+    pub(super) fn follow(&mut self) {
+        self.proof.follow();
     }
 
     /// True if pages have to share rows.

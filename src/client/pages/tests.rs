@@ -13,8 +13,7 @@ use super::reading::Reading;
 use super::window::Window;
 use crate::error::ErrorKind;
 use crate::profile::{Direction, Grid, OffsetUnit, Oversize, Profile, Trust, Zone};
-use crate::request::Beside;
-use crate::request::Pages;
+use crate::request::{Beside, Hint, Pages};
 
 fn reading(size: u64, fetch: Option<u64>, ordered: bool, change: impl Fn(&mut Profile)) -> Reading {
     let mut profile = Profile::v4();
@@ -296,7 +295,7 @@ fn an_end_is_not_believed_where_the_service_tells_of_many_more() {
     for (about, verdict) in [(200, Verdict::Complete), (201, Verdict::Again)] {
         let mut reading = without_total(200);
         // The page is short, and another count in the response ends with it.
-        reading.hint(Some(about), Beside { overview: Some(100), ..Beside::default() });
+        reading.hint(Some(Hint::About(about)), Beside { overview: Some(100), ..Beside::default() });
         let page: Vec<u64> = (0..100).collect();
         let times: Vec<i64> = (0..100).collect();
         reading.take(reading.first(), 100, Some(timed(&page, &times))).expect("rows are accepted");
@@ -591,7 +590,7 @@ fn without_a_total_an_exact_count_of_the_window_is_not_outvoted() {
 #[test]
 fn a_lower_bound_is_no_end() {
     let mut reading = reading(200, None, false, |_| {});
-    reading.hint(Some(150), Beside::default());
+    reading.hint(Some(Hint::AtLeast(150)), Beside::default());
     let page: Vec<u64> = (0..150).collect();
     reading.take(reading.first(), 150, Some(ids(&page))).expect("rows are accepted");
     assert!(reading.may_be_depth(), "at least 150, and 150 rows");

@@ -235,7 +235,8 @@ pub struct Total {
     pub trust: Trust,
     /// Pointer to the total.
     pub at: Option<Pointer>,
-    /// Pointer to the relation, `eq` if the total is exact and `gte` if it is a lower bound. Absent: it is exact.
+    /// Pointer to the relation: `eq` or `exact` if the total is exact, `gte` if it is a lower bound; other words mean an estimate.
+    /// Absent: it is exact.
     pub relation: Option<Pointer>,
 }
 
