@@ -11,6 +11,7 @@ mod array_membership;
 mod checked_arithmetic;
 mod checked_sum;
 mod comparable_interval;
+mod digits_kept;
 mod exact_decimal;
 mod in_values;
 mod interval_part;
@@ -45,6 +46,7 @@ pub(crate) use self::local_arithmetic::instant_of;
 pub(crate) use self::local_arithmetic::{minus_interval, plus_interval};
 pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar, similar_pattern};
 
+pub(crate) use self::digits_kept::DigitsKept;
 pub(crate) use self::exact_decimal::exact_decimal;
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
@@ -74,6 +76,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         interval_part(),
         positive_zero(),
         exact_decimal(),
+        DigitsKept::Rounded.udf(),
+        DigitsKept::Cut.udf(),
     ]);
     all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), OnlyValue::udf(), Opaque::udf()]);

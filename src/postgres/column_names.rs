@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::dialect::{edit, type_named};
 use crate::session::syntax::{self, Editor};
-use crate::session::{is_column, normalized};
+use crate::session::{is_column, marked, normalized};
 
 /// The name of an expression for which there is none.
 const NO_NAME: &str = "?column?";
@@ -127,7 +127,10 @@ impl Editor for Namer {
         // Only an ORDER BY can refer to the names of a subquery in an expression.
         let is_value = self.around.last().is_some_and(|expressions| *expressions > 0);
         let (sorted, inside) = names_in_order(query);
-        name_items(&mut query.body, &|name| !inside.contains(name) && (!is_value || sorted.contains(name)));
+        let may_name = |name: &str| !inside.contains(name) && (!is_value || sorted.contains(name));
+        // The names of a statement's results are only shown.
+        let outermost = self.around.is_empty();
+        name_items(&mut query.body, &may_name, outermost);
         self.around.push(0);
     }
 
@@ -148,8 +151,9 @@ impl Editor for Namer {
     }
 }
 
-/// Names the results of a query that have no name, if `may_name` allows it.
-fn name_items(body: &mut SetExpr, may_name: &dyn Fn(&str) -> bool) {
+/// Names the results of a query that have no name, if `may_name` allows it. `outermost`: other names get a mark, so that nothing
+/// refers to them.
+fn name_items(body: &mut SetExpr, may_name: &dyn Fn(&str) -> bool, outermost: bool) {
     match body {
         SetExpr::Select(select) => {
             // There, the engine takes a name for a result, but PostgreSQL takes it for a column.
@@ -157,19 +161,23 @@ fn name_items(body: &mut SetExpr, may_name: &dyn Fn(&str) -> bool) {
             for condition in select.having.iter().chain(&select.qualify) {
                 add_columns(condition, &mut columns);
             }
-            for item in &mut select.projection {
+            for (at, item) in select.projection.iter_mut().enumerate() {
                 let SelectItem::UnnamedExpr(expr) = item else { continue };
                 if is_column(expr) && !matches!(expr, Expr::Identifier(word) if is_word(word)) {
                     continue;
                 }
-                let name = column_name(expr);
-                if may_name(&name) && !columns.contains(&name) {
+                let mut name = column_name(expr);
+                let may_have = may_name(&name) && !columns.contains(&name);
+                if !may_have && outermost {
+                    name = marked(&name, at);
+                }
+                if may_have || outermost {
                     let expr = std::mem::replace(expr, Expr::value(Value::Null));
                     *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
                 }
             }
         }
-        SetExpr::SetOperation { left, .. } => name_items(left, may_name),
+        SetExpr::SetOperation { left, .. } => name_items(left, may_name, outermost),
         // A query in parentheses is visited itself.
         _ => {}
     }

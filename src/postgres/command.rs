@@ -20,9 +20,11 @@ pub(super) enum Command {
     Begin,
     Commit,
     Rollback,
+    Savepoint(String),
+    Release(String),
     /// Back to a savepoint.
-    RollbackTo,
-    /// Done as soon as it is read, with this tag: SAVEPOINT and the like.
+    RollbackTo(String),
+    /// Done as soon as it is read, with this tag: LISTEN and the like.
     Nothing(&'static str),
     Set {
         /// In lower case.
@@ -54,6 +56,8 @@ pub(super) enum Command {
     /// `None`: all.
     Deallocate(Option<String>),
     DiscardAll,
+    /// Drops the temporary tables of the session.
+    DiscardTemporary,
     /// Not supported, with the line for the client.
     Refused(String),
     /// A statement that could not be parsed, with what is wrong.
@@ -154,14 +158,16 @@ impl Command {
         match words.as_slice() {
             ["begin", ..] | ["start", "transaction", ..] => Self::Begin,
             ["commit" | "end", ..] => Self::Commit,
-            ["rollback" | "abort", rest @ ..] if rest.contains(&"to") => Self::RollbackTo,
+            ["rollback" | "abort", rest @ .., name] if rest.contains(&"to") => Self::RollbackTo((*name).to_owned()),
             ["rollback" | "abort", ..] => Self::Rollback,
-            ["savepoint", ..] => Self::Nothing("SAVEPOINT"),
-            ["release", ..] => Self::Nothing("RELEASE"),
+            ["savepoint", name] => Self::Savepoint((*name).to_owned()),
+            ["release", "savepoint", name] | ["release", name] => Self::Release((*name).to_owned()),
             ["unlisten", ..] => Self::Nothing("UNLISTEN"),
             ["listen" | "notify", ..] => Self::Refused("LISTEN and NOTIFY are not supported".to_owned()),
             ["discard", "all"] => Self::DiscardAll,
-            ["discard", ..] => Self::Nothing("DISCARD"),
+            ["discard", "temp" | "temporary"] => Self::DiscardTemporary,
+            ["discard", "plans"] => Self::Nothing("DISCARD PLANS"),
+            ["discard", "sequences"] => Self::Nothing("DISCARD SEQUENCES"),
             ["deallocate", "prepare", name] | ["deallocate", name] => Self::Deallocate(all_or(name)),
             ["close", name] => Self::CloseCursor(all_or(name)),
             ["set", rest @ ..] => set(rest),
@@ -383,7 +389,9 @@ mod tests {
             ("begin", Command::Begin),
             ("START TRANSACTION READ ONLY", Command::Begin),
             ("END", Command::Commit),
-            ("ROLLBACK TO SAVEPOINT a", Command::RollbackTo),
+            ("ROLLBACK TO SAVEPOINT a", Command::RollbackTo("a".to_owned())),
+            ("rollback work to A", Command::RollbackTo("a".to_owned())),
+            ("RELEASE a", Command::Release("a".to_owned())),
             ("abort", Command::Rollback),
             ("SET extra_float_digits = 3", set("extra_float_digits", Some("3"))),
             ("SET SESSION savedsearch.freshness TO '15m'", set("savedsearch.freshness", Some("15m"))),

@@ -203,6 +203,8 @@ pub(super) struct Connection {
     status: TransactionStatus,
     /// Changes of settings in the current transaction, in their order.
     changes: Vec<Change>,
+    /// Savepoints of the transaction, and the number of changes before each.
+    savepoints: Vec<(String, usize)>,
     /// Set after an error in the extended protocol, until Sync.
     skipping: bool,
     /// Cancelled by a cancel request for the current message.
@@ -232,6 +234,7 @@ impl Connection {
             portals: HashMap::new(),
             status: TransactionStatus::Idle,
             changes: Vec::new(),
+            savepoints: Vec::new(),
             skipping: false,
             cancelled: CancellationToken::new(),
         }
@@ -528,7 +531,7 @@ impl Connection {
 
     /// In a failed transaction, only its end is accepted.
     fn may_run(&self, command: &Command) -> Result<(), Report> {
-        let ends = matches!(command, Command::Commit | Command::Rollback | Command::RollbackTo);
+        let ends = matches!(command, Command::Commit | Command::Rollback | Command::RollbackTo(_));
         match self.status {
             TransactionStatus::Error if !ends => Err(Report::error(
                 "25P02",
@@ -812,6 +815,7 @@ impl Connection {
                 }
                 let failed = self.status == TransactionStatus::Error;
                 self.status = TransactionStatus::Idle;
+                self.savepoints.clear();
                 let commits = matches!(command, Command::Commit) && !failed;
                 for portal in self.portals.values_mut().filter(|portal| commits && portal.hold == Hold::Declared) {
                     portal.hold = Hold::Kept;
@@ -820,10 +824,25 @@ impl Connection {
                 self.undo(commits).await?;
                 self.complete(if commits { "COMMIT" } else { "ROLLBACK" }).await
             }
-            Command::RollbackTo => {
-                if self.status == TransactionStatus::Idle {
-                    let line = "ROLLBACK TO SAVEPOINT can only be used in transaction blocks";
-                    return Err(Report::error("25P01", line).into());
+            Command::Savepoint(name) => {
+                self.check_in_transaction("SAVEPOINT")?;
+                self.savepoints.push((name, self.changes.len()));
+                self.complete("SAVEPOINT").await
+            }
+            Command::Release(name) => {
+                self.check_in_transaction("RELEASE SAVEPOINT")?;
+                let at = self.savepoint(&name)?;
+                self.savepoints.truncate(at);
+                self.complete("RELEASE").await
+            }
+            Command::RollbackTo(name) => {
+                self.check_in_transaction("ROLLBACK TO SAVEPOINT")?;
+                let at = self.savepoint(&name)?;
+                // The savepoint stays.
+                self.savepoints.truncate(at + 1);
+                let later = self.changes.split_off(self.savepoints[at].1.min(self.changes.len()));
+                for Change { name, before, .. } in later.into_iter().rev() {
+                    self.set(&name, before.as_deref()).await?;
                 }
                 self.status = TransactionStatus::Transaction;
                 self.complete("ROLLBACK").await
@@ -903,18 +922,42 @@ impl Connection {
             Command::DiscardAll => {
                 self.statements.clear();
                 self.portals.clear();
-                let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
-                let discarded = async move { effects::discard(&session).await };
-                let session = Arc::clone(&self.session);
-                self.unless_cancelled(host.away_to_free::<_, Failure>(&session, discarded)).await?;
+                self.discard().await?;
                 self.reset().await?;
                 self.complete("DISCARD ALL").await
+            }
+            Command::DiscardTemporary => {
+                self.discard().await?;
+                self.complete("DISCARD TEMP").await
             }
             Command::Refused(line) => Err(Report::error("0A000", line).into()),
             Command::Malformed(line) => Err(Report::error("42601", line).into()),
             // Planned or read, and not a command.
             Command::Statement | Command::Fetch { .. } => Ok(()),
         }
+    }
+
+    /// Drops the temporary tables of the session.
+    async fn discard(&mut self) -> Result<(), Stop> {
+        let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+        let discarded = async move { effects::discard(&session).await };
+        let session = Arc::clone(&self.session);
+        self.unless_cancelled(host.away_to_free::<_, Failure>(&session, discarded)).await
+    }
+
+    fn check_in_transaction(&self, what: &str) -> Result<(), Stop> {
+        match self.status {
+            TransactionStatus::Idle => {
+                Err(Report::error("25P01", format!("{what} can only be used in transaction blocks")).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Place of the last savepoint of a name.
+    fn savepoint(&self, name: &str) -> Result<usize, Stop> {
+        let at = self.savepoints.iter().rposition(|(known, _)| known == name);
+        at.ok_or_else(|| Report::error("3B001", format!("savepoint \"{name}\" does not exist")).into())
     }
 
     async fn warn(&mut self, sqlstate: &'static str, line: &str) -> Result<(), Stop> {

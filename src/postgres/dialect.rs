@@ -632,7 +632,7 @@ fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlExpr>, Report
 }
 
 /// A local time without the offset that is written after it, which PostgreSQL ignores; `None` if there is none.
-fn without_offset(literal: &str) -> Option<&str> {
+pub(super) fn without_offset(literal: &str) -> Option<&str> {
     let time = literal.find(':')?;
     let offset = time + literal[time..].find(['+', '-', 'Z', 'z'])?;
     let digits = literal[offset + 1..].trim_end();

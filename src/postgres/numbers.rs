@@ -15,9 +15,9 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, Cast, WindowFunction};
+use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -25,7 +25,7 @@ use datafusion::logical_expr::{
     cast, lit,
 };
 
-use crate::functions::{Numeric, numeric};
+use crate::functions::{DigitsKept, Numeric, numeric};
 
 /// The type of a sum of bigint.
 const SUM: DataType = DataType::Decimal128(20, 0);
@@ -35,11 +35,29 @@ const SUM: DataType = DataType::Decimal128(20, 0);
 /// # Errors
 /// Errors of the engine's types.
 pub(super) fn with_numeric(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // Both terms of a recursive query have the types that the first one has.
-    if !is_concerned(&plan)? || plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))? {
+    if !is_concerned(&plan)? {
         return Ok(plan);
     }
-    let plan = plan.transform_up_with_subqueries(|plan| {
+    with_outer_types(plan.rewrite_with_subqueries(&mut Numbers)?.data)
+}
+
+/// See [`with_numeric`].
+struct Numbers;
+
+impl TreeNodeRewriter for Numbers {
+    type Node = LogicalPlan;
+
+    fn f_down(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        // Both terms of a recursive query have the types that the first one has.
+        let recursive = matches!(plan, LogicalPlan::RecursiveQuery(_));
+        let next = if recursive { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
+        Ok(Transformed::new(plan, false, next))
+    }
+
+    fn f_up(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        if matches!(plan, LogicalPlan::RecursiveQuery(_)) {
+            return Ok(Transformed::no(plan));
+        }
         let schema = merge_schema(&plan.inputs());
         let names = NamePreserver::new(&plan);
         let plan = plan.map_expressions(|expr| {
@@ -55,8 +73,7 @@ pub(super) fn with_numeric(plan: LogicalPlan) -> Result<LogicalPlan> {
             plan => plan.recompute_schema()?,
         };
         Ok(Transformed::yes(with_sums(having_below(plan)?)?))
-    })?;
-    with_outer_types(plan.data)
+    }
 }
 
 /// True for a plan with an operation of this file.
@@ -71,6 +88,7 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
                     Expr::WindowFunction(function) => ["avg", "sum"].contains(&function.fun.name()),
                     Expr::BinaryExpr(operation) => matches!(operation.op, Operator::Divide | Operator::Multiply),
                     Expr::Literal(value, _) => matches!(value, ScalarValue::Float64(Some(_))),
+                    Expr::ScalarFunction(function) => DigitsKept::named(function.name()).is_some(),
                     _ => false,
                 };
                 Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
@@ -90,8 +108,21 @@ fn numeric_of(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             let changed = with_digits(&mut function.params.args, schema);
             Transformed::new_transformed(Expr::WindowFunction(function), changed)
         }
+        Expr::ScalarFunction(function) => match digits_kept(&function, schema) {
+            Some(call) => Transformed::yes(call),
+            None => Transformed::no(Expr::ScalarFunction(function)),
+        },
         other => arithmetic(other, schema),
     }
+}
+
+/// `round(x, n)` and `trunc(x, n)` of a number with a fraction, which is numeric in PostgreSQL: of its digits.
+fn digits_kept(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let kept = DigitsKept::named(function.name())?;
+    let [number, places] = function.args.as_slice() else { return None };
+    let floating = number.get_type(schema).is_ok_and(|of_number| of_number.is_floating());
+    let args = vec![cast(number.clone(), DataType::Float64), cast(places.clone(), DataType::Int64)];
+    floating.then(|| Expr::ScalarFunction(ScalarFunction::new_udf(kept.udf(), args)))
 }
 
 /// Averages microseconds instead of larger units, and numeric with more digits, to which the engine adds four. Returns true if there

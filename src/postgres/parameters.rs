@@ -13,8 +13,9 @@ use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
 use postgres_types::{FromSql, Kind, Type};
 
+use super::dialect::without_offset;
 use super::report::Report;
-use crate::functions::{NotAnArray, items};
+use crate::functions::{NotAnArray, items, read_interval};
 
 /// Decodes one value. `number` counts parameters from 1, for errors. An instant in text that does not state its zone is in `zone`.
 ///
@@ -83,8 +84,29 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
     match data_type {
         DataType::Timestamp(unit, Some(_)) => {
             let there = DataType::Timestamp(*unit, Some(zone.into()));
-            let at = ScalarValue::from(text.trim()).cast_to(&there).and_then(|at| at.cast_to(data_type));
-            at.ok().filter(|value| !value.is_null())
+            let instant = |text: &str| {
+                let at = ScalarValue::from(text).cast_to(&there).and_then(|at| at.cast_to(data_type));
+                at.ok().filter(|value| !value.is_null())
+            };
+            // A date with an offset is its midnight there.
+            match day_of(text.trim()) {
+                Some((day, rest)) if !begins_with_digit(rest) => instant(&format!("{day} 00:00:00{rest}")),
+                _ => instant(text.trim()),
+            }
+        }
+        // An offset is ignored, and so is the time of a date.
+        DataType::Timestamp(_, None) | DataType::Date32 => {
+            let text = text.trim();
+            let text = match (data_type, day_of(text)) {
+                (DataType::Date32, Some((day, _))) => day,
+                (_, Some((day, rest))) if !begins_with_digit(rest) => day,
+                _ => without_offset(text).unwrap_or(text),
+            };
+            ScalarValue::from(text).cast_to(data_type).ok().filter(|value| !value.is_null())
+        }
+        DataType::Interval(_) => {
+            let span = read_interval(text, None).ok()?.value().ok()?;
+            Some(ScalarValue::IntervalMonthDayNano(Some(span)))
         }
         DataType::Utf8 => Some(ScalarValue::from(text)),
         DataType::Boolean => {
@@ -112,6 +134,20 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
         }
         data_type => ScalarValue::from(text.trim()).cast_to(data_type).ok().filter(|value| !value.is_null()),
     }
+}
+
+fn begins_with_digit(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// The date that a text begins with, `YYYY-MM-DD`, and what follows it: an offset, a time, or nothing.
+fn day_of(text: &str) -> Option<(&str, &str)> {
+    let (day, rest) = text.split_at_checked(10)?;
+    let parts: Vec<&str> = day.split('-').collect();
+    let digits = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_day = matches!(parts[..], [year, _, _] if year.len() == 4) && parts.iter().all(digits);
+    let ends = rest.is_empty() || rest.starts_with([' ', 'T']);
+    (is_day && ends).then(|| (day, rest.trim_start_matches([' ', 'T'])))
 }
 
 fn from_binary(
@@ -271,6 +307,19 @@ mod tests {
         assert_eq!(text("-1.50", &Type::NUMERIC), Ok(ScalarValue::Decimal128(Some(-150), 38, 2)));
         assert_eq!(text("\\x00ff", &Type::BYTEA), Ok(ScalarValue::Binary(Some(vec![0, 255]))));
         assert_eq!(text("2026-05-01", &Type::DATE), Ok(ScalarValue::Date32(Some(20_574))));
+        // As drivers write days and times of a zone.
+        for (driver, plain, postgres) in [
+            ("2026-05-01 +02", "2026-05-01", Type::DATE),
+            ("2026-05-01 00:30:00+02", "2026-05-01", Type::DATE),
+            ("2026-05-01 00:30:00+02", "2026-05-01 00:30:00", Type::TIMESTAMP),
+            ("2026-05-01 +02", "2026-05-01 00:00:00+02:00", Type::TIMESTAMPTZ),
+            ("2026-05-01", "2026-05-01 00:00:00+00", Type::TIMESTAMPTZ),
+            ("1 day 02:00:00", "P1DT2H", Type::INTERVAL),
+            ("02:30:00", "2 hours 30 minutes", Type::INTERVAL),
+        ] {
+            assert!(text(driver, &postgres).is_ok(), "{driver}");
+            assert_eq!(text(driver, &postgres), text(plain, &postgres), "{driver}");
+        }
         let list = text("{a,\"b \\\"c\\\"\",NULL,\"null\"}", &Type::TEXT_ARRAY).expect("a list");
         assert_eq!(list.to_string(), "[a, b \"c\", , null]");
         for (wrong, postgres) in

@@ -232,6 +232,22 @@ async fn settings_end_with_their_transaction() {
         assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, expected, "{changes}; {end}");
         assert_eq!(text(&client, zone).await, "2026-05-01 00:00:00+00", "{changes}; {end}");
     }
+    // As far as a savepoint.
+    let begun = "BEGIN; SET savedsearch.max_requests = 1; SAVEPOINT a; SET savedsearch.max_requests = 2; SAVEPOINT b; \
+                 SET savedsearch.max_requests = 3; SAVEPOINT c";
+    client.batch_execute(begun).await.unwrap();
+    for (back, expected) in [("ROLLBACK TO b", "2"), ("ROLLBACK TO SAVEPOINT b", "2"), ("ROLLBACK WORK TO a", "1")] {
+        client.batch_execute(back).await.unwrap();
+        assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, expected, "{back}");
+    }
+    assert_eq!(code(&client, "ROLLBACK TO b").await.0, "3B001");
+    client.batch_execute("ROLLBACK TO a; RELEASE a").await.unwrap();
+    assert_eq!(code(&client, "RELEASE a").await.0, "3B001");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, "8");
+    for outside in ["SAVEPOINT a", "RELEASE a", "ROLLBACK TO a"] {
+        assert_eq!(code(&client, outside).await.0, "25P01", "{outside}");
+    }
     client.batch_execute("BEGIN; SET LOCAL savedsearch.max_requests = 6").await.unwrap();
     code(&client, "SELECT nothing").await;
     client.batch_execute("COMMIT").await.unwrap();

@@ -49,6 +49,8 @@ async fn numbers_have_the_signs_and_errors_of_postgresql() {
             ("1 - cardinality(ARRAY[1,2]), array_position(ARRAY['a','b'], 'b') - 3, array_positions(ARRAY['a','b','a'], 'a')", "-1|-1|{1,3}"),
             ("round(2.5::float8), round(3.5::float8), round(-2.5::float8), round(2.5), round(-2.5), round(2.345, 2), round(25, -1)", "2|4|-2|3|-3|2.35|30"),
             ("round(x), round(y) FROM (VALUES (2.5::float8, 2.5::numeric)) AS t(x, y)", "2|3"),
+            ("trunc(4.35, 2), trunc(-1.15, 1), round(1.005, 2), round(100.0 * 2047 / 20000, 2), round(-1250.5, -2)", "4.35|-1.1|1.01|10.24|-1300"),
+            ("round(avg(x), 2) FROM (VALUES (1.00), (1.01)) AS t(x)", "1.01"),
             ("mod(7, 3), mod(-7, 3), mod(7.5, 2), div(7, 2), ~5, 'abc' ^@ 'ab', sign(-3), ceiling(1.2)", "1|-1|1.5|3|-6|t|-1|2"),
             ("x FROM (VALUES (0), (1), (2), (0)) AS t(x) WHERE x <> 0 AND 10 / x > 2 ORDER BY x", "1|2"),
             ("width_bucket(5.35, 0.024, 10.06, 5), width_bucket(-1.0::float8, 0, 10, 5), width_bucket(10, 0, 10, 5), width_bucket(1, 10, 0, 5)", "3|0|6|5"),

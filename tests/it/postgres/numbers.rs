@@ -24,6 +24,11 @@ async fn sums_of_bigint_are_numeric() {
             (format!("s / 2 > 3 FROM (SELECT sum(x) AS s FROM {big} UNION ALL SELECT 8::bigint) AS q").as_str(), "t|t"),
             (format!("round((SELECT sum(x) FROM {big}) / 2, 1)").as_str(), "3.5"),
             (format!("count(*) FROM {big} HAVING sum(x) / 2 > 3").as_str(), "2"),
+            // Beside a recursive query.
+            (
+                "sum(n) / 4 > 2, max(n) FROM (WITH RECURSIVE r(n) AS (SELECT 1::bigint UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT n FROM r) AS q",
+                "t|4",
+            ),
             // A sum of integer is bigint.
             ("sum(x) / 2 FROM (VALUES (3), (4)) AS v(x)", "3"),
             ("sum(CASE WHEN x > 3 THEN 1 ELSE 0 END) / count(*) FROM (VALUES (3::bigint), (4)) AS v(x)", "0"),

@@ -416,6 +416,8 @@ async fn results_have_the_names_that_postgresql_gives_them() {
             vec!["row_number", "sum", "unnest", "generate_series"],
         ),
         ("upper(name), s.name FROM s UNION SELECT 'a', 'b' ORDER BY upper", vec!["upper", "name"]),
+        ("name::text, count(*) FROM s GROUP BY name::text ORDER BY name::text || 'a'", vec!["name", "count"]),
+        ("lower(name), name::text FROM s GROUP BY name HAVING name > 'a' ORDER BY lower(name)", vec!["lower", "name"]),
         ("* FROM (SELECT lower(name), lower(query), 1 FROM s) t", vec!["lower", "lower", none]),
     ] {
         let statement = client.prepare(&format!("SELECT {}", sql.replace("FROM s", "FROM saved_searches s"))).await;
