@@ -251,6 +251,8 @@ fn origin(error: &DataFusionError) -> Origin {
     }
     match error.find_root() {
         DataFusionError::SQL(..) => Origin::Syntax,
+        // Our own errors about memory have this variant as well.
+        DataFusionError::ResourcesExhausted(_) => Origin::Own(ErrorKind::Memory),
         _ if is_pattern_error(error) => Origin::InvalidPattern,
         DataFusionError::SchemaError(error, _) if matches!(**error, SchemaError::FieldNotFound { .. }) => {
             Origin::UnknownColumn

@@ -99,19 +99,56 @@ impl Limits {
     pub(crate) fn check(&self) -> Result<()> {
         /// Seconds in a year.
         const YEAR: u64 = 366 * 86_400;
+        /// Bytes that an address space has at most.
+        const BYTES: u64 = 1 << 48;
+        // A further limit is checked as well.
+        let Self {
+            statement_bytes,
+            message_bytes,
+            header_bytes,
+            connections,
+            connections_per_principal,
+            streams_per_connection,
+            sessions,
+            sessions_per_principal,
+            session_idle_seconds,
+            statements,
+            results,
+            result_seconds,
+            streams,
+            streams_per_session,
+            result_bytes,
+            temporary_bytes,
+            parameter_rows,
+            statement_seconds,
+            unread_seconds,
+            keep_alive_ms,
+            memory_mib,
+            drain_seconds,
+        } = *self;
         let numbers = [
-            ("connections", self.connections as u64, 1, 1 << 20),
-            ("connections_per_principal", self.connections_per_principal as u64, 1, 1 << 20),
-            ("streams_per_connection", self.streams_per_connection.into(), 1, 1 << 20),
-            ("streams", self.streams as u64, 0, 1 << 20),
-            ("streams_per_session", self.streams_per_session as u64, 0, 1 << 20),
-            ("memory_mib", self.memory_mib as u64, 0, 1 << 24),
-            ("keep_alive_ms", self.keep_alive_ms, 10, YEAR * 1_000),
-            ("session_idle_seconds", self.session_idle_seconds, 1, YEAR),
-            ("result_seconds", self.result_seconds, 1, YEAR),
-            ("statement_seconds", self.statement_seconds, 0, YEAR),
-            ("unread_seconds", self.unread_seconds, 1, YEAR),
-            ("drain_seconds", self.drain_seconds, 0, YEAR),
+            ("statement_bytes", statement_bytes as u64, 1, BYTES),
+            ("message_bytes", message_bytes as u64, 1, BYTES),
+            ("header_bytes", header_bytes.into(), 1, BYTES),
+            ("connections", connections as u64, 1, 1 << 20),
+            ("connections_per_principal", connections_per_principal as u64, 1, 1 << 20),
+            ("streams_per_connection", streams_per_connection.into(), 1, 1 << 20),
+            ("sessions", sessions as u64, 1, 1 << 20),
+            ("sessions_per_principal", sessions_per_principal as u64, 1, 1 << 20),
+            ("session_idle_seconds", session_idle_seconds, 1, YEAR),
+            ("statements", statements as u64, 0, 1 << 20),
+            ("results", results as u64, 0, 1 << 20),
+            ("result_seconds", result_seconds, 1, YEAR),
+            ("streams", streams as u64, 0, 1 << 20),
+            ("streams_per_session", streams_per_session as u64, 0, 1 << 20),
+            ("result_bytes", result_bytes, 0, BYTES),
+            ("temporary_bytes", temporary_bytes, 0, BYTES),
+            ("parameter_rows", parameter_rows as u64, 0, 1 << 20),
+            ("statement_seconds", statement_seconds, 0, YEAR),
+            ("unread_seconds", unread_seconds, 1, YEAR),
+            ("keep_alive_ms", keep_alive_ms, 10, YEAR * 1_000),
+            ("memory_mib", memory_mib as u64, 0, 1 << 24),
+            ("drain_seconds", drain_seconds, 0, YEAR),
         ];
         match numbers.iter().find(|(_, number, least, most)| !(*least..=*most).contains(number)) {
             Some((name, number, least, most)) => Err(Error::new(

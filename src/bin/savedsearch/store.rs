@@ -55,7 +55,7 @@ pub(crate) struct SyncArguments {
     #[arg(long, value_name = "COMMAND", value_parser = shell_command)]
     on_new: Option<String>,
     /// Afterwards, remove days older than an age, such as 400d [default: `retain` of the connection]
-    #[arg(long, value_name = "AGE", value_parser = retained)]
+    #[arg(long, value_name = "AGE", value_parser = age_in_days)]
     retain: Option<u32>,
     /// Read all days again, including those that the store has
     #[arg(long)]
@@ -101,7 +101,7 @@ Examples:
     )]
     Forget {
         /// Days older than an age, such as 400d
-        #[arg(long, value_name = "AGE", value_parser = days, group = "what")]
+        #[arg(long, value_name = "AGE", value_parser = age_in_days, group = "what")]
         older_than: Option<u32>,
         /// Days before a date (UTC)
         #[arg(long, value_name = "DATE", group = "what")]
@@ -305,11 +305,6 @@ fn every(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(u64::from(number) * seconds))
 }
 
-fn retained(text: &str) -> Result<u32, String> {
+fn age_in_days(text: &str) -> Result<u32, String> {
     parse_days(text).ok_or_else(|| "expected a number of days, such as 400d".to_owned())
-}
-
-fn days(text: &str) -> Result<u32, String> {
-    let number = text.strip_suffix('d').and_then(|number| number.parse().ok());
-    number.ok_or_else(|| "expected a number of days, such as 400d".to_owned())
 }

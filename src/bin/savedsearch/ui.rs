@@ -15,7 +15,7 @@ use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit, memory};
 
-/// Show a page to query, chart and watch the tables in a browser
+/// Serve a web page for queries, charts and dashboards
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Open the URL that is printed. Without --auth, it contains a secret token; with --auth users, people
