@@ -136,7 +136,7 @@ pub(crate) enum Steps {
     /// With a whole hour.
     Hours,
     /// Anywhere within this time, because months and the like differ in length.
-    Within(TimeDelta),
+    Within { zone: Zone, slack: TimeDelta },
 }
 
 impl Steps {
@@ -145,7 +145,7 @@ impl Steps {
         match self {
             Self::Days { .. } => TimeDelta::days(1),
             Self::Hours => TimeDelta::hours(1),
-            Self::Within(slack) => slack,
+            Self::Within { slack, .. } => slack,
         }
     }
 
@@ -154,7 +154,7 @@ impl Steps {
         match self {
             Self::Days { .. } => TimeDelta::hours(1),
             Self::Hours => TimeDelta::minutes(1),
-            Self::Within(slack) => slack,
+            Self::Within { slack, .. } => slack,
         }
     }
 
@@ -162,11 +162,10 @@ impl Steps {
     fn begin_at(self, at: DateTime<Utc>) -> bool {
         match self {
             // Some services count days of UTC, whatever the zone.
-            Self::Days { zone, .. } => {
+            Self::Days { zone, .. } | Self::Within { zone, .. } => {
                 [zone, Zone::UTC].into_iter().any(|zone| zone.day_start(zone.local(at).date()) == Some(at))
             }
             Self::Hours => at.timestamp().rem_euclid(3_600) == 0,
-            Self::Within(_) => false,
         }
     }
 
@@ -186,11 +185,12 @@ impl Steps {
         let of_any_zone = matches!(self, Self::Days { any: true, .. }) && !self.is_whole(reported);
         let begins =
             reported >= length - tolerance || ((self.begin_at(since) || of_any_zone) && reported > length - step);
+        let tomorrow = TimeDelta::hours(25).min(step + tolerance);
         let ends = (lag <= CURRENT.max(tolerance) && lag >= -CURRENT)
-            || (whole_end.is_some() && lag.abs() <= step + tolerance);
+            || (whole_end.is_some() && lag <= step + tolerance && lag >= -tomorrow);
         // One that is longer is another one, unless it begins with a whole step, of whatever zone.
         let longer = match self {
-            Self::Within(slack) => slack,
+            Self::Within { slack, .. } => slack,
             _ if self.begin_at(since) && since > now - length - step => step + tolerance,
             _ if !self.is_whole(reported) => step + tolerance,
             _ => tolerance,
@@ -205,12 +205,13 @@ impl Asked {
         if let Some((from, to)) = spec.span_of(words, zone) {
             return Some(Self::Instants(from, to));
         }
-        /// Length of the shortest month. A month, a quarter or a year differs from its mean by up to this many days.
+        /// Length of the shortest month.
         const MONTH: TimeDelta = TimeDelta::days(28);
+        /// Days by which a month differs from its mean.
         const DIFFERENCE: TimeDelta = TimeDelta::days(3);
         let length = spec.length_of(words)?;
         let steps = match spec.names.contains_key(words) {
-            true if length >= MONTH => Steps::Within(DIFFERENCE),
+            true if length >= MONTH => Steps::Within { zone, slack: DIFFERENCE.max(length / 24) },
             // Calendar days, of a zone that the service may not name. One that is cut cannot be told from `today`.
             true if length >= TimeDelta::days(1) => Steps::Days { zone, any: length > TimeDelta::days(1) },
             false if length >= TimeDelta::days(1) && !words.ends_with('h') => Steps::Days { zone, any: false },

@@ -34,20 +34,26 @@ use crate::request::RequestKey;
 
 /// File with the metadata of the recording.
 const HEAD: &str = "recording.json";
-/// Response headers that are not recorded: credentials of the service, and those of the connection and of the encoding, which a
-/// recorded body does not have.
-const OMITTED: [&str; 10] = [
-    "authorization",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "keep-alive",
-    "proxy-authenticate",
-    "set-cookie",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+/// True for a response header that is recorded: not for credentials of the service, and not for headers of the connection and of the
+/// encoding, which a recorded body does not have.
+fn is_recorded(name: &str) -> bool {
+    const OMITTED: [&str; 8] = [
+        "connection",
+        "content-encoding",
+        "content-length",
+        "keep-alive",
+        "location",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    const SECRET: [&str; 9] =
+        ["auth", "authorization", "cookie", "cookie2", "credential", "csrf", "secret", "session", "token"];
+    // The form of a key, and the place of a next page.
+    let needed = name == "www-authenticate" || name.split('-').any(|word| word == "next" || word == "continuation");
+    let secret = name.split(['-', '_']).any(|word| SECRET.contains(&word));
+    needed || !(secret || OMITTED.contains(&name))
+}
 
 /// Metadata of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -167,7 +173,7 @@ impl Recorder {
     fn exchange(&self, question: String, answer: &Result<HttpResponse, HttpFailure>) -> RecordedExchange {
         match answer {
             Ok(answer) => {
-                let headers = answer.headers.iter().filter(|(name, _)| !OMITTED.contains(&name.as_str()));
+                let headers = answer.headers.iter().filter(|(name, _)| is_recorded(name.as_str()));
                 let headers = headers.filter_map(|(name, value)| {
                     Some((name.as_str().to_owned(), self.key.redact(value.to_str().ok()?)))
                 });

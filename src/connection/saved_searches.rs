@@ -147,7 +147,11 @@ impl SavedSearches {
             (ListUnit::Cursor, _) => next.is_some(),
             (_, Rest::None) => false,
             (_, Rest::More(_)) => true,
-            (_, Rest::Unknown) => self.new > 0,
+            // A page that is not full is the last one.
+            (_, Rest::Unknown) => {
+                let size = pages.size.as_ref().map(|size| u64::from(size.rows));
+                self.new > 0 && size.is_none_or(|size| self.end.last_entries() >= size)
+            }
         };
         // Filters may leave a page empty that names another one.
         let another = next.as_ref().filter(|next| pages.unit == ListUnit::Cursor && !self.followed.contains(*next));

@@ -492,6 +492,7 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
             let of = words == ["of"] && siblings.iter().any(|(name, _)| self::words(name) == ["to"]);
             match () {
                 () if of_total || of => Some(Says::Entries(number)),
+                () if pages && has(&["remaining", "left", "more"]) => told(number > 0),
                 () if pages && !has(&["per", "size", "max"]) => {
                     Some(if has(&["last"]) { Says::LastPage(number) } else { Says::Pages(number) })
                 }
@@ -754,6 +755,8 @@ mod tests {
             assert!(matches!(rest(text, 2, first), Rest::More(_)), "{text}");
             assert_eq!(rest(text, 3, first), Rest::None, "{text}");
         }
+        assert!(matches!(rest(r#"{"pagesRemaining":1}"#, 3, 1), Rest::More(_)));
+        assert_eq!(rest(r#"{"pagesRemaining":0}"#, 4, 1), Rest::None);
         assert_eq!(rest(r#"{"data":{"total":10}}"#, 1, 1), Rest::None);
         assert_eq!(rest(r#"{"data":{"count":20}}"#, 2, 1), Rest::None);
     }

@@ -133,6 +133,11 @@ impl ListEnd {
         Self { entries, ..next }
     }
 
+    /// Number of entries of the last page.
+    pub fn last_entries(&self) -> u64 {
+        self.last.iter().sum()
+    }
+
     /// Number of entries of the pages.
     pub fn entries(&self) -> u64 {
         self.entries.iter().sum()
@@ -188,20 +193,33 @@ pub struct Decoder {
 enum Relation {
     Exact,
     AtLeast,
-    /// An estimate, an upper bound, or an unknown word.
-    Other,
+    /// An estimate, or an upper bound.
+    About,
 }
 
 impl Relation {
-    /// Reads the word of a response; none means exact.
+    /// Reads the word of a response; none means exact. An unknown one is a bound, which a scan has to reach.
     fn of(word: Option<Cow<'_, str>>) -> Self {
+        const ABOUT: [&str; 11] = [
+            "about",
+            "approx",
+            "approximate",
+            "approximately",
+            "atmost",
+            "estimate",
+            "estimated",
+            "le",
+            "lt",
+            "lte",
+            "upperbound",
+        ];
         let Some(word) = word else { return Self::Exact };
-        match word.to_lowercase().replace([' ', '-'], "_").as_str() {
-            "eq" | "equal" | "equals" | "equal_to" | "exact" | "=" | "==" | "true" => Self::Exact,
-            "gte" | "gt" | "ge" | ">=" | ">" | "≥" | "at_least" | "lower_bound" | "greater_than_or_equal_to" => {
-                Self::AtLeast
-            }
-            _ => Self::Other,
+        let word: String = word.to_lowercase().chars().filter(|character| !" _-".contains(*character)).collect();
+        match word.as_str() {
+            "eq" | "equal" | "equals" | "equalto" | "exact" | "=" | "==" | "true" => Self::Exact,
+            "<" | "<=" | "≤" | "~" | "≈" => Self::About,
+            word if ABOUT.contains(&word) => Self::About,
+            _ => Self::AtLeast,
         }
     }
 }
@@ -854,21 +872,27 @@ impl Decoder {
             && self.profile.offset.of(rounded, request.size).is_some_and(|offset| Ok(offset) == echoed.parse())
     }
 
-    /// The window that the response reports. Local times are those of the column with the time of mentions, or else of the requested
-    /// zone. `None` if it is not reported, or in days, which may include the last one or not.
+    /// The window that the response reports. Local times are those of the column with the time of mentions, or else of UTC. `None` if
+    /// it is not reported, if its zone is not known, or if it is in days, which may include the last one or not.
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`] for a value that is no instant: a response that covers another window would not be noticed.
     fn window(&self, answer: &Envelope<'_>, request: &PageRequest) -> Result<Option<(DateTime<Utc>, DateTime<Utc>)>> {
+        /// Instants before 1973, in seconds: numbers that are something else.
+        const EARLY: i64 = 100_000_000;
         let mentions = &self.profile.tables.mentions;
         let of_time = mentions.time.as_ref().and_then(|time| mentions.column(time)).and_then(|column| column.zone);
-        let zone = of_time.unwrap_or_else(|| request.plan.zone(&self.profile));
+        let requested = request.plan.zone(&self.profile);
         let instant = |slot| {
             let Some(text) = answer.text(slot) else { return Ok(None) };
-            let mut instants = Instants::of(InstantForm { pattern: None, zone: Some(zone) });
+            let mut instants = Instants::of(InstantForm { pattern: None, zone: of_time });
             match instants.read(&text) {
                 Some(_) if instants.days > 0 => Ok(None),
-                Some(at) => Ok(DateTime::from_timestamp_micros(at)),
+                // It may be a time of UTC or of the requested zone.
+                Some(_) if instants.assumed.is_some() && requested != Zone::UTC => Ok(None),
+                Some(at) => Ok(Some(at).filter(|at| *at > EARLY * 1_000_000).and_then(DateTime::from_timestamp_micros)),
+                // The words that were requested, such as `now`.
+                None if !(text.len() >= 8 && text.starts_with(|first: char| first.is_ascii_digit())) => Ok(None),
                 None => {
                     let value: String = text.chars().take(100).collect();
                     let message =

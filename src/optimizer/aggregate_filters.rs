@@ -48,10 +48,16 @@ fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Projection(projection) => &projection.input,
         _ => return Ok(Transformed::no(plan)),
     };
-    let Some((results, _)) = results_of_aggregates(input) else { return Ok(Transformed::no(plan)) };
-    let results = results.into_iter().map(|at| Expr::Column(Column::from(input.schema().qualified_field(at))));
+    let Some(Results { columns, of_union, .. }) = results_of_aggregates(input) else {
+        return Ok(Transformed::no(plan));
+    };
+    let results = columns.into_iter().map(|at| Expr::Column(Column::from(input.schema().qualified_field(at))));
     let results: Vec<Expr> = results.collect();
-    let tie = |expr: Expr| Opaque::of([vec![expr], results.clone()].concat());
+    let tie = |expr: Expr| match of_union && !expr.column_refs().is_empty() {
+        // It reaches the scans of other branches.
+        true => expr,
+        false => Opaque::of([vec![expr], results.clone()].concat()),
+    };
     let plan = match plan {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
             // The engine pushes none below grouping sets, unless it loses its columns.
@@ -85,8 +91,8 @@ fn below_join(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             }
             LogicalPlan::Aggregate(_) => {
                 let limit = match results_of_aggregates(&node) {
-                    Some((_, false)) => 1,
-                    Some((_, true)) => usize::MAX >> 1,
+                    Some(Results { keys: false, .. }) => 1,
+                    Some(_) => usize::MAX >> 1,
                     None => return Ok(Transformed::no(node)),
                 };
                 let limited = LogicalPlanBuilder::from(node).limit(0, Some(limit))?.build()?;
@@ -97,15 +103,25 @@ fn below_join(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-/// Positions of columns that such aggregates compute, one of each, and whether they have keys; `None` if there is no such aggregate,
-/// or if none of its results is visible.
-fn results_of_aggregates(plan: &LogicalPlan) -> Option<(Vec<usize>, bool)> {
+/// Results of aggregates that have a row for an empty input.
+struct Results {
+    /// Positions of columns that they compute, one of each.
+    columns: Vec<usize>,
+    /// Set if they have keys.
+    keys: bool,
+    /// Set if there are other rows as well.
+    of_union: bool,
+}
+
+/// The results of such aggregates below a node; `None` if there is no such aggregate, or if none of its results is visible.
+fn results_of_aggregates(plan: &LogicalPlan) -> Option<Results> {
     match plan {
         LogicalPlan::Aggregate(Aggregate { group_expr, aggr_expr, schema, .. }) => {
             let keys = !group_expr.is_empty();
             let one_row = !keys || matches!(group_expr[..], [Expr::GroupingSet(_)]);
             // Without functions, the last column identifies the grouping set of a row.
-            one_row.then(|| (vec![schema.fields().len() - aggr_expr.len().max(1)], keys))
+            let columns = vec![schema.fields().len() - aggr_expr.len().max(1)];
+            one_row.then_some(Results { columns, keys, of_union: false })
         }
         LogicalPlan::SubqueryAlias(alias) => results_of_aggregates(&alias.input),
         LogicalPlan::Filter(filter) => results_of_aggregates(&filter.input),
@@ -113,21 +129,22 @@ fn results_of_aggregates(plan: &LogicalPlan) -> Option<(Vec<usize>, bool)> {
         LogicalPlan::Distinct(Distinct::All(input)) => results_of_aggregates(input),
         LogicalPlan::Window(window) => results_of_aggregates(&window.input),
         LogicalPlan::Projection(projection) => {
-            let (below, keys) = results_of_aggregates(&projection.input)?;
-            let shown = below.into_iter().filter_map(|below| {
+            let below = results_of_aggregates(&projection.input)?;
+            let shown = below.columns.into_iter().filter_map(|below| {
                 let column = Column::from(projection.input.schema().qualified_field(below));
                 projection.expr.iter().position(|expr| expr.column_refs().contains(&column))
             });
-            let shown: Vec<usize> = shown.collect();
-            (!shown.is_empty()).then_some((shown, keys))
+            let columns: Vec<usize> = shown.collect();
+            (!columns.is_empty()).then_some(Results { columns, ..below })
         }
         LogicalPlan::Union(union) => {
-            let of_branches: Vec<_> = union.inputs.iter().filter_map(|branch| results_of_aggregates(branch)).collect();
-            let keys = of_branches.iter().any(|(_, keys)| *keys);
-            let mut results: Vec<usize> = of_branches.into_iter().flat_map(|(results, _)| results).collect();
-            results.sort_unstable();
-            results.dedup();
-            (!results.is_empty()).then_some((results, keys))
+            let branches: Vec<Results> =
+                union.inputs.iter().filter_map(|branch| results_of_aggregates(branch)).collect();
+            let keys = branches.iter().any(|branch| branch.keys);
+            let mut columns: Vec<usize> = branches.into_iter().flat_map(|branch| branch.columns).collect();
+            columns.sort_unstable();
+            columns.dedup();
+            (!columns.is_empty()).then_some(Results { columns, keys, of_union: true })
         }
         _ => None,
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Cast, InList, InSubquery, Sort as SortExpr};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -109,7 +109,12 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             // What is compared is not what is returned: a month is as long as 30 days.
             let values = function.args.clone();
             function.args = function.args.into_iter().map(|arg| if_interval(arg, schema).data).collect();
-            if values.iter().any(Expr::is_volatile) {
+            // Each value is written several times.
+            let simple = |value: &Expr| {
+                !value.is_volatile()
+                    && !value.exists(|part| Ok(matches!(part, Expr::Case(_) | Expr::ScalarSubquery(_)))).unwrap_or(true)
+            };
+            if !values.iter().all(simple) {
                 return Ok(Transformed::yes(Expr::ScalarFunction(function)));
             }
             let compared = function.args.clone();

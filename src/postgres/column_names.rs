@@ -9,7 +9,8 @@ use std::collections::HashSet;
 
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, DataType as SqlType, Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, TrimWhereField, Value,
+    AccessExpr, DataType as SqlType, Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, Statement as Ast,
+    TrimWhereField, Value,
 };
 
 use super::dialect::{edit, type_named};
@@ -113,13 +114,16 @@ fn first_select(body: &SetExpr) -> Option<&[SelectItem]> {
 
 /// Names the columns of a statement, of its CTEs and of its derived tables.
 pub(super) fn name_columns(statement: &mut Parsed) {
-    edit(statement, &mut Namer::default());
+    // Other statements, such as CREATE VIEW, keep the names.
+    let shows = matches!(statement, Parsed::Statement(statement) if matches!(statement.as_ref(), Ast::Query(_)));
+    edit(statement, &mut Namer { around: Vec::new(), shows });
 }
 
-#[derive(Default)]
 struct Namer {
     /// For each query around the current place, the number of its expressions around it.
     around: Vec<usize>,
+    /// Set if the names of the statement's results are only shown.
+    shows: bool,
 }
 
 impl Editor for Namer {
@@ -128,9 +132,8 @@ impl Editor for Namer {
         let is_value = self.around.last().is_some_and(|expressions| *expressions > 0);
         let (sorted, inside) = names_in_order(query);
         let may_name = |name: &str| !inside.contains(name) && (!is_value || sorted.contains(name));
-        // The names of a statement's results are only shown.
-        let outermost = self.around.is_empty();
-        name_items(&mut query.body, &may_name, outermost);
+        let shown = self.shows && self.around.is_empty();
+        name_items(&mut query.body, &may_name, shown);
         self.around.push(0);
     }
 
@@ -151,9 +154,12 @@ impl Editor for Namer {
     }
 }
 
-/// Names the results of a query that have no name, if `may_name` allows it. `outermost`: other names get a mark, so that nothing
-/// refers to them.
-fn name_items(body: &mut SetExpr, may_name: &dyn Fn(&str) -> bool, outermost: bool) {
+/// Number of the first mark of these names; other rewrites count theirs from 1.
+const MARKS: usize = 1_000_000;
+
+/// Names the results of a query that have no name, if `may_name` allows it. `shown`: other names get a mark, so that nothing refers to
+/// them.
+fn name_items(body: &mut SetExpr, may_name: &dyn Fn(&str) -> bool, shown: bool) {
     match body {
         SetExpr::Select(select) => {
             // There, the engine takes a name for a result, but PostgreSQL takes it for a column.
@@ -168,16 +174,16 @@ fn name_items(body: &mut SetExpr, may_name: &dyn Fn(&str) -> bool, outermost: bo
                 }
                 let mut name = column_name(expr);
                 let may_have = may_name(&name) && !columns.contains(&name);
-                if !may_have && outermost {
-                    name = marked(&name, at);
+                if !may_have && shown {
+                    name = marked(&name, MARKS + at);
                 }
-                if may_have || outermost {
+                if may_have || shown {
                     let expr = std::mem::replace(expr, Expr::value(Value::Null));
                     *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
                 }
             }
         }
-        SetExpr::SetOperation { left, .. } => name_items(left, may_name, outermost),
+        SetExpr::SetOperation { left, .. } => name_items(left, may_name, shown),
         // A query in parentheses is visited itself.
         _ => {}
     }

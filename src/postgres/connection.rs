@@ -203,8 +203,8 @@ pub(super) struct Connection {
     status: TransactionStatus,
     /// Changes of settings in the current transaction, in their order.
     changes: Vec<Change>,
-    /// Savepoints of the transaction, and the number of changes before each.
-    savepoints: Vec<(String, usize)>,
+    /// Savepoints of the transaction, and which of the changes before each were local.
+    savepoints: Vec<(String, Vec<bool>)>,
     /// Set after an error in the extended protocol, until Sync.
     skipping: bool,
     /// Cancelled by a cancel request for the current message.
@@ -826,7 +826,7 @@ impl Connection {
             }
             Command::Savepoint(name) => {
                 self.check_in_transaction("SAVEPOINT")?;
-                self.savepoints.push((name, self.changes.len()));
+                self.savepoints.push((name, self.changes.iter().map(|change| change.local).collect()));
                 self.complete("SAVEPOINT").await
             }
             Command::Release(name) => {
@@ -840,7 +840,9 @@ impl Connection {
                 let at = self.savepoint(&name)?;
                 // The savepoint stays.
                 self.savepoints.truncate(at + 1);
-                let later = self.changes.split_off(self.savepoints[at].1.min(self.changes.len()));
+                let before = self.savepoints[at].1.clone();
+                let later = self.changes.split_off(before.len().min(self.changes.len()));
+                self.changes.iter_mut().zip(before).for_each(|(change, local)| change.local = local);
                 for Change { name, before, .. } in later.into_iter().rev() {
                     self.set(&name, before.as_deref()).await?;
                 }

@@ -88,7 +88,10 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
                     Expr::WindowFunction(function) => ["avg", "sum"].contains(&function.fun.name()),
                     Expr::BinaryExpr(operation) => matches!(operation.op, Operator::Divide | Operator::Multiply),
                     Expr::Literal(value, _) => matches!(value, ScalarValue::Float64(Some(_))),
-                    Expr::ScalarFunction(function) => DigitsKept::named(function.name()).is_some(),
+                    Expr::ScalarFunction(function) => {
+                        DigitsKept::named(function.name()).is_some() || CHOOSING.contains(&function.name())
+                    }
+                    Expr::Case(_) => true,
                     _ => false,
                 };
                 Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
@@ -108,12 +111,49 @@ fn numeric_of(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             let changed = with_digits(&mut function.params.args, schema);
             Transformed::new_transformed(Expr::WindowFunction(function), changed)
         }
-        Expr::ScalarFunction(function) => match digits_kept(&function, schema) {
+        Expr::ScalarFunction(mut function) => match digits_kept(&function, schema) {
             Some(call) => Transformed::yes(call),
-            None => Transformed::no(Expr::ScalarFunction(function)),
+            None => {
+                let chooses = CHOOSING.contains(&function.name());
+                let changed = chooses && with_typed_literals(function.args.iter_mut().collect(), schema);
+                Transformed::new_transformed(Expr::ScalarFunction(function), changed)
+            }
         },
+        Expr::Case(mut case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, result)| result).chain(&mut case.else_expr);
+            let changed = with_typed_literals(results.map(Box::as_mut).collect(), schema);
+            Transformed::new_transformed(Expr::Case(case), changed)
+        }
         other => arithmetic(other, schema),
     }
+}
+
+/// Functions that return one of their arguments.
+const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
+
+/// Gives texts that are literals the type of the numbers beside them, as PostgreSQL does; the engine would make all of them texts.
+/// Returns true if there were any.
+fn with_typed_literals(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let is_text = |value: &Expr| matches!(value, Expr::Literal(value, _) if value.data_type().is_string());
+    let types = values.iter().filter(|value| !is_text(value)).map(|value| value.get_type(schema));
+    let Ok(types) = types.collect::<Result<Vec<_>>>() else { return false };
+    let mut types = types.into_iter().filter(|other| !other.is_null());
+    let Some(first) = types.next().filter(DataType::is_numeric) else { return false };
+    let mut common = first;
+    for other in types {
+        common = match (other == common, other.is_numeric()) {
+            (true, _) => common,
+            (false, true) if other.is_integer() && common.is_integer() => DataType::Int64,
+            (false, true) if other.is_floating() || common.is_floating() => DataType::Float64,
+            _ => return false,
+        };
+    }
+    let mut changed = false;
+    for value in values.into_iter().filter(|value| is_text(value)) {
+        *value = cast(value.clone(), common.clone());
+        changed = true;
+    }
+    changed
 }
 
 /// `round(x, n)` and `trunc(x, n)` of a number with a fraction, which is numeric in PostgreSQL: of its digits.

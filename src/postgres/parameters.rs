@@ -90,19 +90,23 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
             };
             // A date with an offset is its midnight there.
             match day_of(text.trim()) {
-                Some((day, rest)) if !begins_with_digit(rest) => instant(&format!("{day} 00:00:00{rest}")),
+                Some((day, offset)) if is_offset(offset) => instant(&format!("{day} 00:00:00{offset}")),
                 _ => instant(text.trim()),
             }
         }
         // An offset is ignored, and so is the time of a date.
         DataType::Timestamp(_, None) | DataType::Date32 => {
             let text = text.trim();
-            let text = match (data_type, day_of(text)) {
-                (DataType::Date32, Some((day, _))) => day,
-                (_, Some((day, rest))) if !begins_with_digit(rest) => day,
+            let local = match day_of(text) {
+                Some((day, offset)) if is_offset(offset) => day,
                 _ => without_offset(text).unwrap_or(text),
             };
-            ScalarValue::from(text).cast_to(data_type).ok().filter(|value| !value.is_null())
+            let time = DataType::Timestamp(TimeUnit::Microsecond, None);
+            let at = match (data_type, local.contains(':')) {
+                (DataType::Date32, true) => ScalarValue::from(local).cast_to(&time),
+                _ => Ok(ScalarValue::from(local)),
+            };
+            at.and_then(|at| at.cast_to(data_type)).ok().filter(|value| !value.is_null())
         }
         DataType::Interval(_) => {
             let span = read_interval(text, None).ok()?.value().ok()?;
@@ -136,8 +140,11 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
     }
 }
 
-fn begins_with_digit(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_digit())
+/// True for the offset of a zone, or none.
+fn is_offset(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']);
+    matches!(text, "" | "Z" | "z")
+        || digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':'))
 }
 
 /// The date that a text begins with, `YYYY-MM-DD`, and what follows it: an offset, a time, or nothing.
@@ -322,9 +329,14 @@ mod tests {
         }
         let list = text("{a,\"b \\\"c\\\"\",NULL,\"null\"}", &Type::TEXT_ARRAY).expect("a list");
         assert_eq!(list.to_string(), "[a, b \"c\", , null]");
-        for (wrong, postgres) in
-            [("x", Type::INT4), ("o", Type::BOOL), ("{{a}}", Type::TEXT_ARRAY), ("soon", Type::TIMESTAMPTZ)]
-        {
+        for (wrong, postgres) in [
+            ("x", Type::INT4),
+            ("o", Type::BOOL),
+            ("{{a}}", Type::TEXT_ARRAY),
+            ("soon", Type::TIMESTAMPTZ),
+            ("2026-05-01 x", Type::DATE),
+            ("2026-05-01 BC", Type::DATE),
+        ] {
             assert!(text(wrong, &postgres).is_err(), "{wrong}");
         }
         assert!(text("(1,2)", &Type::POINT).is_err());

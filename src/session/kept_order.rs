@@ -31,7 +31,7 @@ use datafusion::logical_expr::{
     Sort, SortExpr, SubqueryAlias, Window, WindowFrameUnits, WindowFunctionDefinition,
 };
 
-use crate::optimizer::expressions::all_columns;
+use crate::optimizer::expressions::{all_columns, subquery_of};
 
 /// The state to plan statements with, whose plans have all of their sorts.
 pub(super) fn with_sorts(state: &SessionState) -> Cow<'_, SessionState> {
@@ -89,6 +89,12 @@ impl Orders {
         if is_sorted_above(&plan) {
             return Ok(Transformed::no(plan));
         }
+        // The columns above are computed for those rows alone that are returned.
+        if let LogicalPlan::Projection(projection) = &plan
+            && !projection.expr.iter().any(has_subquery)
+        {
+            return plan.map_children(|input| self.sorted(input));
+        }
         let Some((unsorted, keys)) = self.unsorted(&plan)? else { return Ok(Transformed::no(plan)) };
         shown(sort(unsorted, keys), &plan).map(Transformed::yes)
     }
@@ -96,9 +102,7 @@ impl Orders {
     /// The rows of a plan whose order is that of a sort below; `None` for others.
     fn unsorted(&mut self, plan: &LogicalPlan) -> Result<Option<Unsorted>> {
         let input = match plan {
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => {
-                return Ok(Some((sort.input.as_ref().clone(), sort.expr.clone())));
-            }
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => return self.without_order(sort),
             LogicalPlan::Filter(Filter { input, .. })
             | LogicalPlan::Limit(Limit { input, .. })
             | LogicalPlan::Projection(Projection { input, .. })
@@ -122,8 +126,7 @@ impl Orders {
                     let name = match projection.expr.iter().position(computed) {
                         Some(at) => names[at].clone(),
                         None => {
-                            self.added += 1;
-                            let name = format!("__order_{}", self.added);
+                            let name = self.name();
                             columns.push(key.expr.clone().alias(&name));
                             Column::new_unqualified(name)
                         }
@@ -155,6 +158,31 @@ impl Orders {
             _ => return Ok(None),
         };
         Ok(Some((plan, keys)))
+    }
+
+    /// The rows of a sort without their order. Keys that must be computed here are columns.
+    fn without_order(&mut self, sort: &Sort) -> Result<Option<Unsorted>> {
+        if sort.expr.iter().any(|key| key.expr.contains_outer()) {
+            return Ok(None);
+        }
+        let (mut columns, mut keys) = (all_columns(sort.input.schema()), sort.expr.clone());
+        let before = columns.len();
+        for key in keys.iter_mut().filter(|key| has_subquery(&key.expr) || key.expr.is_volatile()) {
+            let name = self.name();
+            columns.push(std::mem::replace(&mut key.expr, Expr::Column(Column::new_unqualified(&name))).alias(name));
+        }
+        let input = sort.input.as_ref().clone();
+        let rows = match columns.len() == before {
+            true => input,
+            false => LogicalPlanBuilder::from(input).project(columns)?.build()?,
+        };
+        Ok(Some((rows, keys)))
+    }
+
+    /// Name of a column that is added.
+    fn name(&mut self) -> String {
+        self.added += 1;
+        format!("__order_{}", self.added)
     }
 
     /// Window functions that see the rows in their order; the rows keep it.
@@ -268,6 +296,11 @@ fn renamed(exprs: Vec<Expr>, mut change: impl FnMut(Expr) -> Result<Expr>) -> Re
         change(expr).map(|expr| name.restore(expr))
     });
     changed.collect()
+}
+
+/// True for an expression with a subquery.
+fn has_subquery(expr: &Expr) -> bool {
+    expr.exists(|part| Ok(subquery_of(part).is_some())).unwrap_or(false)
 }
 
 /// True for a window function with an order of its own.

@@ -263,10 +263,10 @@ impl Editor for Standard {
             // It may be one once it is computed.
             Expr::BinaryOp { op, right, .. } if is_regex(op) && is_computed(right) => {
                 let text = |text: &str| Box::new(Expr::Value(Value::SingleQuotedString(text.to_owned()).into()));
-                let joined = |left, right| Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right };
                 let pattern = Box::new(Expr::Nested(right.clone()));
-                let group = joined(Box::new(joined(text("(?:"), pattern)), text(")"));
-                **right = Expr::Nested(Box::new(group));
+                // An empty group, which matches anywhere.
+                let joined = Expr::BinaryOp { left: text("(?:)"), op: BinaryOperator::StringConcat, right: pattern };
+                **right = Expr::Nested(Box::new(joined));
             }
             Expr::Identifier(name) if name.quote_style.is_none() => {
                 if let Some(local) = local_time(&name.value) {
@@ -397,8 +397,14 @@ fn positions_of_distinct(select: &mut Select) -> Result<(), Error> {
 /// The result at the position that a key is; `None` for other keys.
 fn at_position(key: &Expr, results: &[SelectItem], clause: &str) -> Result<Option<Expr>, Error> {
     let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = key else { return Ok(None) };
-    match digits.parse::<usize>().ok().and_then(|at| results.get(at.checked_sub(1)?)).and_then(result_of) {
-        Some(result) => Ok(Some(result.clone())),
+    // Positions behind `*` are not known.
+    let known: Vec<&Expr> = results.iter().map_while(result_of).collect();
+    match digits.parse::<usize>().ok().and_then(|at| known.get(at.checked_sub(1)?)) {
+        Some(result) => Ok(Some((*result).clone())),
+        None if known.len() < results.len() => {
+            let message = format!("{clause} position {digits} is at or behind `*`");
+            Err(Error::new(ErrorKind::Query, message).advice("write the name of the column"))
+        }
         None => Err(Error::new(ErrorKind::Query, format!("{clause} position {digits} is not in the select list"))),
     }
 }

@@ -75,9 +75,9 @@ pub(crate) use self::nodes::query_of;
 pub(crate) use self::nodes::{case_of, is_column, members, normalized, table_of};
 use self::now::Now;
 use self::operators::Operators;
-#[cfg(any(feature = "flight", feature = "shell"))]
 #[cfg(feature = "postgres")]
 pub(crate) use self::output_names::marked;
+#[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::output_names::shown_name;
 #[cfg(feature = "shell")]
 pub(crate) use self::output_names::unique_names;

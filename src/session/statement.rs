@@ -68,8 +68,8 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     repeated_random(state, &statement)?;
     let state = with_sorts(state);
     let state = state.as_ref();
-    let statement = with_different_names(with_named_columns(listings(statement)?));
-    let statement = as_standard(exact_numbers(resolve_time_zone(statement)))?;
+    let statement = with_named_columns(listings(statement)?);
+    let statement = with_different_names(as_standard(exact_numbers(resolve_time_zone(statement)))?);
     let mut statement = with_own_names(state, merge_columns(state, statement).await?);
     if uses_name(&statement)
         && let Some(named) = with_search_names(state, statement.clone(), true).await?

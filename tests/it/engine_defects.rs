@@ -801,6 +801,23 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT o.k, s.x FROM owners o LEFT JOIN LATERAL (SELECT o.k || '!' AS x WHERE o.k > 'a') s ON s.x < 'c' ORDER BY o.k",
         "a|NULL; b|b!; z|NULL",
     ),
+    (
+        "SELECT q.k FROM (SELECT k FROM owners o ORDER BY (SELECT count(*) FROM scores s WHERE s.k = o.k) DESC, k) q LIMIT 2",
+        "a; b",
+    ),
+    (
+        "SELECT string_agg(q.k, '>') AS s FROM (SELECT k FROM owners o ORDER BY (SELECT count(*) FROM scores s WHERE s.k = o.k), k) q",
+        "z>b>a",
+    ),
+    ("SELECT 12 / v AS d FROM (SELECT v FROM (VALUES (3), (0), (4)) t(v) ORDER BY v DESC) q LIMIT 2", "3; 4"),
+    (
+        "SELECT count(*) AS n FROM (SELECT string_agg(v::text, '') AS a, string_agg(v::text, '') AS b FROM (SELECT v FROM scores ORDER BY random()) q) p WHERE a = b",
+        "1",
+    ),
+    (
+        "SELECT * FROM (SELECT k, count(*) AS n FROM scores GROUP BY k UNION ALL SELECT 'all', count(*) FROM scores) q WHERE k = 'a'",
+        "a|3",
+    ),
     // Divisions that other conditions guard. Values of PostgreSQL 15.
     (
         "SELECT v, CASE WHEN v <> 3 AND 12 / (v - 3) > 4 THEN 'y' ELSE 'n' END AS c, v = 3 OR 12 / (v - 3) > 4 AS o FROM scores ORDER BY v",

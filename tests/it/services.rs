@@ -353,6 +353,19 @@ async fn a_list_in_pages_is_read_as_the_profile_says() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn conditions_above_a_total_row_reach_the_other_branches() {
+    let lab = Lab::new(|asked| match asked.list {
+        true => ok(&list(0..9)),
+        false => ok(&search(asked, &mentions(30))),
+    });
+    let sql = "SELECT * FROM (SELECT aid, count(*) AS n FROM mentions GROUP BY aid UNION ALL \
+               SELECT 'all', count(*) FROM mentions WHERE aid = '2') q WHERE aid = '1'";
+    assert_eq!(lab.ask(sql).await.unwrap(), [["1", "30"]]);
+    let seen = lab.service.seen.lock().unwrap();
+    assert!(seen.iter().all(|asked| ["1", "2"].contains(&asked.get("aid").map_or("", String::as_str))), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_result_that_is_not_ready_is_waited_for() {
     let pending = |until: u64| {
         Lab::new(move |asked| {
@@ -760,9 +773,11 @@ async fn a_window_is_reported_in_any_notation() {
     assert_eq!(lab(json!("2026-06-01 12:00:00"), json!("2026-07-01 12:00:00")).count(month).await, (30, 1));
     // Days may include the last one or not.
     assert_eq!(lab(json!("2026-06-01"), json!("2026-07-01")).count(month).await, (30, 1));
-    lab(json!("yesterday"), json!("now"))
-        .fails(month, ErrorKind::Contradiction, &["`yesterday` is no instant", "[echo]"])
-        .await;
+    // The words that were requested, or numbers of something else.
+    assert_eq!(lab(json!("-30d"), json!("now")).count(month).await, (30, 1));
+    assert_eq!(lab(json!(0), json!(30)).count(month).await, (30, 1));
+    let invalid = lab(json!("2026-13-01T12:00:00"), json!("2026-07-01T12:00:00"));
+    invalid.fails(month, ErrorKind::Contradiction, &["`2026-13-01T12:00:00` is no instant", "[echo]"]).await;
 }
 
 #[tokio::test(start_paused = true)]

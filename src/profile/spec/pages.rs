@@ -235,7 +235,8 @@ pub struct Total {
     pub trust: Trust,
     /// Pointer to the total.
     pub at: Option<Pointer>,
-    /// Pointer to the relation: `eq` or `exact` if the total is exact, `gte` if it is a lower bound; other words mean an estimate.
+    /// Pointer to the relation: `eq` or `exact` if the total is exact, `approx` or `lte` if it is an estimate; other words
+    /// such as `gte` mean a lower bound.
     /// Absent: it is exact.
     pub relation: Option<Pointer>,
 }

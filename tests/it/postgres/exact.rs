@@ -241,6 +241,11 @@ async fn settings_end_with_their_transaction() {
         assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, expected, "{back}");
     }
     assert_eq!(code(&client, "ROLLBACK TO b").await.0, "3B001");
+    let local = "ROLLBACK; BEGIN; SET LOCAL savedsearch.max_requests = 1; SAVEPOINT a; SET savedsearch.max_requests = 2; \
+                 ROLLBACK TO a; COMMIT";
+    client.batch_execute(local).await.unwrap();
+    assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, "8");
+    client.batch_execute("BEGIN; SAVEPOINT a").await.unwrap();
     client.batch_execute("ROLLBACK TO a; RELEASE a").await.unwrap();
     assert_eq!(code(&client, "RELEASE a").await.0, "3B001");
     client.batch_execute("ROLLBACK").await.unwrap();

@@ -24,6 +24,11 @@ async fn sums_of_bigint_are_numeric() {
             (format!("s / 2 > 3 FROM (SELECT sum(x) AS s FROM {big} UNION ALL SELECT 8::bigint) AS q").as_str(), "t|t"),
             (format!("round((SELECT sum(x) FROM {big}) / 2, 1)").as_str(), "3.5"),
             (format!("count(*) FROM {big} HAVING sum(x) / 2 > 3").as_str(), "2"),
+            // Literals beside numbers.
+            ("max(CASE WHEN x > 0 THEN x ELSE '0' END), max(coalesce(nullif(x, '9'), '2')) FROM (VALUES (9), (10)) AS v(x)", "10|10"),
+            ("CASE WHEN x > 0 THEN x ELSE '0' END AS y FROM (VALUES (9), (10), (-1)) AS v(x) ORDER BY y", "0|9|10"),
+            ("greatest(x, '9'), least(y, '10', 8) FROM (VALUES (10, 9.5)) AS v(x, y)", "10|8"),
+            ("CASE WHEN true THEN 'a' ELSE 'b' END, coalesce(NULL, 'x')", "a|x"),
             // Beside a recursive query.
             (
                 "sum(n) / 4 > 2, max(n) FROM (WITH RECURSIVE r(n) AS (SELECT 1::bigint UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT n FROM r) AS q",
