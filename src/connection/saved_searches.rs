@@ -149,7 +149,7 @@ impl SavedSearches {
             (_, Rest::More(_)) => true,
             // A page that is not full is the last one.
             (_, Rest::Unknown) => {
-                let size = pages.size.as_ref().map(|size| u64::from(size.rows));
+                let size = pages.size.as_ref().map(|size| size.rows);
                 self.new > 0 && size.is_none_or(|size| self.end.last_entries() >= size)
             }
         };
