@@ -13,6 +13,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::exact_decimal::written_digits;
+
 /// Treatment of the digits that are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum DigitsKept {
@@ -45,12 +47,9 @@ impl DigitsKept {
         if !number.is_finite() || number == 0.0 {
             return number;
         }
-        let written = format!("{:e}", number.abs());
-        let Some((mantissa, exponent)) = written.split_once('e') else { return number };
-        let digits = mantissa.replace('.', "");
-        let Ok(exponent) = exponent.parse::<i64>() else { return number };
+        let Some((digits, exponent)) = written_digits(number) else { return number };
         // Digits that are kept.
-        let kept = exponent.saturating_add(1).saturating_add(places);
+        let kept = i64::from(exponent).saturating_add(1).saturating_add(places);
         let Ok(count) = usize::try_from(kept) else { return 0.0 };
         if count >= digits.len() {
             return number;

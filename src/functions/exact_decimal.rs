@@ -76,16 +76,22 @@ fn decimals(numbers: &ArrayRef, precision: u8, scale: i8) -> Result<ArrayRef> {
     Ok(Arc::new(decimals.with_precision_and_scale(precision, scale)?))
 }
 
+/// The digits that a finite double is written with, the fewest that no other double has, without its sign, and the exponent of the
+/// first one.
+pub(super) fn written_digits(number: f64) -> Option<(String, i32)> {
+    let written = format!("{:e}", number.abs());
+    let (mantissa, exponent) = written.split_once('e')?;
+    Some((mantissa.replace('.', ""), exponent.parse().ok()?))
+}
+
 /// The unscaled value of a double as a decimal; `None` for one that does not fit.
 fn decimal(number: f64, precision: u8, scale: i8) -> Option<i128> {
     if !number.is_finite() {
         return None;
     }
-    let written = format!("{number:e}");
-    let (mantissa, exponent) = written.split_once('e')?;
-    let behind = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-    let digits: i128 = mantissa.replace('.', "").parse().ok()?;
-    let shift = exponent.parse::<i32>().ok()? - i32::try_from(behind).ok()? + i32::from(scale);
+    let (digits, exponent) = written_digits(number)?;
+    let shift = exponent + 1 - i32::try_from(digits.len()).ok()? + i32::from(scale);
+    let digits = digits.parse::<i128>().ok()? * if number.is_sign_negative() { -1 } else { 1 };
     let power = |by: i32| 10_i128.checked_pow(by.unsigned_abs());
     let value = match shift {
         0.. => digits.checked_mul(if digits == 0 { 1 } else { power(shift)? })?,

@@ -236,8 +236,7 @@ pub struct Total {
     /// Pointer to the total.
     pub at: Option<Pointer>,
     /// Pointer to the relation: `eq` or `exact` if the total is exact, `approx` or `lte` if it is an estimate; other words
-    /// such as `gte` mean a lower bound.
-    /// Absent: it is exact.
+    /// such as `gte` mean a lower bound. Absent: it is exact.
     pub relation: Option<Pointer>,
 }
 
