@@ -123,6 +123,12 @@ pub(crate) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
+/// True for an expression with a subquery.
+pub(crate) fn has_subquery(expr: &Expr) -> bool {
+    let is_one = |part: &Expr| subquery_of(part).is_some() || matches!(part, Expr::SetComparison(_));
+    expr.exists(|part| Ok(is_one(part))).unwrap_or(true)
+}
+
 /// The subquery of EXISTS without ORDER BY, DISTINCT and LIMIT, which do not decide whether it has a row; `None` if it has none.
 pub(crate) fn without_order(plan: &LogicalPlan) -> Option<LogicalPlan> {
     let mut node = plan;

@@ -13,6 +13,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_binary, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, binary_expr, cast, lit, when};
 
+use crate::optimizer::expressions::has_subquery;
+
 /// Returns the plan with guarded divisions.
 ///
 /// # Errors
@@ -112,11 +114,4 @@ fn divides(expr: &Expr) -> Result<bool> {
         })
     })?;
     Ok(divides && !has_subquery(expr))
-}
-
-fn has_subquery(expr: &Expr) -> bool {
-    let subquery = |part: &Expr| {
-        matches!(part, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
-    };
-    expr.exists(|part| Ok(subquery(part))).unwrap_or(true)
 }

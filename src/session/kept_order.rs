@@ -24,6 +24,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result};
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
@@ -31,7 +32,7 @@ use datafusion::logical_expr::{
     Sort, SortExpr, SubqueryAlias, Window, WindowFrameUnits, WindowFunctionDefinition,
 };
 
-use crate::optimizer::expressions::{all_columns, subquery_of};
+use crate::optimizer::expressions::{all_columns, has_subquery};
 
 /// The state to plan statements with, whose plans have all of their sorts.
 pub(super) fn with_sorts(state: &SessionState) -> Cow<'_, SessionState> {
@@ -298,11 +299,6 @@ fn renamed(exprs: Vec<Expr>, mut change: impl FnMut(Expr) -> Result<Expr>) -> Re
     changed.collect()
 }
 
-/// True for an expression with a subquery.
-fn has_subquery(expr: &Expr) -> bool {
-    expr.exists(|part| Ok(subquery_of(part).is_some())).unwrap_or(false)
-}
-
 /// True for a window function with an order of its own.
 fn has_order(expr: &Expr) -> bool {
     let ordered =
@@ -338,7 +334,7 @@ fn collects_unordered(expr: &Expr) -> bool {
 }
 
 /// True for a function that collects rows and has no order.
-fn is_unordered(function: &datafusion::logical_expr::expr::AggregateFunction) -> bool {
+fn is_unordered(function: &AggregateFunction) -> bool {
     function.params.order_by.is_empty() && !function.params.distinct && collects(&function.func)
 }
 
