@@ -623,6 +623,14 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("30"),
     },
     EngineDefect {
+        name: "the order of the results of a moving frame",
+        upstream: None,
+        statement: "SELECT count(*) OVER (PARTITION BY k ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n \
+            FROM (VALUES ('a', 1), ('a', 2), ('b', 3)) v(k, i) ORDER BY n",
+        plain: "1; 2; 1",
+        here: Here::Right("1; 1; 2"),
+    },
+    EngineDefect {
         name: "fields of the difference of two times",
         upstream: None,
         statement: "SELECT extract(minute FROM TIMESTAMP '2026-06-01 03:10:00' - TIMESTAMP '2026-06-01 00:00:00') AS m",

@@ -9,7 +9,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use serde::{Deserialize, Serialize};
 
-use crate::optimizer::{hides_properties, is_read_once, read_once, without_properties};
+use crate::optimizer::{
+    hides_order_of_results, hides_properties, is_read_once, read_once, without_order_of_results, without_properties,
+};
 use crate::session::{BoundedInput, bounded_input, bounds_of};
 
 /// An operator with one input.
@@ -17,6 +19,8 @@ use crate::session::{BoundedInput, bounded_input, bounds_of};
 enum Operator {
     /// Reports neither order nor constants.
     WithoutProperties,
+    /// Reports no order of the results of window functions.
+    WithoutOrderOfResults,
     /// Can be executed once.
     ReadOnce,
     /// Limits what the operator above repeats.
@@ -38,6 +42,7 @@ impl PhysicalExtensionCodec for OperatorCodec {
         let [input] = inputs else { return exec_err!("an operator with {} inputs", inputs.len()) };
         match serde_json::from_slice(encoded) {
             Ok(Operator::WithoutProperties) => Ok(without_properties(Arc::clone(input))),
+            Ok(Operator::WithoutOrderOfResults) => Ok(without_order_of_results(Arc::clone(input))),
             Ok(Operator::ReadOnce) => Ok(read_once(Arc::clone(input))),
             Ok(Operator::Bounded(bounds)) => Ok(bounded_input(Arc::clone(input), bounds)),
             Err(error) => exec_err!("unknown operator: {error}"),
@@ -53,6 +58,7 @@ impl PhysicalExtensionCodec for OperatorCodec {
         let operator = match bounds_of(node.as_ref()) {
             Some(bounds) => Operator::Bounded(bounds),
             None if hides_properties(node.as_ref()) => Operator::WithoutProperties,
+            None if hides_order_of_results(node.as_ref()) => Operator::WithoutOrderOfResults,
             None if is_read_once(node.as_ref()) => Operator::ReadOnce,
             None => return not_impl_err!("{} runs on the server only", node.name()),
         };

@@ -130,7 +130,9 @@ use self::sort_keys::SortKeys;
 use self::sound_dependencies::{READERS, SoundDependencies};
 use self::sound_properties::SoundProperties;
 #[cfg(feature = "distributed")]
-pub(crate) use self::sound_properties::{hides_properties, without_properties};
+pub(crate) use self::sound_properties::{
+    hides_order_of_results, hides_properties, without_order_of_results, without_properties,
+};
 #[cfg(feature = "store")]
 use self::sound_pruning::SoundPruning;
 use self::subqueries::Subqueries;

@@ -1,6 +1,6 @@
 //! Hides plan properties that the engine derives incorrectly and that lose rows or their order.
 //!
-//! Four defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session, and fails
+//! Five defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session, and fails
 //! once the engine is fixed; then this rule can be removed.
 //!
 //! - A filter `t::date = DATE '…'` makes the engine treat `t` itself as a constant. A sort by `t` above the filter is then
@@ -14,18 +14,26 @@
 //! - A union of inputs with a constant each, such as a label, claims a constant that differs from partition to partition. The
 //!   first rows of a sort then leave it out of the key, and compare their threshold across partitions. A node above the union
 //!   claims nothing.
+//! - A window function claims that the results of `count`, `max`, `min` and `sum` are in order, also if each partition begins
+//!   anew, if NULL comes first, or if rows leave the frame. A sort by such a result above the window is then dropped. A node
+//!   above the window claims the order of the other columns alone.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{AcrossPartitions, EquivalenceProperties};
+use datafusion::logical_expr::SetMonotonicity;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
+use datafusion::physical_expr::{AcrossPartitions, EquivalenceProperties, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
     ReplaceChildrenOptions,
@@ -60,6 +68,9 @@ impl PhysicalOptimizerRule for SoundProperties {
             }
             if differs_between_partitions(plan.as_ref()) {
                 return Ok(Transformed::yes(without_properties(plan)));
+            }
+            if !ordered_results(plan.as_ref()).is_empty() {
+                return Ok(Transformed::yes(without_order_of_results(plan)));
             }
             Ok(Transformed::no(plan))
         })
@@ -108,6 +119,61 @@ fn filled_with_null(plan: &dyn ExecutionPlan) -> [bool; 2] {
         Some(JoinType::Left) => [false, true],
         Some(JoinType::Right) => [true, false],
         _ => [false, false],
+    }
+}
+
+/// Columns of a window operator that the engine takes for sorted: aggregates of frames that grow or move.
+fn ordered_results(plan: &dyn ExecutionPlan) -> HashSet<usize> {
+    let bounded = plan.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::window_expr);
+    let windows = bounded.or_else(|| plan.downcast_ref::<WindowAggExec>().map(WindowAggExec::window_expr));
+    let Some(windows) = windows else { return HashSet::new() };
+    let first = plan.schema().fields().len() - windows.len();
+    let ordered = |window: &dyn WindowExpr| {
+        let plain = window.as_any().downcast_ref::<PlainAggregateWindowExpr>();
+        let sliding = window.as_any().downcast_ref::<SlidingAggregateWindowExpr>();
+        let aggregate = plain.map(PlainAggregateWindowExpr::get_aggregate_expr);
+        let aggregate = aggregate.or_else(|| sliding.map(SlidingAggregateWindowExpr::get_aggregate_expr));
+        let frame = window.get_window_frame();
+        let constant = frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded();
+        !constant && aggregate.is_some_and(|aggregate| aggregate.set_monotonicity() != SetMonotonicity::NotMonotonic)
+    };
+    windows.iter().enumerate().filter(|(_, window)| ordered(window.as_ref())).map(|(at, _)| first + at).collect()
+}
+
+/// Returns an operator with the rows of a window operator that reports no order of its [results](ordered_results).
+pub(crate) fn without_order_of_results(window: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    Arc::new(PassThroughExec::new(window, OrderOfInput))
+}
+
+/// True for an operator of [`without_order_of_results`].
+#[cfg(feature = "distributed")]
+pub(crate) fn hides_order_of_results(plan: &dyn ExecutionPlan) -> bool {
+    plan.downcast_ref::<PassThroughExec<OrderOfInput>>().is_some()
+}
+
+/// Reports the properties of a window operator, without the order of its [results](ordered_results).
+#[derive(Debug, Clone, Copy)]
+struct OrderOfInput;
+
+impl Pass for OrderOfInput {
+    const NAME: &'static str = "WindowOrderExec";
+    // Otherwise the engine looks for an order below the node.
+    const KEEPS_ORDER: bool = false;
+
+    fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
+        let (results, known) = (ordered_results(input), input.equivalence_properties());
+        let is_known =
+            |key: &PhysicalSortExpr| collect_columns(&key.expr).iter().all(|column| !results.contains(&column.index()));
+        let orders = known.oeq_class().iter().map(|order| order.iter().take_while(|key| is_known(key)).cloned());
+        let mut properties = EquivalenceProperties::new_with_orderings(input.schema(), orders);
+        if properties.add_equivalence_group(known.eq_group().clone()).is_err() {
+            return Unordered.properties(input);
+        }
+        Arc::new(PlanProperties::clone(input.properties()).with_eq_properties(properties))
+    }
+
+    fn rows(&self, input: SendableRecordBatchStream, _context: &TaskContext) -> SendableRecordBatchStream {
+        input
     }
 }
 
