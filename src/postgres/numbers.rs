@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
-use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -26,6 +26,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{DigitsKept, Numeric, numeric};
+use crate::session::with_outer_types;
 
 /// The type of a sum of bigint.
 const SUM: DataType = DataType::Decimal128(20, 0);
@@ -450,34 +451,4 @@ fn is_integer_column(plan: &LogicalPlan, at: usize) -> bool {
         }
         _ => false,
     }
-}
-
-/// The plan with the types of columns that subqueries take from the query around them.
-fn with_outer_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = plan.transform_down_with_subqueries(|plan| {
-        let schema = merge_schema(&plan.inputs());
-        plan.map_subqueries(|subquery| {
-            subquery.transform_down_with_subqueries(|inner| {
-                let inner = inner.map_expressions(|expr| {
-                    expr.transform_up(|expr| {
-                        Ok(match expr {
-                            Expr::OuterReferenceColumn(field, column) => match schema.field_from_column(&column) {
-                                Ok(known) if known.data_type() != field.data_type() => {
-                                    Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(known), column))
-                                }
-                                _ => Transformed::no(Expr::OuterReferenceColumn(field, column)),
-                            },
-                            other => Transformed::no(other),
-                        })
-                    })
-                })?;
-                match inner.transformed {
-                    true => inner.map_data(LogicalPlan::recompute_schema),
-                    false => Ok(inner),
-                }
-            })
-        })
-        .map(|found| Transformed::new(found.data, found.transformed, TreeNodeRecursion::Continue))
-    })?;
-    Ok(plan.data)
 }

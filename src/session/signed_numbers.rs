@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
 /// Column of the engine that distinguishes grouping sets. Other nodes expect its type.
@@ -31,7 +32,40 @@ pub(super) fn signed_numbers(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_unsigned(&plan)? {
         return Ok(plan);
     }
-    plan.transform_up_with_subqueries(signed).data()
+    with_outer_types(plan.transform_up_with_subqueries(signed).data()?)
+}
+
+/// The plan with the types of columns that subqueries take from the query around them.
+///
+/// # Errors
+/// None in practice: schemas are computed again.
+pub(crate) fn with_outer_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_down_with_subqueries(|plan| {
+        let schema = merge_schema(&plan.inputs());
+        plan.map_subqueries(|subquery| {
+            subquery.transform_down_with_subqueries(|inner| {
+                let inner = inner.map_expressions(|expr| {
+                    expr.transform_up(|expr| {
+                        Ok(match expr {
+                            Expr::OuterReferenceColumn(field, column) => match schema.field_from_column(&column) {
+                                Ok(known) if known.data_type() != field.data_type() => {
+                                    Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(known), column))
+                                }
+                                _ => Transformed::no(Expr::OuterReferenceColumn(field, column)),
+                            },
+                            other => Transformed::no(other),
+                        })
+                    })
+                })?;
+                match inner.transformed {
+                    true => inner.map_data(LogicalPlan::recompute_schema),
+                    false => Ok(inner),
+                }
+            })
+        })
+        .map(|found| Transformed::new(found.data, found.transformed, TreeNodeRecursion::Continue))
+    })?;
+    Ok(plan.data)
 }
 
 fn has_unsigned(plan: &LogicalPlan) -> Result<bool> {

@@ -6,9 +6,11 @@
 //! | double precision / 0, % 0 | infinity, NaN | an error |
 //! | `x || y` of a text and another value | the engine's form of the value | PostgreSQL's, as of `x::text` |
 //! | time + 'text' | refused | the text is an interval |
+//! | date - 'text', time - 'text' | refused | the text is a date or a time |
 //! | array = 'text' | refused | the text is an array |
 
 use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, lit};
@@ -44,6 +46,11 @@ fn joins_as_text(data_type: &DataType) -> bool {
 /// True for a type to which PostgreSQL adds a literal text as an interval.
 fn takes_interval(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(..) | DataType::Interval(_))
+}
+
+/// True for a type whose difference to a literal text takes the text for a value of the type.
+fn is_time(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
 }
 
 /// A value as PostgreSQL's type of this name.
@@ -90,6 +97,12 @@ fn compared(op: &BinaryOperator, left: Expr, right: Expr) -> Expr {
     }
 }
 
+/// True for an expression of unsigned numbers, such as `row_number() OVER () * 10`: the engine's types of its parts are not final.
+fn has_unsigned(expr: &Expr, schema: &DFSchema) -> bool {
+    let unsigned = |part: &Expr| part.get_type(schema).is_ok_and(|data_type| data_type.is_unsigned_integer());
+    expr.exists(|part| Ok(unsigned(part))).unwrap_or(true)
+}
+
 fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus, StringConcat};
     // That of a parameter is not known yet.
@@ -117,6 +130,12 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         Plus if takes_interval(&right) && interval_of(&expr.left).is_some() => {
             Some(expr.right.clone() + lit(interval_of(&expr.left)?))
         }
+        Minus if is_time(&left) && text_of(&expr.right).is_some() => {
+            Some(expr.left.clone() - cast(expr.right.clone(), left))
+        }
+        Minus if is_time(&right) && text_of(&expr.left).is_some() => {
+            Some(cast(expr.left.clone(), right) - expr.right.clone())
+        }
         Eq | NotEq | Lt | LtEq | Gt | GtEq if text_of(&expr.right).is_some() && array_type(&left).is_some() => {
             let array = as_text(expr.right.clone(), array_type(&left)?);
             Some(compared(&expr.op, expr.left.clone(), array))
@@ -132,6 +151,7 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         Plus if matches!(left, DataType::Interval(_)) && right == DataType::Date32 => {
             Some(at_midnight(&expr.right) + expr.left.clone())
         }
+        Divide | Multiply if has_unsigned(&expr.left, schema) || has_unsigned(&expr.right, schema) => None,
         Divide if operation(&left, Operator::Divide, &right).is_some() => {
             Some(numeric(Numeric::Divide).call(vec![expr.left.clone(), expr.right.clone()]))
         }
