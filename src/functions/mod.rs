@@ -21,6 +21,7 @@ mod moving;
 mod only_value;
 mod opaque;
 mod patterns;
+mod percentile;
 mod positive_zero;
 mod postgres;
 mod series;
@@ -53,6 +54,7 @@ pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
 pub(crate) use self::only_value::OnlyValue;
 pub(crate) use self::opaque::Opaque;
+use self::percentile::percentile_cont;
 pub(crate) use self::positive_zero::positive_zero;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, put_text, read_interval};
@@ -91,7 +93,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
-    moving::all().chain(sorted_aggregates::sorted_aggregates()).chain([sum_udaf()]).collect()
+    moving::all().chain(sorted_aggregates::sorted_aggregates()).chain([percentile_cont(), sum_udaf()]).collect()
 }
 
 /// The field of a function's result, which is nullable if an argument is. By default, every result is.

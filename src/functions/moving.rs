@@ -11,6 +11,8 @@
 //! ```
 //!
 //! Each row enters two states, however long the frame is.
+//!
+//! The same digits are lost by the engine's `corr` of groups, where a state of each group is used instead.
 
 use std::sync::Arc;
 
@@ -91,6 +93,11 @@ impl Moving {
 impl AggregateUDFImpl for Moving {
     wrapped_aggregate_methods!(moving);
     wrapped_order_methods!(moving);
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        // That of `corr` subtracts the squares of sums, which have no digits in common for large numbers.
+        self.0.name() != "corr" && self.function().groups_accumulator_supported(args)
+    }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         self.function().accumulator(args)

@@ -44,6 +44,10 @@ impl Sorted {
 impl AggregateUDFImpl for Sorted {
     wrapped_aggregate_methods!(sorted);
 
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        self.function().groups_accumulator_supported(args)
+    }
+
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if !(args.is_distinct && args.is_reversed) {
             return self.function().accumulator(args);

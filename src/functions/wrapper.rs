@@ -150,10 +150,6 @@ macro_rules! wrapped_aggregate_methods {
             self.function().state_fields(args)
         }
 
-        fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-            self.function().groups_accumulator_supported(args)
-        }
-
         fn simplify(&self) -> Option<datafusion::logical_expr::function::AggregateFunctionSimplification> {
             self.function().simplify()
         }

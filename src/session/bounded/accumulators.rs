@@ -34,6 +34,10 @@ impl AggregateUDFImpl for Asking {
     wrapped_aggregate_methods!(asking);
     wrapped_order_methods!(asking);
 
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        self.function().groups_accumulator_supported(args)
+    }
+
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(AskingAccumulator(self.function().accumulator(args)?)))
     }
