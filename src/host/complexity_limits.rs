@@ -139,7 +139,10 @@ impl Tables {
     fn in_all(&self, part: &impl Visit) -> u64 {
         let mut count = 0_u64;
         syntax::relations(part, &mut |name| {
-            let known = self.0.get(&name.to_string().to_lowercase()).copied();
+            let known = match name.0.as_slice() {
+                [part] => part.as_ident().and_then(|name| self.0.get(&name.value.to_lowercase())).copied(),
+                _ => None,
+            };
             count = count.saturating_add(known.unwrap_or(1));
         });
         count
@@ -211,7 +214,10 @@ mod tests {
     fn tables_are_counted_as_often_as_they_are_named() {
         let doubled = "WITH a AS (SELECT 1 AS x), b AS (SELECT p.x FROM a p JOIN a q ON p.x = q.x), \
                        c AS (SELECT p.x FROM b p JOIN b q ON p.x = q.x) SELECT * FROM (SELECT * FROM c, c AS d) e";
-        for (sql, count) in [("SELECT 1", 0), ("SELECT * FROM t, u JOIN v ON true", 3), (doubled, 14)] {
+        let quoted = doubled.replace("FROM a p JOIN a q", "FROM \"a\" p JOIN \"a\" q");
+        for (sql, count) in
+            [("SELECT 1", 0), ("SELECT * FROM t, u JOIN v ON true", 3), (doubled, 14), (quoted.as_str(), 14)]
+        {
             let statements = Parser::parse_sql(&GenericDialect {}, sql).expect(sql);
             assert_eq!(Tables::of(&statements[0]).in_all(&statements[0]), count, "{sql}");
         }

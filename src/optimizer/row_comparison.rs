@@ -37,13 +37,22 @@ fn by_member(expr: Expr) -> Result<Transformed<Expr>> {
             Some(left) if list.iter().all(|item| row(item).is_some_and(|right| right.len() == left.len())) => {
                 check_copies(expr, list.len())?;
                 let equal = list.iter().filter_map(|item| compare(left, Operator::Eq, row(item)?));
-                disjunction(equal).map(|found| if *negated { Expr::Not(found.into()) } else { found })
+                any_of(equal.collect()).map(|found| if *negated { Expr::Not(found.into()) } else { found })
             }
             _ => None,
         },
         _ => None,
     };
     Ok(compared.map_or_else(|| Transformed::no(expr), Transformed::yes))
+}
+
+/// The disjunction as a tree of little depth: a list can be long.
+fn any_of(mut conditions: Vec<Expr>) -> Option<Expr> {
+    if conditions.len() <= 1 {
+        return conditions.pop();
+    }
+    let rest = conditions.split_off(conditions.len() / 2);
+    Some(any_of(conditions)?.or(any_of(rest)?))
 }
 
 /// The members of a row that is written out.

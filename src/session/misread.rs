@@ -45,6 +45,9 @@ use super::quantified::{Elsewhere, any_as_all, is_row, is_row_with_subquery, qua
 use super::syntax::{self, Editor};
 use crate::error::{Error, ErrorKind};
 
+/// Expressions of a comparison with ANY or ALL.
+const EXPRESSIONS: usize = 50_000;
+
 /// Returns a statement that is read as the standard says.
 ///
 /// # Errors
@@ -241,6 +244,13 @@ impl Editor for Standard {
             }
             Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::InSubquery { .. } => match quantified_value(expr) {
                 Elsewhere::Own => {}
+                // The subquery stands in it several times.
+                Elsewhere::As(value) if syntax::count_expressions(value.as_ref(), EXPRESSIONS + 1) > EXPRESSIONS => {
+                    self.refuse(
+                        "statement too complex: comparisons with ANY and ALL are nested too deeply",
+                        "compute the inner ones in a subquery of FROM",
+                    );
+                }
                 Elsewhere::As(value) => *expr = *value,
                 Elsewhere::Refused => self.refuse(
                     "comparing a row with the rows of a subquery, or with ANY or ALL of them, is supported in WHERE and HAVING only",

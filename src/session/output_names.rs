@@ -15,10 +15,11 @@ use std::collections::{HashMap, HashSet};
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement as Ast, VisitMut,
+    DataType, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement as Ast, Value,
+    VisitMut,
 };
 
-use super::nodes::{call, is_column, normalized, quoted, result_of};
+use super::nodes::{case_of, is_column, normalized, quoted, result_of};
 use super::syntax::{self, Editor, Reader, edit_expressions};
 use crate::error::{Error, ErrorKind, one_line};
 
@@ -145,7 +146,9 @@ impl EveryName {
                 self.types.push(data_type.clone());
                 self.types.len() - 1
             });
-            *expr = call("coalesce", vec![expr.clone(); at + 1]);
+            // The expression stands in it once: copies of nested casts would grow exponentially.
+            let number = Expr::value(Value::Number(at.to_string(), false));
+            *expr = case_of(vec![(Expr::IsNotNull(Box::new(number)), expr.clone())], None);
         });
     }
 }

@@ -37,8 +37,8 @@ const LEVELS: usize = 32;
 /// Operators of a statement that fit on a thread's stack, with a margin: expressions are walked recursively, and a chain of
 /// operators is as deep as it is long.
 const OPERATORS: usize = 1_000;
-/// Casts, calls, subqueries and the like within each other. Planning takes time with the third power of their number: types
-/// and names are derived again at each level.
+/// Casts, calls, subqueries and the like within each other, and members of a row, whose comparison is as deep. Planning takes time
+/// with the third power of their number: types and names are derived again at each level.
 const DEPTH: usize = 100;
 /// Queries of a statement: the syntax tree of each takes kilobytes, and is copied several times.
 const QUERIES: usize = 1_000;
@@ -104,16 +104,17 @@ pub(crate) fn parse_trees(sql: &str, dialect: impl Dialect) -> Result<Vec<Statem
 pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     // The parser reports invalid tokens.
     let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
-    let (mut level, mut deepest, mut operators, mut joins, mut queries) = (0_usize, 0, 0, 0, 0);
+    let (mut brackets, mut cases, mut deepest, mut operators, mut joins, mut queries) = (0_usize, 0_usize, 0, 0, 0, 0);
     for token in &tokens {
         match token {
-            Token::LParen | Token::LBracket | Token::LBrace => level += 1,
-            Token::RParen | Token::RBracket | Token::RBrace => level = level.saturating_sub(1),
-            Token::Word(word) if word.keyword == Keyword::CASE => level += 1,
-            Token::Word(word) if word.keyword == Keyword::END => level = level.saturating_sub(1),
+            Token::LParen | Token::LBracket | Token::LBrace => brackets += 1,
+            Token::RParen | Token::RBracket | Token::RBrace => brackets = brackets.saturating_sub(1),
+            Token::Word(word) if word.keyword == Keyword::CASE => cases += 1,
+            // It ends a CASE, never a bracket: it may be a name.
+            Token::Word(word) if word.keyword == Keyword::END => cases = cases.saturating_sub(1),
             _ => {}
         }
-        deepest = deepest.max(level);
+        deepest = deepest.max(brackets + cases);
         operators += usize::from(is_operator(token));
         joins += usize::from(is_join(token));
         queries += usize::from(matches!(token, Token::Word(word) if word.keyword == Keyword::SELECT));
@@ -193,12 +194,18 @@ fn is_operator(token: &Token) -> bool {
 struct Depth {
     level: usize,
     deepest: usize,
+    /// Members of the longest row.
+    members: usize,
 }
 
 impl Depth {
     /// # Errors
     /// [`ErrorKind::TooLarge`] for expressions that are too deep to plan.
     fn check(&self) -> Result<()> {
+        if self.members > DEPTH {
+            let what = format!("statement too complex: a row of {} values, the limit is {DEPTH}", self.members);
+            return Err(Error::new(ErrorKind::TooLarge, what).advice("compare the values one by one").into());
+        }
         if self.deepest <= DEPTH {
             return Ok(());
         }
@@ -239,6 +246,9 @@ impl Reader for Depth {
     fn pre_visit_expr(&mut self, expr: &Expr) {
         self.level += usize::from(Self::counts(expr));
         self.deepest = self.deepest.max(self.level);
+        if let Expr::Tuple(members) = expr {
+            self.members = self.members.max(members.len());
+        }
     }
 
     fn post_visit_expr(&mut self, expr: &Expr) {
@@ -542,6 +552,9 @@ mod tests {
             (nested("", "1", "::text", 150), "more than 100 casts, calls or subqueries within each other"),
             (nested("", "now()", " at time zone 'UTC'", 150), "more than 100"),
             (nested("", "'{}'", "->'a'", 150), "more than 100"),
+            (nested("cast(1 as table(end ", "", "", 48), "nested too deeply"),
+            (nested("(end ", "1", "", 48), "nested too deeply"),
+            (format!("SELECT ({}1) < ANY (SELECT 1)", "1, ".repeat(100)), "a row of 101 values"),
         ] {
             let error = parse_statements(&sql).expect_err("too complex");
             let error = Error::find(&error).expect("an error of this crate");
