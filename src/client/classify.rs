@@ -92,8 +92,16 @@ impl Client {
                 self.refusal(ErrorKind::Throttled, *stated, &said).advice("try again later, or narrow the query");
             return Outcome::Again(Cause::Throttled(wait), error);
         }
-        if let Some(wait) = retry::exhausted(&self.profile.throttle, headers, now) {
+        let exhausted = retry::exhausted(&self.profile.throttle, headers, now);
+        if let Some(wait) = exhausted {
             self.limiter.close(wait);
+        }
+        if *status == StatusCode::FORBIDDEN
+            && let Some(wait) = retry::retry_after(&self.profile.throttle, headers, now).or(exhausted)
+        {
+            // A limit beside that of the rate: what is forbidden for good names no wait.
+            let error = self.refusal(ErrorKind::Throttled, *stated, &said).advice("try again later");
+            return Outcome::Again(Cause::Throttled(Some(wait)), error);
         }
         if *status == StatusCode::ACCEPTED {
             // The result is not ready (RFC 9110, section 15.3.3), whatever the body looks like.
@@ -156,7 +164,8 @@ impl Client {
             401 => ErrorKind::Unauthorized,
             403 | 451 => ErrorKind::Forbidden,
             404 | 410 => ErrorKind::NotFound,
-            500..=599 => ErrorKind::Unavailable,
+            // RFC 9110, section 15.5.9, and RFC 8470, section 5.2: the same request may be sent again.
+            408 | 425 | 500..=599 => ErrorKind::Unavailable,
             _ => ErrorKind::Rejected,
         };
         let error = self.refusal(kind, *stated, &said);

@@ -74,7 +74,7 @@ impl Beside {
     }
 
     /// The names of the counts of this number.
-    pub(super) fn equal_to(self, number: u64) -> Vec<&'static str> {
+    pub(crate) fn equal_to(self, number: u64) -> Vec<&'static str> {
         self.counts().filter(|(count, name)| *count == number && !name.contains("list")).map(|(_, name)| name).collect()
     }
 

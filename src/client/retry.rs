@@ -133,6 +133,10 @@ fn wait_of(value: &str, declared: ResetFormat, headers: &HeaderMap, now: DateTim
 /// Returns the wait until the window is reset, if the response says that no request is left in it.
 pub(super) fn exhausted(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let remaining: f64 = text(headers, throttle.remaining.as_deref())?.parse().ok()?;
+    // Services without a limit say -1, or 0 of 0.
+    if remaining < 0.0 || number(headers, throttle.limit.as_deref()) == Some(0) {
+        return None;
+    }
     // A window that ends days from now is not that of the limit.
     let plausible = |wait: &Duration| *wait <= Duration::from_secs(3_600);
     if remaining <= 0.0 { reset(throttle, headers, now).filter(plausible) } else { None }

@@ -28,6 +28,8 @@ pub(crate) struct SavedSearches {
     new: usize,
     /// Pages since the last one with such entries.
     without_new: usize,
+    /// Set if a page had an entry of a page before it.
+    repeats: bool,
     /// Places that were followed, as the service wrote them.
     followed: HashSet<String>,
     /// Number of entries.
@@ -107,7 +109,7 @@ impl SavedSearches {
         };
         let new = entries.len();
         let (rows, without_new, followed) = (batch.num_rows() as u64, usize::from(new == 0), HashSet::new());
-        Ok(Self { rows, pages: vec![body], end, entries, new, without_new, followed, fan_out, names })
+        Ok(Self { rows, pages: vec![body], end, entries, new, without_new, followed, fan_out, names, repeats: false })
     }
 
     /// The list up to the page `next`.
@@ -120,6 +122,7 @@ impl SavedSearches {
             names
         });
         self.pages.extend(next.pages);
+        self.repeats |= next.entries.iter().any(|entry| self.entries.contains(entry));
         let before = self.entries.len();
         self.entries.extend(next.entries);
         let new = self.entries.len() - before;
@@ -164,11 +167,21 @@ impl SavedSearches {
                 return Err(incomplete(&sign).advice(advice));
             }
             (Rest::More(sign), _) if !goes_on => return Err(incomplete(&sign).advice(advice)),
-            _ if !goes_on => return Ok(None),
+            _ if !goes_on => {
+                return match self.end.changed {
+                    None => Ok(None),
+                    Some((first, now)) => {
+                        let line = format!(
+                            "the list of saved searches changed while it was read: its total was {first}, then {now}"
+                        );
+                        Err(Error::new(ErrorKind::Incomplete, line).advice("try again").passing())
+                    }
+                };
+            }
             _ => {}
         }
         // Entries that all pages repeat would make the place of the next one too high.
-        if pages.unit == ListUnit::Row && self.end.entries() > self.entries.len() as u64 {
+        if pages.unit == ListUnit::Row && self.repeats {
             return Err(Error::new(ErrorKind::Contradiction, "the pages of the list repeat entries")
                 .advice("use unit = \"page\" or \"cursor\" in [list] pages of the profile"));
         }

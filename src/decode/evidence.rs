@@ -96,6 +96,21 @@ impl Evidence {
                 self.object(within, &inner)?;
                 within.pop();
             }
+            if raw.first() == b'[' && is_of_parts(&words) && within.len() < DEPTH && raw.text.len() <= LONGEST {
+                let (mut json, mut first, mut at) = (Json::new(raw.text), true, 0);
+                json.enter();
+                within.push(name.clone().into_owned());
+                while json.item(&mut first)? {
+                    let part = json.value()?;
+                    if part.first() == b'{' {
+                        within.push(at.to_string());
+                        self.object(within, &members_of(part)?)?;
+                        within.pop();
+                    }
+                    at += 1;
+                }
+                within.pop();
+            }
         }
         Ok(())
     }
@@ -115,6 +130,14 @@ impl Evidence {
         let more = |says: &Says| matches!(says, Says::More | Says::Pages(2..) | Says::LastPage(2..));
         let says = self.lengths.iter().find(|length| more(&length.says))?;
         Some(format!("`{}` is {}", path(&says.within, &says.name), says.value))
+    }
+
+    /// Number of all entries of a list, if the response states it.
+    pub(super) fn total(&self) -> Option<u64> {
+        self.lengths.iter().find_map(|length| match length.says {
+            Says::Entries(number) if is_of_all(&length.within, &length.name) => Some(number),
+            _ => None,
+        })
     }
 
     /// Judges the rest of a list of which these numbers of entries were read, by section. `paged`: the entries of the last page, the
@@ -280,8 +303,10 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
                 || (is_of_response(within) && OF_RESPONSE.contains(&&*text));
             let message = matches!(words, [word] if word == "error" || word == "errors")
                 || matches!(words, [first, second] if first == "error" && (second == "message" || second == "code"));
-            (words.last().is_some_and(|word| STATES.contains(&word.as_str())) && partial)
-                || (message && !is_none(&text))
+            // The state of a part may stand under its name: `sources: {"x.com": "timeout"}`.
+            let state = words.last().is_some_and(|word| STATES.contains(&word.as_str()))
+                || within.last().is_some_and(|name| is_of_parts(&self::words(name)));
+            (state && partial) || (message && !is_none(&text))
         }
         b'1'..=b'9' => {
             let of =
@@ -335,6 +360,11 @@ const PARTS: [&str; 15] = [
     "segments",
     "regions",
 ];
+
+/// True for the name of the parts of a service.
+fn is_of_parts(words: &[String]) -> bool {
+    words.last().is_some_and(|word| PARTS.contains(&word.as_str()))
+}
 
 /// True for the name of a message.
 fn warns(words: &[String]) -> bool {
@@ -522,7 +552,7 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
 
 /// The number of a count: an integer, in whatever notation, with or without separators of thousands.
 pub(super) fn count_of(raw: Raw<'_>) -> Option<u64> {
-    super::value::integer_of(&raw.unquoted().ok()?).and_then(|number| u64::try_from(number).ok())
+    super::value::integer_in(raw).ok()?.and_then(|number| u64::try_from(number).ok())
 }
 
 /// True for a number, also in quotes.
@@ -660,6 +690,10 @@ mod tests {
             r#"{"warnings":["2 of 3 indexes did not answer"]}"#,
             r#"{"failedSources":["x.com"]}"#,
             r#"{"omittedResults":225}"#,
+            r#"{"meta":{"sources":[{"name":"x.com","status":"timeout"},{"name":"reddit.com","status":"ok"}]}}"#,
+            r#"{"shards":[{"id":1,"ok":false}]}"#,
+            r#"{"sources":{"x.com":"timeout"}}"#,
+            r#"{"nodes":[{"id":"a","shards":[{"failed":true}]}]}"#,
         ] {
             assert!(of(text, false).check().is_err(), "{text}");
         }
@@ -680,6 +714,7 @@ mod tests {
             r#"{"error":{"code":"x"}}"#,
             r#"{"error":false,"errorCount":0}"#,
             r#"{"warnings":["deprecated"]}"#,
+            r#"{"sources":[{"name":"timeout","count":5},"failed",3],"regions":{"eu":"ok"}}"#,
             r#"{"query":"errors","name":"partial"}"#,
             r#"{"stats":{"failed":3}}"#,
             r#"{"textTruncated":true}"#,

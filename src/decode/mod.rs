@@ -100,6 +100,14 @@ pub struct Decoded {
     pub traits: Option<Vec<Traits>>,
 }
 
+/// A url without its query and fragment, which may be signed anew for each response; all of it if nothing else distinguishes it from
+/// others of its host.
+fn place_of(url: &str) -> &str {
+    let place = url.split(['?', '#']).next().unwrap_or(url);
+    let path = place.split_once("://").map_or(place, |(_, rest)| rest).split_once('/').map_or("", |(_, path)| path);
+    if path.is_empty() { url } else { place }
+}
+
 /// Evidence of a response about the end of a list.
 struct Ends {
     next: Option<String>,
@@ -117,6 +125,10 @@ pub struct ListEnd {
     /// Entries of the last page.
     last: Vec<u64>,
     evidence: Evidence,
+    /// Number of all entries, as the first page states it.
+    total: Option<u64>,
+    /// The totals of the first page and of another one, if they differ.
+    pub changed: Option<(u64, u64)>,
 }
 
 impl ListEnd {
@@ -130,7 +142,8 @@ impl ListEnd {
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         let entries = self.entries.iter().zip(&next.entries).map(|(before, entries)| before + entries).collect();
-        Self { entries, ..next }
+        let changed = self.total.zip(next.total).filter(|(first, now)| first != now);
+        Self { entries, total: self.total, changed: self.changed.or(changed), ..next }
     }
 
     /// Number of entries of the last page.
@@ -499,7 +512,8 @@ impl Decoder {
     /// As [`decode`](Self::decode).
     pub fn decode_list(&self, body: &[u8]) -> Result<(Decoded, ListEnd)> {
         let (rows, Ends { next, entries, evidence }) = self.decode_body(&PageRequest::list(), body)?;
-        Ok((rows, ListEnd { next, table: Arc::clone(&self.table), last: entries.clone(), entries, evidence }))
+        let (table, last, total) = (Arc::clone(&self.table), entries.clone(), evidence.total());
+        Ok((rows, ListEnd { next, table, last, entries, evidence, total, changed: None }))
     }
 
     fn decode_body(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, Ends)> {
@@ -800,18 +814,21 @@ impl Decoder {
     }
 
     /// Traits that distinguish mentions apart from their ids.
-    fn traits(&self, times: &[i64], columns: &[ArrayRef]) -> Vec<Traits> {
+    fn traits<'c>(&self, times: &[i64], columns: &'c [ArrayRef]) -> Vec<Traits> {
         let column =
             |name: &str| self.schema.index_of(name).ok().and_then(|at| columns.get(at)?.as_string_opt::<i32>());
         let texts = [column("url"), column("source")];
         let of = |row: usize| {
-            let text = |column: &Option<&StringArray>| {
-                let text = column.filter(|column| column.is_valid(row)).map(|column| column.value(row))?;
+            let text = |column: Option<&'c StringArray>| {
+                column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
+            };
+            let hashed = |text: &str| {
                 let mut hasher = DefaultHasher::new();
                 text.hash(&mut hasher);
-                Some(hasher.finish())
+                hasher.finish()
             };
-            let [url, source] = texts.each_ref().map(text);
+            let [url, source] = texts.map(text);
+            let (url, source) = (url.map(|url| hashed(place_of(url))), source.map(hashed));
             Traits::new(times[row], url, source)
         };
         (0..times.len()).map(of).collect()

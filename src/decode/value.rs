@@ -209,7 +209,7 @@ impl ColumnBuilder {
                 }
                 _ => append_text(builder, raw, buffer)?,
             },
-            Self::Int64(builder) => integer_of(&raw.unquoted()?).map(|value| builder.append_value(value)),
+            Self::Int64(builder) => integer_in(raw)?.map(|value| builder.append_value(value)),
             Self::Float64(builder) => {
                 // Without a negative zero.
                 let value =
@@ -255,10 +255,23 @@ impl ColumnBuilder {
     }
 }
 
-/// Parses an integer as [`integer`] does, also with separators of thousands: `1,234`, `1 234`, `1'234`, `1_234`.
+/// Returns the integer of a number, or of a text that [`integer_of`] can read.
+pub(super) fn integer_in(raw: Raw<'_>) -> Result<Option<i64>> {
+    Ok(if raw.first() == b'"' { integer_of(&raw.unquoted()?) } else { integer(raw.text) })
+}
+
+/// Parses an integer as [`integer`] does, also with separators of thousands: `1,234`, `1 234`, `1'234`, `1_234`. `None` for `1.234`
+/// and `1.000`, which mean one thing or a thousand by the country.
 pub(super) fn integer_of(text: &str) -> Option<i64> {
     const SEPARATORS: [char; 7] = [',', ' ', '_', '\'', '\u{a0}', '\u{202f}', '\u{2019}'];
     let digits = text.strip_prefix('-').unwrap_or(text);
+    if let Some((first, groups)) = digits.split_once('.')
+        && (1..4).contains(&first.len())
+        && !first.starts_with('0')
+        && groups.split('.').all(|group| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        return None;
+    }
     let Some(separator) = digits.chars().find(|character| SEPARATORS.contains(character)) else { return integer(text) };
     let mut groups = digits.split(separator);
     let first = groups.next().filter(|first| (1..4).contains(&first.len()))?;
@@ -586,6 +599,9 @@ mod tests {
             ("1\u{202f}234", Some(1_234)),
             ("450.0", Some(450)),
             ("1,23", None),
+            ("1.000", None),
+            ("12.345.678", None),
+            ("0.000", Some(0)),
             ("1234,567", None),
             ("1,234,56", None),
             ("1,234 567", None),

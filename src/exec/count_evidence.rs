@@ -82,6 +82,12 @@ impl Driver {
                     "the overview counts {counted} mentions, but its timeline or a list adds up to {sum}"
                 )));
             }
+            let equal = u64::try_from(counted).map_or_else(|_| Vec::new(), |counted| beside.equal_to(counted));
+            if rows != counted && equal.is_empty() && at_least.is_some_and(|number| !differs(number)) {
+                return Ok(Judged::Doubted(format!(
+                    "the overview counts {counted} mentions, which the response calls a lower bound"
+                )));
+            }
             if rows > counted || (rows == 0 && counted > 0) {
                 return Ok(Judged::Doubted(format!(
                     "the overview counts {counted} mentions, but the response has {rows}"
