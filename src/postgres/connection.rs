@@ -177,6 +177,13 @@ struct Planned {
     casts: BTreeMap<usize, Type>,
 }
 
+/// Estimated bytes of the columns of a result.
+fn bytes_of_schema(schema: &Schema) -> usize {
+    /// Bytes of a column besides its name.
+    const COLUMN: usize = 256;
+    schema.fields().iter().map(|field| COLUMN + field.name().len()).sum()
+}
+
 /// A change of a setting in a transaction.
 struct Change {
     name: String,
@@ -184,6 +191,15 @@ struct Change {
     before: Option<String>,
     /// Undone at the end of the transaction; others only by a rollback.
     local: bool,
+    _held: Kept,
+}
+
+/// A savepoint of a transaction.
+struct Savepoint {
+    name: String,
+    /// Which of the changes before it were local.
+    local: Vec<bool>,
+    _held: Kept,
 }
 
 /// See the module's documentation.
@@ -203,8 +219,7 @@ pub(super) struct Connection {
     status: TransactionStatus,
     /// Changes of settings in the current transaction, in their order.
     changes: Vec<Change>,
-    /// Savepoints of the transaction, and which of the changes before each were local.
-    savepoints: Vec<(String, Vec<bool>)>,
+    savepoints: Vec<Savepoint>,
     /// Set after an error in the extended protocol, until Sync.
     skipping: bool,
     /// Cancelled by a cancel request for the current message.
@@ -491,7 +506,8 @@ impl Connection {
         });
         let declared = declared.collect::<Result<Vec<_>, Report>>()?;
         let mut prepared = self.prepare(statements.pop().unwrap_or_default(), declared).await?;
-        prepared._held = Some(self.shared.host.hold(&self.session, "prepared statement", sql.len() + name.len())?);
+        let bytes = sql.len() + name.len() + bytes_of_schema(&prepared.schema);
+        prepared._held = Some(self.shared.host.hold(&self.session, "prepared statement", bytes)?);
         self.statements.insert(name, prepared);
         Ok(self.wire.send(Reply::ParseComplete(ParseComplete::new())).await?)
     }
@@ -551,6 +567,7 @@ impl Connection {
             schema: self.session.context.state_ref().read().config_options().catalog.default_schema.clone(),
             zone: self.settings.get("timezone").unwrap_or_default(),
             started: self.shared.started,
+            constants: HashMap::new(),
         };
         let all = self.settings.all();
         tracing::debug!(principal = %session.principal.name, sql = session.redact(&sql), "statement");
@@ -560,15 +577,19 @@ impl Connection {
                 Ok(parsed) => parsed,
                 Err(error) => return Err(session.failure_in(&error, &sql).await),
             };
-            match catalog::is_meant(&parsed) {
-                Ok(false) => {}
-                Ok(true) => {
+            let calls = match catalog::meant(&parsed) {
+                Ok(catalog::Meant::Service { calls }) => calls,
+                Ok(catalog::Meant::Catalogs) => {
                     let parsed = catalog::rewritten(parsed, &names, &values).map_err(failed)?;
                     let context = catalog::context(&session, &names, &all, &parsed).await.map_err(failed)?;
                     let statement = Statement::of_parsed(&context, parsed, &[], Ok).await.map_err(failed)?;
                     return Ok(Ok(Planned { statement, context: Some(context), casts: BTreeMap::new() }));
                 }
                 Err(report) => return Ok(Err(report)),
+            };
+            let mut names = names;
+            if !calls.is_empty() {
+                names.constants = catalog::constants(&session, &names, &all, calls).await.map_err(failed)?;
             }
             let (parsed, casts) = match dialect::translated(parsed, &names) {
                 Ok(translated) => translated,
@@ -826,7 +847,10 @@ impl Connection {
             }
             Command::Savepoint(name) => {
                 self.check_in_transaction("SAVEPOINT")?;
-                self.savepoints.push((name, self.changes.iter().map(|change| change.local).collect()));
+                let local: Vec<bool> = self.changes.iter().map(|change| change.local).collect();
+                let bytes = size_of::<Savepoint>() + name.len() + local.len();
+                let held = self.shared.host.hold(&self.session, "savepoint", bytes)?;
+                self.savepoints.push(Savepoint { name, local, _held: held });
                 self.complete("SAVEPOINT").await
             }
             Command::Release(name) => {
@@ -840,7 +864,7 @@ impl Connection {
                 let at = self.savepoint(&name)?;
                 // The savepoint stays.
                 self.savepoints.truncate(at + 1);
-                let before = self.savepoints[at].1.clone();
+                let before = self.savepoints[at].local.clone();
                 let later = self.changes.split_off(before.len().min(self.changes.len()));
                 self.changes.iter_mut().zip(before).for_each(|(change, local)| change.local = local);
                 for Change { name, before, .. } in later.into_iter().rev() {
@@ -854,7 +878,7 @@ impl Connection {
                 if local && self.status == TransactionStatus::Idle {
                     self.warn("25P01", "SET LOCAL can only be used in transaction blocks").await?;
                 } else {
-                    let change = self.change(&name, local);
+                    let change = self.change(&name, local)?;
                     self.set(&name, value.as_deref()).await?;
                     self.note(change);
                 }
@@ -863,7 +887,7 @@ impl Connection {
             Command::Reset(name) => {
                 match name {
                     Some(name) => {
-                        let change = self.change(&name, false);
+                        let change = self.change(&name, false)?;
                         self.set(&name, None).await?;
                         self.note(change);
                     }
@@ -958,7 +982,7 @@ impl Connection {
 
     /// Place of the last savepoint of a name.
     fn savepoint(&self, name: &str) -> Result<usize, Stop> {
-        let at = self.savepoints.iter().rposition(|(known, _)| known == name);
+        let at = self.savepoints.iter().rposition(|savepoint| savepoint.name == name);
         at.ok_or_else(|| Report::error("3B001", format!("savepoint \"{name}\" does not exist")).into())
     }
 
@@ -987,19 +1011,25 @@ impl Connection {
     }
 
     /// A change of a setting that is about to be made in a transaction.
-    fn change(&self, name: &str, local: bool) -> Option<Change> {
+    ///
+    /// # Errors
+    /// 53200 if its former value does not fit into the user's share of the memory.
+    fn change(&self, name: &str, local: bool) -> Result<Option<Change>, Stop> {
         if self.status == TransactionStatus::Idle {
-            return None;
+            return Ok(None);
         }
         let before = match may_set(name) {
             true => {
                 let state = self.session.context.state_ref();
                 let entries = state.read().config_options().entries();
-                entries.into_iter().find(|entry| entry.key == name)?.value
+                let Some(entry) = entries.into_iter().find(|entry| entry.key == name) else { return Ok(None) };
+                entry.value
             }
             false => self.settings.get(name),
         };
-        Some(Change { name: name.to_owned(), before, local })
+        let bytes = size_of::<Change>() + name.len() + before.as_ref().map_or(0, String::len);
+        let held = self.shared.host.hold(&self.session, "setting of a transaction", bytes)?;
+        Ok(Some(Change { name: name.to_owned(), before, local, _held: held }))
     }
 
     /// Notes a change that was made.
@@ -1015,7 +1045,7 @@ impl Connection {
 
     /// Undoes the changes of settings that end with the transaction, the last one first.
     async fn undo(&mut self, commits: bool) -> Result<(), Stop> {
-        for Change { name, before, local } in std::mem::take(&mut self.changes).into_iter().rev() {
+        for Change { name, before, local, .. } in std::mem::take(&mut self.changes).into_iter().rev() {
             if local || !commits {
                 self.set(&name, before.as_deref()).await?;
             }

@@ -34,7 +34,7 @@ mod regexes;
 mod spans;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
@@ -89,13 +89,15 @@ pub(super) struct Names {
     pub(super) zone: String,
     /// Time at which the server started.
     pub(super) started: DateTime<Utc>,
+    /// Values of calls of functions of catalogs in the statement, by the text of the call.
+    pub(super) constants: HashMap<String, SqlExpr>,
 }
 
 impl Names {
     #[cfg(test)]
     pub(super) fn of_tests() -> Self {
         let [user, database, schema, zone] = ["ada", "savedsearch", "v4", UTC].map(str::to_owned);
-        Self { user, database, schema, zone, started: DateTime::UNIX_EPOCH }
+        Self { user, database, schema, zone, started: DateTime::UNIX_EPOCH, constants: HashMap::new() }
     }
 
     /// The value of a word or a function without arguments that is replaced by a name of the session.
@@ -279,6 +281,12 @@ impl Editor for Translator<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) {
+        if !self.names.constants.is_empty()
+            && matches!(expr, SqlExpr::Function(_) | SqlExpr::Cast { .. })
+            && let Some(constant) = self.names.constants.get(&expr.to_string())
+        {
+            *expr = constant.clone();
+        }
         match expr {
             // The sign binds closer than a power.
             SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr: inner }
@@ -490,7 +498,8 @@ impl Translator<'_> {
                              such as '%Y-%m-%d'"
                         ))
                     })?;
-                    *second = text(&format);
+                    let (complete, format) = with_minutes(first, &format);
+                    (*first, *second) = (complete, text(&format));
                 }
                 None => return Err(unsupported(format!("{name}: a template that is no literal is not supported"))),
             },
@@ -1303,6 +1312,27 @@ fn format_of(template: &str) -> Result<String, String> {
         }
     }
     Ok(format)
+}
+
+/// A text and its format with the minutes, and the half of the day, that PostgreSQL adds to an hour: the engine ignores a time
+/// without them.
+fn with_minutes(text: &SqlExpr, format: &str) -> (SqlExpr, String) {
+    let has = |parts: [&str; 2]| parts.iter().any(|part| format.contains(part));
+    let (of_half, of_day) = (has(["%I", "%-I"]), has(["%H", "%-H"]));
+    let mut added = (String::new(), String::new());
+    if (of_half || of_day) && !has(["%M", "%-M"]) {
+        added = (added.0 + " 00", added.1 + " %M");
+    }
+    if of_half && !has(["%p", "%P"]) {
+        added = (added.0 + " AM", added.1 + " %p");
+    }
+    match added.0.is_empty() {
+        true => (text.clone(), format.to_owned()),
+        false => {
+            let literal = SqlExpr::value(Value::SingleQuotedString(added.0));
+            (pair(text.clone(), BinaryOperator::StringConcat, literal), format.to_owned() + &added.1)
+        }
+    }
 }
 
 /// `timezone(zone, time)`, the function behind `AT TIME ZONE`: a time with a zone becomes the local time in `zone`, one

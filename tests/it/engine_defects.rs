@@ -34,6 +34,38 @@ fn the_registry_is_documented() {
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // A rank of the query around a subquery.
+    (
+        "SELECT k FROM (SELECT k, rank() OVER (ORDER BY k) - (-2) AS r FROM owners) q \
+         WHERE EXISTS (SELECT 1 FROM facts f WHERE f.k = q.k AND q.r IN (3, -1)) ORDER BY k",
+        "a",
+    ),
+    // Percentiles between two values, and correlations of large numbers.
+    (
+        "SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY x) AS p FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)) v(x)",
+        "9.1",
+    ),
+    (
+        "SELECT g, round(corr(x, y) * 1000) AS c FROM (VALUES (1, 1700000000, 1), (1, 1700000001, 2), (1, 1700000002, 3), (1, 1700000003, 5), \
+         (1, 1700000004, 4)) v(g, x, y) GROUP BY g",
+        "1|900.0",
+    ),
+    // The order of results of window functions.
+    ("SELECT max(x) OVER (ORDER BY i) AS m FROM (VALUES (1, NULL), (2, 5)) v(i, x) ORDER BY m", "5; NULL"),
+    (
+        "SELECT max(x) OVER (ORDER BY x DESC ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS m FROM (VALUES (1), (3), (2)) v(x) ORDER BY m",
+        "2; 3; 3",
+    ),
+    (
+        "SELECT count(x) OVER (ORDER BY x NULLS LAST ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n \
+         FROM (VALUES (1), (2), (NULL), (NULL)) v(x) ORDER BY n",
+        "0; 1; 1; 2",
+    ),
+    (
+        "SELECT min(x) OVER (PARTITION BY k ORDER BY x ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS m \
+         FROM (VALUES ('a', 1), ('a', 4), ('b', 2)) v(k, x) ORDER BY m LIMIT 2",
+        "1; 2",
+    ),
     // Scalar subqueries that are no aggregates: the only row of a table, a derived table or a join, NULL without one.
     (
         "SELECT k, (SELECT f.v FROM facts f WHERE f.k = o.k AND f.v IS NOT NULL) AS v FROM owners o ORDER BY k",

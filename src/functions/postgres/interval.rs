@@ -174,10 +174,11 @@ impl Span {
         Ok(Self { months, days, micros })
     }
 
-    /// The product with a number. What is less than a month becomes days, what is less than a day microseconds.
+    /// The parts, multiplied with a number or divided by it. What is less than a month becomes days, what is less than a day
+    /// microseconds.
     #[expect(clippy::cast_precision_loss, reason = "PostgreSQL computes with double precision")]
-    pub(crate) fn times(self, factor: f64) -> Result<Self, NotASpan> {
-        let (months, days) = (f64::from(self.months) * factor, f64::from(self.days) * factor);
+    pub(crate) fn scaled(self, scale: impl Fn(f64) -> f64) -> Result<Self, NotASpan> {
+        let (months, days) = (scale(f64::from(self.months)), scale(f64::from(self.days)));
         let small = |number: f64| i32::try_from(rounded(number.trunc())?).map_err(|_| NotASpan::OutOfRange);
         let (whole_months, whole_days) = (small(months)?, small(days)?);
         // Rounded to microseconds, so that a third of three months is a month.
@@ -185,7 +186,7 @@ impl Span {
         let of_months = tidy((months - f64::from(whole_months)) * 30.0);
         let of_days = tidy(days - f64::from(whole_days) + of_months - of_months.trunc());
         let days = whole_days.checked_add(small(of_months)?).and_then(|days| days.checked_add(small(of_days).ok()?));
-        let micros = rounded(self.micros as f64 * factor + of_days.fract() * DAY as f64)?;
+        let micros = rounded(scale(self.micros as f64) + of_days.fract() * DAY as f64)?;
         Ok(Self { months: whole_months, days: days.ok_or(NotASpan::OutOfRange)?, micros })
     }
 
@@ -535,10 +536,11 @@ mod tests {
 
     #[test]
     fn products_and_justified_intervals_are_those_of_postgres() {
-        assert_eq!(span(1, 0, 0).times(1.5), Ok(span(1, 15, 0)));
-        assert_eq!(span(0, 1, 0).times(0.5), Ok(span(0, 0, 12 * HOUR)));
-        assert_eq!(span(0, 0, HOUR).times(48.0), Ok(span(0, 0, 48 * HOUR)));
-        assert_eq!(span(1, 0, 0).times(1.0 / 3.0), Ok(span(0, 10, 0)));
+        assert_eq!(span(1, 0, 0).scaled(|part| part * 1.5), Ok(span(1, 15, 0)));
+        assert_eq!(span(0, 1, 0).scaled(|part| part * 0.5), Ok(span(0, 0, 12 * HOUR)));
+        assert_eq!(span(0, 0, HOUR).scaled(|part| part * 48.0), Ok(span(0, 0, 48 * HOUR)));
+        assert_eq!(span(1, 0, 0).scaled(|part| part / 3.0), Ok(span(0, 10, 0)));
+        assert_eq!(span(49, 0, 0).scaled(|part| part / 49.0), Ok(span(1, 0, 0)));
         assert_eq!(span(0, 0, 27 * HOUR).justified(true, false), Some(span(0, 1, 3 * HOUR)));
         assert_eq!(span(0, 35, 0).justified(false, true), Some(span(1, 5, 0)));
         assert_eq!(span(1, 0, -HOUR).justified(true, true), Some(span(0, 29, 23 * HOUR)));

@@ -102,14 +102,17 @@ static LISTED: [Listed; 13] = [
         name: "postgres_interval_multiply",
         takes: &[INTERVAL, DataType::Float64],
         returns: INTERVAL,
-        compute: |of| multiplied(of, Ok),
+        compute: |of| scaled(of, |part, factor| part * factor),
     },
     Listed {
         name: "postgres_interval_divide",
         takes: &[INTERVAL, DataType::Float64],
         returns: INTERVAL,
         compute: |of| {
-            multiplied(of, |divisor| if divisor == 0.0 { Err(ArrowError::DivideByZero) } else { Ok(1.0 / divisor) })
+            if of[1].as_primitive::<Float64Type>().iter().flatten().any(|divisor| divisor == 0.0) {
+                return Err(ArrowError::DivideByZero);
+            }
+            scaled(of, |part, divisor| part / divisor)
         },
     },
     Listed {
@@ -353,7 +356,8 @@ fn make_interval(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         let days = small(sum(&[(number(2, row), 7), (number(3, row), 1)]));
         let micros = sum(&[(number(4, row), 3_600_000_000), (number(5, row), 60_000_000)]);
         let seconds = Span { months: 0, days: 0, micros: 1_000_000 };
-        let seconds = seconds.times(arrays[6].as_primitive::<Float64Type>().value(row)).map_err(beyond)?;
+        let number = arrays[6].as_primitive::<Float64Type>().value(row);
+        let seconds = seconds.scaled(|part| part * number).map_err(beyond)?;
         let span = months.zip(days).zip(micros).and_then(|((months, days), micros)| {
             Some(Span { months, days, micros: micros.checked_add(seconds.micros)? })
         });
@@ -422,12 +426,12 @@ fn quoted(arrays: &[ArrayRef], of_null: bool) -> ArrayRef {
     Arc::new(quoted.collect::<StringArray>())
 }
 
-fn multiplied(arrays: &[ArrayRef], factor: impl Fn(f64) -> Result<f64, ArrowError>) -> Result<ArrayRef, ArrowError> {
+fn scaled(arrays: &[ArrayRef], scale: fn(f64, f64) -> f64) -> Result<ArrayRef, ArrowError> {
     let spans = arrays[0].as_primitive::<IntervalMonthDayNanoType>();
     let numbers = arrays[1].as_primitive::<Float64Type>();
     let spans = each_row(arrays, |row| {
-        let factor = factor(numbers.value(row))?;
-        Span::of(spans.value(row)).times(factor).and_then(Span::value).map_err(beyond)
+        let number = numbers.value(row);
+        Span::of(spans.value(row)).scaled(|part| scale(part, number)).and_then(Span::value).map_err(beyond)
     })?;
     Ok(Arc::new(IntervalMonthDayNanoArray::from(spans)))
 }

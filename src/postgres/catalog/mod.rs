@@ -15,20 +15,26 @@ mod meant;
 mod rewrite;
 mod tables;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
+use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Statement};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 
-pub(super) use self::meant::is_meant;
+pub(super) use self::meant::{Meant, meant};
 pub(super) use self::rewrite::{known_operator, rewritten, strip};
 use self::tables::World;
 pub(super) use self::tables::function_name;
 use super::dialect::Names;
 use crate::host::sessions::Session;
+use crate::session::parse_trees;
 
 /// Schemas of the catalogs.
 const PG_CATALOG: &str = "pg_catalog";
@@ -71,4 +77,38 @@ pub(super) async fn context(
     functions::register(&context, &world);
     super::dialect::register(&context);
     Ok(context)
+}
+
+/// Evaluates calls of functions of catalogs, whose arguments are constants. Returns literals by the text of the calls. No request
+/// is sent.
+///
+/// # Errors
+/// Errors of looking up the session's tables; functions that do not exist.
+pub(super) async fn constants(
+    session: &Session,
+    names: &Names,
+    settings: &[(String, String)],
+    calls: Vec<Expr>,
+) -> Result<HashMap<String, Expr>> {
+    let texts: Vec<String> = calls.iter().map(ToString::to_string).collect();
+    let mut statements = parse_trees("SELECT 1", PostgreSqlDialect {})?;
+    for statement in &mut statements {
+        if let Statement::Query(query) = statement
+            && let SetExpr::Select(select) = query.body.as_mut()
+        {
+            select.projection = calls.iter().cloned().map(SelectItem::UnnamedExpr).collect();
+        }
+    }
+    let mut literals = HashMap::new();
+    for statement in statements {
+        let parsed = rewritten(Parsed::Statement(Box::new(statement)), names, &[])?;
+        let context = context(session, names, settings, &parsed).await?;
+        let plan = context.state().statement_to_plan(parsed).await?;
+        for row in context.execute_logical_plan(plan).await?.collect().await?.iter().map(RecordBatch::columns) {
+            for (text, column) in texts.iter().zip(row) {
+                literals.insert(text.clone(), rewrite::literal_of(&ScalarValue::try_from_array(column, 0)?));
+            }
+        }
+    }
+    Ok(literals)
 }

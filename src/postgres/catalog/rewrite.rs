@@ -6,13 +6,15 @@
 
 use std::collections::HashSet;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    AccessExpr, Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, Subscript, TableAlias, TableFactor, Value,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, Subscript, TableAlias, TableFactor,
+    TimezoneInfo, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 
@@ -21,6 +23,7 @@ use super::super::dialect::{Names, edit};
 use super::tables::{has_functions, is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Error, ErrorKind};
+use crate::functions::items;
 use crate::session::syntax::{Editor, edit_expressions};
 use crate::session::{call, parse_trees};
 
@@ -38,13 +41,19 @@ pub(in crate::postgres) fn rewritten(mut parsed: Parsed, names: &Names, values: 
     if !query {
         return Err(Error::new(ErrorKind::Unsupported, "only queries may read the system catalogs").into());
     }
-    edit(&mut parsed, &mut Rewriter { names, values });
-    Ok(parsed)
+    let mut rewriter = Rewriter { names, values, refused: None };
+    edit(&mut parsed, &mut rewriter);
+    match rewriter.refused {
+        Some(error) => Err(error.into()),
+        None => Ok(parsed),
+    }
 }
 
 struct Rewriter<'a> {
     names: &'a Names,
     values: &'a [ScalarValue],
+    /// The first error.
+    refused: Option<Error>,
 }
 
 impl Editor for Rewriter<'_> {
@@ -119,7 +128,7 @@ impl Editor for Rewriter<'_> {
                     *expr = value.map_or_else(null, literal_of);
                 }
             }
-            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => array_of_text(right),
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => self.array_of_text(right),
             Expr::Collate { expr: inner, .. } => *expr = inner.as_ref().clone(),
             Expr::BinaryOp { left, op, right } => {
                 boolean(left, right);
@@ -163,6 +172,9 @@ impl Editor for Rewriter<'_> {
                 escape_by_backslash(pattern, escape_char);
             }
             Expr::Cast { expr: inner, data_type, .. } => {
+                if matches!(data_type, SqlType::Array(_)) {
+                    self.array_of_text(inner);
+                }
                 if let Some(replaced) = replaced_cast(inner, data_type) {
                     *expr = replaced;
                 }
@@ -177,6 +189,25 @@ impl Rewriter<'_> {
     fn literal(&self, word: &str) -> Option<Expr> {
         let text = self.names.of_word(word).filter(|_| !word.eq_ignore_ascii_case("current_database"))?;
         Some(Expr::value(Value::SingleQuotedString(text.to_owned())))
+    }
+
+    /// Replaces the text of an array, such as '{r,v}', by an array.
+    fn array_of_text(&mut self, expr: &mut Expr) {
+        if let Expr::Value(value) = expr
+            && let Value::SingleQuotedString(text) = &value.value
+        {
+            match items(text) {
+                Ok(items) => {
+                    let item = |item: Option<String>| {
+                        item.map_or_else(null, |item| Expr::value(Value::SingleQuotedString(item)))
+                    };
+                    *expr = Expr::Array(Array { elem: items.into_iter().map(item).collect(), named: true });
+                }
+                Err(error) => {
+                    self.refused.get_or_insert(Error::new(ErrorKind::Unsupported, error.line(text)));
+                }
+            }
+        }
     }
 }
 
@@ -260,7 +291,7 @@ fn last_name(name: &ObjectName) -> String {
 }
 
 /// A value in SQL.
-fn literal_of(value: &ScalarValue) -> Expr {
+pub(super) fn literal_of(value: &ScalarValue) -> Expr {
     if value.is_null() {
         return null();
     }
@@ -268,6 +299,17 @@ fn literal_of(value: &ScalarValue) -> Expr {
         let items = ScalarValue::convert_array_to_scalar_vec(list.as_ref()).unwrap_or_default();
         let elem = items.into_iter().flatten().flatten().map(|item| literal_of(&item)).collect();
         return Expr::Array(Array { elem, named: true });
+    }
+    if value.data_type().is_temporal()
+        && let Ok(ScalarValue::Utf8(Some(text))) = value.cast_to(&DataType::Utf8)
+    {
+        return Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(Expr::value(Value::SingleQuotedString(text))),
+            data_type: SqlType::Timestamp(None, TimezoneInfo::WithTimeZone),
+            array: false,
+            format: None,
+        };
     }
     let text = value.to_string();
     Expr::value(match value {
@@ -370,18 +412,6 @@ fn count_from_one(root: &Expr, chain: &mut [AccessExpr]) {
             }
             AccessExpr::Subscript(_) => return,
         }
-    }
-}
-
-/// Replaces the text of an array, such as '{r,v}', by an array.
-fn array_of_text(expr: &mut Expr) {
-    if let Expr::Value(value) = expr
-        && let Value::SingleQuotedString(text) = &value.value
-        && let Some(items) = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'))
-    {
-        let items = items.split(',').map(|item| item.trim().trim_matches('"').to_owned());
-        let elem = items.map(|item| Expr::value(Value::SingleQuotedString(item))).collect();
-        *expr = Expr::Array(Array { elem, named: true });
     }
 }
 
@@ -541,7 +571,7 @@ fn empty_body(body: &mut SetExpr) -> bool {
                         other => other.to_string(),
                     };
                     let text = Expr::Cast {
-                        kind: datafusion::sql::sqlparser::ast::CastKind::Cast,
+                        kind: CastKind::Cast,
                         expr: Box::new(null()),
                         data_type: SqlType::Text,
                         array: false,
@@ -643,6 +673,10 @@ mod tests {
                 "SELECT 1 AS \"?column?\" FROM pg_class WHERE relname ~ '^(a)$'",
             ),
             (
+                "SELECT 1 FROM pg_class WHERE relname = ANY('{\"a,b\",c}'::text[])",
+                "SELECT 1 AS \"?column?\" FROM pg_class WHERE relname = ANY(ARRAY['a,b', 'c']::TEXT[])",
+            ),
+            (
                 "SELECT tgname, 1 FROM pg_trigger t JOIN pg_class c ON true ORDER BY 1",
                 "SELECT CAST(NULL AS TEXT) AS \"tgname\", CAST(NULL AS TEXT) AS \"?column?\" WHERE false",
             ),
@@ -684,5 +718,6 @@ mod tests {
         assert_eq!(bound.expect("rewritten"), expected);
         assert!(rewritten("CREATE VIEW v AS SELECT * FROM pg_class", &names, &[]).is_err());
         assert!(rewritten("SELECT 1 FROM (pg_class", &names, &[]).is_err());
+        assert!(rewritten("SELECT 1 FROM pg_class WHERE relname = ANY('{a')", &names, &[]).is_err());
     }
 }

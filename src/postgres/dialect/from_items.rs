@@ -35,6 +35,7 @@ pub(super) fn translated(factor: &mut TableFactor) {
     let lists = match name {
         "unnest" => arguments,
         "string_to_table" => vec![call("string_to_array", arguments)],
+        "json_object_keys" => vec![call("json_object_keys", arguments)],
         _ => {
             let arguments = of_times(arguments);
             match arguments.iter().all(is_constant) {
@@ -152,7 +153,7 @@ pub(super) fn keep_value(select: &mut Select) {
 fn known(name: &ObjectName) -> Option<&'static str> {
     let name = name.to_string().to_lowercase();
     let name = name.trim_start_matches("pg_catalog.");
-    ["unnest", "generate_series", "string_to_table"].into_iter().find(|known| *known == name)
+    ["unnest", "generate_series", "json_object_keys", "string_to_table"].into_iter().find(|known| *known == name)
 }
 
 fn expressions(arguments: &[FunctionArg]) -> Option<Vec<SqlExpr>> {

@@ -17,12 +17,13 @@
 //! [`REFUSED`] lists functions without a translation, with the form to write instead.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, ObjectName, OrderByExpr, OrderByKind, Query,
-    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
+    BinaryOperator, DataType as SqlType, DuplicateTreatment, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, ObjectName, OrderByExpr, OrderByKind,
+    OrderByOptions, Query, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
 };
 
 use super::{cast_to, digits_of, is_numeric, literal_of, number, pair, regexes, text, unsupported};
+use crate::functions::Unit;
 use crate::postgres::report::Report;
 use crate::session::{call, query_of, syntax};
 
@@ -117,6 +118,7 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         return Err(Report::error("42883", format!("function {name} is not supported; {advice}")));
     }
     regexes::of_function(name, function);
+    sort_distinct(name, function);
     if let ("array_remove", Some([array, SqlExpr::Value(value)])) = (name, arguments(function).as_deref())
         && matches!(value.value, Value::Null)
     {
@@ -252,10 +254,24 @@ fn truncated(unit: &str, time: &SqlExpr) -> Option<SqlExpr> {
     let unit = unit.to_lowercase();
     let (years, first) = match unit.as_str() {
         "milliseconds" | "microseconds" => return Some(of(unit.trim_end_matches('s'))),
-        "decade" => (10, 0),
+        "decades" | "decade" => (10, 0),
         "century" => (100, 1),
         "millennium" => (1_000, 1),
-        _ => return None,
+        _ => {
+            let plain = match Unit::named(&unit)? {
+                Unit::Year => "year",
+                Unit::Month => "month",
+                Unit::Week => "week",
+                Unit::Day => "day",
+                Unit::Hour => "hour",
+                Unit::Minute => "minute",
+                Unit::Second => "second",
+                Unit::Millisecond => "millisecond",
+                Unit::Microsecond => "microsecond",
+                Unit::Millennium | Unit::Century | Unit::Decade => return None,
+            };
+            return (plain != unit).then(|| of(plain));
+        }
     };
     // The years since its first one.
     let year = call("date_part", vec![text("year"), time.clone()]);
@@ -348,6 +364,20 @@ fn discrete(function: &Function) -> Result<SqlExpr, Report> {
     Ok(call("array_element", vec![of_group("array_agg", true), place]))
 }
 
+/// Sorts the values of an aggregate with DISTINCT, as PostgreSQL does to find equal ones.
+fn sort_distinct(name: &str, function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct) && list.clauses.is_empty();
+    if distinct
+        && ["array_agg", "json_agg", "string_agg"].contains(&name)
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(value))) = list.args.first()
+    {
+        let options = OrderByOptions { asc: None, nulls_first: Some(false) };
+        let sort = OrderByExpr { expr: value.clone(), options, with_fill: None };
+        list.clauses = vec![FunctionArgumentClause::OrderBy(vec![sort])];
+    }
+}
+
 /// `json_agg(x …)` as JSON of `array_agg(x …)`.
 fn json_of_group(function: &Function) -> SqlExpr {
     let mut group = function.clone();
@@ -420,7 +450,7 @@ pub(super) fn rows_of_item(expr: &mut SqlExpr) {
     };
     syntax::edit_expressions(expr, &mut |part| {
         let SqlExpr::Function(function) = &*part else { return };
-        if is(function, "generate_series") {
+        if is(function, "generate_series") || is(function, "json_object_keys") {
             let series = std::mem::replace(part, SqlExpr::value(Value::Null));
             *part = call("unnest", vec![series]);
         } else if is(function, "unnest")
