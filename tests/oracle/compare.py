@@ -39,7 +39,8 @@ def close(a, b):
 
 
 def order(row):
-    return [(cell is not None, type(cell).__name__, str(round(cell, 6).normalize()) if isinstance(cell, decimal.Decimal) and cell.is_finite() and abs(cell) < 10**15 else str(cell)) for cell in row]
+    # Adding zero makes zero of a negative zero.
+    return [(cell is not None, type(cell).__name__, str(round(cell, 6).normalize() + 0) if isinstance(cell, decimal.Decimal) and cell.is_finite() and abs(cell) < 10**15 else str(cell)) for cell in row]
 
 
 def same(ours, truth, ordered):
