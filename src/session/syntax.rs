@@ -92,7 +92,6 @@ pub(crate) fn expressions(part: &impl Visit, each: &mut dyn FnMut(&Expr)) {
 }
 
 /// Counts the expressions in a part of a statement, as far as `most`.
-#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "the PostgreSQL front copies expressions"))]
 pub(crate) fn count_expressions(part: &impl Visit, most: usize) -> usize {
     let mut count = Count { expressions: 0, most };
     read(part, &mut count);
