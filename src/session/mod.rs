@@ -94,9 +94,9 @@ pub(crate) use self::parse::parse_trees;
 #[cfg(feature = "flight")]
 pub(crate) use self::plan_size::bytes_of_plan;
 use self::plan_size::with_plan_limits;
-#[cfg(any(feature = "flight", feature = "shell"))]
 #[cfg(feature = "postgres")]
 pub(crate) use self::signed_numbers::with_outer_types;
+#[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::statement::plan_statement;
 pub use self::statement::sql;
 #[cfg(any(feature = "flight", feature = "shell"))]
