@@ -37,6 +37,7 @@
 //! tables; `flight` adds the Flight SQL server, `mcp` the server for agents, `ui` the page, `simulator` a service for tests, and `cli` everything that the
 //! `savedsearch` program needs. Hidden modules are not part of the stable API.
 
+mod boxed_future;
 mod catalog;
 #[doc(hidden)]
 pub mod client;

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use datafusion::catalog::Session;
@@ -33,6 +33,7 @@ use datafusion::physical_planner::DefaultPhysicalPlanner;
 use datafusion::prelude::SessionContext;
 use datafusion_distributed::{DistributedCodec, DistributedExec, DistributedExt, SessionStateBuilderExt};
 use datafusion_proto::bytes::physical_plan_to_bytes_with_extension_codec;
+use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
@@ -40,6 +41,7 @@ use super::codec::OperatorCodec;
 use super::files::{below, id_of, is_of_store, url_of};
 use super::spread_exec::{FetchedExec, SpreadExec, SpreadQuery, SpreadScan};
 use super::workers::{Chosen, Workers};
+use crate::boxed_future::boxed_futures;
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{FetchExec, Readers, least_requests, reads_all};
@@ -78,39 +80,53 @@ impl fmt::Debug for SpreadPlanner {
     }
 }
 
-#[async_trait]
 impl QueryPlanner for SpreadPlanner {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let local = self.inner.create_physical_plan(logical, session).await?;
-        let Some(state) = session.as_any().downcast_ref::<SessionState>() else { return Ok(local) };
-        if let (Some(analyze), LogicalPlan::Analyze(analyzed)) = (local.downcast_ref::<AnalyzeExec>(), logical) {
-            let input = self.spread(Arc::clone(analyze.input()), &analyzed.input, state).await?;
-            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            return local.replace_children(vec![input], options);
+    boxed_futures! {
+        fn create_physical_plan<'this, 'plan, 'session>(
+            &'this self,
+            logical: &'plan LogicalPlan,
+            session: &'session dyn Session,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            self.physical(logical, session)
         }
-        if let (Some(explain), LogicalPlan::Explain(explained)) = (local.downcast_ref::<ExplainExec>(), logical) {
-            let shows = |shown: &StringifiedPlan| matches!(shown.plan_type, PlanType::FinalPhysicalPlan);
-            if !explain.stringified_plans().iter().any(shows) {
-                return Ok(local);
+    }
+}
+
+impl SpreadPlanner {
+    /// Returns the physical plan, spread over workers where that is possible.
+    fn physical<'a>(
+        &'a self,
+        logical: &'a LogicalPlan,
+        session: &'a dyn Session,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let local = self.inner.create_physical_plan(logical, session).await?;
+            let Some(state) = session.as_any().downcast_ref::<SessionState>() else { return Ok(local) };
+            if let (Some(analyze), LogicalPlan::Analyze(analyzed)) = (local.downcast_ref::<AnalyzeExec>(), logical) {
+                let input = self.spread(Arc::clone(analyze.input()), &analyzed.input, state).await?;
+                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                return local.replace_children(vec![input], options);
             }
-            let plan = self.inner.create_physical_plan(&explained.plan, session).await?;
-            let spread = self.spread(plan, &explained.plan, state).await?;
-            if spread.downcast_ref::<SpreadExec>().is_none() {
-                return Ok(local);
-            }
-            let shown = explain.stringified_plans().iter().map(|shown| match shown.plan_type {
-                PlanType::FinalPhysicalPlan => {
-                    StringifiedPlan::new(PlanType::FinalPhysicalPlan, text_of(spread.as_ref(), explained, state))
+            if let (Some(explain), LogicalPlan::Explain(explained)) = (local.downcast_ref::<ExplainExec>(), logical) {
+                let shows = |shown: &StringifiedPlan| matches!(shown.plan_type, PlanType::FinalPhysicalPlan);
+                if !explain.stringified_plans().iter().any(shows) {
+                    return Ok(local);
                 }
-                _ => shown.clone(),
-            });
-            return Ok(Arc::new(ExplainExec::new(explain.schema(), shown.collect(), explain.verbose())));
-        }
-        self.spread(local, logical, state).await
+                let plan = self.inner.create_physical_plan(&explained.plan, session).await?;
+                let spread = self.spread(plan, &explained.plan, state).await?;
+                if spread.downcast_ref::<SpreadExec>().is_none() {
+                    return Ok(local);
+                }
+                let shown = explain.stringified_plans().iter().map(|shown| match shown.plan_type {
+                    PlanType::FinalPhysicalPlan => {
+                        StringifiedPlan::new(PlanType::FinalPhysicalPlan, text_of(spread.as_ref(), explained, state))
+                    }
+                    _ => shown.clone(),
+                });
+                return Ok(Arc::new(ExplainExec::new(explain.schema(), shown.collect(), explain.verbose())));
+            }
+            self.spread(local, logical, state).await
+        })
     }
 }
 
@@ -338,14 +354,15 @@ impl Planning {
 #[derive(Debug)]
 struct Planned(Arc<dyn ExecutionPlan>);
 
-#[async_trait]
 impl QueryPlanner for Planned {
-    async fn create_physical_plan(
-        &self,
-        _plan: &LogicalPlan,
-        _session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::clone(&self.0))
+    boxed_futures! {
+        fn create_physical_plan<'this, 'plan, 'session>(
+            &'this self,
+            _plan: &'plan LogicalPlan,
+            _session: &'session dyn Session,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            Box::pin(ready(Ok(Arc::clone(&self.0))))
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::catalog::{Session as Planning, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::datasource::MemTable;
@@ -19,6 +18,7 @@ use datafusion::prelude::SessionContext;
 use super::sessions::Session;
 use super::shares::Kept;
 use super::type_compat::bytes_of;
+use crate::boxed_future::boxed_futures;
 use crate::error::{Error, ErrorKind};
 
 /// An in-memory table of a session.
@@ -149,7 +149,6 @@ pub(crate) async fn drop_all(context: &SessionContext) -> Result<()> {
     Ok(())
 }
 
-#[async_trait]
 impl TableProvider for TemporaryTable {
     fn schema(&self) -> SchemaRef {
         self.rows.schema()
@@ -160,13 +159,15 @@ impl TableProvider for TemporaryTable {
         TableType::Base
     }
 
-    async fn scan(
-        &self,
-        state: &dyn Planning,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.rows.scan(state, projection, filters, limit).await
+    boxed_futures! {
+        fn scan<'this, 'state, 'projection, 'filters>(
+            &'this self,
+            state: &'state dyn Planning,
+            projection: Option<&'projection Vec<usize>>,
+            filters: &'filters [Expr],
+            limit: Option<usize>,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            self.rows.scan(state, projection, filters, limit)
+        }
     }
 }

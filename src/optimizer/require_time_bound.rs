@@ -13,7 +13,6 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -28,8 +27,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use futures::future::BoxFuture;
 
 use super::explained_defects::with_defects;
+use crate::boxed_future::boxed_futures;
 use crate::error::{Error, ErrorKind, Place};
 use crate::exec::FetchExec;
 use crate::profile::{Origin as ColumnOrigin, TableSpec};
@@ -50,25 +51,43 @@ impl RequireTimeBound {
     }
 }
 
-#[async_trait]
 impl QueryPlanner for RequireTimeBound {
-    async fn create_physical_plan(&self, plan: &LogicalPlan, state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        let looking =
-            Looking { options: state.config_options(), query: state.execution_props().query_execution_start_time };
-        Origins::of(plan, looking)?;
-        let notes = parts_of_the_time(plan, looking)?;
-        let physical = match &self.planner {
-            Some(planner) => planner.create_physical_plan(plan, state).await?,
-            None => DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?,
-        };
-        physical.apply(|node| {
-            if let Some(scan) = node.downcast_ref::<FetchExec>().filter(|scan| scan.default_window().is_some()) {
-                let own = notes.iter().filter(|(table, _)| *table.name == *scan.table());
-                own.for_each(|(_, note)| scan.note(note.clone()));
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(with_defects(plan, physical))
+    boxed_futures! {
+        fn create_physical_plan<'this, 'plan, 'state>(
+            &'this self,
+            plan: &'plan LogicalPlan,
+            state: &'state dyn Session,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            self.physical(plan, state)
+        }
+    }
+}
+
+impl RequireTimeBound {
+    /// Returns the physical plan of a plan with a lower bound of time, or an error.
+    fn physical<'a>(
+        &'a self,
+        plan: &'a LogicalPlan,
+        state: &'a dyn Session,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let looking =
+                Looking { options: state.config_options(), query: state.execution_props().query_execution_start_time };
+            Origins::of(plan, looking)?;
+            let notes = parts_of_the_time(plan, looking)?;
+            let physical = match &self.planner {
+                Some(planner) => planner.create_physical_plan(plan, state).await?,
+                None => DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?,
+            };
+            physical.apply(|node| {
+                if let Some(scan) = node.downcast_ref::<FetchExec>().filter(|scan| scan.default_window().is_some()) {
+                    let own = notes.iter().filter(|(table, _)| *table.name == *scan.table());
+                    own.for_each(|(_, note)| scan.note(note.clone()));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+            Ok(with_defects(plan, physical))
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! A table backed by a response of the service.
 
+use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
@@ -17,8 +17,10 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use futures::future::BoxFuture;
 
 use super::read_only::read_only;
+use crate::boxed_future::boxed_futures;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
@@ -200,7 +202,6 @@ pub(crate) fn query_name(state: &dyn Session) -> String {
     }
 }
 
-#[async_trait]
 impl TableProvider for ApiTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -222,21 +223,80 @@ impl TableProvider for ApiTable {
         Ok(filters.iter().map(claim).collect())
     }
 
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let args = ScanArgs::default()
-            .with_projection(projection.map(Vec::as_slice))
-            .with_filters(Some(filters))
-            .with_limit(limit);
-        Ok(self.scan_with_args(state, args).await?.into_inner())
+    boxed_futures! {
+        fn scan<'this, 'state, 'projection, 'filters>(
+            &'this self,
+            state: &'state dyn Session,
+            projection: Option<&'projection Vec<usize>>,
+            filters: &'filters [Expr],
+            limit: Option<usize>,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            let args = ScanArgs::default()
+                .with_projection(projection.map(Vec::as_slice))
+                .with_filters(Some(filters))
+                .with_limit(limit);
+            Box::pin(ready(self.fetched(state, args)))
+        }
+
+        fn scan_with_args<'args, 'this, 'state>(
+            &'this self,
+            state: &'state dyn Session,
+            args: ScanArgs<'args>,
+        ) -> Result<ScanResult> {
+            Box::pin(ready(self.fetched(state, args).map(ScanResult::new)))
+        }
+
+        fn insert_into<'this, 'state>(
+            &'this self,
+            _state: &'state dyn Session,
+            _input: Arc<dyn ExecutionPlan>,
+            _insert_op: InsertOp,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            self.refused()
+        }
+
+        fn delete_from<'this, 'state>(
+            &'this self,
+            _state: &'state dyn Session,
+            _filters: Vec<Expr>,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            self.refused()
+        }
+
+        fn update<'this, 'state>(
+            &'this self,
+            _state: &'state dyn Session,
+            _assignments: Vec<(String, Expr)>,
+            _filters: Vec<Expr>,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            self.refused()
+        }
+
+        fn truncate<'this, 'state>(&'this self, _state: &'state dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+            self.refused()
+        }
+
+        fn merge_into<'this, 'state>(
+            &'this self,
+            _state: &'state dyn Session,
+            _source: Arc<dyn ExecutionPlan>,
+            _merge_schema: DFSchemaRef,
+            _on: Expr,
+            _clauses: Vec<MergeIntoClause>,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            self.refused()
+        }
+    }
+}
+
+impl ApiTable {
+    /// The answer to all statements that write.
+    fn refused(&self) -> BoxFuture<'static, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(ready(Err(read_only(&self.spec.name).into())))
     }
 
-    async fn scan_with_args<'a>(&self, state: &dyn Session, args: ScanArgs<'a>) -> Result<ScanResult> {
+    /// Returns the scan of the table.
+    fn fetched(&self, state: &dyn Session, args: ScanArgs<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let filters = args.filters().unwrap_or_default();
         let projection = match args.projection() {
             Some(columns) => columns.to_vec(),
@@ -253,7 +313,7 @@ impl TableProvider for ApiTable {
         }
         if plan.aids == Aids::Given(Vec::new()) || args.limit() == Some(0) {
             let schema = Arc::new(self.schema.project(&projection)?);
-            return Ok(ScanResult::new(Arc::new(EmptyExec::new(schema))));
+            return Ok(Arc::new(EmptyExec::new(schema)));
         }
         let mode = self.mode(&plan, args.limit())?;
         // Saved searches are merged by their sort key, which may not be part of the output.
@@ -279,48 +339,9 @@ impl TableProvider for ApiTable {
             told,
         };
         let scan: Arc<dyn ExecutionPlan> = Arc::new(FetchExec::try_new(config, input)?);
-        Ok(ScanResult::new(first_columns(scan, width)?))
+        first_columns(scan, width)
     }
 
-    async fn insert_into(
-        &self,
-        _state: &dyn Session,
-        _input: Arc<dyn ExecutionPlan>,
-        _insert_op: InsertOp,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(read_only(&self.spec.name).into())
-    }
-
-    async fn delete_from(&self, _state: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(read_only(&self.spec.name).into())
-    }
-
-    async fn update(
-        &self,
-        _state: &dyn Session,
-        _assignments: Vec<(String, Expr)>,
-        _filters: Vec<Expr>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(read_only(&self.spec.name).into())
-    }
-
-    async fn truncate(&self, _state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(read_only(&self.spec.name).into())
-    }
-
-    async fn merge_into(
-        &self,
-        _state: &dyn Session,
-        _source: Arc<dyn ExecutionPlan>,
-        _merge_schema: DFSchemaRef,
-        _on: Expr,
-        _clauses: Vec<MergeIntoClause>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(read_only(&self.spec.name).into())
-    }
-}
-
-impl ApiTable {
     /// Returns the kind of rows of a scan under this plan and limit.
     fn mode(&self, plan: &ScanPlan, limit: Option<usize>) -> Result<Mode> {
         let slice = Slice { fetch: limit, ..Slice::ALL };

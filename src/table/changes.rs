@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use arrow::array::Array;
 use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{Session, TableProvider};
@@ -24,8 +23,10 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
+use futures::future::BoxFuture;
 
 use super::functions::as_text;
+use crate::boxed_future::boxed_futures;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::store::{Since, Store};
@@ -204,7 +205,6 @@ fn bad(name: &str, found: &str) -> DataFusionError {
     Error::new(ErrorKind::Query, format!("{CHANGES}: {name} must be {expected}; found {found}")).into()
 }
 
-#[async_trait]
 impl TableProvider for ChangesTable {
     fn schema(&self) -> SchemaRef {
         match self.connection.store() {
@@ -217,31 +217,50 @@ impl TableProvider for ChangesTable {
         TableType::View
     }
 
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
+    boxed_futures! {
+        fn scan<'this, 'state, 'projection, 'filters>(
+            &'this self,
+            state: &'state dyn Session,
+            projection: Option<&'projection Vec<usize>>,
+            filters: &'filters [Expr],
+            limit: Option<usize>,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            self.read(state, projection, filters, limit)
+        }
+    }
+}
+
+impl ChangesTable {
+    /// Returns the scan of the changes.
+    fn read<'a>(
+        &'a self,
+        state: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+        filters: &'a [Expr],
         limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let store = Arc::clone(self.connection.some_store()?);
-        let arguments = filters.iter().find_map(|filter| match filter {
-            Expr::ScalarFunction(call) if call.func.inner().downcast_ref::<Arguments>().is_some() => Some(&call.args),
-            _ => None,
-        });
-        let table = match arguments {
-            Some(named) => {
-                let given = named.chunks_exact(2).filter_map(|pair| match pair {
-                    [Expr::Literal(name, _), value] => Some((name.try_as_str()??.to_owned(), value.clone())),
-                    _ => None,
-                });
-                self.clone().with(given, state.config_options())?
-            }
-            None => self.clone(),
-        };
-        let (schema, since, aids) = (store.changes_schema(), table.some_since()?, table.aids);
-        let changes = Changes { store, schema: Arc::clone(&schema), since, aids };
-        StreamingTable::try_new(schema, vec![Arc::new(changes)])?.scan(state, projection, filters, limit).await
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+        Box::pin(async move {
+            let store = Arc::clone(self.connection.some_store()?);
+            let arguments = filters.iter().find_map(|filter| match filter {
+                Expr::ScalarFunction(call) if call.func.inner().downcast_ref::<Arguments>().is_some() => {
+                    Some(&call.args)
+                }
+                _ => None,
+            });
+            let table = match arguments {
+                Some(named) => {
+                    let given = named.chunks_exact(2).filter_map(|pair| match pair {
+                        [Expr::Literal(name, _), value] => Some((name.try_as_str()??.to_owned(), value.clone())),
+                        _ => None,
+                    });
+                    self.clone().with(given, state.config_options())?
+                }
+                None => self.clone(),
+            };
+            let (schema, since, aids) = (store.changes_schema(), table.some_since()?, table.aids);
+            let changes = Changes { store, schema: Arc::clone(&schema), since, aids };
+            StreamingTable::try_new(schema, vec![Arc::new(changes)])?.scan(state, projection, filters, limit).await
+        })
     }
 }
 

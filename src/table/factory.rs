@@ -10,15 +10,16 @@
 //! with the same address, key, profile and options share a connection, and with it responses and limits.
 
 use std::collections::{BTreeMap, HashMap};
+use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::Result as DataFusionResult;
 use datafusion::logical_expr::CreateExternalTable;
 
 use super::ApiTable;
+use crate::boxed_future::boxed_futures;
 use crate::client::Secret;
 use crate::config::variable;
 use crate::connection::Connection;
@@ -163,13 +164,15 @@ fn known_options(given: &HashMap<String, String>) -> Result<BTreeMap<&'static st
     Ok(options)
 }
 
-#[async_trait]
 impl TableProviderFactory for SavedSearchFactory {
-    async fn create(
-        &self,
-        _state: &dyn Session,
-        command: &CreateExternalTable,
-    ) -> DataFusionResult<Arc<dyn TableProvider>> {
-        Ok(Arc::new(self.table(command)?))
+    boxed_futures! {
+        fn create<'this, 'state, 'command>(
+            &'this self,
+            _state: &'state dyn Session,
+            command: &'command CreateExternalTable,
+        ) -> DataFusionResult<Arc<dyn TableProvider>> {
+            let table = self.table(command).map(|table| Arc::new(table) as Arc<dyn TableProvider>);
+            Box::pin(ready(table.map_err(Into::into)))
+        }
     }
 }
