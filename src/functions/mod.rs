@@ -13,6 +13,7 @@ mod checked_sum;
 mod comparable_interval;
 mod digits_kept;
 mod exact_decimal;
+mod in_domain;
 mod in_values;
 mod interval_part;
 mod json;
@@ -49,6 +50,7 @@ pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar,
 
 pub(crate) use self::digits_kept::DigitsKept;
 pub(crate) use self::exact_decimal::exact_decimal;
+pub(crate) use self::in_domain::in_domain;
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;

@@ -4,12 +4,14 @@
 //! compute whole partitions then.
 //!
 //! *A negative offset of `lag`*: the engine reads as few rows as for a positive one if there is a LIMIT.
+//!
+//! *An offset that is NULL*: the engine takes it for 0. The result is NULL.
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, new_null_array};
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::functions_window::lead_lag::WindowShift;
 use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
 use datafusion::logical_expr::{
@@ -51,6 +53,10 @@ impl WindowUDFImpl for Shift {
 
     fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
         let ignores_nulls = args.ignore_nulls();
+        let offset = args.input_exprs().get(1).and_then(|offset| offset.downcast_ref::<Literal>());
+        if offset.is_some_and(|offset| offset.value().is_null()) {
+            return Ok(Box::new(NullOffset));
+        }
         let evaluator = self.inner.partition_evaluator(args)?;
         Ok(if ignores_nulls { Box::new(WholePartition(evaluator)) } else { evaluator })
     }
@@ -80,6 +86,21 @@ impl WindowUDFImpl for Shift {
             },
             _ => LimitEffect::Unknown,
         }
+    }
+}
+
+/// The evaluator for an offset that is NULL.
+#[derive(Debug)]
+struct NullOffset;
+
+impl PartitionEvaluator for NullOffset {
+    fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let [values, ..] = values else { return internal_err!("lag and lead have an argument") };
+        Ok(new_null_array(values.data_type(), rows))
+    }
+
+    fn supports_bounded_execution(&self) -> bool {
+        false
     }
 }
 

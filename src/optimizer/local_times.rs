@@ -10,6 +10,9 @@
 //! *`to_timestamp` of an integer*: the engine takes it for the seconds of a local time. It becomes an instant, and so does the
 //! result of `from_unixtime`.
 //!
+//! *`to_timestamp` of a floating-point number*: the engine makes the nearest instant that it can represent of one that is too large,
+//! and 1970 of NaN. Both are errors.
+//!
 //! *Dates and times without a zone, compared with an instant or subtracted from one*: the engine compares the digits of UTC.
 //! They become the instants at which clocks of the zone show that time.
 //!
@@ -20,7 +23,7 @@
 //!
 //! *`timezone(zone, local)`*, from `AT TIME ZONE` of PostgreSQL: an instant in UTC. It becomes one in the zone of the session.
 //!
-//! In the zone UTC nothing changes. `date_trunc`, `date_part`, `to_char` and casts to dates and clock times follow the zone
+//! In the zone UTC nothing else changes. `date_trunc`, `date_part`, `to_char` and casts to dates and clock times follow the zone
 //! by themselves.
 
 use std::sync::Arc;
@@ -31,7 +34,9 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::datetime::{date_bin, to_local_time};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, cast};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, cast, lit,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
@@ -81,6 +86,18 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
                     Transformed::yes(cast(instant, DataType::Timestamp(unit, Some(zone))))
                 }
                 None => Transformed::no(expr),
+            }
+        }
+        Expr::ScalarFunction(ref function)
+            if function.func.name() == "to_timestamp"
+                && matches!(function.args.as_slice(), [seconds] if is_float(seconds, schema)) =>
+        {
+            match expr.get_type(schema) {
+                Ok(to @ DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
+                    let nanoseconds = cast(function.args[0].clone(), DataType::Float64) * lit(1e9);
+                    Transformed::yes(cast(cast(nanoseconds, DataType::Int64), to))
+                }
+                _ => Transformed::no(expr),
             }
         }
         Expr::ScalarFunction(ref function)
@@ -160,6 +177,10 @@ fn zone_of(expr: &Expr, schema: &DFSchema) -> Option<(TimeUnit, Arc<str>)> {
 /// True for a zone whose local times are those of UTC.
 fn is_utc(zone: &str) -> bool {
     ["", "UTC", "+00:00", "Z"].contains(&zone)
+}
+
+fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
 }
 
 fn is_integer(expr: &Expr, schema: &DFSchema) -> bool {

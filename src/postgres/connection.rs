@@ -173,8 +173,8 @@ struct Planned {
     statement: Statement,
     /// That of the catalogs, for a statement about them.
     context: Option<SessionContext>,
-    /// Types that parameters are cast to, by their number.
-    casts: BTreeMap<usize, Type>,
+    /// Types of parameters that are declared, or cast to one, by their number.
+    types: BTreeMap<usize, Type>,
 }
 
 /// Estimated bytes of the columns of a result.
@@ -529,9 +529,8 @@ impl Connection {
                         fields.map(|field| parameter_type(field.data_type())).collect()
                     }
                 };
-                let known =
-                    |at: usize| declared.get(at).cloned().flatten().or_else(|| planned.casts.get(&(at + 1)).cloned());
-                let parameters = found.into_iter().enumerate().map(|(at, found)| known(at).unwrap_or(found)).collect();
+                let known = |number: usize| planned.types.get(&number).cloned();
+                let parameters = (1..).zip(found).map(|(number, found)| known(number).unwrap_or(found)).collect();
                 (Arc::clone(&planned.statement.schema), parameters)
             }
             Command::Show(name) if self.settings.get(name).is_some() || name == "all" => (shown(name), Vec::new()),
@@ -583,7 +582,8 @@ impl Connection {
                     let parsed = catalog::rewritten(parsed, &names, &values).map_err(failed)?;
                     let context = catalog::context(&session, &names, &all, &parsed).await.map_err(failed)?;
                     let statement = Statement::of_parsed(&context, parsed, &[], Ok).await.map_err(failed)?;
-                    return Ok(Ok(Planned { statement, context: Some(context), casts: BTreeMap::new() }));
+                    let known = (1..).zip(types).filter_map(|(number, known)| Some((number, known?)));
+                    return Ok(Ok(Planned { statement, context: Some(context), types: known.collect() }));
                 }
                 Err(report) => return Ok(Err(report)),
             };
@@ -591,15 +591,14 @@ impl Connection {
             if !calls.is_empty() {
                 names.constants = catalog::constants(&session, &names, &all, calls).await.map_err(failed)?;
             }
-            let (parsed, casts) = match dialect::translated(parsed, &names) {
+            let (parsed, types) = match dialect::translated(parsed, &names, &types) {
                 Ok(translated) => translated,
                 Err(report) => return Ok(Err(report)),
             };
-            let count = types.len().max(casts.keys().max().copied().unwrap_or(0));
-            let known = (0..count).map(|at| types.get(at).cloned().flatten().or_else(|| casts.get(&(at + 1)).cloned()));
-            let known: Vec<_> = known.map(|known| known.as_ref().and_then(arrow_type)).collect();
+            let known = (1..=types.keys().max().copied().unwrap_or(0)).map(|number| types.get(&number));
+            let known: Vec<_> = known.map(|known| known.and_then(arrow_type)).collect();
             let statement = host.statement_of(&session, &sql, parsed, &known, with_numeric).await?;
-            Ok(Ok(Planned { statement, context: None, casts }))
+            Ok(Ok(Planned { statement, context: None, types }))
         };
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
         let limit = self.settings.statement_timeout().unwrap_or(Duration::MAX);

@@ -21,7 +21,7 @@
 //! | `x COLLATE "C"` | `x`: texts are compared by their bytes; other collations are refused |
 //! | `current_user`, `current_database()` | their values |
 //!
-//! A parameter has the type that the statement casts it to.
+//! A parameter has the type that the client declares, or else the one that the statement casts it to (`typed_parameters`).
 //!
 //! Sources: PostgreSQL documentation, "Data Type Formatting Functions", "Date/Time Functions and Operators", "Row and Array
 //! Comparisons", "Collation Support".
@@ -32,6 +32,7 @@ mod json;
 mod operators;
 mod regexes;
 mod spans;
+mod typed_parameters;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -235,28 +236,39 @@ pub(super) fn edit(parsed: &mut Parsed, editor: &mut dyn Editor) {
     }
 }
 
-/// Translates a statement. Returns the types that parameters are cast to, by their number.
+/// Translates a statement, with types that the client declared for parameters. Returns the types of all parameters that are
+/// declared or cast to one, by their number.
 ///
 /// # Errors
 /// What PostgreSQL reads in a way that the engine cannot follow.
-pub(super) fn translated(mut statement: Parsed, names: &Names) -> Result<(Parsed, BTreeMap<usize, Type>), Report> {
+pub(super) fn translated(
+    mut statement: Parsed,
+    names: &Names,
+    declared: &[Option<Type>],
+) -> Result<(Parsed, BTreeMap<usize, Type>), Report> {
     column_names::name_columns(&mut statement);
-    translated_as_named(statement, names)
+    translated_as_named(statement, names, declared)
 }
 
-fn translated_as_named(mut statement: Parsed, names: &Names) -> Result<(Parsed, BTreeMap<usize, Type>), Report> {
-    let mut translator = Translator { names, types: BTreeMap::new(), refused: None };
+fn translated_as_named(
+    mut statement: Parsed,
+    names: &Names,
+    declared: &[Option<Type>],
+) -> Result<(Parsed, BTreeMap<usize, Type>), Report> {
+    let types = typed_parameters::mark(&mut statement, declared);
+    let mut translator = Translator { names, types: &types, refused: None };
     edit(&mut statement, &mut translator);
-    match translator.refused {
-        Some(report) => Err(report),
-        None => Ok((statement, translator.types)),
+    if let Some(report) = translator.refused {
+        return Err(report);
     }
+    typed_parameters::unmark(&mut statement);
+    Ok((statement, types))
 }
 
 struct Translator<'a> {
     names: &'a Names,
     /// Types of parameters.
-    types: BTreeMap<usize, Type>,
+    types: &'a BTreeMap<usize, Type>,
     /// The first error.
     refused: Option<Report>,
 }
@@ -427,6 +439,15 @@ impl Translator<'_> {
             {
                 Some(functions::first_match(expr, pattern))
             }
+            // The engine takes an integer of one size.
+            SqlExpr::Substring { substring_from, substring_for, .. } => {
+                for place in [substring_from, substring_for].into_iter().flatten() {
+                    if typed_parameters::number_of(place).is_some() && literal_of(place).is_none() {
+                        **place = cast_to(place.as_ref().clone(), SqlType::BigInt(None));
+                    }
+                }
+                None
+            }
             SqlExpr::Extract { field, expr, .. } => part_of(&field.to_string(), expr, true, field),
             SqlExpr::CompoundFieldAccess { root, access_chain } => subscripts(root, access_chain)?,
             SqlExpr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
@@ -525,10 +546,12 @@ impl Translator<'_> {
                 _ => Ok(None),
             };
         };
-        if let Some(number) = placeholder(inner) {
-            self.types.entry(number).or_insert_with(|| postgres.clone());
+        if typed_parameters::marked(inner).is_some_and(|marked| marked == postgres) && scale_of(data_type).is_none() {
+            return Ok(Some(inner.clone()));
         }
-        let parameter = placeholder(inner).is_some();
+        // Of this type, not of another one that is cast.
+        let parameter = typed_parameters::number_of(inner)
+            .is_some_and(|number| self.types.get(&number).is_none_or(|known| *known == postgres));
         let constant = literal_of(inner);
         let named = |name: &str| Ok(Some(call(CAST, vec![inner.clone(), text(name)])));
         match postgres {
@@ -589,6 +612,7 @@ impl Translator<'_> {
                     (None, SqlExpr::Array(array)) if *item != Type::TEXT || array.elem.iter().all(is_written) => {
                         Ok(None)
                     }
+                    (None, _) if typed_parameters::of_integers(inner) => Ok(None),
                     (None, _) => named(&format!("{}[]", item.name())),
                 },
                 _ => Ok(None),
@@ -646,18 +670,6 @@ pub(super) fn without_offset(literal: &str) -> Option<&str> {
     let offset = time + literal[time..].find(['+', '-', 'Z', 'z'])?;
     let digits = literal[offset + 1..].trim_end();
     digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':').then(|| literal[..offset].trim_end())
-}
-
-/// The number of a parameter.
-fn placeholder(expr: &SqlExpr) -> Option<usize> {
-    match expr {
-        SqlExpr::Value(value) => match &value.value {
-            Value::Placeholder(name) => name.strip_prefix('$')?.parse().ok(),
-            _ => None,
-        },
-        SqlExpr::Nested(inner) => placeholder(inner),
-        _ => None,
-    }
 }
 
 /// The text of a literal.
@@ -844,11 +856,16 @@ fn rows(left: &SqlExpr, op: &BinaryOperator, right: &SqlExpr) -> Result<Option<S
 fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> Result<Option<SqlExpr>, Report> {
     use BinaryOperator::{
         ArrowAt, AtArrow, BitwiseXor, Custom, Overlaps, PGCustomBinaryOperator, PGExp, PGOverlap, PGStartsWith,
+        StringConcat,
     };
     regexes::of_operator(op, right);
     let of_rows =
         matches!(left, SqlExpr::Tuple(_) | SqlExpr::Function(_) | SqlExpr::Nested(_)) && members(left).is_some();
     Ok(match op {
+        StringConcat if [&*left, &*right].iter().all(|side| typed_parameters::is_open(side)) => {
+            let text = |side: &SqlExpr| cast_to(side.clone(), SqlType::Text);
+            Some(pair(text(left), StringConcat, text(right)))
+        }
         PGStartsWith => Some(call("starts_with", vec![left.clone(), right.clone()])),
         Overlaps => Some(overlaps(left, right)?),
         PGExp => Some(power(left, right)),
@@ -1436,7 +1453,7 @@ mod tests {
     use super::*;
 
     fn read(sql: &str) -> Result<(String, BTreeMap<usize, Type>), Report> {
-        let (statement, types) = translated_as_named(parsed(sql).expect(sql), &Names::of_tests())?;
+        let (statement, types) = translated_as_named(parsed(sql).expect(sql), &Names::of_tests(), &[])?;
         Ok((statement.to_string(), types))
     }
 

@@ -4,6 +4,7 @@ mod ambiguous_names;
 #[cfg(feature = "flight")]
 mod bounded;
 mod defaults;
+mod doubles;
 mod exact_numbers;
 mod float_type;
 mod guarded;
@@ -27,6 +28,7 @@ mod own_names;
 mod parse;
 mod plan_size;
 mod quantified;
+mod recursive_types;
 mod repeated_random;
 mod search_names;
 mod series_names;
@@ -145,7 +147,9 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     let batch = config.batch_size().min(page);
     *builder.config() = Some(defaults::begin_with(config.with_batch_size(batch)));
     let scalar = builder.scalar_functions().get_or_insert_default();
-    scalar.iter_mut().for_each(|function| *function = functions::with_unknown_range(Arc::clone(function)));
+    scalar.iter_mut().for_each(|function| {
+        *function = functions::in_domain(functions::with_unknown_range(Arc::clone(function)));
+    });
     scalar.push(Arc::new(now()));
     scalar.extend(functions::all());
     functions::with_series(builder.table_functions().get_or_insert_default());

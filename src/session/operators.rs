@@ -6,10 +6,11 @@
 //! - An interval times a number, or divided by one, is an interval. Fractions of months and days are days and hours, as in
 //!   PostgreSQL.
 //! - A length, or what is computed from it, may be the position of an item: `a[cardinality(a) - 1]`.
+//! - A date plus or minus an interval with a time is a time: the engine drops the hours.
 //! - The difference of two unsigned integers, such as two row numbers, is a signed integer.
 
-use datafusion::arrow::datatypes::{DataType, IntervalUnit};
-use datafusion::common::{DFSchema, Result};
+use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -53,9 +54,9 @@ impl ExprPlanner for Operators {
                     let [left, right] = [expr.left, expr.right].map(|side| cast(side, DataType::Int64));
                     return Ok(PlannerResult::Planned(left - right));
                 }
-                Ok(PlannerResult::Original(with_days(expr, schema)))
+                Ok(PlannerResult::Original(with_time(with_days(expr, schema), schema)))
             }
-            BinaryOperator::Plus => Ok(PlannerResult::Original(with_days(expr, schema))),
+            BinaryOperator::Plus => Ok(PlannerResult::Original(with_time(with_days(expr, schema), schema))),
             BinaryOperator::Multiply | BinaryOperator::Divide => Ok(match interval_product(&expr, schema) {
                 Some(interval) => PlannerResult::Planned(interval),
                 None => PlannerResult::Original(expr),
@@ -75,6 +76,24 @@ fn with_days(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         expr.left = as_interval(expr.left, left);
     } else if let [Ok(DataType::Interval(_)), Ok(right @ DataType::Duration(_))] = &types {
         expr.right = as_interval(expr.right, right);
+    }
+    expr
+}
+
+/// The sum or difference of a date and an interval that may have a time, as that of a time.
+fn with_time(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let is_date = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Date32 | DataType::Date64));
+    let has_time = |side: &Expr| match side {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => interval.nanoseconds != 0,
+        Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => false,
+        Expr::Literal(ScalarValue::IntervalDayTime(Some(interval)), _) => interval.milliseconds != 0,
+        side => matches!(side.get_type(schema), Ok(DataType::Interval(_))),
+    };
+    let time = || DataType::Timestamp(TimeUnit::Nanosecond, None);
+    if is_date(&expr.left) && has_time(&expr.right) {
+        expr.left = cast(expr.left, time());
+    } else if expr.op == BinaryOperator::Plus && is_date(&expr.right) && has_time(&expr.left) {
+        expr.right = cast(expr.right, time());
     }
     expr
 }

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement as Ast, Un
 
 use super::ambiguous_names::check_outer_names;
 use super::defaults::reset_as_set;
+use super::doubles::doubles;
 use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
 use super::kept_order::{kept_order, with_sorts};
@@ -24,6 +25,7 @@ use super::output_names::{
 };
 use super::own_names::with_own_names;
 use super::parse::parse_statements;
+use super::recursive_types::check_recursive_types;
 use super::repeated_random::repeated_random;
 use super::search_names::{lacks_name, uses_name, with_search_names};
 use super::series_names::with_own_series;
@@ -85,7 +87,9 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     };
     let plan = reset_as_set(plan?, state.config());
     check_outer_names(&statement, &plan)?;
-    guarded(signed_numbers(moved_subqueries(grouped_expressions(lateral(kept_order(with_own_series(plan)?)?)?)?)?)?)
+    check_recursive_types(&statement, &plan)?;
+    let plan = moved_subqueries(grouped_expressions(lateral(kept_order(with_own_series(plan)?)?)?)?)?;
+    guarded(doubles(signed_numbers(plan)?)?)
 }
 
 async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {

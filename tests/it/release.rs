@@ -167,7 +167,7 @@ fn workflows_run_the_checks_and_cannot_write() {
     assert!(release.contains("packaging/wheel ") && release.contains("cargo cyclonedx"));
     assert!(release.contains("cargo build --profile dist --locked") && release.contains("sha256sum"));
     let installed = read("tests/run");
-    let installed = installed.lines().find_map(|line| line.strip_prefix("tool cargo-deny ")).unwrap();
+    let installed = installed.lines().find_map(|line| line.trim_start().strip_prefix("tool cargo-deny ")).unwrap();
     assert!(checks.contains(&format!("cargo-deny@{installed}\n")), "two versions of cargo-deny");
     for text in [&checks, &release] {
         assert!(text.contains("\npermissions:\n  contents: read\n"));

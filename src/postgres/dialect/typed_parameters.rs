@@ -1,0 +1,160 @@
+//! Types of parameters, for the translation.
+//!
+//! Much of PostgreSQL's meaning depends on types: `$1 / 4` divides a numeric with a fraction, and an integer without. While a
+//! statement is translated, a parameter of a known type is a cast to it; afterwards it is a parameter for which the engine needs
+//! to infer no type. A type is known if the client declares it, or if the statement casts the parameter to it.
+//!
+//! Parameters of texts stay as they are, since some drivers declare texts for values of all types. Those of arrays of texts do not.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::DataType as ArrowType;
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, LimitClause, Query,
+    TimezoneInfo, Value,
+};
+use postgres_types::{Kind, Type};
+
+use super::super::parameters::arrow_type;
+use super::{edit, text, type_named};
+use crate::session::call;
+use crate::session::syntax::Editor;
+
+/// Marks parameters of known types. Returns the types of all parameters that are known, by their number.
+pub(super) fn mark(statement: &mut Parsed, declared: &[Option<Type>]) -> BTreeMap<usize, Type> {
+    let known = (1..).zip(declared).filter_map(|(number, known)| Some((number, known.clone()?)));
+    let mut casts = Casts(known.collect());
+    edit(statement, &mut casts);
+    let types = casts.0;
+    edit(statement, &mut Marks(&types));
+    types
+}
+
+/// Turns marks into expressions of the engine.
+pub(super) fn unmark(statement: &mut Parsed) {
+    edit(statement, &mut Unmarked);
+}
+
+/// The type of a marked parameter.
+pub(super) fn marked(expr: &SqlExpr) -> Option<Type> {
+    match expr {
+        SqlExpr::Cast { kind: CastKind::SafeCast, data_type, .. } => type_named(data_type),
+        SqlExpr::Nested(inner) => marked(inner),
+        _ => None,
+    }
+}
+
+/// True for a marked parameter that is an array of integers.
+pub(super) fn of_integers(expr: &SqlExpr) -> bool {
+    marked(expr).is_some_and(|known| [Type::INT2_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY].contains(&known))
+}
+
+/// True for a parameter that is not marked.
+pub(super) fn is_open(expr: &SqlExpr) -> bool {
+    number_of(expr).is_some() && marked(expr).is_none()
+}
+
+/// The number of a parameter, marked or not.
+pub(super) fn number_of(expr: &SqlExpr) -> Option<usize> {
+    match expr {
+        SqlExpr::Value(value) => match &value.value {
+            Value::Placeholder(name) => name.strip_prefix('$')?.parse().ok(),
+            _ => None,
+        },
+        SqlExpr::Cast { kind: CastKind::SafeCast, expr, .. } => number_of(expr),
+        SqlExpr::Nested(inner) => number_of(inner),
+        _ => None,
+    }
+}
+
+/// Collects types that parameters are cast to: of several, the first one.
+struct Casts(BTreeMap<usize, Type>);
+
+impl Editor for Casts {
+    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) {
+        if let SqlExpr::Cast { expr, data_type, .. } = expr
+            && let (Some(number), Some(postgres)) = (number_of(expr), type_named(data_type))
+        {
+            self.0.entry(number).or_insert(postgres);
+        }
+    }
+}
+
+struct Marks<'a>(&'a BTreeMap<usize, Type>);
+
+impl Editor for Marks<'_> {
+    fn post_visit_expr(&mut self, expr: &mut SqlExpr) {
+        if let SqlExpr::Value(_) = expr
+            && let Some(postgres) = number_of(expr).and_then(|number| self.0.get(&number))
+            && let Some(data_type) = sql_type(postgres)
+        {
+            *expr = SqlExpr::Cast {
+                kind: CastKind::SafeCast,
+                expr: Box::new(expr.clone()),
+                data_type,
+                array: false,
+                format: None,
+            };
+        }
+    }
+
+    // The engine takes a parameter alone.
+    fn post_visit_query(&mut self, query: &mut Query) {
+        let bare = |expr: &mut SqlExpr| {
+            if let SqlExpr::Cast { kind: CastKind::SafeCast, expr: parameter, .. } = expr {
+                *expr = parameter.as_ref().clone();
+            }
+        };
+        match &mut query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                limit.iter_mut().for_each(bare);
+                offset.iter_mut().for_each(|offset| bare(&mut offset.value));
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => [offset, limit].into_iter().for_each(bare),
+            None => {}
+        }
+        query.fetch.iter_mut().filter_map(|fetch| fetch.quantity.as_mut()).for_each(bare);
+    }
+}
+
+struct Unmarked;
+
+impl Editor for Unmarked {
+    fn post_visit_expr(&mut self, expr: &mut SqlExpr) {
+        if let SqlExpr::Cast { kind: CastKind::SafeCast, expr: parameter, data_type, .. } = expr {
+            // The scale of a numeric is that of its value.
+            let known = type_named(data_type).filter(|postgres| *postgres != Type::NUMERIC);
+            *expr = match known.as_ref().and_then(arrow_type) {
+                Some(data_type) => call("arrow_cast", vec![parameter.as_ref().clone(), text(&data_type.to_string())]),
+                None => parameter.as_ref().clone(),
+            };
+        }
+    }
+}
+
+/// The type in a cast; `None` for a text, and for what is no type of a parameter.
+fn sql_type(postgres: &Type) -> Option<SqlType> {
+    if let Kind::Array(item) = postgres.kind() {
+        let item = match arrow_type(item)? {
+            ArrowType::Utf8 => SqlType::Text,
+            _ => sql_type(item)?,
+        };
+        return Some(SqlType::Array(ArrayElemTypeDef::SquareBracket(Box::new(item), None)));
+    }
+    Some(match *postgres {
+        Type::BOOL => SqlType::Boolean,
+        Type::INT2 => SqlType::Int2(None),
+        Type::INT4 => SqlType::Int4(None),
+        Type::INT8 => SqlType::Int8(None),
+        Type::FLOAT4 => SqlType::Float4,
+        Type::FLOAT8 => SqlType::Float8,
+        Type::NUMERIC => SqlType::Numeric(ExactNumberInfo::None),
+        Type::DATE => SqlType::Date,
+        Type::TIME => SqlType::Time(None, TimezoneInfo::None),
+        Type::TIMESTAMP => SqlType::Timestamp(None, TimezoneInfo::None),
+        Type::TIMESTAMPTZ => SqlType::Timestamp(None, TimezoneInfo::WithTimeZone),
+        Type::INTERVAL => SqlType::Interval { fields: None, precision: None },
+        _ => return None,
+    })
+}
