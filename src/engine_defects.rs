@@ -623,6 +623,48 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("30"),
     },
     EngineDefect {
+        name: "an offset of lag that is NULL",
+        upstream: None,
+        statement: "SELECT lag(x, NULL) OVER (ORDER BY x) AS l FROM (VALUES (1), (2)) v(x) ORDER BY x",
+        plain: "1; 2",
+        here: Here::Right("NULL; NULL"),
+    },
+    EngineDefect {
+        name: "a date plus hours",
+        upstream: None,
+        statement: "SELECT CAST(date '2026-01-31' + interval '1 hour' AS timestamp) = timestamp '2026-01-31 01:00:00' AS t",
+        plain: "false",
+        here: Here::Right("true"),
+    },
+    EngineDefect {
+        name: "an instant of a number that is none",
+        upstream: None,
+        statement: "SELECT to_timestamp(CAST('NaN' AS double)) = to_timestamp(0) AS t",
+        plain: "true",
+        here: Here::Refused("Can't cast value NaN"),
+    },
+    EngineDefect {
+        name: "a logarithm that does not exist",
+        upstream: None,
+        statement: "SELECT ln(0) AS l",
+        plain: "-inf",
+        here: Here::Refused("ln(0.0) has no value"),
+    },
+    EngineDefect {
+        name: "a double beside a decimal",
+        upstream: None,
+        statement: "SELECT x = n AS t FROM (VALUES (1e-20, CAST(0 AS DECIMAL(10, 2)))) v(x, n)",
+        plain: "true",
+        here: Here::Right("false"),
+    },
+    EngineDefect {
+        name: "a recursive term with fractions",
+        upstream: None,
+        statement: "WITH RECURSIVE t AS (SELECT 1 AS n, 0 AS k UNION ALL SELECT n * 1.5, k + 1 FROM t WHERE k < 2) SELECT n FROM t",
+        plain: "1; 1; 1",
+        here: Here::Refused("column n is double in the recursive term"),
+    },
+    EngineDefect {
         name: "the order of the results of a moving frame",
         upstream: None,
         statement: "SELECT count(*) OVER (PARTITION BY k ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n \

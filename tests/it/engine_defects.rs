@@ -34,6 +34,41 @@ fn the_registry_is_documented() {
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // Values that the engine makes up.
+    ("SELECT lead(x, CAST(NULL AS BIGINT), 7) OVER (ORDER BY x) AS l FROM (VALUES (1), (2)) v(x)", "NULL; NULL"),
+    (
+        "SELECT CAST(d - interval '90 minutes' AS VARCHAR) AS t FROM (VALUES (date '2026-01-31')) v(d)",
+        "2026-01-30T22:30:00",
+    ),
+    (
+        "SELECT count(*) AS n FROM (VALUES (1)) v(x) WHERE interval '12 hours' + date '2026-01-31' > timestamp '2026-01-31 06:00:00'",
+        "1",
+    ),
+    ("SELECT to_timestamp(x) = timestamp '1970-01-01 00:00:01.5' AS t FROM (VALUES (1.5)) v(x)", "true"),
+    (
+        "SELECT exp(1000) > 1e308 AS e, isnan(ln(CAST('NaN' AS double))) AS n, ln(CAST(NULL AS double)) AS m",
+        "true|true|NULL",
+    ),
+    // Doubles beside decimals.
+    (
+        "SELECT x IN (n) AS i, x BETWEEN n AND n AS b, greatest(x, n) > 0 AS g, CASE WHEN true THEN x ELSE n END > 0 AS c \
+         FROM (VALUES (1e-20, CAST(0 AS DECIMAL(10, 2)))) v(x, n)",
+        "false|false|true|true",
+    ),
+    ("SELECT x > n AS t FROM (VALUES (1e30, CAST(1.5 AS DECIMAL(10, 2)))) v(x, n)", "true"),
+    ("SELECT count(*) AS n FROM (VALUES (1e-20)) a(x) JOIN (VALUES (CAST(0 AS DECIMAL(10, 2)))) b(x) USING (x)", "0"),
+    ("SELECT count(*) AS n FROM (VALUES (1e-17)) a(x) WHERE x IN (SELECT CAST(0 AS DECIMAL(10, 2)))", "0"),
+    ("SELECT count(*) AS n FROM (SELECT x FROM (VALUES (1e-20)) a(x) UNION SELECT CAST(0 AS DECIMAL(10, 2))) u", "2"),
+    ("SELECT n = 0.1 AS t FROM (VALUES (CAST(0.1 AS DECIMAL(10, 2)))) v(n)", "true"),
+    // Recursive terms whose values fit.
+    (
+        "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT CAST(n * 1.5 AS BIGINT) + 1 FROM t WHERE n < 4) SELECT max(n) AS m FROM t",
+        "4",
+    ),
+    (
+        "WITH RECURSIVE t AS (SELECT 1.0 AS n UNION ALL SELECT n * 2 FROM t WHERE n < 4) SELECT max(n) AS m FROM t",
+        "4.0",
+    ),
     // A rank of the query around a subquery.
     (
         "SELECT k FROM (SELECT k, rank() OVER (ORDER BY k) - (-2) AS r FROM owners) q \

@@ -216,3 +216,44 @@ async fn functions_that_clients_type() {
     assert_eq!(json("json_agg(json_build_object('x', x)) FROM (VALUES (1)) AS t(x)").await, r#"[{"x":1}]"#);
     assert_eq!(json("to_json('a b')").await, r#""a b""#);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_have_the_meaning_of_their_declared_type() {
+    use tokio_postgres::types::{ToSql, Type};
+    let served = Served::new().await;
+    let client = served.client().await;
+    let list: Vec<i16> = vec![1, 2];
+    let texts: Vec<Option<&str>> = vec![Some("a"), None];
+    type Given<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+    let cases: &[(&str, Given<'_>, Option<&str>)] = &[
+        ("round($1::numeric / 4, 1)", &[(&10_i16, Type::INT2)], Some("2.5")),
+        ("round($1::numeric / $2, 2)", &[(&100_i32, Type::INT4), (&7_i32, Type::INT4)], Some("14.29")),
+        ("$1 / $2", &[(&7_i32, Type::INT4), (&2_i32, Type::INT4)], Some("3")),
+        ("$1::int", &[(&2.5_f64, Type::FLOAT8)], Some("2")),
+        ("round($1)", &[(&2.5_f64, Type::FLOAT8)], Some("2")),
+        ("$1::text", &[(&1e20_f64, Type::FLOAT8)], Some("1e+20")),
+        ("($1 || '')", &[(&1.0_f64, Type::FLOAT8)], Some("1")),
+        ("$1::text", &[(&list, Type::INT2_ARRAY)], Some("{1,2}")),
+        ("sum(x) FROM unnest($1::int[]) AS t(x)", &[(&list, Type::INT2_ARRAY)], Some("3")),
+        ("count(*) FROM unnest($1::text[]) AS t(x)", &[(&texts, Type::TEXT_ARRAY)], Some("2")),
+        ("('z' = ANY ($1))", &[(&texts, Type::TEXT_ARRAY)], None),
+        ("avg(n) / $1 FROM (VALUES (1), (2)) AS t(n) HAVING sum(n) / $1 = 1", &[(&3_i32, Type::INT4)], Some("0.5")),
+        ("substring('abc' FROM $1)", &[(&2_i16, Type::INT2)], Some("bc")),
+        (
+            "x FROM (VALUES (1), (2), (3)) AS t(x) ORDER BY x LIMIT $1 OFFSET $2",
+            &[(&1_i64, Type::INT8), (&1_i64, Type::INT8)],
+            Some("2"),
+        ),
+    ];
+    for (select, given, right) in cases {
+        let sql = match select.split_once(" FROM (VALUES").or_else(|| select.split_once(" FROM unnest")) {
+            Some((expr, _)) => format!("SELECT ({expr})::text{}", &select[expr.len()..]),
+            None => format!("SELECT ({select})::text"),
+        };
+        let rows = client.query_typed(&sql, given).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let came: Option<String> = rows[0].get(0);
+        assert_eq!(came.as_deref(), *right, "{sql}");
+    }
+    let by_zero = client.query_typed("SELECT 1.5::float8 / $1", &[(&0_i32, Type::INT4)]).await.expect_err("by zero");
+    assert_eq!(by_zero.code().map(|code| code.code()), Some("22012"));
+}
