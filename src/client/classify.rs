@@ -5,6 +5,7 @@ use ::http::StatusCode;
 use ::http::header::{AGE, CONTENT_TYPE, HeaderMap};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::advice;
 use super::attempt::Outcome;
@@ -16,6 +17,9 @@ use super::retry::{self, Cause};
 use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::ThrottleRule;
 use crate::request::Endpoint;
+
+/// Age of a response in a cache, beyond which it does not tell the newest mentions.
+const STALE: Duration = Duration::from_secs(15 * 60);
 
 impl Client {
     /// Cause of a failure that a successful response reports. What a code means that the profile does not map is not known: if
@@ -108,6 +112,27 @@ impl Client {
             let wait = retry::retry_after(&self.profile.throttle, headers, now).unwrap_or_default();
             let error = self.refusal(ErrorKind::Unavailable, *stated, &said).advice("try again later");
             return Outcome::Again(Cause::Unavailable(wait), error);
+        }
+        if *status == StatusCode::NO_CONTENT {
+            let error = Error::new(
+                ErrorKind::Malformed,
+                "the response is 204 (no content), which does not say that there are no rows",
+            );
+            return Outcome::Again(Cause::Unusable, error.advice("try again later"));
+        }
+        if status.is_success()
+            && !record.cached
+            && let Some(age) = retry::age(headers).filter(|age| *age > STALE)
+        {
+            let minutes = age.as_secs() / 60;
+            let error = Error::new(
+                ErrorKind::Unavailable,
+                format!("the response comes from a cache and is {minutes} min old (header `age`)"),
+            );
+            return Outcome::Again(
+                Cause::Temporary,
+                error.advice("try again later, or use an address without the cache"),
+            );
         }
         if status.is_success() {
             let accepted = html(headers, body).map_or_else(|| decode(body), Err);

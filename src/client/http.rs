@@ -15,7 +15,7 @@ use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder}
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt};
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING};
 use http::{HeaderMap, StatusCode};
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
@@ -210,6 +210,8 @@ impl HttpService for Network {
             .headers(request.headers)
             .header(ACCEPT, "application/json")
             .header(ACCEPT_ENCODING, "zstd, br, gzip")
+            // RFC 9111, section 5.2.1.4: caches ask the service whether their response is still the right one.
+            .header(CACHE_CONTROL, "no-cache")
             .send()
             .await
             .map_err(|error| failure(&error))?;

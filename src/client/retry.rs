@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use http::HeaderMap;
+use http::header::AGE;
 
 #[cfg(feature = "probe")]
 use crate::clock::Clock;
@@ -103,6 +104,11 @@ pub(super) fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime
 #[cfg(feature = "probe")]
 pub(crate) fn asked_wait(throttle: &Throttle, headers: &HeaderMap) -> Option<Duration> {
     named_wait(throttle, headers, Clock::system().now())
+}
+
+/// Returns how long a response was in caches (RFC 9111, section 5.1).
+pub(super) fn age(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(AGE)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// Returns the wait that `Retry-After` names. Of several, the longest.

@@ -259,7 +259,9 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
                 Some(Says::More | Says::Pages(2..) | Says::LastPage(2..))
             )
         });
-    if is_error_code(words, within, raw) || (words.last().is_some_and(|word| word == "exception") && tells(raw, 0)) {
+    let error =
+        |word: &String| ["exception", "exceptions", "fault", "faults", "problem", "problems"].contains(&word.as_str());
+    if is_error_code(words, within, raw) || (words.last().is_some_and(error) && tells(raw, 0)) {
         return true;
     }
     match raw.first() {
@@ -681,6 +683,8 @@ mod tests {
             r#"{"status":"running"}"#,
             r#"{"meta":{"state":"NOT READY"}}"#,
             r#"{"exception":{"class":"Timeout"}}"#,
+            r#"{"fault":{"faultstring":"Rate limit quota violation"}}"#,
+            r#"{"meta":{"problems":["a shard did not answer"]}}"#,
             r#"{"quotaExceeded":true}"#,
             r#"{"limit_reached":true}"#,
             r#"{"exhaustive":false}"#,
@@ -725,7 +729,7 @@ mod tests {
             r#"{"missingSources":[],"search":{"state":"RUNNING"}}"#,
             r#"{"code":0,"errno":0,"status":200,"ret":0,"error_code":"0"}"#,
             r#"{"code":20000,"status":1,"postalCode":50001,"account":{"code":50001}}"#,
-            r#"{"rateLimitExceeded":true,"failedSources":[],"omittedResults":0,"exception":null,"percentComplete":100}"#,
+            r#"{"rateLimitExceeded":true,"failedSources":[],"omittedResults":0,"exception":null,"fault":{},"problems":[],"percentComplete":100}"#,
         ] {
             assert!(of(text, false).check().is_ok(), "{text}");
         }

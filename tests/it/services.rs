@@ -399,6 +399,7 @@ async fn a_response_that_says_that_it_is_incomplete_is_no_result() {
         (json!({"meta": {"partial": true}}), "`/meta/partial` is true"),
         (json!({"incompleteResults": true}), "`/incompleteResults` is true"),
         (json!({"status": "PARTIAL"}), "`/status` is \"PARTIAL\""),
+        (json!({"fault": {"faultstring": "a policy was violated"}}), "`/fault"),
     ] {
         let lab = lab("", sign);
         for sql in [ALL, "SELECT count(*) FROM mentions WHERE aid = '1'", "SELECT aid FROM saved_searches"] {
@@ -414,6 +415,13 @@ async fn a_response_that_says_that_it_is_incomplete_is_no_result() {
         }
         assert_eq!(told(header, "false").count(ALL).await, (30, 1));
     }
+    // A cache tells how old its response is, and an empty response nothing.
+    for sql in [ALL, "SELECT count(*) FROM mentions WHERE aid = '1'"] {
+        told("age", "21600").fails(sql, ErrorKind::Unavailable, &["from a cache", "360 min old"]).await;
+        let silent = Lab::new(|_| status(204, &Value::Null));
+        silent.fails(sql, ErrorKind::Malformed, &["204 (no content)"]).await;
+    }
+    assert_eq!(told("age", "60").count(ALL).await, (30, 1));
     // The profile says which values mean a complete response.
     let whole = "[complete]\nfields = [{ at = \"/timed_out\", values = [\"false\"] }, { at = \"/partial\" }]\n";
     assert_eq!(lab(whole, json!({"timed_out": false, "partial": true})).count(ALL).await, (30, 1));
