@@ -31,10 +31,23 @@ use crate::error::{Error, ErrorKind};
 /// Functions whose results grow beyond the numbers of their type.
 const GROWING: [&str; 5] = ["cosh", "degrees", "exp", "power", "sinh"];
 
+/// Functions that have a value for all numbers.
+const TOTAL: [&str; 19] = [
+    "abs", "atan", "cbrt", "ceil", "cosh", "degrees", "exp", "floor", "isnan", "iszero", "nanvl", "pi", "radians",
+    "random", "round", "signum", "sinh", "tanh", "trunc",
+];
+
+/// The engine's functions of mathematics.
+static MATHEMATICS: LazyLock<HashSet<String>> =
+    LazyLock::new(|| math::functions().iter().map(|function| function.name().to_owned()).collect());
+
+/// True for a function of mathematics that may have no value.
+pub(crate) fn has_domain(function: &str) -> bool {
+    MATHEMATICS.contains(function) && !TOTAL.contains(&function)
+}
+
 /// The function with errors instead of values that do not exist, if it is one of mathematics.
 pub(crate) fn in_domain(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
-    static MATHEMATICS: LazyLock<HashSet<String>> =
-        LazyLock::new(|| math::functions().iter().map(|function| function.name().to_owned()).collect());
     match MATHEMATICS.contains(function.name()) {
         true => Arc::new(ScalarUDF::new_from_impl(InDomain { inner: function })),
         false => function,

@@ -1,6 +1,7 @@
-//! Divisions in conditions that other conditions guard: `WHERE n <> 0 AND 10 / n > 2`, `CASE WHEN n = 0 OR 10 / n > 2 THEN …`.
+//! Divisions and functions in conditions that other conditions guard: `WHERE n <> 0 AND 10 / n > 2`, `CASE WHEN n <= 0 OR ln(n) > 2
+//! THEN …`.
 //!
-//! The engine may evaluate both conditions for a row, and then fails. In our sessions, a condition with a division is
+//! The engine may evaluate both conditions for a row, and then fails. In our sessions, a condition that may fail is
 //! computed only for rows for which the other conditions on the same columns leave the result open. All further conditions, such as
 //! those that determine requests, stay where they are.
 //!
@@ -13,9 +14,10 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_binary, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, binary_expr, cast, lit, when};
 
+use crate::functions::has_domain;
 use crate::optimizer::expressions::has_subquery;
 
-/// Returns the plan with guarded divisions.
+/// Returns the plan with guarded conditions.
 ///
 /// # Errors
 /// None in practice: conditions stay conditions.
@@ -23,7 +25,7 @@ pub(super) fn guarded(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
-            found |= divides(expr)?;
+            found |= may_fail(expr)?;
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })
     })?;
@@ -44,7 +46,7 @@ pub(super) fn guarded(plan: LogicalPlan) -> Result<LogicalPlan> {
         node => {
             let names = NamePreserver::new(&node);
             node.map_expressions(|expr| {
-                if !divides(&expr)? {
+                if !may_fail(&expr)? {
                     return Ok(Transformed::no(expr));
                 }
                 let name = names.save(&expr);
@@ -55,9 +57,9 @@ pub(super) fn guarded(plan: LogicalPlan) -> Result<LogicalPlan> {
     .data()
 }
 
-/// The expression with guarded divisions in its conjunctions and disjunctions.
+/// The expression with guarded parts in its conjunctions and disjunctions.
 fn guarded_within(expr: Expr) -> Result<Expr> {
-    if !divides(&expr)? {
+    if !may_fail(&expr)? {
         return Ok(expr);
     }
     expr.transform_down(|part| {
@@ -73,45 +75,49 @@ fn guarded_within(expr: Expr) -> Result<Expr> {
     .data()
 }
 
-/// The parts of a conjunction or disjunction, with divisions that are computed only where the other parts about the same columns leave
+/// The parts of a conjunction or disjunction, those that may fail computed only where the other parts about the same columns leave
 /// the result open; `where_true`: or not true. The others come first.
 fn open_ones(parts: Vec<Expr>, op: Operator, where_true: bool) -> Result<Vec<Expr>> {
-    let (mut guards, mut divisions) = (Vec::new(), Vec::new());
+    let (mut guards, mut failing) = (Vec::new(), Vec::new());
     for part in parts {
-        if divides(&part)? { divisions.push(part) } else { guards.push(part) }
+        if may_fail(&part)? { failing.push(part) } else { guards.push(part) }
     }
-    let below_guard = |division: Expr| -> Result<Expr> {
-        let columns = division.column_refs();
+    let below_guard = |expr: Expr| -> Result<Expr> {
+        let columns = expr.column_refs();
         let about = |guard: &&Expr| {
             let of_guard = guard.column_refs();
             let repeatable = !guard.is_volatile() && !has_subquery(guard);
             repeatable && !of_guard.is_empty() && of_guard.is_subset(&columns)
         };
         let guard = guards.iter().filter(about).cloned().reduce(|left, right| binary_expr(left, op, right));
-        let Some(guard) = guard else { return Ok(division) };
+        let Some(guard) = guard else { return Ok(expr) };
         let open = match op {
             _ if where_true => guard,
             Operator::Or => guard.is_not_true(),
             _ => guard.is_not_false(),
         };
         // As a number: the optimizer turns a CASE of truth values into AND and OR.
-        Ok(when(open, cast(division, DataType::Int8)).end()?.eq(lit(1_i8)))
+        Ok(when(open, cast(expr, DataType::Int8)).end()?.eq(lit(1_i8)))
     };
-    let divisions = divisions.into_iter().map(below_guard).collect::<Result<Vec<_>>>()?;
-    guards.extend(divisions);
+    let failing = failing.into_iter().map(below_guard).collect::<Result<Vec<_>>>()?;
+    guards.extend(failing);
     Ok(guards)
 }
 
-/// True for an expression with a division by what may be zero. A subquery is computed in any case.
-fn divides(expr: &Expr) -> Result<bool> {
-    let divides = expr.exists(|part| {
+/// True for an expression with a division by what may be zero, or a function without a value for some arguments. A subquery is
+/// computed in any case.
+fn may_fail(expr: &Expr) -> Result<bool> {
+    let fails = expr.exists(|part| {
         Ok(match part {
             Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => {
                 !matches!(right.as_ref(), Expr::Literal(..))
             }
-            Expr::ScalarFunction(function) => ["postgres_divide", "postgres_modulo"].contains(&function.func.name()),
+            Expr::ScalarFunction(function) => {
+                let name = function.func.name();
+                ["postgres_divide", "postgres_modulo"].contains(&name) || has_domain(name)
+            }
             _ => false,
         })
     })?;
-    Ok(divides && !has_subquery(expr))
+    Ok(fails && !has_subquery(expr))
 }

@@ -49,6 +49,8 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT exp(1000) > 1e308 AS e, isnan(ln(CAST('NaN' AS double))) AS n, ln(CAST(NULL AS double)) AS m",
         "true|true|NULL",
     ),
+    ("SELECT count(*) AS n FROM (VALUES (0.0), (100.0)) v(x) WHERE ln(x) > 3 AND x > 0", "1"),
+    ("SELECT count(*) AS n FROM (VALUES (-1.0), (100.0)) v(x) WHERE x < 0 OR sqrt(x) > 3", "2"),
     // Doubles beside decimals.
     (
         "SELECT x IN (n) AS i, x BETWEEN n AND n AS b, greatest(x, n) > 0 AS g, CASE WHEN true THEN x ELSE n END > 0 AS c \
