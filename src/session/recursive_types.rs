@@ -31,9 +31,11 @@ pub(super) fn check_recursive_types(statement: &Statement, plan: &LogicalPlan) -
         };
         let written = terms.0.iter().find(|term| term.name == query.name);
         for (at, (expr, field)) in projection.expr.iter().zip(query.static_term.schema().fields()).enumerate() {
-            let Expr::Cast(Cast { expr: value, field: to }) = expr.clone().unalias() else { continue };
+            let expr = expr.clone().unalias();
+            let Expr::Cast(Cast { expr: value, field: to }) = &expr else { continue };
             let from = value.get_type(projection.input.schema())?;
-            if loses(&from, to.data_type()) && !written.is_some_and(|term| term.casts.contains(&at)) {
+            let of_statement = written.and_then(|term| term.casts.get(at)).copied().unwrap_or_default();
+            if loses(&from, to.data_type()) && casts(&expr) > of_statement {
                 let (name, first) = (field.name(), named(to.data_type()));
                 let message = format!(
                     "WITH RECURSIVE {}: column {name} is {} in the recursive term, but {first} in the first one",
@@ -48,6 +50,23 @@ pub(super) fn check_recursive_types(statement: &Statement, plan: &LogicalPlan) -
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
+}
+
+/// Number of casts around a value.
+fn casts(expr: &Expr) -> usize {
+    match expr {
+        Expr::Cast(cast) => 1 + casts(&cast.expr),
+        _ => 0,
+    }
+}
+
+/// As [`casts`], in a statement.
+fn written_casts(expr: &SqlExpr) -> usize {
+    match expr {
+        SqlExpr::Cast { expr, .. } => 1 + written_casts(expr),
+        SqlExpr::Nested(expr) => written_casts(expr),
+        _ => 0,
+    }
 }
 
 /// True if the engine's cast from one type to another may lose a part of a value without an error.
@@ -84,7 +103,7 @@ fn named(data_type: &DataType) -> String {
 /// The recursive term of a query, as written.
 struct Term {
     name: String,
-    /// Positions of columns that are casts.
+    /// Casts around the value of each column.
     casts: Vec<usize>,
 }
 
@@ -99,13 +118,10 @@ impl Reader for Terms {
             let SetExpr::SetOperation { right, .. } = cte.query.body.as_ref() else { continue };
             let mut casts = Vec::new();
             if let SetExpr::Select(select) = right.as_ref() {
-                for (at, item) in select.projection.iter().enumerate() {
-                    if let SelectItem::UnnamedExpr(SqlExpr::Cast { .. })
-                    | SelectItem::ExprWithAlias { expr: SqlExpr::Cast { .. }, .. } = item
-                    {
-                        casts.push(at);
-                    }
-                }
+                casts.extend(select.projection.iter().map(|item| match item {
+                    SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => written_casts(expr),
+                    _ => 0,
+                }));
             }
             let name = &cte.alias.name;
             let name = if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() };

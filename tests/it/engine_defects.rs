@@ -64,6 +64,11 @@ const SIBLINGS: &[(&str, &str)] = &[
     ("SELECT n = 0.1 AS t FROM (VALUES (CAST(0.1 AS DECIMAL(10, 2)))) v(n)", "true"),
     // Recursive terms whose values fit.
     (
+        "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT (CAST(CAST(n * 1.5 AS DOUBLE) AS BIGINT)) + 1 FROM t WHERE n < 2) \
+         SELECT max(n) AS m FROM t",
+        "2",
+    ),
+    (
         "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT CAST(n * 1.5 AS BIGINT) + 1 FROM t WHERE n < 4) SELECT max(n) AS m FROM t",
         "4",
     ),
@@ -1313,6 +1318,24 @@ async fn names_of_subqueries_are_ambiguous_or_their_own() {
         ),
     ] {
         assert_eq!(outcome(sql(&ours, statement).await).await, Ok(rows.to_owned()), "{statement}");
+    }
+}
+
+/// As PostgreSQL refuses them.
+#[tokio::test]
+async fn recursive_terms_that_would_be_cut_are_refused() {
+    let ours = with_tables(World::new().await.context).await;
+    for term in [
+        "n * 1.5",
+        "n / 2.0",
+        "CAST(n * 1.5 AS DOUBLE)",
+        "(CAST(n AS DECIMAL(10, 2))) AS m",
+        "CAST(CAST(n AS BIGINT) AS DOUBLE)",
+    ] {
+        let statement =
+            format!("WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT {term} FROM t WHERE n < 2) SELECT n FROM t");
+        let error = outcome(sql(&ours, &statement).await).await.unwrap_err();
+        assert!(error.contains("in the recursive term, but integer in the first one"), "{statement}: {error}");
     }
 }
 
