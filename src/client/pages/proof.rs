@@ -44,6 +44,8 @@ pub(super) enum Verdict {
     Again,
     /// Rows are missing, and reading again will not help.
     Incomplete(String),
+    /// Paging ends before the total.
+    Unreachable(String),
     /// Numbers of the same response contradict each other.
     Contradiction(String),
 }
@@ -461,6 +463,9 @@ impl Proof {
         if let Some(reason) = self.contradiction(policy) {
             return Verdict::Contradiction(reason);
         }
+        if let Some(reason) = self.unreachable(policy) {
+            return Verdict::Unreachable(reason);
+        }
         let (done, reason) = match (self.turns(policy.pages.skip), self.pass.total) {
             (Some((a, b)), _) => {
                 let received = self.chain.all();
@@ -486,6 +491,16 @@ impl Proof {
         self.pass = Pass::new();
         policy.again();
         Verdict::Again
+    }
+
+    /// Describes an undeclared depth of paging: a second pass ended at the same round number of rows, before a total that never
+    /// changed.
+    fn unreachable(&self, policy: &PagePolicy) -> Option<String> {
+        let (row, received) = (policy.row(), self.chain.received());
+        let total = self.pass.total.filter(|total| self.constant && self.is_stuck() && row < *total)?;
+        let same = self.passes > 1 && self.chain.fresh() == 0 && policy.pages.skip + received == row;
+        (same && is_round(row))
+            .then(|| format!("{received} distinct mentions received, and paging ends at row {row}, before the total of {total}"))
     }
 
     /// Describes numbers of the same response that contradict each other, which another pass would not change.

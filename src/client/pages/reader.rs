@@ -125,6 +125,8 @@ struct Whole {
 /// Near side of a cut, until the total of the far side shows whether it is complete.
 struct Part {
     instants: (i64, i64),
+    /// Instant at its end that belongs to the far side, if windows include both ends.
+    shared: Option<i64>,
     /// Ids emitted, on both sides.
     known: Ids,
     /// Rows received on this side.
@@ -869,6 +871,10 @@ impl<D: PageDecoder> PageReader<D> {
                 self.reading = None;
                 self.incomplete(reason)?;
             }
+            Verdict::Unreachable(reason) => {
+                self.reading = None;
+                self.incomplete_because(reason, evidence::NARROWER)?;
+            }
             Verdict::Contradiction(reason) => {
                 self.reading = None;
                 self.incomplete_because(reason, evidence::WHICH)?;
@@ -883,19 +889,23 @@ impl<D: PageDecoder> PageReader<D> {
         let spec = &self.client.profile().window;
         let (Some((from, to)), Some(order)) = (self.window.instants, self.order) else { return false };
         let Some(mut reading) = self.reading.take_if(|reading| reading.wants_cut()) else { return false };
-        let cut = reading.proof.chain.cut().and_then(|(edge, received)| {
-            let (near, far) = match order {
-                Direction::Asc => ((from, edge), (edge, to)),
-                Direction::Desc => {
-                    let edge = reading.proof.chain.next_edge(edge);
-                    ((edge, to), (from, edge))
-                }
-            };
+        let cut = reading.proof.chain.cut().map(|(first, received)| match order {
+            Direction::Asc => (first, (from, first), (first, to), received),
+            Direction::Desc => {
+                let edge = reading.proof.chain.next_edge(first);
+                (edge, (edge, to), (from, edge), received)
+            }
+        });
+        if cut.is_some_and(|(edge, ..)| self.window.shared == Some(edge)) && reading.proof.is_firm() {
+            // What is left belongs to the part beside this one.
+            return true;
+        }
+        let cut = cut.and_then(|(edge, near, far, received)| {
             let smaller = near.0 < near.1 && far.0 < far.1;
             let window = Window::part(spec, self.zone, far, Ids::default(), false).filter(|_| smaller)?;
-            Some((near, window, received))
+            Some((near, edge, window, received))
         });
-        let Some((near, window, received)) = cut else {
+        let Some((near, edge, window, received)) = cut else {
             // All rows reached lie in one instant: continue as far as paging reaches.
             reading.set_cuttable(false);
             self.reading = Some(reading);
@@ -910,10 +920,11 @@ impl<D: PageDecoder> PageReader<D> {
         self.history.changed |= !reading.proof.is_constant();
         let scattered = self.window.scattered || reading.proof.is_repeated();
         let known = reading.proof.chain.at_edge(scattered);
-        let edge = if scattered { Ids::default() } else { known.clone() };
-        self.windows.push(Window { known, scattered, ..window });
+        let others = if scattered { Ids::default() } else { known.clone() };
+        self.windows.push(Window { known, scattered, shared: self.window.shared, ..window });
         self.part = Some(Part {
             instants: near,
+            shared: Some(edge).filter(|_| !spec.is_half_open()),
             received,
             // A total that another count exceeds is not the one of both sides.
             announced: reading.proof.total().filter(|_| reading.proof.above().is_none()),
@@ -924,7 +935,7 @@ impl<D: PageDecoder> PageReader<D> {
                 () => PartProof::None,
             },
             // Rows at the edge belong to the other side.
-            known: reading.proof.chain.into_known().difference(&edge).copied().collect(),
+            known: reading.proof.chain.into_known().difference(&others).copied().collect(),
         });
         true
     }
@@ -945,9 +956,7 @@ impl<D: PageDecoder> PageReader<D> {
             return Ok(true);
         }
         let spec = &self.client.profile().window;
-        // If an end belongs to both sides, the rows of that instant would be repeated.
-        let again = Window::part(spec, self.zone, part.instants, part.known, true).filter(|_| spec.is_half_open());
-        let Some(again) = again else {
+        let Some(again) = Window::part(spec, self.zone, part.instants, part.known, true) else {
             let received = part.received;
             let reason =
                 format!("{received} distinct mentions received, and this part of the window cannot be read again");
@@ -965,7 +974,7 @@ impl<D: PageDecoder> PageReader<D> {
         let known = self.reading.take().map(|reading| reading.proof.chain.into_known()).unwrap_or_default();
         let far = std::mem::take(&mut self.window);
         self.windows.push(Window { known, ..far });
-        self.windows.push(again);
+        self.windows.push(Window { shared: part.shared, ..again });
         Ok(false)
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Window {
     pub(super) cut: bool,
     /// Set if it was read before, but not completely.
     pub(super) again: bool,
+    /// Instant at one of its ends that belongs to another part, if windows include both ends.
+    pub(super) shared: Option<i64>,
 }
 
 impl Window {
@@ -71,7 +73,7 @@ impl Window {
     /// True if a row at this instant belongs to the window itself, not only to what was requested or received.
     pub(super) fn holds(&self, at: i64, half_open: bool) -> bool {
         let Some((from, to)) = self.instants.filter(|_| self.stated) else { return true };
-        from <= at && (at < to || (at == to && !half_open))
+        from <= at && (at < to || (at == to && !half_open)) && self.shared != Some(at)
     }
 
     /// True if a row at this instant may be in a response to the request. Services differ in whether the end belongs to it.
