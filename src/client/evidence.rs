@@ -10,7 +10,7 @@
 //! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, the error names both numbers |
 //! | *all rows were returned*: as many as the total | overview or timeline count as many or fewer | both count the same number, and it is larger | refused, with both numbers |
 //! | *the far side of a cut has all* its mentions | it has those at its edge again | it lacks one, and another count contradicts the total | as above |
-//! | *this is the window that was requested* | the echo covers it ([`Asked::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
+//! | *this is the window that was requested* | the echo covers it ([`RequestedWindow::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
 //! | *windows are half-open*, [from, to) | no mention of the instant at which they end | there is one, and none of the first instant | the first instant is requested again: a mention of it is an error |
 //! | *the first rows* of a sort order were returned | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
 //! | *the first rows* by time were returned | the first one is of the day with which the timeline begins or ends | it is of another day | refused |
@@ -121,7 +121,7 @@ pub(crate) const FOLLOWS: &str = "the service limits what it returns: narrow the
 
 /// Window that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestedWindow {
     /// The instants [from, to).
     Instants(DateTime<Utc>, DateTime<Utc>),
     /// A period of this length that ends now.
@@ -199,7 +199,7 @@ impl Steps {
     }
 }
 
-impl Asked {
+impl RequestedWindow {
     /// Reads the value of a period parameter; `None` if its meaning is not known.
     pub(crate) fn of(spec: &WindowSpec, words: &str, zone: Zone) -> Option<Self> {
         if let Some((from, to)) = spec.span_of(words, zone) {
@@ -310,7 +310,7 @@ mod tests {
     fn a_response_has_to_cover_the_window() {
         let spec = crate::profile::Profile::v4().window;
         let now = at("30T12:00");
-        let asked = |words: &str| Asked::of(&spec, words, Zone::UTC).expect("a period");
+        let asked = |words: &str| RequestedWindow::of(&spec, words, Zone::UTC).expect("a period");
         let days = asked("2026-06-10T00:00:00Z..2026-06-12T00:00:00Z");
         let of = |from: &str, to: &str| (at(from), at(to));
         assert_eq!(days.check(of("10T00:00", "12T00:00"), now).ok(), Some(false));

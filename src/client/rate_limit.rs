@@ -24,13 +24,13 @@ pub(super) struct LimitState {
     under_way: usize,
     closed_until: Option<Instant>,
     windows: SlidingWindows,
-    turns: Turns,
+    turns: FairQueue,
 }
 
-/// Turns among waiting requests: start-time fair queueing (Goyal, Vin, Cheng 1996). Each share is served as if all
+/// FairQueue among waiting requests: start-time fair queueing (Goyal, Vin, Cheng 1996). Each share is served as if all
 /// shares were served one unit at a time; a share that soon comes back is not treated as new.
 #[derive(Debug, Default)]
-struct Turns {
+struct FairQueue {
     /// Start of the last admitted request, in units served to a share.
     clock: u64,
     shares: HashMap<Arc<str>, Share>,
@@ -58,7 +58,7 @@ pub(super) enum Admission {
     Full,
 }
 
-impl Turns {
+impl FairQueue {
     fn enter(&mut self, share: &Arc<str>) -> u64 {
         self.tickets += 1;
         let known = self.shares.entry(Arc::clone(share)).or_default();
@@ -103,7 +103,7 @@ impl LimitState {
             closed_until: None,
             // The ledger has the longer windows.
             windows: SlidingWindows::new(budget.windows.iter().copied().filter(|window| window.seconds <= SHORT)),
-            turns: Turns::default(),
+            turns: FairQueue::default(),
         }
     }
 

@@ -304,16 +304,16 @@ impl FetchExec {
         let aids = self.last_listed()?;
         let searches = aids.len() as u64;
         let windows = self.requests.windows().count() as u64;
-        let reckoned = reckoned(&self.config, Some(searches), windows);
+        let run_cost = run_cost(&self.config, Some(searches), windows);
         #[cfg(feature = "store")]
-        let reckoned = match self.requests.stored_of(&self.config, &aids) {
-            Some(stored) => reckoned.with_store(&stored),
+        let run_cost = match self.requests.stored_of(&self.config, &aids) {
+            Some(stored) => run_cost.with_store(&stored),
             None => {
                 let shared = self.requests.shared_of(&self.config, &aids);
-                reckoned.without_kept(self.requests.kept_of(&self.config, &shared))
+                run_cost.without_kept(self.requests.kept_of(&self.config, &shared))
             }
         };
-        let Reckoned { at_least, exact, .. } = reckoned;
+        let RunCost { at_least, exact, .. } = run_cost;
         Some(ByLastList { searches, at_least: at_least + u64::from(self.cost().lists), exact })
     }
 
@@ -376,7 +376,7 @@ impl Cost {
             Aids::Given(aids) => Some(aids.len() as u64),
             Aids::NotNeeded | Aids::Listed => None,
         };
-        let Reckoned { at_least, exact, requests } = reckoned(config, searches, windows);
+        let RunCost { at_least, exact, requests } = run_cost(config, searches, windows);
         Self {
             table: Arc::clone(&spec.name),
             sent: format!("{sent}{default}"),
@@ -395,20 +395,20 @@ impl Cost {
     /// Returns the cost of a scan that takes mentions from the store.
     pub(super) fn with_store(self, stored: &StoreUse) -> Self {
         let Self { requests, at_least, exact, .. } = self;
-        let Reckoned { at_least, exact, requests } = Reckoned { at_least, exact, requests }.with_store(stored);
+        let RunCost { at_least, exact, requests } = RunCost { at_least, exact, requests }.with_store(stored);
         Self { requests, at_least, exact, ..self }
     }
 
     /// Returns the cost of a scan of responses of which this many are kept.
     pub(super) fn without_kept(self, kept: u64) -> Self {
         let Self { requests, at_least, exact, .. } = self;
-        let Reckoned { at_least, exact, requests } = Reckoned { at_least, exact, requests }.without_kept(kept);
+        let RunCost { at_least, exact, requests } = RunCost { at_least, exact, requests }.without_kept(kept);
         Self { requests, at_least, exact, ..self }
     }
 }
 
 #[cfg(feature = "store")]
-impl Reckoned {
+impl RunCost {
     fn with_store(self, stored: &StoreUse) -> Self {
         let StoreUse { days, at_least, .. } = *stored;
         if days == 0 && at_least > 0 {
@@ -429,16 +429,16 @@ impl Reckoned {
 }
 
 /// Requests of a scan that runs.
-struct Reckoned {
+struct RunCost {
     at_least: u64,
     exact: bool,
     requests: String,
 }
 
 /// Computes the requests for this number of saved searches; `None` if it is known only once the list has been requested.
-fn reckoned(config: &ScanConfig, searches: Option<u64>, windows: u64) -> Reckoned {
+fn run_cost(config: &ScanConfig, searches: Option<u64>, windows: u64) -> RunCost {
     let ScanConfig { plan, mode, late, .. } = config;
-    let cost = |at_least, exact, requests: String| Reckoned { at_least, exact, requests };
+    let cost = |at_least, exact, requests: String| RunCost { at_least, exact, requests };
     if plan.aids == Aids::NotNeeded {
         return cost(0, true, "1".into());
     }
@@ -471,8 +471,8 @@ fn of_summary(
     searches: Option<u64>,
     windows: u64,
     size: u64,
-) -> Reckoned {
-    let cost = |at_least, exact, requests: String| Reckoned { at_least, exact, requests };
+) -> RunCost {
+    let cost = |at_least, exact, requests: String| RunCost { at_least, exact, requests };
     if let SummaryRows::Firsts(orders) = rows
         && orders.len() > 1
     {
@@ -500,8 +500,8 @@ fn of_summary(
     }
 }
 
-fn of_mentions(mode: &Mode, exact: bool, searches: Option<u64>, windows: u64, size: u64) -> Reckoned {
-    let cost = |at_least, exact, requests: String| Reckoned { at_least, exact, requests };
+fn of_mentions(mode: &Mode, exact: bool, searches: Option<u64>, windows: u64, size: u64) -> RunCost {
+    let cost = |at_least, exact, requests: String| RunCost { at_least, exact, requests };
     let Slice { skip, fetch } = mode.slice();
     let ordered = mode.order().is_some();
     let list = if searches.is_none() { "1 + " } else { "" };

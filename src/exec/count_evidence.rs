@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::part::FirstResponse;
 use super::stand_ins::sum;
 use super::stream::Driver;
-use crate::client::Asked;
+use crate::client::RequestedWindow;
 use crate::error::{ErrorKind, Result, own_or_query};
 use crate::profile::Counts;
 use crate::request::{Beside, Hint, PageRequest, Pages, RequestPlan};
@@ -35,7 +35,8 @@ impl Driver {
         echoed: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> Result<()> {
         let profile = self.config.connection.profile();
-        let asked = plan.duration.as_deref().and_then(|words| Asked::of(&profile.window, words, plan.zone(profile)));
+        let asked =
+            plan.duration.as_deref().and_then(|words| RequestedWindow::of(&profile.window, words, plan.zone(profile)));
         match (asked, echoed) {
             (Some(asked), Some(echoed)) => asked.check_equal(echoed, self.config.connection.client().time_of_service()),
             _ => Ok(()),

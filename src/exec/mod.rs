@@ -68,4 +68,4 @@ pub(crate) use aid_rows::source;
 pub(crate) use opaque::hidden_from_pruning;
 pub(crate) use opaque::opaque;
 pub(crate) use prune::possible;
-pub(crate) use scan_config::{LateConditions, Mode, ScanConfig, Slice, Told, WEIGHT, scan_schema};
+pub(crate) use scan_config::{LateConditions, Mode, PlanNotes, ScanConfig, Slice, WEIGHT, scan_schema};

@@ -42,7 +42,7 @@ pub(crate) struct ScanConfig {
     /// The reason why mentions are read although only counts of them are needed.
     pub(crate) read_because: Option<String>,
     /// Data that the surrounding plan passes to the scan.
-    pub(crate) told: Told,
+    pub(crate) told: PlanNotes,
 }
 
 /// The kind of rows that a scan returns.
@@ -79,7 +79,7 @@ pub(crate) struct LateConditions {
 
 /// Data that a plan passes to its scans; copies of a scan share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct PlanNotes {
     /// Minimum number of requests of all scans of the plan.
     pub(crate) announced: Arc<AtomicU64>,
     /// Notes to the author of the query, logged when it runs.

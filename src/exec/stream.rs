@@ -44,7 +44,7 @@ use super::scan_config::{Mode, ScanConfig, Slice};
 use super::scan_exec::{FetchExec, sort_key};
 #[cfg(feature = "store")]
 use super::stored::StoredPart;
-use crate::client::{Asked, Caller, Completeness, Pace, QuerySpan, Scan, read_pages};
+use crate::client::{Caller, Completeness, Pace, QuerySpan, RequestedWindow, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
@@ -480,7 +480,7 @@ impl Driver {
                 // A period that was requested for a range covers it. The first response resolves the period.
                 if let (Some((from, to)), Some(told), 0) = (config.plan.reach, page.window, received) {
                     let now = client.time_of_service();
-                    let covers = Asked::Instants(from, to.unwrap_or(now)).check(told, now);
+                    let covers = RequestedWindow::Instants(from, to.unwrap_or(now)).check(told, now);
                     covers.map_err(|error| self.at_plan(error, &plan))?;
                 }
                 if let Some(check) = &mut check {

@@ -6,7 +6,7 @@ use datafusion::common::ScalarValue;
 
 use super::handles::Store;
 use crate::host::running::Pending;
-use crate::host::shares::Kept;
+use crate::host::shares::SessionMemory;
 use crate::host::state::Host;
 use crate::serving::{Operated, Trouble};
 
@@ -39,18 +39,18 @@ impl ServerState {
 pub(super) struct Prepared {
     pub(super) sql: String,
     bound: Mutex<Option<Bound>>,
-    _held: Kept,
+    _held: SessionMemory,
 }
 
 /// Bound parameter sets with their memory reservation.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) sets: Vec<Vec<ScalarValue>>,
-    _held: Kept,
+    _held: SessionMemory,
 }
 
 impl Prepared {
-    pub(super) fn new(sql: String, held: Kept) -> Self {
+    pub(super) fn new(sql: String, held: SessionMemory) -> Self {
         Self { sql, bound: Mutex::default(), _held: held }
     }
 
@@ -66,7 +66,7 @@ impl Prepared {
 }
 
 impl Bound {
-    pub(super) fn new(sets: Vec<Vec<ScalarValue>>, held: Kept) -> Self {
+    pub(super) fn new(sets: Vec<Vec<ScalarValue>>, held: SessionMemory) -> Self {
         Self { sets, _held: held }
     }
 }

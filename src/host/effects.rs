@@ -16,7 +16,7 @@ use super::metrics::Metrics;
 use super::planner::may_set;
 use super::planner::{Runnable, Statement, runnable};
 use super::sessions::Session;
-use super::shares::Kept;
+use super::shares::SessionMemory;
 use super::state::{Host, timed_out};
 use super::temporary::Making;
 use crate::client::QuerySpan;
@@ -115,7 +115,7 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
 }
 
 /// Reserves memory for a view, since its plan is kept as long as the session.
-fn hold_view(session: &Session, plan: &LogicalPlan) -> Result<Kept> {
+fn hold_view(session: &Session, plan: &LogicalPlan) -> Result<SessionMemory> {
     Ok(session.share.keep(&session.context.runtime_env().memory_pool, "view", bytes_of_plan(plan))?)
 }
 

@@ -44,7 +44,7 @@ pub(crate) enum End {
     AtOnce,
     /// The owner of the stream reports the reason to the client, and closes the stream.
     #[cfg(feature = "postgres")]
-    Told,
+    ByOwner,
 }
 
 /// Accepts connections until the token is cancelled. The returned task ends when the address is free again.
@@ -79,7 +79,7 @@ pub(crate) fn accept(
                     match end {
                         End::AtOnce => ended.await,
                         #[cfg(feature = "postgres")]
-                        End::Told => host.standing.farewell(token).await,
+                        End::ByOwner => host.standing.farewell(token).await,
                     }
                 };
                 let speaks = async { timeout(SILENT, stream.peek(&mut [0])).await.is_ok_and(|read| read.is_ok()) };

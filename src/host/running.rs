@@ -35,7 +35,7 @@ use super::failure::{Code, Failure};
 use super::planner::{Runnable, Statement, runnable};
 use super::sessions::Session;
 use super::settings::Limits;
-use super::shares::{Kept, Share};
+use super::shares::{SessionMemory, Share};
 use super::state::{Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
 #[cfg(feature = "postgres")]
@@ -71,7 +71,7 @@ pub(crate) struct Pending {
     /// Cancels the query, whether it is running or still to be fetched.
     pub(crate) cancelled: CancellationToken,
     /// Memory reserved for the plans.
-    _held: Kept,
+    _held: SessionMemory,
 }
 
 /// The batches of a query that runs.

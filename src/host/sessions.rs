@@ -30,7 +30,7 @@ use super::lanes::OwnLane;
 use super::metrics::Metrics;
 use super::peer::{Caller, Peer};
 use super::settings::Limits;
-use super::shares::{Kept, Share, Shares};
+use super::shares::{SessionMemory, Share, Shares};
 use crate::catalog::catalog;
 #[cfg(feature = "distributed")]
 use crate::catalog::{CATALOG, SYSTEM_SCHEMA};
@@ -103,7 +103,7 @@ pub(crate) struct Session {
     /// Lane in which statements of the session run.
     pub(crate) lane: OwnLane,
     /// Memory reserved for views, by view name.
-    pub(crate) views: Mutex<HashMap<String, Kept>>,
+    pub(crate) views: Mutex<HashMap<String, SessionMemory>>,
     /// The user's share of the memory.
     pub(crate) share: Arc<Share>,
     connections: Vec<Arc<Connection>>,

@@ -29,7 +29,7 @@ pub(crate) struct Share {
 
 /// Memory that a session keeps: a prepared statement, a view, a temporary table. Dropping it gives the memory back.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SessionMemory {
     what: &'static str,
     bytes: usize,
     share: Arc<Share>,
@@ -62,15 +62,20 @@ impl Share {
     ///
     /// # Errors
     /// [`ErrorKind::Memory`] if the user's share, or the memory of the server, is used up.
-    pub(crate) fn keep(self: &Arc<Self>, pool: &Arc<dyn MemoryPool>, what: &'static str, bytes: usize) -> Result<Kept> {
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        pool: &Arc<dyn MemoryPool>,
+        what: &'static str,
+        bytes: usize,
+    ) -> Result<SessionMemory> {
         let pool = MemoryConsumer::new(what).register(pool);
-        let mut kept = Kept { what, bytes: 0, share: Arc::clone(self), permit: None, pool };
+        let mut kept = SessionMemory { what, bytes: 0, share: Arc::clone(self), permit: None, pool };
         kept.grow(bytes)?;
         Ok(kept)
     }
 }
 
-impl Kept {
+impl SessionMemory {
     /// Reserves more memory.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ use super::peer::Peer;
 use super::planner::Statement;
 use super::sessions::{Session, Sessions, Upstream};
 use super::settings::Limits;
-use super::shares::Kept;
+use super::shares::SessionMemory;
 use crate::config::SessionSettings;
 #[cfg(feature = "distributed")]
 use crate::distributed::{Workers, name_store};
@@ -301,7 +301,7 @@ impl Host {
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if the user's share or the pool is used up.
-    pub(crate) fn hold(&self, session: &Session, what: &'static str, bytes: usize) -> Result<Kept, Failure> {
+    pub(crate) fn hold(&self, session: &Session, what: &'static str, bytes: usize) -> Result<SessionMemory, Failure> {
         session.share.keep(self.sessions.pool(), what, bytes).map_err(Failure::own)
     }
 }

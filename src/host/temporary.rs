@@ -16,7 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 
 use super::sessions::Session;
-use super::shares::Kept;
+use super::shares::SessionMemory;
 use super::type_compat::bytes_of;
 use crate::boxed_future::boxed_futures;
 use crate::error::{Error, ErrorKind};
@@ -27,7 +27,7 @@ struct TemporaryTable {
     rows: MemTable,
     bytes: u64,
     /// Released when the last query that uses the table ends.
-    _held: Kept,
+    _held: SessionMemory,
 }
 
 /// A temporary table under construction.
@@ -35,7 +35,7 @@ struct TemporaryTable {
 pub(crate) struct Making {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
-    held: Kept,
+    held: SessionMemory,
     bytes: u64,
     /// Bytes of the session's existing tables, including one to be replaced, since both exist for a while.
     used: u64,

@@ -67,7 +67,7 @@ impl OptimizerRule for AggregatePushdown {
         let use_overview = SessionSettings::of(&options).count_from_overview;
         let stands =
             between.as_ref().map_or(Ok(()), |between| Err(format!("{between} is between the aggregate and the scan")));
-        let found = stands.and_then(|()| Looked::at(aggregate, way, scan, scan_plan, &table)).and_then(|looked| {
+        let found = stands.and_then(|()| ColumnUse::at(aggregate, way, scan, scan_plan, &table)).and_then(|looked| {
             if use_overview == CountFromOverview::Never && (looked.wanted.firsts.is_empty() || looked.wanted.counts) {
                 return Err("count_from_overview = never".to_owned());
             }
@@ -137,7 +137,7 @@ fn mentions_below(plan: &LogicalPlan) -> Option<Below<'_>> {
 }
 
 /// The use that an aggregate makes of the columns of a scan.
-struct Looked {
+struct ColumnUse {
     wanted: Wanted,
     /// The replacement of each aggregate expression.
     weighing: Vec<Weighing>,
@@ -164,7 +164,7 @@ enum Weighing {
     First,
 }
 
-impl Looked {
+impl ColumnUse {
     fn at(
         aggregate: &Aggregate,
         way: &[usize],
@@ -417,7 +417,7 @@ fn with_summary(
     aggregate: &Aggregate,
     below: &Below<'_>,
     table: &ApiTable,
-    looked: &Looked,
+    looked: &ColumnUse,
     summary: Summary,
 ) -> Result<LogicalPlan> {
     let Below { scan, way, outer, .. } = below;

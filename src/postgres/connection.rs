@@ -53,7 +53,7 @@ use crate::host::peer::Caller;
 use crate::host::planner::{Statement, may_set};
 use crate::host::running::{Pending, Reading};
 use crate::host::sessions::Session;
-use crate::host::shares::Kept;
+use crate::host::shares::SessionMemory;
 use crate::memory::{StatementMemory, within};
 use crate::numbers::counted;
 use crate::session::{check_text, time_zone};
@@ -112,7 +112,7 @@ struct Prepared {
     schema: SchemaRef,
     /// Set once its types were sent to the client.
     described: bool,
-    _held: Option<Kept>,
+    _held: Option<SessionMemory>,
 }
 
 /// A statement with its parameters, which runs in one go or in parts.
@@ -124,7 +124,7 @@ struct Portal {
     tag: String,
     hold: Hold,
     /// Memory of its parameters.
-    _held: Option<Kept>,
+    _held: Option<SessionMemory>,
 }
 
 /// Life of a portal.
@@ -191,7 +191,7 @@ struct Change {
     before: Option<String>,
     /// Undone at the end of the transaction; others only by a rollback.
     local: bool,
-    _held: Kept,
+    _held: SessionMemory,
 }
 
 /// A savepoint of a transaction.
@@ -199,7 +199,7 @@ struct Savepoint {
     name: String,
     /// Which of the changes before it were local.
     local: Vec<bool>,
-    _held: Kept,
+    _held: SessionMemory,
 }
 
 /// See the module's documentation.
@@ -285,7 +285,7 @@ impl Connection {
                 () = self.ended.cancelled() => return Err(crowded_out()),
                 () = self.closing.cancelled(), if self.portals.values().all(|portal| portal.hold == Hold::Kept) => {
                     let line = "terminating connection: the server is shutting down";
-                    return Err(Lost::Told(Report::new(Severity::Fatal, "57P01", line)));
+                    return Err(Lost::Reported(Report::new(Severity::Fatal, "57P01", line)));
                 }
             };
             let Some(message) = message else { return Ok(()) };
@@ -304,7 +304,7 @@ impl Connection {
         let set =
             format!("SET datafusion.catalog.default_catalog = '{}'", self.settings.database().replace('\'', "''"));
         let set = self.session.context.sql(&set).await;
-        set.map(drop).map_err(|error| Lost::Told(Report::new(Severity::Fatal, "3D000", describe(&error))))
+        set.map(drop).map_err(|error| Lost::Reported(Report::new(Severity::Fatal, "3D000", describe(&error))))
     }
 
     /// Makes the time zone of the startup message that of the engine. Drivers send that of their machine: one that is not known
@@ -316,10 +316,10 @@ impl Connection {
         match self.use_zone().await {
             Ok(()) => {
                 let zone = time_zone(&self.session.context);
-                self.settings.begin_with("timezone", &zone).map_err(Lost::Told)
+                self.settings.begin_with("timezone", &zone).map_err(Lost::Reported)
             }
             Err(Stop::Lost(lost)) => Err(lost),
-            Err(Stop::Failed(_)) => self.settings.begin_with("timezone", "UTC").map_err(Lost::Told),
+            Err(Stop::Failed(_)) => self.settings.begin_with("timezone", "UTC").map_err(Lost::Reported),
         }
     }
 
@@ -465,7 +465,7 @@ impl Connection {
             }
             Message::Flush => Ok(self.wire.flush().await?),
             Message::Password(_) => {
-                Err(Lost::Told(Report::new(Severity::Fatal, "08P01", "unexpected password")).into())
+                Err(Lost::Reported(Report::new(Severity::Fatal, "08P01", "unexpected password")).into())
             }
             Message::Copy | Message::Sync | Message::Terminate => Ok(()),
         }
@@ -1246,7 +1246,7 @@ impl Connection {
 fn ended(stop: Stop) -> Lost {
     match stop {
         Stop::Lost(lost) => lost,
-        Stop::Failed(report) => Lost::Told(report.fatal()),
+        Stop::Failed(report) => Lost::Reported(report.fatal()),
     }
 }
 

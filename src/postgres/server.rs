@@ -96,7 +96,7 @@ impl PostgresServer {
             running: Running::default(),
             started: Clock::system().now(),
         });
-        let (incoming, listening) = accept(listener, Arc::clone(&host), closing.clone(), End::Told);
+        let (incoming, listening) = accept(listener, Arc::clone(&host), closing.clone(), End::ByOwner);
         let accepting = AbortOnDropHandle::new(tokio::spawn({
             let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
             async move {

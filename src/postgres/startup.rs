@@ -68,12 +68,12 @@ pub(super) async fn start(stream: ClientStream, shared: &Shared, ended: &Cancell
 /// The end of a connection that has to make room for others.
 pub(super) fn crowded_out() -> Lost {
     let line = "too many connections: this one was closed to make room for others";
-    Lost::Told(Report::new(Severity::Fatal, TOO_MANY, line))
+    Lost::Reported(Report::new(Severity::Fatal, TOO_MANY, line))
 }
 
 /// Tells a client why its connection ends.
 pub(super) async fn end(wire: &mut Wire, lost: Lost) {
-    if let Lost::Told(report) = lost {
+    if let Lost::Reported(report) = lost {
         // The client may have disconnected.
         let _ = wire.report(&report).await;
         let _ = wire.flush().await;
@@ -112,7 +112,7 @@ async fn open(stream: ClientStream, shared: &Shared) -> Option<(Wire, Startup)> 
             }
             Ok(Opening::Startup { .. }) if shared.tls.is_some() && !encrypted => {
                 let line = "this server requires TLS: connect with sslmode=require";
-                end(&mut wire, Lost::Told(Report::new(Severity::Fatal, "28000", line))).await;
+                end(&mut wire, Lost::Reported(Report::new(Severity::Fatal, "28000", line))).await;
                 return None;
             }
             Ok(Opening::Startup { minor, parameters }) => return Some((wire, Startup { minor, parameters })),
@@ -150,7 +150,7 @@ async fn log_in(
         wire.send(PgWireBackendMessage::NegotiateProtocolVersion(negotiated)).await?;
     }
     let value = |name: &str| parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-    let fatal = |sqlstate, line: &str| Lost::Told(Report::new(Severity::Fatal, sqlstate, line));
+    let fatal = |sqlstate, line: &str| Lost::Reported(Report::new(Severity::Fatal, sqlstate, line));
     let user = value("user").filter(|user| !user.is_empty());
     let user = user.ok_or_else(|| fatal("28000", "no PostgreSQL user name specified in startup packet"))?;
     if value("replication").is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | "no")) {
@@ -158,7 +158,7 @@ async fn log_in(
     }
     let told = |failure: Failure| match failure.code {
         Code::ResourceExhausted => fatal(TOO_MANY, &failure.message),
-        _ => Lost::Told(Report::from(failure).fatal()),
+        _ => Lost::Reported(Report::from(failure).fatal()),
     };
     let session = match shared.host.sessions.auth() {
         Auth::None => shared.host.sessions.find(Credentials::None, Some(caller)).await.map_err(told)?,
@@ -186,7 +186,7 @@ async fn log_in(
         },
     };
     let database = value("database").filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
-    let settings = Settings::new(&user, &database, &session).map_err(|report| Lost::Told(report.fatal()))?;
+    let settings = Settings::new(&user, &database, &session).map_err(|report| Lost::Reported(report.fatal()))?;
     wire.send(PgWireBackendMessage::Authentication(Authentication::Ok)).await?;
     let mut settings = settings;
     for (name, value) in parameters {
@@ -196,7 +196,7 @@ async fn log_in(
             name if name.starts_with("_pq_.") => Ok(()),
             name => settings.begin_with(name, &value),
         };
-        set.map_err(|report| Lost::Told(report.fatal()))?;
+        set.map_err(|report| Lost::Reported(report.fatal()))?;
     }
     Ok((session, settings))
 }
@@ -215,13 +215,13 @@ async fn password(wire: &mut Wire) -> Result<SecretString, Lost> {
     let body = answer(wire).await?;
     let password = body.strip_suffix(&[0]).and_then(|bytes| std::str::from_utf8(bytes).ok());
     let password =
-        password.ok_or_else(|| Lost::Told(Report::new(Severity::Fatal, "08P01", "malformed password message")))?;
+        password.ok_or_else(|| Lost::Reported(Report::new(Severity::Fatal, "08P01", "malformed password message")))?;
     Ok(password.into())
 }
 
 /// Runs SCRAM. Returns the server's last message; `None` if the proof is wrong.
 async fn prove(wire: &mut Wire, verifier: crate::host::scram::Verifier) -> Result<Option<String>, Lost> {
-    let malformed = || Lost::Told(Report::new(Severity::Fatal, "08P01", "malformed SCRAM message"));
+    let malformed = || Lost::Reported(Report::new(Severity::Fatal, "08P01", "malformed SCRAM message"));
     wire.send(PgWireBackendMessage::Authentication(Authentication::SASL(vec![MECHANISM.to_owned()]))).await?;
     // The name of the mechanism, the length of what follows, and the client's first message.
     let body = answer(wire).await?;
@@ -241,6 +241,6 @@ async fn answer(wire: &mut Wire) -> Result<bytes::Bytes, Lost> {
     match wire.next(PASSWORD).await? {
         Some(Message::Password(body)) => Ok(body),
         Some(Message::Terminate) | None => Err(Lost::Gone),
-        Some(_) => Err(Lost::Told(Report::new(Severity::Fatal, "08P01", "expected a password message"))),
+        Some(_) => Err(Lost::Reported(Report::new(Severity::Fatal, "08P01", "expected a password message"))),
     }
 }

@@ -34,7 +34,7 @@ pub(super) enum Lost {
     /// The client has closed it, or the network has failed, so no error can be sent.
     Gone,
     /// The error is sent to the client, and the connection closed.
-    Told(Report),
+    Reported(Report),
 }
 
 impl From<io::Error> for Lost {
@@ -111,7 +111,7 @@ impl Wire {
     /// Takes the socket back, for TLS.
     ///
     /// # Errors
-    /// [`Lost::Told`] if the client has sent more already, which would count as encrypted.
+    /// [`Lost::Reported`] if the client has sent more already, which would count as encrypted.
     pub(super) fn into_socket(self) -> Result<Box<dyn Socket>, Lost> {
         match self.input.is_empty() {
             true => Ok(self.socket),
@@ -153,7 +153,7 @@ impl Wire {
             }
             (major, minor) => {
                 let line = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0");
-                Err(Lost::Told(Report::new(Severity::Fatal, "0A000", line)))
+                Err(Lost::Reported(Report::new(Severity::Fatal, "0A000", line)))
             }
         }
     }
@@ -172,7 +172,7 @@ impl Wire {
         }
         if length > most {
             let line = format!("message too long: {length} bytes, the limit is {most}");
-            return Err(Lost::Told(Report::new(Severity::Fatal, "54000", line)));
+            return Err(Lost::Reported(Report::new(Severity::Fatal, "54000", line)));
         }
         self.fill(length + 1).await?;
         let mut body = self.input.split_to(length + 1).freeze();
@@ -204,7 +204,7 @@ impl Wire {
         if let Err(error) = message.encode(&mut self.output) {
             self.output.truncate(before);
             let line = format!("cannot send a message: {error}");
-            return Err(Lost::Told(Report::new(Severity::Fatal, "54000", line)));
+            return Err(Lost::Reported(Report::new(Severity::Fatal, "54000", line)));
         }
         if self.output.len() >= SENT { self.flush().await } else { Ok(()) }
     }
@@ -279,7 +279,7 @@ impl Wire {
 }
 
 fn violation(what: &str) -> Lost {
-    Lost::Told(Report::new(Severity::Fatal, "08P01", what))
+    Lost::Reported(Report::new(Severity::Fatal, "08P01", what))
 }
 
 fn decode(kind: u8, mut body: Bytes) -> Result<Message, Lost> {
@@ -347,7 +347,7 @@ fn text(body: &mut Bytes) -> Result<String, Lost> {
     body.advance(1);
     let text = std::str::from_utf8(&bytes);
     let line = "invalid byte sequence for encoding \"UTF8\"";
-    text.map(str::to_owned).map_err(|_| Lost::Told(Report::new(Severity::Fatal, "22021", line)))
+    text.map(str::to_owned).map_err(|_| Lost::Reported(Report::new(Severity::Fatal, "22021", line)))
 }
 
 fn memchr(bytes: &[u8]) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::observations::{Asked, Findings, Form};
+use super::observations::{Findings, Form, MentionsParameter};
 
 /// A capability of the probed service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
     let listed = found.lists.len();
     let page = found.page.map_or(10, |page| page.max);
     let mentions = match &found.asked {
-        Some(Asked::Flag(name, value)) => format!("with {name}={value}, up to {page} per request"),
+        Some(MentionsParameter::Flag(name, value)) => format!("with {name}={value}, up to {page} per request"),
         Some(_) => format!("up to {page} per request"),
         None => "not found; set [mentions] and [tables.mentions]".to_owned(),
     };

@@ -18,7 +18,7 @@ use super::candidates::{AID, DURATION, NONSENSE, SIZE, SORT, pair};
 use super::effects;
 use super::facts;
 use super::known::Known;
-use super::observations::{Asked, Breakdown, ErrorShape, Findings, Note, SavedSearches, Seen};
+use super::observations::{Breakdown, ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
 use super::paging::{TRIAL, written_at};
 use super::refusal;
 use super::shape::{self, Columns, Layout, Path, Series, at, leaves, place, pointer, said, walk};
@@ -830,7 +830,7 @@ impl Dialogue {
     pub(super) fn asking(&self, size: u64) -> Vec<Pair> {
         let mut pairs = vec![self.aid()];
         pairs.extend(self.found.with.clone());
-        if let Some(Asked::Flag(name, value)) = &self.found.asked {
+        if let Some(MentionsParameter::Flag(name, value)) = &self.found.asked {
             pairs.push(pair(name, value));
         }
         pairs.push(pair(SIZE, size));
@@ -875,8 +875,8 @@ impl Dialogue {
                 .and_then(|bare| at(bare.body.as_ref()?, &path)?.as_array())
                 .is_some_and(|a| !a.is_empty());
             let (asked, text) = match unasked {
-                true => (Asked::Always, "every search returns mentions, as many as dataSize requests"),
-                false => (Asked::Size, "mentions are returned if dataSize is above 0"),
+                true => (MentionsParameter::Always, "every search returns mentions, as many as dataSize requests"),
+                false => (MentionsParameter::Size, "mentions are returned if dataSize is above 0"),
             };
             return self.mentions_come(&reply, path, asked, text);
         }
@@ -972,7 +972,7 @@ impl Dialogue {
             && let Some(path) = bare.body.as_ref().and_then(unasked_mentions)
         {
             let text = "every search returns mentions; no other number of them came than without dataSize";
-            return self.mentions_come(&bare, path, Asked::Always, text);
+            return self.mentions_come(&bare, path, MentionsParameter::Always, text);
         }
         let words = self.refusals.last().map(|refusal| format!(". Last refusal: {}", refusal.line()));
         let text = format!(
@@ -1007,10 +1007,16 @@ impl Dialogue {
 
     fn flag_works(&mut self, reply: &Reply, path: Path, name: &str, value: String) -> Result<()> {
         let text = format!("mentions are returned only with {name}={value}");
-        self.mentions_come(reply, path, Asked::Flag(name.to_owned(), value), &text)
+        self.mentions_come(reply, path, MentionsParameter::Flag(name.to_owned(), value), &text)
     }
 
-    pub(super) fn mentions_come(&mut self, reply: &Reply, path: Path, asked: Asked, text: &str) -> Result<()> {
+    pub(super) fn mentions_come(
+        &mut self,
+        reply: &Reply,
+        path: Path,
+        asked: MentionsParameter,
+        text: &str,
+    ) -> Result<()> {
         self.found.saw("mentions", text);
         self.found.asked = Some(asked);
         self.found.fields = reply.body.as_ref().and_then(|body| shape::fields_of(body, &path));

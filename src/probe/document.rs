@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::asker::Call;
-use super::observations::{Asked, Breakdown, Findings, Form, Several};
+use super::observations::{Breakdown, Findings, Form, MentionsParameter, Several};
 use super::shape::{Columns, Layout, ListLayout, Path, Series, Type, path_of, pointer};
 use crate::profile::Zone as Clock;
 
@@ -103,12 +103,12 @@ fn set(key: &str, value: &str) -> String {
 
 fn mentions(found: &Findings) -> Vec<String> {
     let mut lines = match &found.asked {
-        Some(Asked::Flag(name, value)) => {
+        Some(MentionsParameter::Flag(name, value)) => {
             let flag = format!("flag = {{ parameter = {}, value = {} }}", quoted(name), quoted(value));
             vec![set("requested_by", "flag"), flag]
         }
-        Some(Asked::Always) => vec![set("requested_by", "always")],
-        Some(Asked::Size) | None => vec![set("requested_by", "size")],
+        Some(MentionsParameter::Always) => vec![set("requested_by", "always")],
+        Some(MentionsParameter::Size) | None => vec![set("requested_by", "size")],
     };
     if found.asked.is_some() && !found.with_overview {
         lines.push("with_overview = false".into());

@@ -46,7 +46,7 @@ impl Findings {
 
     /// True if a parameter requests mentions.
     pub(super) fn is_flag(&self, parameter: &str) -> bool {
-        matches!(&self.asked, Some(super::observations::Asked::Flag(name, _)) if name == parameter)
+        matches!(&self.asked, Some(super::observations::MentionsParameter::Flag(name, _)) if name == parameter)
     }
 
     /// True if all mentions of a response have the value of a filter; `tried` has the name of its column.

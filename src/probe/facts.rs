@@ -14,7 +14,7 @@ use url::Url;
 
 use super::asker::Pair;
 use super::candidates::{AID, DURATION, OFFSET, SIZE, SORT, TIMEZONE, shape_of_instant};
-use super::observations::{Asked, Findings, Form, Several};
+use super::observations::{Findings, Form, MentionsParameter, Several};
 use super::refusal::key_format;
 use super::vocabulary::{is_of, plain};
 use crate::client::Secret;
@@ -384,7 +384,9 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
         _ => {
             let ends = facts.ends().is_some_and(|(since, until, _)| name == since || name == until);
             match (&found.asked, &window.absolute) {
-                (Some(Asked::Flag(flag, _)), _) if flag == name => yes("mentions are returned with it only"),
+                (Some(MentionsParameter::Flag(flag, _)), _) if flag == name => {
+                    yes("mentions are returned with it only")
+                }
                 (_, Some(absolute))
                     if ends
                         && matches!(&absolute.form, Form::Separate(since, until) if name == since || name == until) =>

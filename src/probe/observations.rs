@@ -20,7 +20,7 @@ pub(super) struct Findings {
     pub(super) aid: Option<String>,
     /// Set if a saved search that does not exist has the same numbers.
     pub(super) aid_ignored: bool,
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<MentionsParameter>,
     /// Set if responses with mentions have the overview as well.
     pub(super) with_overview: bool,
     pub(super) mentions: Option<Path>,
@@ -130,7 +130,7 @@ pub(super) struct SavedSearches {
 
 /// Parameter that requests mentions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum MentionsParameter {
     Size,
     Flag(String, String),
     Always,

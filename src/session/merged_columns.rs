@@ -52,7 +52,7 @@ pub(super) async fn expand_wildcards(state: &SessionState, statement: Statement)
 }
 
 async fn rewrite(state: &SessionState, statement: Statement, expands: bool) -> Result<Statement> {
-    let mut finds = Finds { expands, found: false };
+    let mut finds = JoinFinder { expands, found: false };
     syntax::read_statement(&statement, &mut finds);
     if !finds.found {
         return Ok(statement);
@@ -75,13 +75,13 @@ async fn rewrite(state: &SessionState, statement: Statement, expands: bool) -> R
     }
 }
 
-/// Finds a SELECT whose joins are rewritten.
-struct Finds {
+/// JoinFinder a SELECT whose joins are rewritten.
+struct JoinFinder {
     expands: bool,
     found: bool,
 }
 
-impl Reader for Finds {
+impl Reader for JoinFinder {
     fn pre_visit_select(&mut self, select: &Select) {
         self.found |= has_merging_join(&select.from) || (self.expands && has_more_than_wildcard(select));
     }

@@ -24,7 +24,7 @@ use super::diagnostics::Mistake;
 use super::name_cache;
 use super::output::{Format, Output, OutputOptions};
 use super::report::cancelled;
-use super::run::{Failure, Kept, Reports, Shell, write};
+use super::run::{Failure, LastResult, Reports, Shell, write};
 use super::schema;
 use super::screen::Display;
 use super::splitter::{Piece, pieces};
@@ -492,7 +492,7 @@ impl Interpreter {
 
     /// Draws the last result again.
     fn draw(&self) -> Result<(), Failure> {
-        let Some(Kept { schema, batches, lacks, covered }) = self.shell.last() else {
+        let Some(LastResult { schema, batches, lacks, covered }) = self.shell.last() else {
             return Err(Failure::line("no result to draw yet; use \\chart SELECT …"));
         };
         if let Some(why) = lacks {

@@ -58,7 +58,7 @@ pub struct Shell {
     quiet: bool,
     estimates: Estimates,
     reports: Option<Reports>,
-    last: Option<Kept>,
+    last: Option<LastResult>,
     variables: Variables,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Reports {
 }
 
 /// The last result.
-pub(super) struct Kept {
+pub(super) struct LastResult {
     pub(super) schema: SchemaRef,
     pub(super) batches: Vec<RecordBatch>,
     /// Reason why rows are missing.
@@ -266,7 +266,7 @@ impl Shell {
     }
 
     /// The last result.
-    pub(super) fn last(&self) -> Option<&Kept> {
+    pub(super) fn last(&self) -> Option<&LastResult> {
         self.last.as_ref()
     }
 
@@ -385,7 +385,7 @@ impl Shell {
             Err(_) => span.ended("error", 0),
         }
         let Printed { shown, first, elapsed, kept } = printed?;
-        self.last = Some(Kept { covered, ..kept });
+        self.last = Some(LastResult { covered, ..kept });
         let warned = self.warn(&before);
         if self.reports.is_none() && !self.quiet && shown.hidden > 0 {
             let columns = counted(shown.hidden as u64, "column");
@@ -544,7 +544,7 @@ pub(crate) async fn refuse_writes(plan: &LogicalPlan, context: &SessionContext) 
     }
 }
 
-impl Kept {
+impl LastResult {
     fn add(&mut self, batch: RecordBatch) {
         let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
         if rows + batch.num_rows() > KEPT {
@@ -578,7 +578,7 @@ struct Printed {
     first: Option<Duration>,
     /// Total time without printing.
     elapsed: Duration,
-    kept: Kept,
+    kept: LastResult,
 }
 
 /// Prints a result as its batches arrive, until the display is full or closed, and keeps its rows for `\chart`.
@@ -594,7 +594,7 @@ async fn print_result(
     let mut stream = execute_stream(Arc::clone(plan), task)?;
     let schema = output.named(&headers.apply(stream.schema()));
     let mut result = output.begin(Arc::clone(&schema))?;
-    let mut kept = Kept { schema: Arc::clone(&schema), batches: Vec::new(), lacks: None, covered: None };
+    let mut kept = LastResult { schema: Arc::clone(&schema), batches: Vec::new(), lacks: None, covered: None };
     // Runs as a separate task: a computation that never yields must not delay an interrupt.
     let (sender, mut batches) = tokio::sync::mpsc::channel(1);
     let reading = AbortOnDropHandle::new(tokio::spawn(async move {

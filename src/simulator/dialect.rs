@@ -69,7 +69,7 @@ impl FromStr for Preset {
 #[derive(Debug)]
 pub(super) struct Dialect {
     pub(super) key: KeyForm,
-    pub(super) asked: Asked,
+    pub(super) asked: MentionsSwitch,
     /// Number of the first row or page. `pages`: the offset counts pages instead of rows.
     pub(super) first: u64,
     pub(super) pages: bool,
@@ -114,7 +114,7 @@ pub(super) enum KeyForm {
 
 /// The condition for mentions in the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum MentionsSwitch {
     /// A page size above 0.
     Size,
     /// This parameter with this value.
@@ -173,7 +173,7 @@ pub(super) enum Throttled {
 
 const V4: Dialect = Dialect {
     key: KeyForm::Scheme("Bearer"),
-    asked: Asked::Size,
+    asked: MentionsSwitch::Size,
     first: 0,
     pages: false,
     largest: 100,
@@ -210,7 +210,7 @@ const V4: Dialect = Dialect {
 
 const FLAGS: Dialect = Dialect {
     key: KeyForm::Scheme("Token"),
-    asked: Asked::Flag("mentions", "true"),
+    asked: MentionsSwitch::Flag("mentions", "true"),
     first: 1,
     pages: false,
     largest: 50,
@@ -244,7 +244,7 @@ const FLAGS: Dialect = Dialect {
 
 const PAGES: Dialect = Dialect {
     key: KeyForm::Header("x-api-key"),
-    asked: Asked::Always,
+    asked: MentionsSwitch::Always,
     first: 1,
     pages: true,
     largest: 200,
@@ -268,7 +268,7 @@ const PAGES: Dialect = Dialect {
 
 const NAMES: Dialect = Dialect {
     key: KeyForm::Basic,
-    asked: Asked::Flag("view", "full"),
+    asked: MentionsSwitch::Flag("view", "full"),
     first: 0,
     pages: true,
     largest: 250,

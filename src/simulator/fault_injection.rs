@@ -122,13 +122,13 @@ pub(super) enum Kind {
     /// Windows contain the instant that they end with.
     EndIncluded,
     /// Mentions are kept for this many days.
-    Retention(u64, Told),
+    Retention(u64, ReportedWindow),
     /// Longer periods are cut at their start to this many days.
-    CutPeriod(u64, Told),
+    CutPeriod(u64, ReportedWindow),
     /// Windows end this many hours early.
-    EndsEarly(u64, Told),
+    EndsEarly(u64, ReportedWindow),
     /// Windows begin this many hours early.
-    BeginsEarly(u64, Told),
+    BeginsEarly(u64, ReportedWindow),
     /// The overview's total is off by this amount.
     Overview(i64),
     /// A day of the timeline, or an entry of a list, is off by this amount.
@@ -187,7 +187,7 @@ pub(super) enum Nulls {
 
 /// Report of a window that is not the requested one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ReportedWindow {
     /// The window is reported as requested.
     pub(super) as_asked: bool,
     /// The numbers count the requested window.
@@ -518,9 +518,9 @@ impl Options {
             .ok_or_else(|| format!("`{name}` must be one of {}, found `{text}`", names.join(", ")))
     }
 
-    fn told(&mut self) -> Result<Told, String> {
+    fn told(&mut self) -> Result<ReportedWindow, String> {
         let which = [("used", false), ("asked", true)];
-        Ok(Told { as_asked: self.one_of("echo", &which)?, counts_asked: self.one_of("counts", &which)? })
+        Ok(ReportedWindow { as_asked: self.one_of("echo", &which)?, counts_asked: self.one_of("counts", &which)? })
     }
 
     fn moves(&mut self, moved: Moved) -> Result<Kind, String> {

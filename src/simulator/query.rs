@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 use super::dataset::{Facts, Mention, SavedSearch};
-use super::dialect::{Absolute, Asked, Dialect, Several, ZoneForm};
+use super::dialect::{Absolute, Dialect, MentionsSwitch, Several, ZoneForm};
 use super::fault_injection::{List, Nulls};
 use super::zone::Zone;
 
@@ -103,8 +103,8 @@ impl Query {
         let (from, to) = period(dialect, &mut given, timezone, now)?;
         let sort = order(dialect, given.take("sortBy")?)?;
         let wanted = match dialect.asked {
-            Asked::Size | Asked::Always => true,
-            Asked::Flag(name, value) => given.take(name)? == Some(value),
+            MentionsSwitch::Size | MentionsSwitch::Always => true,
+            MentionsSwitch::Flag(name, value) => given.take(name)? == Some(value),
         };
         let offset = number("dataFrom", given.take("dataFrom")?)?;
         let size = number("dataSize", given.take("dataSize")?)?;
@@ -272,7 +272,7 @@ fn rows(dialect: &Dialect, offset: Option<u64>, size: Option<u64>, largest: u64)
     if size > largest && !dialect.clamped {
         return Err(invalid("dataSize", format!("at most {largest}")));
     }
-    if size == 0 && dialect.asked == Asked::Always {
+    if size == 0 && dialect.asked == MentionsSwitch::Always {
         return Err(invalid("dataSize", "at least 1"));
     }
     let size = size.min(largest);

@@ -15,7 +15,7 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use super::dialect::Preset;
-use super::fault_injection::{Beyond, Counted, ErrorBody, Kind, Sign, Told};
+use super::fault_injection::{Beyond, Counted, ErrorBody, Kind, ReportedWindow, Sign};
 use super::query::{Query, is_chosen};
 use super::render::Refusal;
 
@@ -42,7 +42,7 @@ pub(super) fn question(kinds: &[Kind], query: &mut Query, now: DateTime<Utc>) {
     let hours = |hours: u64| i64::try_from(hours).ok().and_then(TimeDelta::try_hours).unwrap_or_default();
     let days = |days: u64| hours(days.saturating_mul(24));
     for kind in kinds {
-        if let Some(Told { as_asked, counts_asked }) = told(kind) {
+        if let Some(ReportedWindow { as_asked, counts_asked }) = told(kind) {
             query.variant.echo_asked |= as_asked;
             query.variant.counts_asked |= counts_asked;
         }
@@ -72,7 +72,7 @@ pub(super) fn question(kinds: &[Kind], query: &mut Query, now: DateTime<Utc>) {
 }
 
 /// Returns the report of a window that a fault changes.
-fn told(kind: &Kind) -> Option<Told> {
+fn told(kind: &Kind) -> Option<ReportedWindow> {
     match kind {
         Kind::Retention(_, told) | Kind::CutPeriod(_, told) | Kind::EndsEarly(_, told) | Kind::BeginsEarly(_, told) => {
             Some(*told)

@@ -24,7 +24,7 @@ use crate::boxed_future::boxed_futures;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
-use crate::exec::{FetchExec, LateConditions, Mode, ScanConfig, Slice, Told, possible, scan_schema, source};
+use crate::exec::{FetchExec, LateConditions, Mode, PlanNotes, ScanConfig, Slice, possible, scan_schema, source};
 use crate::profile::{ColumnSpec, Origin, TableSpec};
 use crate::pushdown::{
     Aids, PlannedScan, ScanPlan, ServiceOrder, Summary, SummaryRows, can_claim, looks_at, looks_only_at,
@@ -37,7 +37,7 @@ pub(crate) struct ApiTable {
     spec: Arc<TableSpec>,
     schema: SchemaRef,
     constraints: Constraints,
-    gives: Gives,
+    gives: RowKind,
     /// The reason why mentions are read although only counts of them are needed.
     read_because: Option<String>,
     /// The plan of the scan that this copy of the table belongs to; any other scan is planned when it is created.
@@ -46,7 +46,7 @@ pub(crate) struct ApiTable {
 
 /// The kind of rows that a table returns.
 #[derive(Debug, Clone)]
-enum Gives {
+enum RowKind {
     /// Rows in no particular order.
     Rows,
     /// Rows in a sort order of the service.
@@ -64,13 +64,13 @@ impl ApiTable {
         let key: Vec<usize> = spec.row_key().into_iter().filter_map(|column| schema.index_of(column).ok()).collect();
         let key = (!key.is_empty()).then_some(Constraint::PrimaryKey(key));
         let constraints = Constraints::new_unverified(key.into_iter().collect());
-        Self { connection, spec, schema, constraints, gives: Gives::Rows, read_because: None, planned: None }
+        Self { connection, spec, schema, constraints, gives: RowKind::Rows, read_because: None, planned: None }
     }
 
     /// Returns the table with its rows in a sort order of the service.
     #[must_use]
     pub(crate) fn in_order(self, order: ServiceOrder) -> Self {
-        Self { gives: Gives::Ordered(order), ..self }
+        Self { gives: RowKind::Ordered(order), ..self }
     }
 
     /// Returns the table that a scan reads, if it is an `ApiTable`.
@@ -90,8 +90,8 @@ impl ApiTable {
 
     fn summary(&self) -> Option<&Summary> {
         match &self.gives {
-            Gives::Summary(summary) => Some(summary),
-            Gives::Rows | Gives::Ordered(_) => None,
+            RowKind::Summary(summary) => Some(summary),
+            RowKind::Rows | RowKind::Ordered(_) => None,
         }
     }
 
@@ -109,7 +109,7 @@ impl ApiTable {
     pub(crate) fn summarized(&self, summary: Summary) -> Self {
         let schema = scan_schema(&self.spec, Some(&summary));
         // Rows of a summary have no key and no sort order.
-        let gives = Gives::Summary(summary);
+        let gives = RowKind::Summary(summary);
         Self { schema, constraints: Constraints::default(), gives, read_because: None, ..self.clone() }
     }
 
@@ -320,7 +320,7 @@ impl ApiTable {
         let width = projection.len();
         let key = mode.order().map(|order| self.schema.index_of(&order.column)).transpose()?;
         let projection = projection.iter().copied().chain(key.filter(|key| !projection.contains(key))).collect();
-        let told = Told { notes: Arc::new(Mutex::new(plan.notes.clone())), ..Told::default() };
+        let told = PlanNotes { notes: Arc::new(Mutex::new(plan.notes.clone())), ..PlanNotes::default() };
         let input = source(&plan.aids)?;
         #[cfg(feature = "store")]
         let from_store = self.connection.store_for(&SessionSettings::of(state.config_options()));
@@ -346,9 +346,9 @@ impl ApiTable {
     fn mode(&self, plan: &ScanPlan, limit: Option<usize>) -> Result<Mode> {
         let slice = Slice { fetch: limit, ..Slice::ALL };
         Ok(match &self.gives {
-            Gives::Rows => Mode::Unordered(slice),
-            Gives::Ordered(order) => Mode::Ordered { order: order.clone(), slice, wanted: None },
-            Gives::Summary(summary) => {
+            RowKind::Rows => Mode::Unordered(slice),
+            RowKind::Ordered(order) => Mode::Ordered { order: order.clone(), slice, wanted: None },
+            RowKind::Summary(summary) => {
                 let firsts = matches!(summary.rows, SummaryRows::Firsts(_));
                 if !firsts && !plan.countable() {
                     return internal_err!("a filter was pushed below the counts that it applies to");

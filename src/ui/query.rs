@@ -63,7 +63,7 @@ pub(super) struct Question {
 }
 
 /// A statement that was planned.
-struct Asked {
+struct PlannedStatement {
     context: SessionContext,
     statement: Statement,
     headers: Headers,
@@ -85,7 +85,7 @@ pub(super) struct Costs {
 }
 
 /// Plans a statement that changes nothing, without a request.
-async fn read(host: &Host, session: &Session, question: Question) -> Result<Asked, Failure> {
+async fn read(host: &Host, session: &Session, question: Question) -> Result<PlannedStatement, Failure> {
     let Question { sql, variables, settings } = question;
     let wrong = |message: String| Failure::new(Code::InvalidArgument, message);
     host.allow_length(&sql)?;
@@ -125,7 +125,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Aske
     if !statement.parameters.fields().is_empty() {
         return Err(wrong("write parameters as :name, or :'name' for a text".to_owned()));
     }
-    Ok(Asked { context, statement, headers })
+    Ok(PlannedStatement { context, statement, headers })
 }
 
 /// Estimates a statement. Sends no request.
@@ -134,7 +134,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Aske
 /// Errors of planning.
 pub(super) async fn costs(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
     let failed = |error| session.failure(&error);
-    let Asked { context, statement, .. } = read(host, session, question).await?;
+    let PlannedStatement { context, statement, .. } = read(host, session, question).await?;
     let plan = runnable(&context, statement.plan).await.map_err(failed)?.plan;
     let cost = plan_cost(&plan);
     let expected @ ExpectedRequests { at_least, exact, likely, .. } = cost.expected();
@@ -189,7 +189,7 @@ pub(super) async fn run(
     let planned = {
         let (host, session) = (Arc::clone(&host), Arc::clone(&session));
         async move {
-            let Asked { context, statement, headers } = read(&host, &session, question).await?;
+            let PlannedStatement { context, statement, headers } = read(&host, &session, question).await?;
             let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await?;
             Ok::<_, Failure>((Arc::new(pending), headers))
         }

@@ -29,11 +29,11 @@ const DRAWN: u64 = 50_000;
 
 /// The results of all users.
 #[derive(Debug, Default)]
-pub(super) struct Results(Mutex<VecDeque<Arc<Kept>>>);
+pub(super) struct Results(Mutex<VecDeque<Arc<StoredResult>>>);
 
 /// A complete result.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredResult {
     id: String,
     owner: Arc<str>,
     rows: u64,
@@ -74,8 +74,15 @@ impl Results {
         let Counted { file, bytes } = writer.into_inner().ok()?.into_inner().ok()?;
         let id = format!("{:032x}", rand::random::<u128>());
         let owner = Arc::clone(owner);
-        let kept =
-            Kept { id: id.clone(), owner: Arc::clone(&owner), rows, bytes, schema, file: Arc::new(file), covered };
+        let kept = StoredResult {
+            id: id.clone(),
+            owner: Arc::clone(&owner),
+            rows,
+            bytes,
+            schema,
+            file: Arc::new(file),
+            covered,
+        };
         let mut results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         results.push_back(Arc::new(kept));
         let own = results.iter().filter(|kept| kept.owner == owner).count();
@@ -91,7 +98,7 @@ impl Results {
     }
 
     /// Finds a result of a user.
-    pub(super) fn find(&self, owner: &str, id: &str) -> Option<Arc<Kept>> {
+    pub(super) fn find(&self, owner: &str, id: &str) -> Option<Arc<StoredResult>> {
         let results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         results.iter().find(|kept| kept.id == id && *kept.owner == *owner).cloned()
     }
@@ -118,7 +125,7 @@ impl Keeping {
     }
 }
 
-impl Kept {
+impl StoredResult {
     /// Writes the result to a file in a format.
     ///
     /// # Errors

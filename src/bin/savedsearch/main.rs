@@ -578,7 +578,7 @@ struct Ending {
 
 /// Meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum ServerSignal {
     End,
     Reload,
 }
@@ -597,19 +597,19 @@ impl Ending {
         Ok(Self { reloads: true, ..Self::listen()? })
     }
 
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> ServerSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => return Asked::End,
-            _ = self.terminate.recv() => return Asked::End,
+            _ = self.interrupt.recv() => return ServerSignal::End,
+            _ = self.terminate.recv() => return ServerSignal::End,
             _ = self.hang_up.recv() => {}
         }
         let gone = self.at_terminal && !io::stderr().is_terminal();
-        if self.reloads && !gone { Asked::Reload } else { Asked::End }
+        if self.reloads && !gone { ServerSignal::Reload } else { ServerSignal::End }
     }
 
     /// Waits for a signal that ends the process.
     async fn wait(&mut self) {
-        while self.next().await == Asked::Reload {}
+        while self.next().await == ServerSignal::Reload {}
     }
 
     /// Announces a server, and waits for a signal, or for the failure of the server. Returns the reason for which a server that
@@ -630,8 +630,8 @@ impl Ending {
         loop {
             tokio::select! {
                 asked = self.next() => match asked {
-                    Asked::End => return Ok(None),
-                    Asked::Reload => reload().await,
+                    ServerSignal::End => return Ok(None),
+                    ServerSignal::Reload => reload().await,
                 },
                 error = &mut worn_out => {
                     tracing::error!(reason = %error, "the server has to be restarted");

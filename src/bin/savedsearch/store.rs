@@ -36,6 +36,7 @@ Exit status: 0 the store is up to date, 1 the service or the command failed, 2 w
 
 Examples:
   savedsearch --store mentions sync --since 2026-01-01
+  savedsearch --store mentions sync --since 90d
   savedsearch --store mentions sync --aid 183772 --aid 184889 --max-requests 200
   savedsearch --store mentions sync --watch 15m
   savedsearch --store mentions sync --watch 10m --on-new 'jq -r .title >> new.txt'
@@ -45,9 +46,9 @@ pub(crate) struct SyncArguments {
     /// Saved search; may be repeated [default: those that a query without an aid reads]
     #[arg(long, value_name = "AID", value_parser = saved_search)]
     aid: Vec<String>,
-    /// First day to store (UTC) [default: 30 days ago]
-    #[arg(long, value_name = "DATE")]
-    since: Option<NaiveDate>,
+    /// First day to store (UTC), as a date or an age, such as 7d [default: 30d]
+    #[arg(long, value_name = "DATE", value_parser = first_day)]
+    since: Option<FirstDay>,
     /// Synchronize repeatedly, with this pause in between, such as 30s, 15m or 1h
     #[arg(long, value_name = "EVERY", value_parser = every)]
     watch: Option<Duration>,
@@ -193,7 +194,12 @@ async fn once(
     retain: Option<u32>,
     steps: &AtomicUsize,
 ) -> Result<Synced, Exit> {
-    let since = options.since.unwrap_or_else(|| (connection.now() - TimeDelta::days(USUAL)).date_naive());
+    let ago = |days: i64| (connection.now() - TimeDelta::days(days)).date_naive();
+    let since = match options.since {
+        Some(FirstDay::Date(date)) => date,
+        Some(FirstDay::DaysAgo(days)) => ago(i64::from(days)),
+        None => ago(USUAL),
+    };
     let mut wanted = SyncOptions::since(since);
     wanted.aids.clone_from(&options.aid);
     wanted.rescan = options.rescan;
@@ -303,6 +309,21 @@ fn every(text: &str) -> Result<Duration, String> {
         return Err(expected.to_owned());
     }
     Ok(Duration::from_secs(u64::from(number) * seconds))
+}
+
+/// The first day to store.
+#[derive(Debug, Clone, Copy)]
+enum FirstDay {
+    Date(NaiveDate),
+    DaysAgo(u32),
+}
+
+fn first_day(text: &str) -> Result<FirstDay, String> {
+    /// A century.
+    const LONGEST: u32 = 36_525;
+    let days = parse_days(text).filter(|days| *days <= LONGEST).map(FirstDay::DaysAgo);
+    let date = || text.parse().map(FirstDay::Date).ok();
+    days.or_else(date).ok_or_else(|| "expected a date, such as 2026-01-01, or a number of days, such as 30d".to_owned())
 }
 
 fn age_in_days(text: &str) -> Result<u32, String> {

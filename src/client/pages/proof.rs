@@ -499,8 +499,9 @@ impl Proof {
         let (row, received) = (policy.row(), self.chain.received());
         let total = self.pass.total.filter(|total| self.constant && self.is_stuck() && row < *total)?;
         let same = self.passes > 1 && self.chain.fresh() == 0 && policy.pages.skip + received == row;
-        (same && is_round(row))
-            .then(|| format!("{received} distinct mentions received, and paging ends at row {row}, before the total of {total}"))
+        (same && is_round(row)).then(|| {
+            format!("{received} distinct mentions received, and paging ends at row {row}, before the total of {total}")
+        })
     }
 
     /// Describes numbers of the same response that contradict each other, which another pass would not change.

@@ -20,7 +20,7 @@ use super::reading::{Reading, refused_behind};
 use super::window::Window;
 use super::{Pace, Page, PageDecoder, PageFacts};
 use crate::client::budget::Held;
-use crate::client::evidence::{self, Asked as Period};
+use crate::client::evidence::{self, RequestedWindow};
 use crate::client::fetch::Fetched;
 use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
@@ -59,7 +59,7 @@ pub(super) struct PageReader<D: PageDecoder> {
     part: Option<Part>,
     /// Rows per page, as far as the service was seen to honour the requested size.
     stride: Option<u64>,
-    queue: FuturesOrdered<Asked<D::Page>>,
+    queue: FuturesOrdered<PendingPage<D::Page>>,
     ready: VecDeque<(D::Page, Held)>,
     /// A short first page that more should follow, until the next one shows that it lacks none of its rows.
     doubted: Option<(D::Page, Held)>,
@@ -91,7 +91,7 @@ pub(super) struct PageReader<D: PageDecoder> {
     /// Number of mentions by the first response.
     announced: Option<u64>,
     /// Window before it was cut.
-    whole: Option<Whole>,
+    whole: Option<FirstWindow>,
     /// Numbers that the mentions were compared with.
     claims: Claims,
     last_call: Option<u64>,
@@ -101,7 +101,7 @@ pub(super) struct PageReader<D: PageDecoder> {
 }
 
 /// A requested page.
-type Asked<P> = BoxFuture<'static, (Span, Result<PageAnswer<P>>)>;
+type PendingPage<P> = BoxFuture<'static, (Span, Result<PageAnswer<P>>)>;
 
 /// A received page, its facts, its memory, and the call that fetched it.
 struct PageAnswer<P> {
@@ -114,7 +114,7 @@ struct PageAnswer<P> {
 }
 
 /// Window as it was first requested, and the numbers of mentions in it by the first response.
-struct Whole {
+struct FirstWindow {
     words: Option<String>,
     /// Set if its instants replaced it, and were requested since.
     resolved: bool,
@@ -405,7 +405,7 @@ impl<D: PageDecoder> PageReader<D> {
         // A total that counts mentions outside of the window says nothing about its parts.
         let apart = self.window.cut || self.window.exceeded;
         if let (None, Some(total), false) = (&self.whole, counted, apart) {
-            self.whole = Some(Whole { resolved: asked != self.window.words, words: asked, total, beside });
+            self.whole = Some(FirstWindow { resolved: asked != self.window.words, words: asked, total, beside });
         }
         // If totals cannot show that a part is complete, its pages have to.
         let sayable = self.window.is_sayable(window, self.zone);
@@ -431,7 +431,7 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Requests the pages after the first one together with it, as far as the expected total covers full pages.
-    fn ask_early(&mut self, window: Option<&RequestKey>) -> Vec<(Span, Asked<D::Page>)> {
+    fn ask_early(&mut self, window: Option<&RequestKey>) -> Vec<(Span, PendingPage<D::Page>)> {
         let Pace::Ahead(requests) = self.pace else { return Vec::new() };
         let expected = window.and_then(|window| self.client.totals.of(window));
         let (Some(expected), Some(reading)) = (expected, &mut self.reading) else { return Vec::new() };
@@ -444,7 +444,7 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Keeps the early pages that the first one confirms, and cancels the others.
-    fn take_early(&mut self, early: Vec<(Span, Asked<D::Page>)>) {
+    fn take_early(&mut self, early: Vec<(Span, PendingPage<D::Page>)>) {
         let (Some(reading), false) = (&mut self.reading, early.is_empty()) else { return };
         let confirmed = reading.confirm_early(early.iter().map(|(span, _)| *span));
         // Those that turn out not to be needed are no passes of the service's making.
@@ -486,17 +486,17 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Requests rows of the window: the first ones, or those after the cursor.
-    fn ask(&self, span: Span) -> Asked<D::Page> {
+    fn ask(&self, span: Span) -> PendingPage<D::Page> {
         let request = PageRequest { cursor: self.cursor.clone(), ..PageRequest::first(Arc::clone(&self.plan)) };
         self.send(PageRequest { frozen: self.window.words.clone(), ..request }, span)
     }
 
     /// Requests the first rows of a plan in the window of these words.
-    fn ask_of(&self, plan: Arc<RequestPlan>, frozen: Option<String>, span: Span) -> Asked<D::Page> {
+    fn ask_of(&self, plan: Arc<RequestPlan>, frozen: Option<String>, span: Span) -> PendingPage<D::Page> {
         self.send(PageRequest { frozen, ..PageRequest::first(plan) }, span)
     }
 
-    fn send(&self, request: PageRequest, span: Span) -> Asked<D::Page> {
+    fn send(&self, request: PageRequest, span: Span) -> PendingPage<D::Page> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let (client, scan, decoder) = (Arc::clone(&self.client), Arc::clone(&self.scan), Arc::clone(&self.decoder));
         // Without mentions, there is no size.
@@ -533,7 +533,7 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Requests rows of the window beside others: if pages are requested ahead, in a task of its own.
-    fn ask_beside(&self, span: Span) -> Asked<D::Page> {
+    fn ask_beside(&self, span: Span) -> PendingPage<D::Page> {
         let asked = self.ask(span);
         if self.pace == Pace::OnDemand {
             return asked;
@@ -728,7 +728,7 @@ impl<D: PageDecoder> PageReader<D> {
     fn check_window(&mut self, span: Span, told: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
         let spec = &self.client.profile().window;
         let words = self.window.words.as_deref().or(self.plan.duration.as_deref());
-        let asked = words.and_then(|words| Period::of(spec, words, self.zone));
+        let asked = words.and_then(|words| RequestedWindow::of(spec, words, self.zone));
         let (Some(asked), Some(told)) = (asked, told) else { return Ok(()) };
         let exceeds = asked.check(told, self.client.time_of_service());
         let exceeds = exceeds.map_err(|error| error.at(self.place(span)))?;
@@ -1012,7 +1012,7 @@ impl<D: PageDecoder> PageReader<D> {
     /// Compares the mentions of a window that was read in parts, or as instants instead of a relative period, with its first
     /// total. If they are fewer, the total is requested once more: in a changing set it has changed.
     async fn check_parts(&mut self) -> Result<()> {
-        let Some(Whole { words, resolved, total, beside: first }) = self.whole.take() else { return Ok(()) };
+        let Some(FirstWindow { words, resolved, total, beside: first }) = self.whole.take() else { return Ok(()) };
         if self.history.cut {
             self.claims = Claims { total: Some(total), beside: first, opposite: false };
         }
@@ -1035,7 +1035,7 @@ impl<D: PageDecoder> PageReader<D> {
         }
         if let Some(count) = both {
             let reason = format!(
-                "{} distinct mentions received, as many as the total, but overview and timeline both count {count}",
+                "{} distinct mentions received, and the total is {total}, but overview and timeline both count {count}",
                 self.distinct
             );
             return self.incomplete_because(reason, evidence::WHICH);
