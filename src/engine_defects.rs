@@ -507,6 +507,14 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("[3, 2, 1]|[1, 2, 3]"),
     },
     EngineDefect {
+        name: "`array_agg` and `string_agg` over a window whose rows come in the opposite order",
+        upstream: None,
+        statement: "SELECT id, array_agg(id) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS a, \
+                    row_number() OVER (ORDER BY id DESC) AS r FROM words ORDER BY id",
+        plain: "1|[3, 2, 1]|3; 2|[3, 2]|2; 3|[3]|1",
+        here: Here::Right("1|[1, 2, 3]|3; 2|[2, 3]|2; 3|[3]|1"),
+    },
+    EngineDefect {
         name: "a negative zero in CASE, sort keys and partitions",
         upstream: None,
         statement: "SELECT CASE round(x) WHEN 0 THEN 'zero' ELSE 'other' END AS c FROM (VALUES (-0.4e0)) v(x)",

@@ -91,7 +91,7 @@ impl Moving {
 
 #[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl AggregateUDFImpl for Moving {
-    wrapped_aggregate_methods!(moving);
+    wrapped_aggregate_methods!();
     wrapped_order_methods!(moving);
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {

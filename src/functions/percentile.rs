@@ -36,7 +36,7 @@ impl Percentile {
 
 #[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl AggregateUDFImpl for Percentile {
-    wrapped_aggregate_methods!(percentile);
+    wrapped_aggregate_methods!();
     wrapped_order_methods!(percentile);
 
     fn groups_accumulator_supported(&self, _args: AccumulatorArgs) -> bool {

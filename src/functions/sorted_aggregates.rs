@@ -4,7 +4,9 @@
 //! The function's accumulators sort their values themselves, as those of `array_agg` do, so that here no order is required.
 //!
 //! *Opposite orders*: if the input has the opposite order of a call, the engine asks for the reversed result of the reversed
-//! call. With DISTINCT, its accumulators sort in the reversed order, and do not reverse the result.
+//! call. With DISTINCT, its accumulators sort in the reversed order, and do not reverse the result. Over a window whose rows the
+//! engine reads in the opposite order, they do not reverse it either. Here no call can be reversed: the accumulators sort, whatever the
+//! order of the input is, and the engine sorts the rows of a window again.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,25 +16,21 @@ use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator};
-use datafusion::physical_expr::PhysicalSortExpr;
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF};
 
 use super::wrapper::wrapped_aggregate_methods;
 
 /// Both functions.
 pub(super) fn sorted_aggregates() -> [Arc<AggregateUDF>; 2] {
-    static FUNCTIONS: LazyLock<[Arc<AggregateUDF>; 2]> =
-        LazyLock::new(|| [array_agg_udaf(), string_agg_udaf()].map(|function| Arc::new(sorted(&function))));
+    static FUNCTIONS: LazyLock<[Arc<AggregateUDF>; 2]> = LazyLock::new(|| {
+        [array_agg_udaf(), string_agg_udaf()].map(|function| Arc::new(AggregateUDF::new_from_impl(Sorted(function))))
+    });
     FUNCTIONS.clone()
-}
-
-fn sorted(function: &AggregateUDF) -> AggregateUDF {
-    AggregateUDF::new_from_impl(Sorted(function.clone()))
 }
 
 /// The engine's function.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Sorted(AggregateUDF);
+struct Sorted(Arc<AggregateUDF>);
 
 impl Sorted {
     fn function(&self) -> &Arc<dyn AggregateUDFImpl> {
@@ -42,18 +40,18 @@ impl Sorted {
 
 #[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl AggregateUDFImpl for Sorted {
-    wrapped_aggregate_methods!(sorted);
+    wrapped_aggregate_methods!();
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::NotSupported
+    }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
         self.function().groups_accumulator_supported(args)
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        if !(args.is_distinct && args.is_reversed) {
-            return self.function().accumulator(args);
-        }
-        let order_bys: Vec<PhysicalSortExpr> = args.order_bys.iter().map(PhysicalSortExpr::reverse).collect();
-        self.function().accumulator(AccumulatorArgs { order_bys: &order_bys, is_reversed: false, ..args })
+        self.function().accumulator(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -68,10 +66,7 @@ impl AggregateUDFImpl for Sorted {
         AggregateOrderSensitivity::SoftRequirement
     }
 
-    fn with_beneficial_ordering(self: Arc<Self>, ordering: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        let ordered = Arc::clone(self.function()).with_beneficial_ordering(ordering)?;
-        let ordered = ordered.map(|ordered| Arc::new(Self(AggregateUDF::new_from_shared_impl(ordered))));
-        // The accumulators of `string_agg` sort in any case.
-        Ok(Some(ordered.unwrap_or(self)))
+    fn with_beneficial_ordering(self: Arc<Self>, _ordering: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        Ok(Some(self))
     }
 }

@@ -85,17 +85,9 @@ macro_rules! wrapped_methods {
 }
 
 /// Methods of [`AggregateUDFImpl`](datafusion::logical_expr::AggregateUDFImpl) that call those of `self.function()`: all but those that
-/// return accumulators, and those of [`wrapped_order_methods`]. The argument wraps a function.
+/// return accumulators, and those of [`wrapped_order_methods`].
 macro_rules! wrapped_aggregate_methods {
-    ($wrap:path) => {
-        fn reverse_expr(&self) -> datafusion::logical_expr::ReversedUDAF {
-            use datafusion::logical_expr::ReversedUDAF;
-            match self.function().reverse_expr() {
-                ReversedUDAF::Reversed(function) => ReversedUDAF::Reversed(Arc::new($wrap(&function))),
-                other => other,
-            }
-        }
-
+    () => {
         fn name(&self) -> &str {
             self.function().name()
         }
@@ -202,9 +194,18 @@ macro_rules! wrapped_aggregate_methods {
     };
 }
 
-/// Methods of an aggregate function that requires, or profits from, the order of its input as `self.function()` does.
+/// Methods of an aggregate function that requires, or profits from, the order of its input as `self.function()` does. The argument
+/// wraps a function.
 macro_rules! wrapped_order_methods {
     ($wrap:path) => {
+        fn reverse_expr(&self) -> datafusion::logical_expr::ReversedUDAF {
+            use datafusion::logical_expr::ReversedUDAF;
+            match self.function().reverse_expr() {
+                ReversedUDAF::Reversed(function) => ReversedUDAF::Reversed(Arc::new($wrap(&function))),
+                other => other,
+            }
+        }
+
         fn order_sensitivity(&self) -> datafusion::logical_expr::utils::AggregateOrderSensitivity {
             self.function().order_sensitivity()
         }

@@ -10,6 +10,8 @@
 //! A condition of a join that is never true is pushed to both of its sides. Such an aggregate below a join gets a limit, which
 //! conditions do not pass.
 
+use std::collections::BTreeSet;
+
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
@@ -51,6 +53,8 @@ fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let Some(Results { columns, of_union, .. }) = results_of_aggregates(input) else {
         return Ok(Transformed::no(plan));
     };
+    // The last ones are no keys if others are visible.
+    let columns: BTreeSet<usize> = columns.iter().filter_map(|columns| columns.last().copied()).collect();
     let results = columns.into_iter().map(|at| Expr::Column(Column::from(input.schema().qualified_field(at))));
     let results: Vec<Expr> = results.collect();
     let tie = |expr: Expr| match of_union && !expr.column_refs().is_empty() {
@@ -105,8 +109,8 @@ fn below_join(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 /// Results of aggregates that have a row for an empty input.
 struct Results {
-    /// Positions of columns that they compute, one of each.
-    columns: Vec<usize>,
+    /// Positions of the columns of each. Keys come first.
+    columns: Vec<Vec<usize>>,
     /// Set if they have keys.
     keys: bool,
     /// Set if there are other rows as well.
@@ -116,12 +120,11 @@ struct Results {
 /// The results of such aggregates below a node; `None` if there is no such aggregate, or if none of its results is visible.
 fn results_of_aggregates(plan: &LogicalPlan) -> Option<Results> {
     match plan {
-        LogicalPlan::Aggregate(Aggregate { group_expr, aggr_expr, schema, .. }) => {
+        LogicalPlan::Aggregate(Aggregate { group_expr, schema, .. }) => {
             let keys = !group_expr.is_empty();
             let one_row = !keys || matches!(group_expr[..], [Expr::GroupingSet(_)]);
-            // Without functions, the last column identifies the grouping set of a row.
-            let columns = vec![schema.fields().len() - aggr_expr.len().max(1)];
-            one_row.then_some(Results { columns, keys, of_union: false })
+            let columns = (0..schema.fields().len()).collect();
+            one_row.then_some(Results { columns: vec![columns], keys, of_union: false })
         }
         LogicalPlan::SubqueryAlias(alias) => results_of_aggregates(&alias.input),
         LogicalPlan::Filter(filter) => results_of_aggregates(&filter.input),
@@ -130,20 +133,20 @@ fn results_of_aggregates(plan: &LogicalPlan) -> Option<Results> {
         LogicalPlan::Window(window) => results_of_aggregates(&window.input),
         LogicalPlan::Projection(projection) => {
             let below = results_of_aggregates(&projection.input)?;
-            let shown = below.columns.into_iter().filter_map(|below| {
+            let shown = |below: usize| {
                 let column = Column::from(projection.input.schema().qualified_field(below));
                 projection.expr.iter().position(|expr| expr.column_refs().contains(&column))
-            });
-            let columns: Vec<usize> = shown.collect();
+            };
+            let shown = |columns: Vec<usize>| columns.into_iter().filter_map(shown).collect();
+            let columns = below.columns.into_iter().map(shown).filter(|columns: &Vec<usize>| !columns.is_empty());
+            let columns: Vec<Vec<usize>> = columns.collect();
             (!columns.is_empty()).then_some(Results { columns, ..below })
         }
         LogicalPlan::Union(union) => {
             let branches: Vec<Results> =
                 union.inputs.iter().filter_map(|branch| results_of_aggregates(branch)).collect();
             let keys = branches.iter().any(|branch| branch.keys);
-            let mut columns: Vec<usize> = branches.into_iter().flat_map(|branch| branch.columns).collect();
-            columns.sort_unstable();
-            columns.dedup();
+            let columns: Vec<Vec<usize>> = branches.into_iter().flat_map(|branch| branch.columns).collect();
             (!columns.is_empty()).then_some(Results { columns, keys, of_union: true })
         }
         _ => None,

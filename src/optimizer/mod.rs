@@ -30,7 +30,7 @@
 //!            explained_defects   EXPLAIN names the defects of the engine that a statement would meet
 //! physical   sound_properties   hides properties that the engine derives incorrectly
 //!            offset_order       keeps the sort below an OFFSET, until sorts are planned
-//!            … engine's, with filter_names around its filter pushdown …
+//!            … engine's, with sound_statistics and filter_names around two of them …
 //!            ordered_scan   the first rows of a sort order through joins, filters and further keys
 //!            (limits again, now free to move after the rule above and after sort pushdown)
 //!            offset_pushdown   offsets skipped by the service
@@ -83,6 +83,7 @@ mod sound_dependencies;
 mod sound_properties;
 #[cfg(feature = "store")]
 mod sound_pruning;
+mod sound_statistics;
 mod subqueries;
 mod time_literals;
 mod unknown_lists;
@@ -135,6 +136,7 @@ pub(crate) use self::sound_properties::{
 };
 #[cfg(feature = "store")]
 use self::sound_pruning::SoundPruning;
+use self::sound_statistics::SoundStatistics;
 use self::subqueries::Subqueries;
 use self::time_literals::TimeLiterals;
 use self::unknown_lists::UnknownLists;
@@ -166,6 +168,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     for rule in rules.iter_mut().filter(|rule| rule.name().starts_with(FilterNames::INNER)) {
         *rule = Arc::new(FilterNames::over(Arc::clone(rule)));
     }
+    let at = place_of(SoundStatistics::INNER, rules.iter().map(|rule| rule.name()))?;
+    rules[at] = Arc::new(SoundStatistics::over(Arc::clone(&rules[at])));
     rules.splice(
         0..0,
         [Arc::new(SoundProperties) as Arc<dyn PhysicalOptimizerRule + Send + Sync>, Arc::new(KeepOffsetOrder)],
@@ -239,7 +243,7 @@ mod tests {
             rules.retain(|rule| !rule.name().starts_with(name));
             builder.with_physical_optimizer_rules(rules)
         };
-        for name in ["PushdownSort", FilterNames::INNER] {
+        for name in ["PushdownSort", FilterNames::INNER, SoundStatistics::INNER] {
             let error = with_rules(without(name)).map(drop).expect_err("a rule is missing");
             assert!(error.to_string().contains(name), "{error}");
         }

@@ -85,6 +85,21 @@ struct Seen {
     has_null: bool,
 }
 
+impl Seen {
+    /// The kinds without one of the NOTs above.
+    fn negated(self) -> Self {
+        Self { is_in: self.is_not_in, is_not_in: self.is_in, ..self }
+    }
+
+    /// True if the merged list may have no values: of both by AND, or else by OR.
+    fn becomes_literal(self, other: Self, by_and: bool) -> bool {
+        match by_and {
+            true => (self.is_in && (other.is_in || other.is_not_in)) || (self.is_not_in && other.is_in),
+            false => self.is_not_in && other.is_not_in,
+        }
+    }
+}
+
 struct Lists<'a> {
     schema: &'a DFSchema,
     /// Set once an operand was hidden.
@@ -102,13 +117,11 @@ impl Lists<'_> {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
                 let (left, mut operands) = self.logical(*left, not)?;
                 let (mut right, others) = self.logical(*right, not)?;
-                let intersects = (op == Operator::And) != not;
                 for (operand, other) in others {
                     let before = operands.entry(operand.clone()).or_default();
-                    let merge = match intersects {
-                        true => (before.is_in && (other.is_in || other.is_not_in)) || (before.is_not_in && other.is_in),
-                        false => before.is_not_in && other.is_not_in,
-                    };
+                    // The simplifier merges lists before or after it applies the NOT above them.
+                    let merge = before.becomes_literal(other, (op == Operator::And) != not)
+                        || (not && before.negated().becomes_literal(other.negated(), op == Operator::And));
                     let second = before.is_in || before.is_not_in;
                     let has_null = second && (before.has_null || other.has_null);
                     if has_null || (merge && (before.unknown || other.unknown)) {

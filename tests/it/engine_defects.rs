@@ -34,6 +34,65 @@ fn the_registry_is_documented() {
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // Windows whose rows come in the opposite order.
+    (
+        "SELECT i, array_agg(s) OVER (PARTITION BY k ORDER BY i DESC ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS t, \
+         lag(i) OVER (PARTITION BY k ORDER BY i) AS l FROM (VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0), (4, 'd', 1)) v(i, s, k) \
+         ORDER BY i",
+        "1|NULL|NULL; 2|[a]|1; 3|[b, a]|2; 4|NULL|NULL",
+    ),
+    (
+        "SELECT i, array_agg(i) OVER (ORDER BY i ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS a FROM \
+         (SELECT i FROM (VALUES (1), (2), (3)) v(i) ORDER BY i DESC LIMIT 3) ORDER BY i",
+        "1|[1, 2, 3]; 2|[2, 3]; 3|[3]",
+    ),
+    (
+        "SELECT i, array_agg(i) FILTER (WHERE i <> 2) OVER (ORDER BY i GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS a, \
+         nth_value(i, 2) OVER (ORDER BY i DESC ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS n FROM \
+         (VALUES (1), (2), (3)) v(i) ORDER BY i",
+        "1|[1, 3]|2; 2|[3]|2; 3|[3]|2",
+    ),
+    (
+        "SELECT array_agg(i ORDER BY i) AS a, array_agg(i ORDER BY i DESC) AS b, string_agg(i::text, ',' ORDER BY i DESC) AS c FROM \
+         (SELECT i FROM (VALUES (2), (1), (3)) v(i) ORDER BY i LIMIT 3)",
+        "[1, 2, 3]|[3, 2, 1]|3,2,1",
+    ),
+    // Statistics of the aggregate below one with FILTER.
+    (
+        "SELECT count(DISTINCT c) FILTER (WHERE true) AS n FROM (SELECT max(x) AS c FROM (VALUES (1)) v(x) WHERE false)",
+        "0",
+    ),
+    (
+        "SELECT count(*) FILTER (WHERE c IS NULL) AS n, count(*) AS m FROM (SELECT max(x) AS c FROM (VALUES (1)) v(x) WHERE false)",
+        "1|1",
+    ),
+    (
+        "SELECT sum(c) FILTER (WHERE c > 1) AS n FROM (SELECT count(*) AS c FROM (VALUES (1), (2)) v(x)) UNION ALL \
+         SELECT count(*) FROM (VALUES (1), (2), (3)) v(x)",
+        "2; 3",
+    ),
+    // Conditions without columns above grouping sets whose results are not selected.
+    (
+        "SELECT * FROM (SELECT 'a' AS c FROM (SELECT x FROM (VALUES (1)) v(x) GROUP BY ROLLUP (x)) u) t WHERE least(c, c) IS NULL",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS c FROM (SELECT x, y FROM (VALUES (1, 2)) v(x, y) GROUP BY CUBE (x, y)) u UNION ALL SELECT 'b') t \
+         WHERE c = 'b'",
+        "b",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS c FROM (SELECT x FROM (VALUES (1)) v(x) GROUP BY GROUPING SETS ((x), ())) u) t WHERE c || 'x' = 'b'",
+        "",
+    ),
+    // Lists of one operand that NOT combines.
+    ("SELECT x FROM (VALUES (1), (7), (NULL)) v(x) WHERE NOT (x NOT IN (7) AND x IN (7)) ORDER BY x", "1; 7"),
+    ("SELECT x FROM (VALUES (1), (7), (NULL)) v(x) WHERE NOT (x IN (1, 2) AND x IN (7, 8)) ORDER BY x", "1; 7"),
+    (
+        "SELECT x FROM (VALUES (1), (7), (NULL)) v(x) WHERE NOT (NOT (x NOT IN (1, 2)) AND NOT (x NOT IN (7, 8))) OR x > 5 ORDER BY x",
+        "1; 7",
+    ),
+    ("SELECT x FROM (VALUES (1), (7), (NULL)) v(x) WHERE (NOT (x NOT IN (1) OR x NOT IN (7))) IS NULL", "NULL"),
     // Values that the engine makes up.
     ("SELECT lead(x, CAST(NULL AS BIGINT), 7) OVER (ORDER BY x) AS l FROM (VALUES (1), (2)) v(x)", "NULL; NULL"),
     (

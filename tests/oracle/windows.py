@@ -8,6 +8,7 @@ ORACLE_WINDOWS statements (120) of ORACLE_SEED (1), over rows of their own, with
 import collections
 import os
 import random
+import re
 
 import duckdb
 from compare import same
@@ -23,6 +24,8 @@ PARTITIONS = ["", "", "PARTITION BY k", "PARTITION BY b", "PARTITION BY k, b", "
 ORDERS = ["i", "n, i", "s, i", "d, i", "k, x, i"]
 # Values, for each type of key, that a frame by RANGE goes back or ahead.
 RANGES = {"n": ["1", "2", "0"], "i": ["1", "3"], "x": ["1.0", "0.5"], "d": ["INTERVAL '1 day'", "INTERVAL '1 month'", "INTERVAL '30 days'"]}
+# DuckDB takes a frame between 30 days and 1 month in one direction for an empty one. PostgreSQL compares the instants, as is done here.
+EMPTY_IN_DUCKDB = re.compile(r"BETWEEN INTERVAL '(30 days|1 month)' (\w+) AND INTERVAL '(?!\1)(?:30 days|1 month)' \2")
 CONDITIONS = ["n > 1", "b", "s <> 'x'", "i % 2 = 0", "x IS NOT NULL"]
 
 
@@ -114,6 +117,9 @@ def main():
     database.execute("SET default_null_order = 'nulls_last'")
     answers = Shell([os.environ["SAVEDSEARCH"]], dict(os.environ)).run([statement for statement, _ in statements])
     for (statement, theirs), ours in zip(statements, answers):
+        if EMPTY_IN_DUCKDB.search(statement):
+            counts["no truth"] += 1
+            continue
         try:
             right = database.execute(theirs).fetchall()
         except duckdb.Error:

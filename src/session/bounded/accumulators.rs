@@ -31,7 +31,7 @@ impl Asking {
 
 #[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl AggregateUDFImpl for Asking {
-    wrapped_aggregate_methods!(asking);
+    wrapped_aggregate_methods!();
     wrapped_order_methods!(asking);
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
