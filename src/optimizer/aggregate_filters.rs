@@ -7,8 +7,8 @@
 //! (SELECT 'a' AS w, count(*) FROM mentions UNION ALL …) WHERE w = 'b'`. Each such condition, and each such literal, is tied
 //! to a result of the aggregate ([`Opaque`]). That costs nothing, because it is evaluated for a few rows.
 //!
-//! A condition of a join that is never true is pushed to both of its sides. Such an aggregate below a join gets a limit, which
-//! conditions do not pass.
+//! A condition of a join that is never true is pushed to both of its sides, and one without columns below GROUP BY and DISTINCT ON.
+//! Such an aggregate below one of these gets a limit, which conditions do not pass.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ impl AnalyzerRule for AggregateFilters {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(below_join).data()?;
+        let plan = plan.transform_up_with_subqueries(limited).data()?;
         match plan {
             // No condition is above the SELECT list of the statement.
             plan @ LogicalPlan::Projection(_) => {
@@ -84,9 +84,13 @@ fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
-/// A join with limits above the aggregates on its sides that have a row for an empty input.
-fn below_join(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let LogicalPlan::Join(_) = &plan else { return Ok(Transformed::no(plan)) };
+/// A join, GROUP BY or DISTINCT ON with limits above the aggregates below it that have a row for an empty input.
+fn limited(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match &plan {
+        LogicalPlan::Join(_) | LogicalPlan::Distinct(Distinct::On(_)) => {}
+        LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty() => {}
+        _ => return Ok(Transformed::no(plan)),
+    }
     plan.map_children(|side| {
         side.transform_down(|node| match node {
             // It is limited, or decorrelated with the aggregate as it is.

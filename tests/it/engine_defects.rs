@@ -85,6 +85,23 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT * FROM (SELECT 'a' AS c FROM (SELECT x FROM (VALUES (1)) v(x) GROUP BY GROUPING SETS ((x), ())) u) t WHERE c || 'x' = 'b'",
         "",
     ),
+    (
+        "SELECT * FROM (SELECT 'a' AS c FROM (SELECT x FROM (VALUES (1)) v(x) GROUP BY ROLLUP (x)) u GROUP BY x) t WHERE least(c, c) IS NULL",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT DISTINCT ON (x) 'a' AS c FROM (SELECT x FROM (VALUES (1)) v(x) GROUP BY ROLLUP (x)) u) t \
+         WHERE least(c, c) IS NULL",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS c, n FROM (SELECT count(*) AS n FROM (VALUES (1)) v(x)) u GROUP BY n) t WHERE c || n::text = 'b'",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS c FROM (SELECT count(*) AS n FROM (VALUES (1)) v(x)) u GROUP BY n) t WHERE upper(c) = 'b'",
+        "",
+    ),
     // Lists of one operand that NOT combines.
     ("SELECT x FROM (VALUES (1), (7), (NULL)) v(x) WHERE NOT (x NOT IN (7) AND x IN (7)) ORDER BY x", "1; 7"),
     ("SELECT x FROM (VALUES (1), (7), (NULL)) v(x) WHERE NOT (x IN (1, 2) AND x IN (7, 8)) ORDER BY x", "1; 7"),
