@@ -68,6 +68,9 @@ pub fn describe(error: &DataFusionError) -> String {
                 (array_agg(x ORDER BY y))[n]"
             .to_owned();
     }
+    if let Some((_, call)) = text.split_once("sliding accumulator because `retract_batch` is not implemented: ") {
+        return unmovable(call.split('(').next().unwrap_or(call));
+    }
     match invalid_pattern(&text) {
         Some(reason) => format!("{INVALID_PATTERN}: {reason}"),
         None => one_line(&text.replace("sql parser error: ", "")),
@@ -96,6 +99,15 @@ fn invalid_pattern(text: &str) -> Option<&str> {
     let (_, message) = text.split_once("regex parse error:")?;
     let (_, reason) = message.rsplit_once("error: ")?;
     reason.lines().next().map(|line| line.split("\\n").next().unwrap_or(line).trim())
+}
+
+/// The message about an aggregate function over a moving frame.
+fn unmovable(function: &str) -> String {
+    let form = match function {
+        "string_agg" => "write array_to_string(array_agg(x) OVER (…), ',')",
+        _ => "begin the frame with UNBOUNDED PRECEDING",
+    };
+    format!("`{function}` is not supported over a frame whose start moves; {form}")
 }
 
 /// The message about a column that several relations have.

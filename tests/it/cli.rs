@@ -495,6 +495,14 @@ fn messages_are_what_they_are() {
         ("ALTER TABLE mentions ADD COLUMN x INT", read_only("mentions")),
         ("BEGIN", "BEGIN is not supported".into()),
         ("SELECT 1/0", "division by zero".into()),
+        (
+            "SELECT string_agg(x, ',') OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES ('a')) v(x)",
+            "`string_agg` is not supported over a frame whose start moves; write array_to_string(array_agg(x) OVER (…), ',')".into(),
+        ),
+        (
+            "SELECT approx_distinct(x) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES ('a')) v(x)",
+            "`approx_distinct` is not supported over a frame whose start moves; begin the frame with UNBOUNDED PRECEDING".into(),
+        ),
         ("SELECT CAST('x' AS INT)", "Cannot cast string 'x' to value of Int32 type".into()),
         ("SELECT FROM mentions", "the query selects no columns".into()),
         ("SELEC 1", "syntax error: Expected: an SQL statement, found: SELEC".into()),
