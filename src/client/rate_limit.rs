@@ -27,7 +27,7 @@ pub(super) struct LimitState {
     turns: FairQueue,
 }
 
-/// FairQueue among waiting requests: start-time fair queueing (Goyal, Vin, Cheng 1996). Each share is served as if all
+/// Queue of waiting requests: start-time fair queueing (Goyal, Vin, Cheng 1996). Each share is served as if all
 /// shares were served one unit at a time; a share that soon comes back is not treated as new.
 #[derive(Debug, Default)]
 struct FairQueue {

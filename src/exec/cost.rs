@@ -304,16 +304,16 @@ impl FetchExec {
         let aids = self.last_listed()?;
         let searches = aids.len() as u64;
         let windows = self.requests.windows().count() as u64;
-        let run_cost = run_cost(&self.config, Some(searches), windows);
+        let cost = run_cost(&self.config, Some(searches), windows);
         #[cfg(feature = "store")]
-        let run_cost = match self.requests.stored_of(&self.config, &aids) {
-            Some(stored) => run_cost.with_store(&stored),
+        let cost = match self.requests.stored_of(&self.config, &aids) {
+            Some(stored) => cost.with_store(&stored),
             None => {
                 let shared = self.requests.shared_of(&self.config, &aids);
-                run_cost.without_kept(self.requests.kept_of(&self.config, &shared))
+                cost.without_kept(self.requests.kept_of(&self.config, &shared))
             }
         };
-        let RunCost { at_least, exact, .. } = run_cost;
+        let RunCost { at_least, exact, .. } = cost;
         Some(ByLastList { searches, at_least: at_least + u64::from(self.cost().lists), exact })
     }
 

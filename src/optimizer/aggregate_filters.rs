@@ -121,7 +121,7 @@ struct Results {
     of_union: bool,
 }
 
-/// The results of such aggregates below a node; `None` if there is no such aggregate, or if none of its results is visible.
+/// The results of such aggregates below a node; `None` if there is no such aggregate, or if none of its columns is visible.
 fn results_of_aggregates(plan: &LogicalPlan) -> Option<Results> {
     match plan {
         LogicalPlan::Aggregate(Aggregate { group_expr, schema, .. }) => {

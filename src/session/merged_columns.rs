@@ -75,7 +75,7 @@ async fn rewrite(state: &SessionState, statement: Statement, expands: bool) -> R
     }
 }
 
-/// JoinFinder a SELECT whose joins are rewritten.
+/// Finds a SELECT whose joins are rewritten.
 struct JoinFinder {
     expands: bool,
     found: bool,

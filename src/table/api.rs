@@ -37,7 +37,7 @@ pub(crate) struct ApiTable {
     spec: Arc<TableSpec>,
     schema: SchemaRef,
     constraints: Constraints,
-    gives: RowKind,
+    kind: RowKind,
     /// The reason why mentions are read although only counts of them are needed.
     read_because: Option<String>,
     /// The plan of the scan that this copy of the table belongs to; any other scan is planned when it is created.
@@ -64,13 +64,13 @@ impl ApiTable {
         let key: Vec<usize> = spec.row_key().into_iter().filter_map(|column| schema.index_of(column).ok()).collect();
         let key = (!key.is_empty()).then_some(Constraint::PrimaryKey(key));
         let constraints = Constraints::new_unverified(key.into_iter().collect());
-        Self { connection, spec, schema, constraints, gives: RowKind::Rows, read_because: None, planned: None }
+        Self { connection, spec, schema, constraints, kind: RowKind::Rows, read_because: None, planned: None }
     }
 
     /// Returns the table with its rows in a sort order of the service.
     #[must_use]
     pub(crate) fn in_order(self, order: ServiceOrder) -> Self {
-        Self { gives: RowKind::Ordered(order), ..self }
+        Self { kind: RowKind::Ordered(order), ..self }
     }
 
     /// Returns the table that a scan reads, if it is an `ApiTable`.
@@ -89,7 +89,7 @@ impl ApiTable {
     }
 
     fn summary(&self) -> Option<&Summary> {
-        match &self.gives {
+        match &self.kind {
             RowKind::Summary(summary) => Some(summary),
             RowKind::Rows | RowKind::Ordered(_) => None,
         }
@@ -109,8 +109,8 @@ impl ApiTable {
     pub(crate) fn summarized(&self, summary: Summary) -> Self {
         let schema = scan_schema(&self.spec, Some(&summary));
         // Rows of a summary have no key and no sort order.
-        let gives = RowKind::Summary(summary);
-        Self { schema, constraints: Constraints::default(), gives, read_because: None, ..self.clone() }
+        let kind = RowKind::Summary(summary);
+        Self { schema, constraints: Constraints::default(), kind, read_because: None, ..self.clone() }
     }
 
     /// Returns the table with the reason, for EXPLAIN, why mentions are read although only counts are needed.
@@ -345,7 +345,7 @@ impl ApiTable {
     /// Returns the kind of rows of a scan under this plan and limit.
     fn mode(&self, plan: &ScanPlan, limit: Option<usize>) -> Result<Mode> {
         let slice = Slice { fetch: limit, ..Slice::ALL };
-        Ok(match &self.gives {
+        Ok(match &self.kind {
             RowKind::Rows => Mode::Unordered(slice),
             RowKind::Ordered(order) => Mode::Ordered { order: order.clone(), slice, wanted: None },
             RowKind::Summary(summary) => {

@@ -576,7 +576,7 @@ struct Ending {
     at_terminal: bool,
 }
 
-/// Meaning of a signal.
+/// Signal to a server, by what it asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ServerSignal {
     End,
