@@ -616,7 +616,7 @@ async fn judge(case: &Case, stored: bool, known: &mut Honest, tally: &mut Tally)
             let (result, requests) = world.ask(&sql).await;
             let shown = || format!("case {}, {faults:?}\n  {sql}\n  {requests} requests, honest {cost}", case.number);
             if requests > most {
-                tally.wrong.push(format!("{}: more than {most}: {result:?}", shown()));
+                tally.wrong.push(format!("{}: more than {most}: {result:?}{}", shown(), world.log().await));
                 continue;
             }
             match result {

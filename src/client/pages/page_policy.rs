@@ -127,7 +127,7 @@ pub(super) struct PagePolicy {
     partial: bool,
     /// Number of short numbered pages that others followed.
     gaps: u64,
-    /// Rows of the largest page of the window.
+    /// Rows of the largest page of the window, and of those that it was cut from.
     largest: u64,
     /// Set if the last page with rows was as large as requested.
     full: bool,
@@ -191,9 +191,10 @@ impl PagePolicy {
         self.depth = self.depth.into_iter().chain(depth).min();
     }
 
-    /// Records that the service limits pages to this size.
-    pub(super) fn keep_to(&mut self, stride: u64) {
-        self.stride = stride.min(self.stride);
+    /// Records that the service limits pages to this size, and that its largest page before had this many rows.
+    pub(super) fn keep_to(&mut self, stride: u64, largest: u64) {
+        self.largest = largest;
+        self.stride = stride.max(largest).min(self.stride);
     }
 
     /// Rows per page, as far as the service was seen to honour the requested size.

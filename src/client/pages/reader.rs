@@ -325,7 +325,7 @@ impl<D: PageDecoder> PageReader<D> {
         let reading = if self.client.rounds_offsets() { reading.aligned() } else { reading };
         self.reading = Some(match (window.again, window.cut) {
             (true, _) => reading.careful(),
-            (false, true) => reading.rest(self.stride.unwrap_or(u64::MAX)),
+            (false, true) => reading.rest(self.stride.unwrap_or(u64::MAX), self.largest),
             (false, false) => reading,
         });
         self.windows_read += u64::from(!window.again);
@@ -986,7 +986,8 @@ impl<D: PageDecoder> PageReader<D> {
         let size = self.reading.as_ref().map(Reading::stride).or(self.stride).unwrap_or(requested);
         // Cursors and limits in bytes make pages of any size. If pages do not link, they are small because they lack rows.
         let whole = self.history.repaired == 0 && self.reading.as_ref().is_none_or(Reading::is_linked);
-        let page = if whole { size.min(self.largest.max(requested / PART)).max(1) } else { size };
+        let largest = self.largest.min(requested);
+        let page = if whole { size.min(requested / PART).max(largest) } else { size.max(largest) };
         // A total may be capped, which only its parts show.
         let most = self.announced.filter(|_| !self.history.cut).unwrap_or(u64::MAX);
         self.asked.load(Ordering::Relaxed) >= evidence::allowance(self.arrived.min(most), page)

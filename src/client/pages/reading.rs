@@ -94,9 +94,9 @@ impl Reading {
     }
 
     /// Returns the reading for the rest of a window that was cut, in pages of a size that the service was seen to
-    /// honour.
-    pub(super) fn rest(mut self, stride: u64) -> Self {
-        self.policy.keep_to(stride);
+    /// honour, and not smaller than the largest page before.
+    pub(super) fn rest(mut self, stride: u64, largest: u64) -> Self {
+        self.policy.keep_to(stride, largest);
         Self { proof: self.proof.of_the_rest(), ..self }
     }
 

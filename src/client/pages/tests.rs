@@ -377,7 +377,7 @@ fn the_rest_of_a_window_that_has_nothing_new_ends_with_a_short_page() {
     profile.total.trust = Trust::Absent;
     let pages = Pages { size: 5, skip: 0, fetch: None, ordered: false };
     let known = Ids::from_iter([1, 2]);
-    let mut rest = Reading::new(pages, &profile, Some(Direction::Asc), Some(Grid::Steps(1_000_000)), known).rest(5);
+    let mut rest = Reading::new(pages, &profile, Some(Direction::Asc), Some(Grid::Steps(1_000_000)), known).rest(5, 5);
     rest.take(rest.first(), 2, Some(timed(&[1, 2], &[10, 10]))).expect("rows are accepted");
     assert_eq!(rest.next_span(true), None);
 }
@@ -399,6 +399,22 @@ fn a_short_page_at_the_end_says_nothing_about_the_size_of_pages() {
     reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
     reading.take(Span { row: 4, size: 5 }, 4, Some(ids(&[5, 6, 7, 8]))).expect("rows are accepted");
     assert_eq!(reading.stride(), 5);
+}
+
+#[test]
+fn pages_of_a_part_are_not_smaller_than_those_of_the_window_before_it_was_cut() {
+    let mut profile = Profile::v4();
+    profile.page.beyond = Oversize::Clamped;
+    let pages = Pages { size: 20, skip: 0, fetch: None, ordered: false };
+    let part = |largest| {
+        let grid = Some(Grid::Steps(1_000_000));
+        let mut part = Reading::new(pages, &profile, Some(Direction::Asc), grid, Ids::default()).rest(20, largest);
+        part.announce(Some(40));
+        part.take(part.first(), 4, Some(ids(&[1, 2, 3, 4]))).expect("rows are accepted");
+        part.stride()
+    };
+    assert_eq!(part(4), 4, "the service limits pages to this size");
+    assert_eq!(part(14), 20, "rows are missing from the page");
 }
 
 #[test]
