@@ -74,7 +74,7 @@ const ALIASES: [(&str, &str); 28] = [
 
 /// Advice on commands of other shells that have no counterpart.
 const INSTEAD: [(&str, &str); 11] = [
-    (".once", "use \\o FILE, then the statement, then \\o"),
+    (".once", "end the statement with \\g FILE in place of ;"),
     ("\\pset", "use \\format, \\x, \\rows or \\pager"),
     ("\\a", "use \\format csv or \\format tsv"),
     ("\\g", "write it at the end of a statement, in place of ;"),
@@ -82,7 +82,7 @@ const INSTEAD: [(&str, &str); 11] = [
     ("\\G", "write it at the end of a statement, in place of ;"),
     ("\\df", "use SHOW FUNCTIONS"),
     ("\\dn", "use SHOW TABLES, which has the schemas"),
-    ("\\copy", "use \\o FILE, then the statement, then \\o"),
+    ("\\copy", "end the statement with \\g FILE in place of ;"),
     ("\\echo", "use SELECT 'text'"),
     ("\\!", "run it in another terminal"),
 ];
@@ -151,8 +151,7 @@ impl Command {
         };
         let takes = || format!("{name} expects {}, found `{rest}`", entry.takes);
         let text = || (!rest.is_empty()).then(|| rest.to_owned());
-        // Completion escapes blanks.
-        let file = || Some(rest.trim_end_matches(';').trim_end().replace("\\ ", " ")).filter(|name| !name.is_empty());
+        let file = || file_name(rest);
         let word = || match rest.trim_end_matches(';').split_whitespace().collect::<Vec<_>>().as_slice() {
             [] => Ok(None),
             [word] => Ok(Some(*word)),
@@ -172,14 +171,7 @@ impl Command {
             "\\pager" => Self::Pager(switch()?),
             "\\timing" => Self::Timing(switch()?),
             "\\format" => Self::Format(word()?.map(str::parse).transpose()?),
-            "\\o" => match file() {
-                Some(command) if command.starts_with('|') => {
-                    return Err(
-                        "\\o writes to a file; pipe the program's output instead: savedsearch sql … | …".to_owned()
-                    );
-                }
-                path => Self::Output(path.map(PathBuf::from)),
-            },
+            "\\o" => Self::Output(output_file(rest)?),
             "\\chart" => Self::Chart(text()),
             "\\cost" => Self::Cost(text().ok_or_else(|| format!("{name} expects a statement"))?),
             "\\set" => Self::Set(text().map(|text| variable(text.trim_end_matches(';')))),
@@ -190,7 +182,7 @@ impl Command {
                     Some(seconds).filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(takes)?,
                 ))
             }
-            "\\i" => Self::Include(file().ok_or_else(|| format!("{name} expects a file name"))?.into()),
+            "\\i" => Self::Include(file().ok_or_else(|| format!("{name} expects a file name"))?),
             // Other shells have help on a word.
             "\\?" => Self::Help,
             _ if !rest.trim_end_matches(';').is_empty() => {
@@ -201,6 +193,24 @@ impl Command {
             "\\e" => Self::Edit,
             _ => Self::Quit,
         })
+    }
+}
+
+/// The file that the rest of a line names, if there is a rest.
+fn file_name(rest: &str) -> Option<PathBuf> {
+    // Completion escapes blanks.
+    let name = rest.trim().trim_end_matches(';').trim_end().replace("\\ ", " ");
+    (!name.is_empty()).then(|| name.into())
+}
+
+/// The file for results that the rest of a line names, if there is a rest.
+///
+/// # Errors
+/// One line, if it names a command instead.
+pub(super) fn output_file(rest: &str) -> Result<Option<PathBuf>, String> {
+    match rest.trim_start().starts_with('|') {
+        true => Err("results go to a file; pipe the program's output instead: savedsearch sql … | …".to_owned()),
+        false => Ok(file_name(rest)),
     }
 }
 
@@ -255,7 +265,7 @@ mod tests {
             ("\\foo", "unknown command \\foo; \\? lists commands"),
             (".width 3", "unknown command .width; \\? lists commands"),
             ("\\unset", "\\unset expects a variable"),
-            (".once a.csv", "use \\o FILE, then the statement, then \\o"),
+            (".once a.csv", "end the statement with \\g FILE in place of ;"),
             ("\\gx", "write it at the end of a statement, in place of ;"),
             ("\\timeing", "did you mean \\timing?"),
             ("\\x perhaps", "\\x expects [on|off], found `perhaps`"),

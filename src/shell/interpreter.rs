@@ -203,7 +203,7 @@ impl Interpreter {
         pieces: impl IntoIterator<Item = Piece>,
         within: Option<Within<'_>>,
     ) -> Result<Next, Failure> {
-        for Piece { line, text, expanded } in pieces {
+        for Piece { line, text, ending } in pieces {
             let next = match Command::parse(&text) {
                 Some(Ok(command)) => {
                     if let Command::Chart(Some(_)) = command {
@@ -215,8 +215,13 @@ impl Interpreter {
                 None => {
                     text.trim().clone_into(&mut self.last);
                     let before = self.display.expanded;
-                    self.display.expanded |= expanded;
-                    let result = self.run_statement(&text).await.map(|()| Next::Prompt);
+                    self.display.expanded |= ending.expanded;
+                    let result = match ending.file {
+                        Ok(Some(file)) => self.run_into(&file, &text).await,
+                        Ok(None) => self.run_statement(&text).await,
+                        Err(wrong) => Err(Failure::line(wrong)),
+                    };
+                    let result = result.map(|()| Next::Prompt);
                     self.display.expanded = before;
                     result
                 }
@@ -230,6 +235,24 @@ impl Interpreter {
             }
         }
         Ok(Next::Prompt)
+    }
+
+    /// Runs a statement, whose result goes to a file of its own.
+    async fn run_into(&mut self, path: &Path, text: &str) -> Result<(), Failure> {
+        let opened = self.open(path)?;
+        let before = self.file.replace(opened);
+        self.note_unfinished();
+        let result = match self.run_statement(text).await {
+            Ok(()) => self.finish_file(),
+            Err(failure) => {
+                // The file keeps its previous content.
+                self.file = None;
+                Err(failure)
+            }
+        };
+        self.file = before;
+        self.note_unfinished();
+        result
     }
 
     /// Runs a statement, whose result goes to the open file, the script's output or the terminal.
@@ -449,22 +472,33 @@ impl Interpreter {
     fn output(&mut self, to: Option<PathBuf>) -> Result<(), Failure> {
         self.finish_file()?;
         if let Some(path) = to {
-            let cannot = |error: io::Error| Failure::line(format!("cannot write {}: {error}", path.display()));
-            let named = if self.chosen { None } else { Format::of_file(&path).map_err(Failure::line)? };
-            let format = named.unwrap_or(self.format);
-            let file = Output::file(format, &path).map_err(cannot)?.with(self.options.clone());
-            *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = file.partial().map(Path::to_owned);
-            self.confirm(&format!("results go to {} as {}, until \\o", path.display(), format.name()));
+            let (path, file) = self.open(&path)?;
+            self.confirm(&format!("results go to {} as {}, until \\o", path.display(), file.format().name()));
             self.file = Some((path, file));
+            self.note_unfinished();
         }
         Ok(())
+    }
+
+    /// Opens a file for results, in the format that the user chose, or else that of its name.
+    fn open(&self, path: &Path) -> Result<(PathBuf, Output), Failure> {
+        let cannot = |error: io::Error| Failure::line(format!("cannot write {}: {error}", path.display()));
+        let named = if self.chosen { None } else { Format::of_file(path).map_err(Failure::line)? };
+        let file = Output::file(named.unwrap_or(self.format), path).map_err(cannot)?.with(self.options.clone());
+        Ok((path.to_owned(), file))
+    }
+
+    /// Tells whoever ends the process about the open file.
+    fn note_unfinished(&self) {
+        let partial = self.file.as_ref().and_then(|(_, file)| file.partial().map(Path::to_owned));
+        *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = partial;
     }
 
     /// Completes the `\o` file and gives it its name.
     fn finish_file(&mut self) -> Result<(), Failure> {
         if let Some((path, file)) = self.file.take() {
             let summary = file.summary();
-            *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.note_unfinished();
             file.close()?;
             match summary {
                 Some(line) => self.note(&line),

@@ -106,6 +106,7 @@ async fn check_syntax(shell: &Shell, script: &Script, known: &mut Known) -> Resu
                 _ => None,
             },
             Some(Err(wrong)) => Some(Mistake::new(wrong)),
+            None if let Err(wrong) = piece.ending.file => Some(Mistake::new(wrong)),
             None => match known.variables.expand(&piece.text) {
                 Err(_) if !known.whole => None,
                 Err(wrong) => Some(Mistake::new(wrong)),
@@ -140,7 +141,7 @@ fn check_files(
     Ok(())
 }
 
-/// Results that a script will write: to its output, and to the open `\\o` file. Whatever is not known beforehand, such as the
+/// Results that a script will write: to its output, and to the open `\\o` file or that of a `\\g`. Whatever is not known beforehand, such as the
 /// format of a file without an extension, is left to the run, which refuses as well.
 struct Written {
     format: Option<Format>,
@@ -154,10 +155,7 @@ impl Written {
         let (complete, open) = pieces(text);
         for piece in complete.into_iter().chain(open) {
             match Command::parse(&piece.text) {
-                Some(Ok(Command::Output(to))) => {
-                    let named = |path: &Path| Format::of_file(path).ok().flatten();
-                    self.other = to.map(|path| (self.format.or_else(|| named(&path)), 0));
-                }
+                Some(Ok(Command::Output(to))) => self.other = to.map(|path| (self.format_of(&path), 0)),
                 Some(Ok(Command::Include(path))) if depth < DEEPEST => {
                     // A file that cannot be read fails when its turn comes.
                     if let Ok(text) = read_file(&path) {
@@ -172,11 +170,24 @@ impl Written {
                 None => {
                     let text = self.variables.expand(&piece.text).unwrap_or_default();
                     let statements = parse_statements(&text).unwrap_or_default();
-                    self.add(statements.iter().filter(|statement| has_result(statement)).count(), output)?;
+                    let results = statements.iter().filter(|statement| has_result(statement)).count();
+                    let Ok(Some(file)) = piece.ending.file else {
+                        self.add(results, output)?;
+                        continue;
+                    };
+                    let own = Some((self.format_of(&file), 0));
+                    let open = std::mem::replace(&mut self.other, own);
+                    self.add(results, output)?;
+                    self.other = open;
                 }
             }
         }
         Ok(())
+    }
+
+    /// The format in which a file will be written, if it is known beforehand.
+    fn format_of(&self, path: &Path) -> Option<Format> {
+        self.format.or_else(|| Format::of_file(path).ok().flatten())
     }
 
     fn add(&mut self, results: usize, output: &Output) -> Result<(), Failure> {

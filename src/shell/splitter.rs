@@ -1,11 +1,12 @@
 //! Splits text that was typed, pasted or read from a file into statements and commands.
 
+use std::path::PathBuf;
 use std::str::Chars;
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
-use super::commands::Command;
+use super::commands::{Command, output_file};
 
 /// A statement or command within a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,13 +14,25 @@ pub(super) struct Piece {
     /// 1-based line on which it begins.
     pub(super) line: usize,
     pub(super) text: String,
+    pub(super) ending: Ending,
+}
+
+/// What the end of a statement says about its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ending {
     /// Set by `\gx` in place of the semicolon: the result is to be shown in expanded display.
     pub(super) expanded: bool,
+    /// Set by `\g FILE`: the result is to be written to this file. Or else why it cannot be.
+    pub(super) file: Result<Option<PathBuf>, String>,
+}
+
+impl Ending {
+    const SEMICOLON: Self = Self { expanded: false, file: Ok(None) };
 }
 
 impl Piece {
     fn new(line: usize, text: &str) -> Self {
-        Self { line, text: text.to_owned(), expanded: false }
+        Self { line, text: text.to_owned(), ending: Ending::SEMICOLON }
     }
 }
 
@@ -52,13 +65,12 @@ fn command_at(text: &str, at: usize) -> Option<&str> {
     ((alone || tail.starts_with('\\')) && Command::parse(tail).is_some()).then_some(tail)
 }
 
-/// Returns whether a line ends a statement as a semicolon does, and if so, whether in expanded display.
-pub(super) fn ending(line: &str) -> Option<bool> {
-    match line.trim().trim_end_matches(';') {
-        "\\g" => Some(false),
-        "\\gx" | "\\G" => Some(true),
-        _ => None,
-    }
+/// Returns what a line says about the result of a statement, if it ends one as a semicolon does.
+pub(super) fn ending(line: &str) -> Option<Ending> {
+    let line = line.trim();
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line.trim_end_matches(';'), ""));
+    let (expanded, file) = (matches!(name, "\\gx" | "\\G"), output_file(rest));
+    (expanded || name == "\\g").then_some(Ending { expanded, file })
 }
 
 /// Position at which reading ended.
@@ -98,10 +110,10 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
             }
         } else if token.token == Token::Backslash
             && let tail = rest[start..].lines().next().unwrap_or_default()
-            && let Some(expanded) = ending(tail)
+            && let Some(ending) = ending(tail)
         {
             let piece = Piece::new(begun_line, rest[begun_at..start].trim_end());
-            found.push(Piece { expanded, ..piece });
+            found.push(Piece { ending, ..piece });
             return Ended::AtCommand(from + start + tail.len());
         }
     }
@@ -202,11 +214,21 @@ mod tests {
 
     #[test]
     fn a_statement_may_end_with_a_command() {
-        let (found, open) = pieces("SELECT '\\gx' \\gx\nSELECT 2\n\\g;\nSELECT 3\\G\n\\gx\nSELECT 4 \\x");
-        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.as_str(), piece.expanded)).collect();
-        let ended = [(1, "SELECT '\\gx'", true), (2, "SELECT 2", false), (4, "SELECT 3", true), (5, "\\gx", false)];
+        let text = "SELECT '\\gx' \\gx\nSELECT 2\n\\g;\nSELECT 3\\G\n\\gx\nSELECT 4 \\g a file.csv ;\nSELECT 4 \\x";
+        let (found, open) = pieces(text);
+        let shown = |ending: &Ending| {
+            (ending.expanded, ending.file.as_ref().unwrap().as_ref().map(|file| file.display().to_string()))
+        };
+        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.as_str(), shown(&piece.ending))).collect();
+        let ended = [
+            (1, "SELECT '\\gx'", (true, None)),
+            (2, "SELECT 2", (false, None)),
+            (4, "SELECT 3", (true, None)),
+            (5, "\\gx", (false, None)),
+            (6, "SELECT 4", (false, Some("a file.csv".to_owned()))),
+        ];
         assert_eq!(found, ended);
-        assert_eq!(open, Some(Piece::new(6, "SELECT 4 \\x")));
+        assert_eq!(open, Some(Piece::new(7, "SELECT 4 \\x")));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 use datafusion_saved_search::Clock;
@@ -155,6 +156,31 @@ fn statements_have_variables() {
     let unknown = refused(&["-c", "SELECT 1", "-c", "SELECT id FROM mentions WHERE duration = :'period'"]);
     assert_eq!(unknown, "variable `period` is not set; use \\set period VALUE");
     assert_eq!(printed(&["-c", "SELECT 1 AS a \\gx"]), "─[ row 1 ]─\na │ 1\n");
+}
+
+#[test]
+fn a_statement_writes_its_result_to_a_file_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (own, all) = (path("own.csv"), path("all.csv"));
+    // The file of all other results goes on after it.
+    let script = format!(
+        "\\o {}\nSELECT 1 AS a \\g {}\nSELECT 2 AS b;\n\\o\nSELECT 3 AS c \\gx {};\nSELECT 4 AS d",
+        all.display(),
+        own.display(),
+        path("last.json").display()
+    );
+    assert_eq!(out(&demo(&["--format", "csv", "-c", &script])), "d\n4\n");
+    let text = |path: &Path| fs::read_to_string(path).unwrap();
+    assert_eq!((text(&own), text(&all)), ("a\n1\n".to_owned(), "b\n2\n".to_owned()));
+    assert_eq!(text(&path("last.json")), "c\n3\n", "a format that was chosen counts more than a name");
+    // A failed statement keeps the file as it was, and two results do not fit into one.
+    let failed = refused(&["-c", &format!("SELECT 1 / 0 AS a \\g {}", own.display())]);
+    assert!(failed.contains("zero"), "{failed}");
+    let two = refused(&["-c", &format!("EXPLAIN SELECT 1; SELECT 1 AS a \\g {}\nSELECT 2 \\g | cat", own.display())]);
+    assert!(two.starts_with("results go to a file"), "{two}");
+    assert_eq!(text(&own), "a\n1\n");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no partial file is left");
 }
 
 #[test]
