@@ -1,9 +1,9 @@
 //! Streamable HTTP of the Model Context Protocol: the endpoint and its credentials.
 //!
 //! Stateless: the protocol's sessions are not used, each request is authenticated separately, and an identifier of one user
-//! is useless to another. Requests with an `Origin` header are refused, because only browsers send it. On a loopback
-//! address, the name in `Host` must be a name of this machine, so that a web page cannot reach the server under a name of
-//! its own (DNS rebinding).
+//! is useless to another. Requests with an `Origin` header other than the server's own are refused, because only pages of
+//! other servers send it. On a loopback address, the name in `Host` must be a name of this machine, so that a web page cannot
+//! reach the server under a name of its own (DNS rebinding).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use futures::FutureExt;
-use http::{HeaderValue, Request, StatusCode, header};
+use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Value, json};
 
 use super::McpLimits;
 use super::handler::Handler;
@@ -76,15 +77,22 @@ pub async fn serve_http(spec: McpSpec) -> Result<HttpServer> {
         .with_cancellation_token(bound.ending())
         .enforce_origin_validation();
     // Beyond loopback credentials are required, which such a page does not have, and the names of this machine are unknown.
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let config = match names_of(address) {
-        Some(names) => config.with_allowed_hosts(names),
+        Some(names) => {
+            let origin = |name: &String| match name.contains(':') {
+                true => format!("{scheme}://[{name}]:{}", address.port()),
+                false => format!("{scheme}://{name}:{}", address.port()),
+            };
+            config.with_allowed_origins(names.iter().map(origin)).with_allowed_hosts(names)
+        }
         None => config.disable_allowed_hosts(),
     };
     let handler = Handler::new(Arc::clone(&host), mcp, None, None);
     let protocol =
         StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config);
     let endpoint = Endpoint { host, protocol };
-    let url = format!("{}://{address}{PATH}", if tls.is_some() { "https" } else { "http" });
+    let url = format!("{scheme}://{address}{PATH}");
     let answer: Answer = Arc::new(move |request, caller| {
         let endpoint = endpoint.clone();
         async move { endpoint.answer(request, caller).await }.boxed()
@@ -125,10 +133,17 @@ impl Endpoint {
         request.extensions_mut().insert(session);
         let (head, body) = request.into_parts();
         let body = match received(body, host.limits.statement_bytes.saturating_add(AROUND)).await {
-            Ok(body) => Full::new(body),
+            Ok(body) => body,
             Err((status, line)) => return plain(status, line),
         };
-        let response = protocol.handle(Request::from_parts(head, body)).await;
+        let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
+        let is_message = head.method == Method::POST && head.headers.get(header::CONTENT_TYPE).is_some_and(is_json);
+        let malformed = is_message.then(|| malformed(&body)).flatten();
+        let response = protocol.handle(Request::from_parts(head, Full::new(body))).await;
+        // The library answers a body that is no message as one of another content type.
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_message {
+            return malformed.unwrap_or_else(|| no_message("not a message of the protocol"));
+        }
         // The call lasts until its response is sent.
         response.map(|body| {
             Body::new(body.map_frame(move |frame| {
@@ -137,6 +152,29 @@ impl Endpoint {
             }))
         })
     }
+}
+
+/// The response to a body that is no message of JSON-RPC (JSON-RPC 2.0, section 5.1); `None` if it may be one.
+fn malformed(body: &[u8]) -> Option<Response> {
+    match serde_json::from_slice::<Value>(body) {
+        Err(error) => Some(rpc_error(-32700, &format!("not JSON: {error}"))),
+        Ok(Value::Array(_)) => Some(no_message("batches are not supported: send each message on its own")),
+        Ok(Value::Object(_)) => None,
+        Ok(_) => Some(no_message("a message is an object")),
+    }
+}
+
+fn no_message(why: &str) -> Response {
+    rpc_error(-32600, why)
+}
+
+/// An error of JSON-RPC that belongs to no request.
+fn rpc_error(code: i32, message: &str) -> Response {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": message } });
+    let mut response = Response::new(Body::from(error.to_string()));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 fn refused(failure: Failure) -> Response {

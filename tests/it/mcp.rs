@@ -615,8 +615,33 @@ async fn pages_of_a_browser_and_other_hosts_are_refused() {
     let long = message("query", json!({ "sql": format!("SELECT '{}'", "x".repeat(4 << 20)) }));
     let (status, response) = post(&server, &[], &long).await;
     assert!(status == 413 || response.is_empty(), "{status} {response}");
-    let (status, _) = post(&server, &[], "{ not JSON").await;
-    assert!((400..500).contains(&status), "{status}");
+    for (body, code) in [
+        ("{ not JSON", -32700),
+        ("", -32700),
+        ("\"x\"", -32600),
+        ("5", -32600),
+        ("{\"foo\":1}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1}", -32600),
+        (&format!("[{list}]"), -32600),
+    ] {
+        let (status, response) = post(&server, &[], body).await;
+        let error = response.find("{\"").map_or("", |at| &response[at..=response.rfind('}').unwrap()]);
+        let error: Value = serde_json::from_str(error).unwrap_or_else(|error| panic!("{body}: {error}: {response}"));
+        assert_eq!((status, &error["error"]["code"]), (400, &json!(code)), "{body}: {response}");
+        assert_eq!(post(&server, &[("content-type", "text/plain")], body).await.0, 415, "{body}");
+    }
+    // Pages of the server itself, under each name of this machine.
+    let port = server.address().port();
+    for name in ["localhost", "127.0.0.1", "[::1]"] {
+        let (origin, host) = (format!("http://{name}:{port}"), format!("{name}:{port}"));
+        for headers in [&[("origin", origin.as_str())][..], &[("origin", &origin), ("host", &host)]] {
+            let tools = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
+            let (status, response) = post(&server, headers, &tools).await;
+            assert_eq!(status, 200, "{headers:?}: {response}");
+        }
+        let other = format!("http://{name}:1");
+        assert_eq!(post(&server, &[("origin", &other)], &list).await.0, 403, "{other}");
+    }
     for (line, expected) in
         [("GET /mcp", 405), ("DELETE /mcp", 405), ("GET /", 404), ("GET /.well-known/oauth-protected-resource", 404)]
     {
