@@ -22,7 +22,7 @@
 //! | `LIMIT (SELECT n)` | refused | as `LIMIT n` |
 //! | `a RLIKE b`, `a REGEXP b` | refused | refused, with the operator to use |
 //! | `CREATE INDEX` | nothing happens | refused |
-//! | `TABLE t`, `FROM t` | refused | as `SELECT * FROM t` |
+//! | `TABLE t`, `FROM t` | refused, or with the clauses after it ignored | as `SELECT * FROM t` (`table_queries`) |
 //! | `LOCALTIMESTAMP`, `LOCALTIME` | refused | as casts of `now()` |
 //! | `a ~ '.*'` of NULL | false | NULL |
 //! | `to_char(t, 'YYYY-MM')` | the template | PostgreSQL's `to_char` |
@@ -40,7 +40,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::ambiguous_names::ambiguous_name;
 use super::ignored_clauses::{self, Ignored};
-use super::nodes::{call, case_of, result_of, select_of, table_of};
+use super::nodes::{call, case_of, result_of};
 use super::quantified::{Elsewhere, any_as_all, is_row, is_row_with_subquery, quantified_conditions, quantified_value};
 use super::syntax::{self, Editor};
 use crate::error::{Error, ErrorKind};
@@ -134,10 +134,11 @@ impl Editor for Standard {
         }
         let mut bodies = vec![query.body.as_mut()];
         while let Some(body) = bodies.pop() {
-            if let SetExpr::Table(table) = body {
-                let parts = [&table.schema_name, &table.table_name].into_iter().flatten();
-                let name = ObjectName::from(parts.map(|part| Ident::new(part.as_str())).collect::<Vec<_>>());
-                *body = SetExpr::Select(Box::new(all_of(name)));
+            if matches!(body, SetExpr::Table(_)) {
+                self.refuse(
+                    "TABLE with other clauses than ORDER BY, LIMIT, OFFSET and FETCH is not supported",
+                    "use SELECT * FROM",
+                );
             }
             // A parenthesized query is visited separately.
             let SetExpr::SetOperation { op, set_quantifier, left, right } = body else { continue };
@@ -437,13 +438,6 @@ fn local_time(name: &str) -> Option<Expr> {
     };
     let expr = Box::new(call("now", Vec::new()));
     Some(Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None })
-}
-
-/// `SELECT * FROM name`.
-fn all_of(name: ObjectName) -> Select {
-    let relation = table_of(name, None);
-    let items = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
-    select_of(items, vec![TableWithJoins { relation, joins: Vec::new() }])
 }
 
 /// The expression of a query that is `SELECT expression`.

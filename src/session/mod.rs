@@ -40,6 +40,7 @@ mod statement;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) mod suggestion;
 pub(crate) mod syntax;
+mod table_queries;
 mod time_zone;
 
 use std::sync::Arc;

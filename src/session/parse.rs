@@ -27,9 +27,10 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::syntax::{self, Reader};
+use super::table_queries;
 use crate::error::{Error, ErrorKind};
 
 /// Levels of brackets and of CASE.
@@ -63,21 +64,7 @@ pub(crate) fn parse_statements(sql: &str) -> Result<VecDeque<Parsed>> {
 /// Those of [`parse_statements`].
 pub(crate) fn parse_in(sql: &str, dialect: impl Dialect) -> Result<VecDeque<Parsed>> {
     let statements = limited(sql, dialect, |dialect| {
-        let mut parser = DFParserBuilder::new(sql).with_dialect(dialect).build()?;
-        let mut statements = VecDeque::new();
-        loop {
-            while parser.parser.consume_token(&Token::SemiColon) {}
-            // The engine's parser knows `TABLE t` inside of statements only.
-            if !matches!(parser.parser.peek_token().token, Token::Word(word) if word.keyword == Keyword::TABLE) {
-                statements.extend(parser.parse_statements()?);
-                return Ok(statements);
-            }
-            statements.push_back(Parsed::Statement(Box::new(Statement::Query(parser.parser.parse_query()?))));
-            match parser.parser.peek_token().token {
-                Token::EOF | Token::SemiColon => {}
-                _ => parser.parser.expect_token(&Token::SemiColon).map(|_| ())?,
-            }
-        }
+        DFParserBuilder::new(tokens(sql, dialect)?).with_dialect(dialect).build()?.parse_statements()
     })?;
     let mut depth = Depth::default();
     statements.iter().for_each(|statement| syntax::read_statement(statement, &mut depth));
@@ -91,9 +78,16 @@ pub(crate) fn parse_in(sql: &str, dialect: impl Dialect) -> Result<VecDeque<Pars
 /// As [`parse_statements`].
 pub(crate) fn parse_trees(sql: &str, dialect: impl Dialect) -> Result<Vec<Statement>> {
     limited(sql, dialect, |dialect| {
-        let parsed = Parser::new(dialect).try_with_sql(sql).and_then(|mut parser| parser.parse_statements());
+        let parsed = Parser::new(dialect).with_tokens_with_locations(tokens(sql, dialect)?).parse_statements();
         parsed.map_err(|error| DataFusionError::SQL(Box::new(error), None))
     })
+}
+
+/// The tokens that the parser reads.
+fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
+    let tokens = Tokenizer::new(dialect, sql).tokenize_with_location();
+    let tokens = tokens.map_err(|error| DataFusionError::SQL(Box::new(ParserError::from(error)), None))?;
+    Ok(table_queries::as_select(tokens))
 }
 
 /// Rejects a text that nests too deeply, before it is parsed: even dropping a deep syntax tree recurses. `dialect` is the one that
