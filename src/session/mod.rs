@@ -3,8 +3,8 @@
 mod ambiguous_names;
 #[cfg(feature = "flight")]
 mod bounded;
+mod common_types;
 mod defaults;
-mod doubles;
 mod exact_numbers;
 mod float_type;
 mod guarded;

@@ -9,8 +9,8 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement as Ast, UnaryOperator, Value};
 
 use super::ambiguous_names::check_outer_names;
+use super::common_types::common_types;
 use super::defaults::reset_as_set;
-use super::doubles::doubles;
 use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
 use super::kept_order::{kept_order, with_sorts};
@@ -89,7 +89,7 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     check_outer_names(&statement, &plan)?;
     check_recursive_types(&statement, &plan)?;
     let plan = moved_subqueries(grouped_expressions(lateral(kept_order(with_own_series(plan)?)?)?)?)?;
-    guarded(doubles(signed_numbers(plan)?)?)
+    guarded(common_types(signed_numbers(plan)?)?)
 }
 
 async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {

@@ -254,6 +254,9 @@ async fn forms_of_the_standard_are_understood() {
         ("SELECT k FROM c ORDER BY k FETCH FIRST 1 ROW ONLY", "3"),
         ("SELECT k FROM c ORDER BY k OFFSET 1 ROW FETCH NEXT 5 ROWS ONLY", "4"),
         ("SELECT v FROM generate_series(1, 9) t(v) ORDER BY v LIMIT (SELECT 2)", "1; 2"),
+        // Defaults of a wider type.
+        ("SELECT x, lag(x, 1, 0.5) OVER (ORDER BY x), lead(x, 1, 0.5::double) OVER (ORDER BY x) FROM (VALUES (1), (2)) t(x)", "1|0.5|2.0; 2|1.0|0.5"),
+        ("SELECT lag(x, 1, 5000000000) OVER (ORDER BY x) FROM (VALUES (1::int)) t(x)", "5000000000"),
         ("TABLE c", "3|c3; 4|c4"),
         // The parser drops two words after the name.
         ("SELECT count(*) FROM (TABLE c LIMIT 1) q", "1"),
@@ -691,4 +694,33 @@ async fn aggregates_that_differ_by_a_cast_are_told_apart() {
     ];
     let cases: Vec<(String, &str)> = cases.iter().map(|(sql, rows)| (of(sql), *rows)).collect();
     check(&cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect::<Vec<_>>()).await;
+}
+
+#[tokio::test]
+async fn an_instant_beside_a_date_stays_an_instant() {
+    let world = World::new().await;
+    sql(&world.context, "SET timezone = 'Europe/Berlin'").await.unwrap();
+    // The hour that Berlin's clocks show twice.
+    let twice = "(VALUES (timestamptz '2026-10-25 00:30+00'), (timestamptz '2026-10-25 01:30+00')) v(t)";
+    let all = format!("SELECT t FROM {twice} UNION ALL SELECT date '2026-01-01'");
+    // Rows of PostgreSQL 15.
+    for (statement, expected) in [
+        (format!("SELECT count(*), count(DISTINCT t) FROM ({all}) q"), "3|3"),
+        (format!("SELECT count(*) FROM (SELECT t FROM {twice} UNION SELECT date '2026-01-01') q"), "3"),
+        (format!("SELECT count(*) FROM (SELECT coalesce(t, date '2026-01-01') c FROM {twice} GROUP BY 1) q"), "2"),
+        (format!("SELECT bool_and(coalesce(t, date '2026-01-01') = t) FROM {twice}"), "true"),
+        (format!("SELECT max(extract(epoch FROM greatest(t, date '2026-01-01')) - extract(epoch FROM t)) FROM {twice}"), "0.0"),
+        (format!("SELECT count(DISTINCT CASE WHEN t IS NULL THEN date '2026-01-01' ELSE t END), count(DISTINCT nullif(t, date '2026-01-01')) FROM {twice}"), "2|2"),
+        (format!("SELECT count(DISTINCT x) FROM (SELECT lag(t, 1, date '2026-01-01') OVER (ORDER BY t) AS x FROM {twice}) q"), "2"),
+        (format!("SELECT count(DISTINCT x) FROM (SELECT unnest(ARRAY[t, date '2026-01-01']) AS x FROM {twice}) q"), "3"),
+        ("SELECT array_position(ARRAY[timestamptz '2026-06-25 22:00+00'], date '2026-06-26')".to_owned(), "1"),
+        ("SELECT timestamptz '2026-06-25 22:00+00' IN (SELECT date '2026-06-26'), date '2026-06-26' IN (SELECT timestamptz '2026-06-25 22:00+00')".to_owned(), "true|true"),
+        (
+            "SELECT count(*), max(extract(epoch FROM t)) FROM (SELECT date '2026-06-26' t) a FULL JOIN (SELECT timestamptz '2026-06-25 22:00+00' t) b USING (t)".to_owned(),
+            "1|1782424800.0",
+        ),
+        ("SELECT coalesce(date '2026-06-26', timestamptz '2026-06-26 08:00+00') = timestamptz '2026-06-25 22:00+00'".to_owned(), "true"),
+    ] {
+        assert_eq!(answer(&world.context, &statement).await, expected, "{statement}");
+    }
 }
