@@ -13,6 +13,7 @@
 //! | EXISTS over ROLLUP and other sets with an empty one, correlated | the same | true |
 //! | IN over such sets, correlated | the same | refused |
 //! | EXISTS in the SELECT list | an error | a scalar subquery |
+//! | EXISTS below OR over a join that is removed, since it adds no row | a panic: no column is left | EXISTS of a constant |
 //! | EXISTS over LIMIT, DISTINCT and ORDER BY | an error, or a part is ignored | EXISTS without them |
 //! | correlated GROUP BY and DISTINCT below `cast(column) = outer` | grouped by the column as well | refused, unless `session` has keys for it |
 //! | correlated windows, OFFSET and LIMIT without keys, and in LATERAL ROLLUP and HAVING without GROUP BY | applied to all outer rows together | refused |
@@ -249,6 +250,7 @@ impl Site {
                 let expr = exists(these)?;
                 let Expr::Exists(Exists { subquery, .. }) = expr else { return Ok(Transformed::yes(expr)) };
                 if self.in_filter {
+                    let subquery = of_constant(subquery)?;
                     return Ok(Transformed::yes(Expr::Exists(Exists { subquery, negated })));
                 }
                 let found = any_row(&subquery)?;
@@ -348,6 +350,16 @@ fn exists(these: Exists) -> Result<Expr> {
         None => lit(true),
     };
     Ok(if these.negated { Expr::Not(found.into()) } else { found })
+}
+
+/// A subquery of which only the number of rows matters, with a constant in each row. A correlated one stays as it is: its columns
+/// are compared.
+fn of_constant(subquery: Subquery) -> Result<Subquery> {
+    if !subquery.outer_ref_columns.is_empty() {
+        return Ok(subquery);
+    }
+    let rows = LogicalPlanBuilder::from(LogicalPlan::clone(&subquery.subquery)).project([lit(true)])?.build()?;
+    Ok(Subquery { subquery: Arc::new(rows), ..subquery })
 }
 
 /// IN without ORDER BY and DISTINCT in its subquery, which do not decide which values there are.

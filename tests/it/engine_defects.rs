@@ -34,6 +34,26 @@ fn the_registry_is_documented() {
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // A join below EXISTS that adds no row and has the only column.
+    (
+        "SELECT x FROM (VALUES (1)) c(x) WHERE x > 1 OR EXISTS (SELECT d.k FROM (VALUES ('a')) d(k) RIGHT JOIN (VALUES ('S')) e(id) ON TRUE)",
+        "1",
+    ),
+    (
+        "SELECT x FROM (VALUES (1), (2)) c(x) WHERE CASE WHEN x > 1 THEN true ELSE NOT EXISTS (SELECT * FROM (VALUES ('a')) d(k) \
+         RIGHT JOIN (VALUES ('S')) e(id) ON TRUE) END",
+        "2",
+    ),
+    (
+        "SELECT x FROM (VALUES (1)) c(x) WHERE x > 1 OR EXISTS (SELECT DISTINCT e.id FROM (VALUES ('a')) d(k) LEFT JOIN \
+         (VALUES ('S')) e(id) ON TRUE WHERE k = 'a')",
+        "1",
+    ),
+    (
+        "SELECT x FROM (VALUES (1)) c(x) WHERE x > 1 OR EXISTS (SELECT d.k FROM (VALUES ('a')) d(k) RIGHT JOIN (VALUES ('S')) e(id) \
+         ON TRUE WHERE e.id = 'T')",
+        "",
+    ),
     // Windows whose rows come in the opposite order.
     (
         "SELECT i, array_agg(s) OVER (PARTITION BY k ORDER BY i DESC ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS t, \
