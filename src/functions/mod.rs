@@ -28,6 +28,7 @@ mod postgres;
 mod series;
 mod shift;
 mod sorted_aggregates;
+mod time_texts;
 mod unknown_range;
 mod wrapper;
 
@@ -62,6 +63,7 @@ pub(crate) use self::positive_zero::positive_zero;
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, put_text, read_interval};
 pub(crate) use self::postgres::{Numeric, PostgresCast, listed_named, numeric};
 pub(crate) use self::series::{times_in_steps, with_series};
+pub(crate) use self::time_texts::complete_time;
 pub(crate) use self::unknown_range::with_unknown_range;
 #[cfg(feature = "flight")]
 pub(crate) use self::wrapper::{wrapped_aggregate_methods, wrapped_methods, wrapped_order_methods};

@@ -75,7 +75,7 @@ impl Statement {
     }
 
     /// As [`of`](Self::of), with the types of the values that will be bound. They decide what the statement leaves open, as in
-    /// `SELECT ? + ?`.
+    /// `SELECT ? + ?`, and keep the fractions of values that are beside integers, as in `VALUES (1), (?)`.
     ///
     /// # Errors
     /// Those of [`of`](Self::of).
@@ -84,6 +84,9 @@ impl Statement {
         let typed = with_types(&parsed, types);
         match (Self::of_parsed(context, parsed, &[], Ok).await, typed) {
             (Err(refused), Some(typed)) => Self::of_parsed(context, typed, &[], Ok).await.map_err(|_| refused),
+            (Ok(planned), Some(typed)) if planned.takes_integers_for(types) => {
+                Ok(Self::of_parsed(context, typed, &[], Ok).await.unwrap_or(planned))
+            }
             (planned, _) => planned,
         }
     }
@@ -119,16 +122,24 @@ impl Statement {
         Ok(Self { plan, effect, parameters, schema })
     }
 
+    /// True if a parameter that the statement has for an integer will be a number with a fraction.
+    fn takes_integers_for(&self, types: &[DataType]) -> bool {
+        let fields = self.parameters.fields().iter().zip(types);
+        let mut pairs = fields.map(|(field, given)| (field.data_type(), given));
+        pairs.any(|(taken, given)| taken.is_integer() && (given.is_decimal() || given.is_floating()))
+    }
+
     /// Returns the plan with parameters bound.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] for a wrong number of parameters.
+    /// [`ErrorKind::Query`] for a wrong number of parameters, and for a number that a column of VALUES would cut.
     pub(crate) fn bind(&self, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
         let (takes, given) = (self.parameters.fields().len(), values.len());
         if takes != given {
             let message = format!("wrong number of parameters: expected {takes}, got {given}");
             return Err(Error::new(ErrorKind::Query, message).into());
         }
+        check_rows(&self.plan, &values)?;
         bound(&self.plan, values)
     }
 }
@@ -390,6 +401,33 @@ fn list_types(plan: &LogicalPlan) -> Result<HashMap<String, DataType>> {
         })
     })?;
     Ok(found)
+}
+
+/// Refuses numbers that lose their fraction in the rows of VALUES, whose types are decided before there are values.
+fn check_rows(plan: &LogicalPlan, values: &[ScalarValue]) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        let LogicalPlan::Values(rows) = node else { return Ok(TreeNodeRecursion::Continue) };
+        for (expr, field) in rows.values.iter().flat_map(|row| row.iter().zip(rows.schema.fields())) {
+            let mut inner = expr;
+            while let Expr::Cast(cast) = inner {
+                inner = &cast.expr;
+            }
+            let Expr::Placeholder(placeholder) = inner else { continue };
+            let number = placeholder.id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+            let Some(value) = number.and_then(|number| values.get(number.checked_sub(1)?)) else { continue };
+            let (given, column) = (value.data_type(), field.data_type());
+            if !(given.is_decimal() || given.is_floating()) || !column.is_integer() {
+                continue;
+            }
+            if value.cast_to(column)?.cast_to(&given)? != *value {
+                let message = format!("parameter {} is {value}, but its column of VALUES has integers", placeholder.id);
+                let error = Error::new(ErrorKind::Query, message);
+                return Err(error.advice("write a cast around the parameter, such as CAST(? AS double)").into());
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
 }
 
 fn bound(plan: &LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, LogicalPlan, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::{is_comparison, rewrite_expressions};
+use crate::functions::complete_time;
 
 /// See the module's documentation. Runs after type coercion, which puts casts around the literals of comparisons.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ fn completed(mut expr: Expr) -> Transformed<Expr> {
         return Transformed::no(expr);
     }
     let complete = match inner.as_ref() {
-        Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => complete(text),
+        Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => complete_time(text),
         _ => None,
     };
     let changed = complete.is_some();
@@ -92,47 +93,4 @@ fn beyond(expr: &Expr) -> Option<Expr> {
         None => i64::MIN,
     };
     Some(lit(ScalarValue::TimestampNanosecond(Some(last), zone.clone())))
-}
-
-/// The text with the seconds or the day that it lacks; `None` for texts of another form.
-fn complete(text: &str) -> Option<String> {
-    let trimmed = text.trim();
-    let is_shape = |text: &str, shape: &str| {
-        text.len() == shape.len()
-            && text.bytes().zip(shape.bytes()).all(|(byte, form)| match form {
-                b'0' => byte.is_ascii_digit(),
-                b' ' => matches!(byte, b' ' | b'T' | b't'),
-                _ => byte == form,
-            })
-    };
-    if is_shape(trimmed, "0000-00") {
-        return Some(format!("{trimmed}-01"));
-    }
-    // A zone may follow: Z, +02, +02:00.
-    let (time, zone) = trimmed.split_at_checked("0000-00-00 00:00".len())?;
-    let is_zone = zone.trim_start().is_empty() || zone.trim_start().starts_with(['Z', 'z', '+', '-']);
-    (is_shape(time, "0000-00-00 00:00") && is_zone).then(|| format!("{time}:00{zone}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::complete;
-
-    #[test]
-    fn what_is_missing_is_added() {
-        for (text, expected) in [
-            ("2026-11-24 10:30", Some("2026-11-24 10:30:00")),
-            ("2026-11-24T10:30Z", Some("2026-11-24T10:30:00Z")),
-            ("2026-11-24 10:30 +02:00", Some("2026-11-24 10:30:00 +02:00")),
-            ("2026-11", Some("2026-11-01")),
-            ("2026-11-24", None),
-            ("2026-11-24 10:30:15", None),
-            ("2026-11-24 10:30.5", None),
-            ("2026-11-24 10:3x", None),
-            ("2026-11-24 10:30 Europe/Berlin", None),
-            ("20é6-11-24 10:30", None),
-        ] {
-            assert_eq!(complete(text).as_deref(), expected, "{text}");
-        }
-    }
 }

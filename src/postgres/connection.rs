@@ -41,7 +41,7 @@ use super::rows::{Copier, Layout, Rows};
 use super::server::{Registered, Shared};
 use super::settings::Settings;
 use super::startup::{Started, crowded_out, end};
-use super::types::parameter_type;
+use super::types::{of_catalogs, parameter_type};
 use super::wire::{Lost, Message, Wire};
 use super::{catalog, dialect};
 use crate::catalog::SCHEMA;
@@ -572,18 +572,20 @@ impl Connection {
         tracing::debug!(principal = %session.principal.name, sql = session.redact(&sql), "statement");
         let planned = async move {
             let failed = |error| session.failure(&error);
-            let parsed = match dialect::parsed(&sql) {
+            let mut parsed = match dialect::parsed(&sql) {
                 Ok(parsed) => parsed,
                 Err(error) => return Err(session.failure_in(&error, &sql).await),
             };
             let calls = match catalog::meant(&parsed) {
                 Ok(catalog::Meant::Service { calls }) => calls,
                 Ok(catalog::Meant::Catalogs) => {
+                    let types = dialect::parameter_types(&mut parsed, &types);
                     let parsed = catalog::rewritten(parsed, &names, &values).map_err(failed)?;
                     let context = catalog::context(&session, &names, &all, &parsed).await.map_err(failed)?;
                     let statement = Statement::of_parsed(&context, parsed, &[], Ok).await.map_err(failed)?;
-                    let known = (1..).zip(types).filter_map(|(number, known)| Some((number, known?)));
-                    return Ok(Ok(Planned { statement, context: Some(context), types: known.collect() }));
+                    let schema = of_catalogs(&statement.schema);
+                    let statement = Statement { schema, ..statement };
+                    return Ok(Ok(Planned { statement, context: Some(context), types }));
                 }
                 Err(report) => return Ok(Err(report)),
             };
@@ -591,7 +593,7 @@ impl Connection {
             if !calls.is_empty() {
                 names.constants = catalog::constants(&session, &names, &all, calls).await.map_err(failed)?;
             }
-            let (parsed, types) = match dialect::translated(parsed, &names, &types) {
+            let (parsed, types) = match dialect::translated(parsed, &names, &types, &values) {
                 Ok(translated) => translated,
                 Err(report) => return Ok(Err(report)),
             };
@@ -678,8 +680,9 @@ impl Connection {
                 if statement.effect {
                     (Work::Effect { statement: Box::new(statement), values }, Arc::new(Schema::empty()))
                 } else {
+                    let catalogs = context.is_some();
                     let pending = self.pending(statement, context, values).await?;
-                    let schema = Arc::clone(&pending.schema);
+                    let schema = if catalogs { of_catalogs(&pending.schema) } else { Arc::clone(&pending.schema) };
                     (Work::Query(Arc::new(pending)), schema)
                 }
             }

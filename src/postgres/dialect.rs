@@ -236,6 +236,11 @@ pub(super) fn edit(parsed: &mut Parsed, editor: &mut dyn Editor) {
     }
 }
 
+/// The types of the parameters of a statement about catalogs that are declared or cast to one, by their number.
+pub(super) fn parameter_types(statement: &mut Parsed, declared: &[Option<Type>]) -> BTreeMap<usize, Type> {
+    typed_parameters::types(statement, declared)
+}
+
 /// Translates a statement, with types that the client declared for parameters. Returns the types of all parameters that are
 /// declared or cast to one, by their number.
 ///
@@ -245,15 +250,17 @@ pub(super) fn translated(
     mut statement: Parsed,
     names: &Names,
     declared: &[Option<Type>],
+    values: &[ScalarValue],
 ) -> Result<(Parsed, BTreeMap<usize, Type>), Report> {
     column_names::name_columns(&mut statement);
-    translated_as_named(statement, names, declared)
+    translated_as_named(statement, names, declared, values)
 }
 
 fn translated_as_named(
     mut statement: Parsed,
     names: &Names,
     declared: &[Option<Type>],
+    values: &[ScalarValue],
 ) -> Result<(Parsed, BTreeMap<usize, Type>), Report> {
     let types = typed_parameters::mark(&mut statement, declared);
     let mut translator = Translator { names, types: &types, refused: None };
@@ -261,7 +268,7 @@ fn translated_as_named(
     if let Some(report) = translator.refused {
         return Err(report);
     }
-    typed_parameters::unmark(&mut statement);
+    typed_parameters::unmark(&mut statement, values);
     Ok((statement, types))
 }
 
@@ -1453,7 +1460,7 @@ mod tests {
     use super::*;
 
     fn read(sql: &str) -> Result<(String, BTreeMap<usize, Type>), Report> {
-        let (statement, types) = translated_as_named(parsed(sql).expect(sql), &Names::of_tests(), &[])?;
+        let (statement, types) = translated_as_named(parsed(sql).expect(sql), &Names::of_tests(), &[], &[])?;
         Ok((statement.to_string(), types))
     }
 

@@ -19,6 +19,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, Tr
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union,
@@ -69,7 +70,8 @@ impl TreeNodeRewriter for Numbers {
         // Inputs have other types than before.
         let plan = match plan.data {
             LogicalPlan::Union(union) => {
-                LogicalPlan::Union(Union::try_new_with_loose_types(with_literals(union.inputs)?)?)
+                let inputs = with_common_numbers(with_literals(union.inputs)?)?;
+                LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)
             }
             plan => plan.recompute_schema()?,
         };
@@ -217,6 +219,43 @@ fn with_literals(inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>>
         Ok(Arc::new(LogicalPlan::Projection(projection)))
     };
     inputs.into_iter().map(cast_literals).collect()
+}
+
+/// The branches of a UNION, with the common type of their numbers, which decides about sums of them.
+fn with_common_numbers(inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>> {
+    let columns = inputs.first().map_or(0, |input| input.schema().fields().len());
+    let common: Vec<Option<DataType>> = (0..columns).map(|at| common_number(&inputs, at)).collect();
+    if common.iter().all(Option::is_none) {
+        return Ok(inputs);
+    }
+    let numbers = inputs.into_iter().map(|input| {
+        let mut types = input.schema().fields().iter().map(|field| field.data_type()).zip(&common);
+        if types.all(|(known, common)| common.as_ref().is_none_or(|common| common == known)) {
+            return Ok(input);
+        }
+        let columns = input.schema().iter().zip(&common).map(|((qualifier, field), common)| {
+            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            match common {
+                Some(common) if common != field.data_type() => {
+                    cast(column, common.clone()).alias_qualified(qualifier.cloned(), field.name())
+                }
+                _ => column,
+            }
+        });
+        Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::clone(&input))?)))
+    });
+    numbers.collect()
+}
+
+/// The type of the numbers of a column, if its branches have several types.
+fn common_number(inputs: &[Arc<LogicalPlan>], at: usize) -> Option<DataType> {
+    let types = inputs.iter().map(|input| Some(input.schema().fields().get(at)?.data_type()));
+    let types: Vec<&DataType> = types.collect::<Option<Vec<_>>>()?.into_iter().filter(|of| !of.is_null()).collect();
+    let (first, others) = types.split_first()?;
+    if !types.iter().all(|of| of.is_numeric()) || others.iter().all(|other| other == first) {
+        return None;
+    }
+    others.iter().try_fold((*first).clone(), |common, other| type_union_coercion(&common, other))
 }
 
 /// Quotients and products of numeric.

@@ -15,7 +15,7 @@ use postgres_types::{FromSql, Kind, Type};
 
 use super::dialect::without_offset;
 use super::report::Report;
-use crate::functions::{NotAnArray, items, read_interval};
+use crate::functions::{NotAnArray, complete_time, items, read_interval};
 
 /// Decodes one value. `number` counts parameters from 1, for errors. An instant in text that does not state its zone is in `zone`.
 ///
@@ -81,6 +81,9 @@ pub(super) fn arrow_type(postgres: &Type) -> Option<DataType> {
 }
 
 fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue> {
+    let is_time = matches!(data_type, DataType::Timestamp(..) | DataType::Date32);
+    let complete = complete_time(text).filter(|_| is_time);
+    let text = complete.as_deref().unwrap_or(text);
     match data_type {
         DataType::Timestamp(unit, Some(_)) => {
             let there = DataType::Timestamp(*unit, Some(zone.into()));
@@ -321,6 +324,10 @@ mod tests {
             ("2026-05-01 00:30:00+02", "2026-05-01 00:30:00", Type::TIMESTAMP),
             ("2026-05-01 +02", "2026-05-01 00:00:00+02:00", Type::TIMESTAMPTZ),
             ("2026-05-01", "2026-05-01 00:00:00+00", Type::TIMESTAMPTZ),
+            ("2026-05-01 10:00", "2026-05-01 10:00:00+00", Type::TIMESTAMPTZ),
+            ("2026-05-01T10:00+02", "2026-05-01 08:00:00+00", Type::TIMESTAMPTZ),
+            ("2026-05-01T10:00", "2026-05-01 10:00:00", Type::TIMESTAMP),
+            ("2026-05-01 10:00", "2026-05-01", Type::DATE),
             ("1 day 02:00:00", "P1DT2H", Type::INTERVAL),
             ("02:30:00", "2 hours 30 minutes", Type::INTERVAL),
         ] {

@@ -173,7 +173,9 @@ fn put_binary(out: &mut BytesMut, column: &ArrayRef, row: usize) {
             out.put_i32(interval.months);
         }
         DataType::List(item) => {
-            put_array(out, &parameter_type(item.data_type()), 1, &column.as_list::<i32>().value(row));
+            let identifiers = *item.data_type() == DataType::UInt32;
+            let item = if identifiers { Type::OID } else { parameter_type(item.data_type()) };
+            put_array(out, &item, 1, &column.as_list::<i32>().value(row));
         }
         DataType::LargeList(item) => {
             let item = if *item.data_type() == DataType::Int16 { Type::INT2 } else { Type::OID };

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, RecordBatch, StringBuilder};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, TimeUnit};
+use arrow::datatypes::{DataType, Field, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::json::WriterBuilder;
 use arrow::json::writer::LineDelimited;
@@ -37,18 +37,21 @@ pub(super) enum CatalogType {
     Int2Vector,
     /// A list of object identifiers, with places from 0.
     OidVector,
+    /// An array of object identifiers.
+    Oids,
     /// A function by its identifier, whose text is its name.
     Function,
 }
 
 impl CatalogType {
-    const ALL: [Self; 4] = [Self::Oid, Self::Int2Vector, Self::OidVector, Self::Function];
+    const ALL: [Self; 5] = [Self::Oid, Self::Int2Vector, Self::OidVector, Self::Oids, Self::Function];
 
     fn postgres(self) -> Type {
         match self {
             Self::Oid => Type::OID,
             Self::Int2Vector => Type::INT2_VECTOR,
             Self::OidVector => Type::OID_VECTOR,
+            Self::Oids => Type::OID_ARRAY,
             Self::Function => Type::REGPROC,
         }
     }
@@ -61,6 +64,7 @@ impl CatalogType {
             Self::Oid => DataType::UInt32,
             Self::Int2Vector => items(DataType::Int16),
             Self::OidVector => items(DataType::UInt32),
+            Self::Oids => DataType::new_list(DataType::UInt32, true),
             Self::Function => DataType::UInt64,
         }
     }
@@ -123,6 +127,18 @@ fn text_type(field: &Field) -> Option<(DataType, Type)> {
 /// Returns the columns of a result.
 pub(super) fn columns(schema: &Schema) -> Vec<Column> {
     schema.fields().iter().map(|field| Column::of(field)).collect()
+}
+
+/// The schema of a result of the catalogs, in which lists of numbers are those of identifiers: the types of columns and keys, which
+/// clients aggregate.
+pub(super) fn of_catalogs(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::List(item) if *item.data_type() == DataType::Int64 && CatalogType::of(field).is_none() => {
+            Arc::new(CatalogType::Oids.mark(field.as_ref().clone()))
+        }
+        _ => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Fields>()))
 }
 
 /// Returns the PostgreSQL type of a parameter.

@@ -66,6 +66,18 @@ def asyncpg_runs(served, rows, cost):
             7, datetime.date(2026, 5, 1), datetime.datetime(2026, 5, 1, 12), decimal.Decimal("1.50"), ["a", None, 'b "c"'],
         ), values
         assert str(values[5]) == "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11" and json.loads(values[6]) == {"a": 1}
+        # For arrays of other types than text, asyncpg reads the catalogs.
+        with costs(served, 0):
+            assert await connection.fetchval("SELECT $1::int[]", [1, None, 2]) == [1, None, 2]
+            assert await connection.fetchval("SELECT array_agg(n ORDER BY n) FROM (VALUES (1::bigint), (2)) t(n)") == [1, 2]
+            assert await connection.fetchval("SELECT ARRAY[1.5, 2.5]::float8[]") == [1.5, 2.5]
+            days = [datetime.date(2026, 5, 1), datetime.date(2026, 5, 2)]
+            assert await connection.fetchval("SELECT $1::date[]", days) == days
+            assert await connection.fetchval("SELECT $1::oid[] IS NOT NULL FROM pg_class LIMIT 1", [1, 2])
+        reach = [row[4] for row in rows.values() if row[4] is not None][:3]
+        with costs(served, cost):
+            found = await connection.fetch(f"SELECT reach FROM ({WEEK}) t WHERE reach = ANY($1)", reach)
+        assert {row["reach"] for row in found} == set(reach) and reach
         async with connection.transaction():
             # The first page has enough.
             with costs(served, 1):
@@ -83,6 +95,32 @@ def pg8000_runs(served, rows, cost):
     assert {row[0] for row in found} == {key for key, row in rows.items() if row[1] in LANGUAGES}
     assert connection.run("SELECT '{en,de}'::text[], 2 ^ 3, 2.6::int") == [[["en", "de"], 8.0, 3]]
     connection.close()
+
+
+def fractions_are_kept(served):
+    """Numbers of parameters beside integers. The values are those of PostgreSQL 15."""
+    half, quarter = decimal.Decimal("1.25"), decimal.Decimal("0.15")
+    with psycopg.connect(url(served)) as connection:
+        for sql, values, right in [
+            ("SELECT sum(x * %s::numeric) FROM (VALUES (1::bigint), (2)) v(x)", [half], "3.75"),
+            ("SELECT sum(x / %s) FROM (VALUES (1::bigint), (2)) v(x)", [decimal.Decimal(4)], "0.75"),
+            ("SELECT sum(x * %s) / 2 FROM (VALUES (1::bigint), (2)) v(x)", [half], "1.875"),
+            ("SELECT round(sum(x * %s) / sum(x), 4) FROM (VALUES (7::bigint), (9)) v(x)", [quarter], "0.1500"),
+            ("SELECT max(s) FROM (SELECT sum(x * %s) OVER (ORDER BY x) AS s FROM (VALUES (1::bigint), (2)) v(x)) q", [half], "3.75"),
+            ("SELECT g FROM (SELECT 'a' AS g, 1::bigint AS x UNION ALL SELECT 'b', 2) q GROUP BY g HAVING sum(x * %s) > 2", [half], "b"),
+            ("SELECT sum(y) FROM (SELECT x * %s AS y FROM (VALUES (1::bigint), (2)) v(x)) q", [half], "3.75"),
+            ("SELECT sum(%s) FROM (VALUES (1), (2)) v(x)", [half], "2.50"),
+            ("SELECT sum(x) FROM (VALUES (%s::numeric), (%s)) v(x)", [half, half], "2.50"),
+            ("SELECT sum(x) FROM (VALUES (%s), (2)) v(x)", [half], "3.25"),
+            ("SELECT sum(CASE WHEN x = 1 THEN %s ELSE 0 END) FROM (VALUES (1), (2)) v(x)", [half], "1.25"),
+            ("SELECT sum(a) FROM (SELECT 1::bigint AS a UNION ALL SELECT %s) q", [half], "2.25"),
+            ("SELECT lag(x, 1, %s) OVER (ORDER BY x) FROM (VALUES (1::bigint)) v(x)", [half], "1.25"),
+            ("SELECT %s * 2, %s / 3 > 0.4", [half, half], "2.50"),
+        ]:
+            for binary in [False, True]:
+                with connection.cursor(binary=binary) as cursor:
+                    came = cursor.execute(sql, values).fetchone()[0]
+                assert came == (right if isinstance(came, (str, bool)) else decimal.Decimal(right)), f"{sql}: {came}, not {right}"
 
 
 def adbc_runs(served, rows, cost):
@@ -219,6 +257,7 @@ with Served(users=True) as served:
     runs = [
         lambda: asyncpg_runs(served, rows, cost),
         lambda: pg8000_runs(served, rows, cost),
+        lambda: fractions_are_kept(served),
         lambda: adbc_runs(served, rows, cost),
         lambda: duckdb_runs(served),
         lambda: ibis_runs(served, rows),

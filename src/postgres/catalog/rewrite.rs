@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 
 use super::super::column_names::column_name;
 use super::super::dialect::{Names, edit};
-use super::tables::{has_functions, is_boolean, is_empty};
+use super::tables::{has_functions, has_kind, is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Error, ErrorKind};
 use crate::functions::items;
@@ -99,6 +99,13 @@ impl Editor for Rewriter<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) {
         match expr {
+            // Of kinds of types that do not exist: recursive subqueries about them need not be supported.
+            Expr::Case { operand: None, conditions, else_result, .. } => {
+                conditions.retain(|branch| !is_recursive(&branch.result) || !is_of_missing_kind(&branch.condition));
+                if conditions.is_empty() {
+                    *expr = else_result.take().map_or_else(null, |result| Expr::Nested(result));
+                }
+            }
             // Subqueries without rows, before their own expressions are visited.
             Expr::Subquery(query) if reads_empty(&query.body) => *expr = null(),
             Expr::Subquery(query) => one_row(query),
@@ -225,6 +232,33 @@ fn counted(expr: &mut Expr) {
     let (left, right) = (Box::new(Expr::Subquery(subquery.clone())), Box::new(one));
     let op = if *negated { BinaryOperator::Lt } else { BinaryOperator::GtEq };
     *expr = Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }));
+}
+
+/// True for a subquery WITH RECURSIVE.
+fn is_recursive(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_recursive(inner),
+        Expr::Subquery(query) => query.with.as_ref().is_some_and(|with| with.recursive),
+        _ => false,
+    }
+}
+
+/// True for a condition such as `typtype = 'd'`, if there are no types of this kind.
+fn is_of_missing_kind(condition: &Expr) -> bool {
+    let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition else { return false };
+    let named = match left.as_ref() {
+        Expr::Identifier(name) => Some(name),
+        Expr::CompoundIdentifier(names) => names.last(),
+        _ => None,
+    };
+    let kind = match right.as_ref() {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(kind) => Some(kind),
+            _ => None,
+        },
+        _ => None,
+    };
+    named.is_some_and(|name| name.value.eq_ignore_ascii_case("typtype")) && kind.is_some_and(|kind| !has_kind(kind))
 }
 
 /// True for a column that PostgreSQL has in every table.

@@ -132,6 +132,11 @@ pub(super) fn has_functions(column: &str) -> bool {
     CATALOGS.values().flat_map(|catalog| &catalog.columns).any(|(name, kind)| *kind == 'p' && *name == column)
 }
 
+/// True if there are types of this kind: `b` for base types, `d` for domains.
+pub(super) fn has_kind(kind: &str) -> bool {
+    TYPES.iter().any(|known| known.kind == kind)
+}
+
 /// The name of a function that types refer to; the number of another.
 pub(in crate::postgres) fn function_name(oid: u64) -> Cow<'static, str> {
     let known = TYPES.iter().flat_map(|known| [(known.input, known.input_name), (known.receive, known.receive_name)]);

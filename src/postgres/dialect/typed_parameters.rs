@@ -8,7 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use arrow::datatypes::DataType as ArrowType;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType as ArrowType};
+use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, LimitClause, Query,
@@ -23,17 +24,23 @@ use crate::session::syntax::Editor;
 
 /// Marks parameters of known types. Returns the types of all parameters that are known, by their number.
 pub(super) fn mark(statement: &mut Parsed, declared: &[Option<Type>]) -> BTreeMap<usize, Type> {
-    let known = (1..).zip(declared).filter_map(|(number, known)| Some((number, known.clone()?)));
-    let mut casts = Casts(known.collect());
-    edit(statement, &mut casts);
-    let types = casts.0;
+    let types = types(statement, declared);
     edit(statement, &mut Marks(&types));
     types
 }
 
-/// Turns marks into expressions of the engine.
-pub(super) fn unmark(statement: &mut Parsed) {
-    edit(statement, &mut Unmarked);
+/// The types of all parameters that are known, by their number.
+pub(super) fn types(statement: &mut Parsed, declared: &[Option<Type>]) -> BTreeMap<usize, Type> {
+    let known = (1..).zip(declared).filter_map(|(number, known)| Some((number, known.clone()?)));
+    let mut casts = Casts(known.collect());
+    edit(statement, &mut casts);
+    casts.0
+}
+
+/// Turns marks into expressions of the engine. A numeric has the digits and the scale of its value, as a literal has; before there
+/// are values, it has any.
+pub(super) fn unmark(statement: &mut Parsed, values: &[ScalarValue]) {
+    edit(statement, &mut Unmarked(values));
 }
 
 /// The type of a marked parameter.
@@ -74,10 +81,22 @@ struct Casts(BTreeMap<usize, Type>);
 impl Editor for Casts {
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) {
         if let SqlExpr::Cast { expr, data_type, .. } = expr
-            && let (Some(number), Some(postgres)) = (number_of(expr), type_named(data_type))
+            && let (Some(number), Some(postgres)) =
+                (number_of(expr), type_named(data_type).or_else(|| identifiers(data_type)))
         {
             self.0.entry(number).or_insert(postgres);
         }
+    }
+}
+
+/// The types of identifiers in catalogs.
+fn identifiers(data_type: &SqlType) -> Option<Type> {
+    match data_type {
+        SqlType::Custom(name, _) if name.to_string().eq_ignore_ascii_case("oid") => Some(Type::OID),
+        SqlType::Array(ArrayElemTypeDef::SquareBracket(item, _)) if identifiers(item) == Some(Type::OID) => {
+            Some(Type::OID_ARRAY)
+        }
+        _ => None,
     }
 }
 
@@ -118,14 +137,30 @@ impl Editor for Marks<'_> {
     }
 }
 
-struct Unmarked;
+struct Unmarked<'v>(&'v [ScalarValue]);
 
-impl Editor for Unmarked {
+impl Unmarked<'_> {
+    /// The type of a numeric parameter.
+    fn numeric(&self, parameter: &SqlExpr) -> ArrowType {
+        let value = number_of(parameter).and_then(|number| self.0.get(number.checked_sub(1)?));
+        match value {
+            Some(ScalarValue::Decimal128(Some(value), _, scale)) => {
+                let digits = u8::try_from(value.unsigned_abs().to_string().len()).unwrap_or(DECIMAL128_MAX_PRECISION);
+                ArrowType::Decimal128(digits.max(scale.unsigned_abs()), *scale)
+            }
+            _ => ArrowType::Decimal128(18, 4),
+        }
+    }
+}
+
+impl Editor for Unmarked<'_> {
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) {
         if let SqlExpr::Cast { kind: CastKind::SafeCast, expr: parameter, data_type, .. } = expr {
-            // The scale of a numeric is that of its value.
-            let known = type_named(data_type).filter(|postgres| *postgres != Type::NUMERIC);
-            *expr = match known.as_ref().and_then(arrow_type) {
+            let known = match type_named(data_type) {
+                Some(Type::NUMERIC) => Some(self.numeric(parameter)),
+                known => known.as_ref().and_then(arrow_type),
+            };
+            *expr = match known {
                 Some(data_type) => call("arrow_cast", vec![parameter.as_ref().clone(), text(&data_type.to_string())]),
                 None => parameter.as_ref().clone(),
             };
