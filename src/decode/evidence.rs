@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use super::json::{Json, Raw};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, speaks_of_a_part};
 use crate::profile::{Pointer, TableSpec};
 
 /// Objects within objects that are examined.
@@ -225,6 +225,8 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
     ];
     const GOOD: [&str; 9] =
         ["complete", "completed", "success", "successful", "succeeded", "ok", "whole", "exhaustive", "ready"];
+    // Those that are true or false, in whatever notation.
+    const FLAGS: [&str; 7] = ["incomplete", "partial", "partially", "truncated", "degraded", "aborted", "interrupted"];
     // Not yet the answer, or not from the data.
     const BUSY: [&str; 4] = ["processing", "indexing", "reindexing", "maintenance"];
     // What was asked for, or is possible, is not what happened.
@@ -245,6 +247,7 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
         ("quota", "exceeded"),
         ("limit", "exceeded"),
         ("limit", "reached"),
+        ("in", "progress"),
     ];
     // The limit of requests says nothing about a result.
     let pair = !has(&["rate"]) && words.windows(2).any(|two| pairs.contains(&(two[0].as_str(), two[1].as_str())));
@@ -267,15 +270,18 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
     match raw.first() {
         b't' => (bad && !paged) || matches!(words, [word] if BUSY.contains(&word.as_str())),
         b'f' => has(&GOOD) && !bad && !paged,
-        b'[' if warns(words) => speaks_of_a_part(raw),
+        b'[' if warns(words) => speaks_of_a_part(raw.text),
         b'[' => {
             let parts = has(&PARTS) && (words.iter().any(absent) || words.iter().any(failure));
             (words.last().is_some_and(failure) || parts) && has_items(raw)
         }
         b'{' => words.last().is_some_and(failure) && tells(raw, 0),
         b'"' if matches!(raw.inner(), "true" | "True" | "TRUE") => bad && !paged,
+        // A text beside an error is its message, and `timeout: 1` is a duration.
+        b'"' if matches!(&*raw.inner().to_lowercase(), "yes" | "y" | "1") && (has(&FLAGS) || pair) => !paged,
+        b'1' if raw.text == "1" && (has(&FLAGS) || pair) => !paged,
         b'"' if matches!(raw.inner(), "false" | "False" | "FALSE") => has(&GOOD) && !bad && !paged,
-        b'"' if warns(words) => speaks_of_a_part(raw),
+        b'"' if warns(words) => speaks_of_a_part(raw.text),
         b'0'..=b'9' if is_fraction(words, raw) => true,
         b'"' => {
             const STATES: [&str; 6] = ["status", "state", "result", "completeness", "coverage", "outcome"];
@@ -374,27 +380,6 @@ fn warns(words: &[String]) -> bool {
     words.len() == 1 && MESSAGES.contains(&words[0].as_str())
 }
 
-/// True if messages say that a result is not all of it.
-fn speaks_of_a_part(raw: Raw<'_>) -> bool {
-    let text = raw.text.to_lowercase();
-    [
-        "partial result",
-        "results are partial",
-        "result is partial",
-        "incomplete",
-        "truncated",
-        "timed out",
-        "did not answer",
-        "did not respond",
-        "unavailable",
-        "not all results",
-        "some results",
-        "results may be missing",
-    ]
-    .iter()
-    .any(|sign| text.contains(sign))
-}
-
 /// True for an object that describes the response, rather than something that it contains. `within`: the names of the objects
 /// around its members.
 fn is_of_response(within: &[String]) -> bool {
@@ -460,8 +445,10 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
         "saved",
         "size",
     ];
-    const PLACES: [&str; 13] = [
+    const PLACES: [&str; 15] = [
         "next",
+        "results",
+        "result",
         "page",
         "link",
         "url",
@@ -507,6 +494,10 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
             let yes = first == b't';
             match () {
                 () if has(&["more"]) || has(&["truncated"]) || (has(&["has", "is"]) && has(&["next"])) => told(yes),
+                // `exceededTransferLimit: true`
+                () if has(&["exceeded"]) && has(&["transfer", "page", "result", "results", "row", "rows"]) => told(yes),
+                // `end_of_stream: false`
+                () if has(&["end"]) && (words.len() == 1 || has(&["is", "of", "reached"])) => told(!yes),
                 () if has(&["last", "final"]) && !has(&["updated", "seen", "run"]) => told(!yes),
                 () if matches!(words, [word] if word == "done" || word == "finished" || word == "exhausted") => {
                     told(!yes)
@@ -529,7 +520,11 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
                     Some(if has(&["last"]) { Says::LastPage(number) } else { Says::Pages(number) })
                 }
                 () if has(&["remaining", "left"]) && words.len() == 1 => told(number > 0),
-                () if has(&["total", "count", "found", "hits", "matches", "num", "number"]) && is(&ENTRIES) => {
+                // `counts: {savedSearches: 30}`
+                () if is(&ENTRIES)
+                    && (has(&["total", "count", "found", "hits", "matches", "num", "number"])
+                        || within.last().is_some_and(|name| is_of_counts(&self::words(name)))) =>
+                {
                     Some(Says::Entries(number))
                 }
                 () if has(&["next"]) && words.last().is_some_and(|word| PLACES.contains(&word.as_str())) => told(true),
@@ -541,6 +536,10 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
                 has(&["next", "continuation"]) && words.last().is_some_and(|word| PLACES.contains(&word.as_str()));
             match () {
                 () if link => told(!raw.inner().is_empty()),
+                // The place behind the last entry, unless it is a time that was asked for.
+                () if matches!(words, [word] if word == "after") && is_around_rows(within) => {
+                    (!is_date(raw.inner())).then_some(if raw.inner().is_empty() { Says::NoMore } else { Says::More })
+                }
                 () if has(&["total", "count"]) && is(&ENTRIES) => count_of(raw).map(Says::Entries),
                 () => None,
             }
@@ -548,8 +547,50 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
         b'n' if has(&["next", "continuation"]) => told(false),
         // `next: {href: …}`
         b'{' if matches!(words, [word] if word == "next") => told(tells(raw, 0)),
+        // `links: [{rel: "next", href: …}]`
+        b'[' if matches!(words, [word] if word == "links" || word == "link") && has_next(raw) => told(true),
         _ => None,
     }
+}
+
+/// True for the name of an object of numbers of entries.
+fn is_of_counts(words: &[String]) -> bool {
+    matches!(words, [word] if ["count", "counts", "total", "totals"].contains(&word.as_str()))
+}
+
+/// True for an object that rows may stand in, rather than one that repeats what was asked for.
+fn is_around_rows(within: &[String]) -> bool {
+    const AROUND: [&str; 9] =
+        ["data", "meta", "metadata", "page", "paging", "pagination", "cursors", "result", "response"];
+    within.last().is_none_or(|name| AROUND.contains(&name.to_lowercase().as_str()))
+}
+
+/// True for a text that begins as a date does.
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 8
+        && bytes[..4].iter().all(u8::is_ascii_digit)
+        && (bytes[4] == b'-' || bytes.iter().all(u8::is_ascii_digit))
+}
+
+/// True for a list of links of which one is to the next page.
+fn has_next(raw: Raw<'_>) -> bool {
+    let (mut json, mut first) = (Json::new(raw.text), true);
+    json.enter();
+    while let Ok(true) = json.item(&mut first) {
+        let Ok(link) = json.value() else { return false };
+        let members = if link.first() == b'{' { members_of(link).unwrap_or_default() } else { Vec::new() };
+        let named = |(name, raw): &Member<'_>| {
+            matches!(&**name, "rel" | "relation" | "type" | "name") && raw.inner().eq_ignore_ascii_case("next")
+        };
+        let leads = |(name, raw): &Member<'_>| {
+            matches!(&**name, "href" | "url" | "uri") && raw.first() == b'"' && !raw.inner().is_empty()
+        };
+        if members.iter().any(|member| member.1.first() == b'"' && named(member)) && members.iter().any(leads) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The number of a count: an integer, in whatever notation, with or without separators of thousands.
@@ -698,6 +739,12 @@ mod tests {
             r#"{"shards":[{"id":1,"ok":false}]}"#,
             r#"{"sources":{"x.com":"timeout"}}"#,
             r#"{"nodes":[{"id":"a","shards":[{"failed":true}]}]}"#,
+            r#"{"partial":1}"#,
+            r#"{"timed_out":1}"#,
+            r#"{"isPartial":"Y"}"#,
+            r#"{"timedOut":"yes"}"#,
+            r#"{"truncated":"1"}"#,
+            r#"{"backfillInProgress":true}"#,
         ] {
             assert!(of(text, false).check().is_err(), "{text}");
         }
@@ -729,6 +776,7 @@ mod tests {
             r#"{"missingSources":[],"search":{"state":"RUNNING"}}"#,
             r#"{"code":0,"errno":0,"status":200,"ret":0,"error_code":"0"}"#,
             r#"{"code":20000,"status":1,"postalCode":50001,"account":{"code":50001}}"#,
+            r#"{"partial":0,"timed_out":"no","isPartial":"N","timeout":1,"retries":1,"page":1}"#,
             r#"{"rateLimitExceeded":true,"failedSources":[],"omittedResults":0,"exception":null,"fault":{},"problems":[],"percentComplete":100}"#,
         ] {
             assert!(of(text, false).check().is_ok(), "{text}");
@@ -755,6 +803,13 @@ mod tests {
             r#"{"done":false}"#,
             r#"{"hits":{"total":{"value":30,"relation":"eq"}}}"#,
             r#"{"from":1,"to":10,"of":30}"#,
+            r#"{"links":[{"rel":"self","href":"/a"},{"rel":"next","href":"/b"}]}"#,
+            r#"{"link":[{"relation":"next","url":"/b"}]}"#,
+            r#"{"end_of_stream":false}"#,
+            r#"{"data":{"after":"t3_x","before":null}}"#,
+            r#"{"exceededTransferLimit":true}"#,
+            r#"{"search_metadata":{"next_results":"?max_id=1"}}"#,
+            r#"{"meta":{"counts":{"savedSearches":30}}}"#,
         ] {
             assert!(matches!(rest(text), Rest::More(_)), "{text}: {:?}", rest(text));
         }
@@ -764,6 +819,10 @@ mod tests {
             r#"{"hasMore":false,"pages":1,"page":1}"#,
             r#"{"next":""}"#,
             r#"{"done":true}"#,
+            r#"{"end_of_stream":true}"#,
+            r#"{"data":{"after":""}}"#,
+            r#"{"exceededTransferLimit":false}"#,
+            r#"{"counts":{"savedSearches":10}}"#,
         ] {
             assert_eq!(rest(text), Rest::None, "{text}");
         }
@@ -771,6 +830,8 @@ mod tests {
             r#"{"limit":100,"perPage":50,"max":1000,"quota":5000}"#,
             r#"{"totalMentions":16332,"unreadCount":40}"#,
             r#"{"requestId":"1","nextUpdate":"2026-01-01"}"#,
+            r#"{"after":"2026-01-01","query":{"after":"x"},"links":[{"rel":"self","href":"/a"},{"rel":"next","href":""},5]}"#,
+            r#"{"counts":{"mentions":30},"endDate":"2026-01-01"}"#,
             r#"{"_shards":{"total":50,"successful":50,"failed":0},"rateLimit":{"remaining":99}}"#,
         ] {
             assert_eq!(rest(text), Rest::Unknown, "{text}");
@@ -807,6 +868,11 @@ mod tests {
             (r#"{"paging":{"next":"/search?x=1"}}"#, Some(r#"`/paging/next` is "/search?x=1""#)),
             (r#"{"hasMore":false,"nextCursor":"abc"}"#, Some(r#"`/nextCursor` is "abc""#)),
             (r#"{"truncated":true}"#, Some("`/truncated` is true")),
+            (
+                r#"{"mentions":{"links":[{"rel":"next","href":"/b"}]}}"#,
+                Some(r#"`/mentions/links` is [{"rel":"next","href":"/b"}]"#),
+            ),
+            (r#"{"end_of_stream":false}"#, Some("`/end_of_stream` is false")),
             (r#"{"hasMore":false,"next":null}"#, None),
             (r#"{"total":450,"totalPages":5,"nextOffset":"200"}"#, None),
         ] {

@@ -555,16 +555,27 @@ impl Decoder {
             return Err(Error::new(ErrorKind::Contradiction, format!("the response has no `{missing}`"))
                 .advice("check the `sections` of this table in the profile, or set optional = true"));
         }
-        // A list without saved searches is empty; one that is null was not read.
-        let there = answer.sections.iter().filter(|there| **there).count();
-        if self.table.kind == TableKind::List && !self.continues && there > 0 && answer.nulls == there {
-            return Err(Error::new(ErrorKind::Contradiction, "all sections of the list of saved searches are null")
-                .advice("check the `sections` of this table in the profile")
-                .passing());
-        }
         let counted = answer.raw(COUNTED).and_then(count_of);
         let counted: Option<u64> = counted.filter(|_| Relation::of(answer.text(COUNTED_RELATION)) == Relation::Exact);
         let total = answer.raw(TOTAL).filter(|raw| !raw.is_null());
+        // What has no entries is empty; what is null was not read. Mentions have a total for that.
+        let there = answer.sections.iter().filter(|there| **there).count();
+        let is_null = there > 0 && answer.nulls == there && self.table.kind != TableKind::Mentions;
+        let zero = counted == Some(0) || total.and_then(count_of) == Some(0);
+        if is_null && !self.continues && !zero {
+            let what = match self.table.kind {
+                TableKind::List | TableKind::History => {
+                    "all sections of the list of saved searches are null".to_owned()
+                }
+                _ => {
+                    let places = self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3);
+                    format!("the sections of this table are null: {}", places.collect::<Vec<_>>().join(", "))
+                }
+            };
+            return Err(Error::new(ErrorKind::Contradiction, what)
+                .advice("check the `sections` of this table in the profile")
+                .passing());
+        }
         let paged = request.plan.pages.is_some() && total.is_some();
         let nothing =
             !answer.sections.contains(&true) && !paged && total.and_then(count_of) != Some(0) && counted != Some(0);
@@ -599,7 +610,16 @@ impl Decoder {
             _ => Hint::About,
         });
         let count = rows.count;
-        let present = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
+        let present: Vec<_> = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
+        if self.table.kind == TableKind::Overview
+            && count > 0
+            && !present.is_empty()
+            && present.iter().all(|(_, rows)| *rows == 0)
+        {
+            return Err(Error::new(ErrorKind::Contradiction, "the overview of the response has none of its values")
+                .advice("check the columns of this table in the profile")
+                .passing());
+        }
         let mut conflicts = rows.conflicts;
         let time = self.time.map(|time| self.sources[time]);
         let mut read = match time {

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! values at both ends of the list have mentions ─▶ all of it is used
-//! only some values have mentions                ─▶ a list that begins with the others, and one that ends with them
+//! only some values have mentions                ─▶ a list that begins with the others, and one that ends with them, as long as the
+//!                                                  first, since its length may be limited
 //! none has                                      ─▶ the same with a value that a request without the filter returns
 //! not known                                     ─▶ the first mention of the whole list, then as above
 //! ```
@@ -141,8 +142,9 @@ impl Driver {
             if shown == Some(&true) {
                 continue;
             }
-            let mut list = missing.clone();
-            list.insert(at, known.clone());
+            let others = missing.iter().cycle().take(term.values.len() - 1);
+            let mut list: Vec<String> = others.cloned().collect();
+            list.insert(if at == 0 { 0 } else { list.len() }, known.clone());
             let found = self.values_of(plan, term, column, list).await?;
             if !found.contains(&known) {
                 return Err(self.unused(plan, term, found.first().unwrap_or(&known)));

@@ -415,6 +415,16 @@ async fn a_response_that_says_that_it_is_incomplete_is_no_result() {
         }
         assert_eq!(told(header, "false").count(ALL).await, (30, 1));
     }
+    let warns = || told("warning", "299 - \"Result incomplete: 2 of 5 shards failed\"");
+    let part = || Lab::new(|asked| status(206, &search(asked, &mentions(30))));
+    for sql in [ALL, "SELECT count(*) FROM mentions WHERE aid = '1'"] {
+        warns().fails(sql, ErrorKind::Unavailable, &["`warning` says 299", "a part of the result"]).await;
+        part().fails(sql, ErrorKind::Unavailable, &["206 Partial Content"]).await;
+    }
+    assert_eq!(told("warning", "299 - \"this version ends soon\"").count(ALL).await, (30, 1));
+    // Some services send each page with the range of its rows.
+    let ranged = Lab::new(|asked| status(206, &search(asked, &mentions(30))).with("content-range", "items 0-29/30"));
+    assert_eq!(ranged.count(ALL).await, (30, 1));
     // A cache tells how old its response is, and an empty response nothing.
     for sql in [ALL, "SELECT count(*) FROM mentions WHERE aid = '1'"] {
         told("age", "21600").fails(sql, ErrorKind::Unavailable, &["from a cache", "360 min old"]).await;
@@ -438,17 +448,46 @@ async fn a_response_that_says_that_it_is_incomplete_is_no_result() {
     lab(flag, json!({"timed_out": true})).ask(ALL).await.expect_err("a failure");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_section_that_is_null_was_not_read() {
+    let lab = |number: usize, overview: Value| {
+        Lab::new(move |asked| {
+            let mut body = search(asked, &mentions(number));
+            body["overview"] = overview.clone();
+            ok(&body)
+        })
+    };
+    for (overview, sql) in [
+        (Value::Null, "SELECT total_mentions FROM overview WHERE aid = '1'"),
+        (json!({}), "SELECT total_mentions FROM overview WHERE aid = '1'"),
+        (json!({"totalMentions": 30, "volume": null}), "SELECT mentions FROM volume WHERE aid = '1'"),
+        (
+            json!({"totalMentions": 30, "sentiment": null}),
+            "SELECT mentions FROM breakdowns WHERE aid = '1' AND dimension = 'sentiment'",
+        ),
+    ] {
+        lab(30, overview).fails(sql, ErrorKind::Contradiction, &[]).await;
+    }
+    // A saved search without mentions has no days.
+    let none = json!({"totalMentions": 0, "volume": null});
+    assert_eq!(lab(0, none).ask("SELECT mentions FROM volume WHERE aid = '1'").await.unwrap().len(), 0);
+}
+
 /// The values of a list that a service uses.
 type Used = fn(Vec<&str>) -> Vec<&str>;
 
-/// A service with mentions in two languages, one a minute, which uses some of the requested values.
 fn bilingual(used: Used) -> Lab {
+    speaking(&["de", "en", "en"], used)
+}
+
+/// A service with mentions in these languages in turn, one a minute, which uses some of the requested values.
+fn speaking(names: &'static [&'static str], used: Used) -> Lab {
     Lab::new(move |asked| {
         let languages = asked.parameters.get("language").map(|values| used(values.split(',').collect()));
         let count = if asked.text("duration").starts_with("2020") { 0 } else { 30 };
         let mentions = (0..count).map(|number| {
             let mut mention = mention(number + 4_960);
-            mention["language"] = json!(if number % 3 == 0 { "de" } else { "en" });
+            mention["language"] = json!(names[number % names.len()]);
             mention
         });
         let takes = |mention: &Value| {
@@ -474,6 +513,12 @@ async fn lists_of_values_are_proven_to_be_used_completely() {
                 .fails(&sql, ErrorKind::Contradiction, &["does not use all values", "`language`", "several"])
                 .await;
         }
+    }
+    // The list that shows it is as long as the first one.
+    for what in ["id", "count(*)"] {
+        let lab = speaking(&["aa", "bb", "cc", "dd", "ee"], |values| values.into_iter().take(3).collect());
+        let sql = of(what, "'aa', 'bb', 'cc', 'dd', 'ee'");
+        lab.fails(&sql, ErrorKind::Contradiction, &["does not use all values", "several"]).await;
     }
     // Values at both ends have mentions.
     let lab = bilingual(|values| values);
