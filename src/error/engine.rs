@@ -181,6 +181,14 @@ fn translated(text: &str) -> String {
         return "this correlated subquery may have several rows; select an aggregate such as max(x), without GROUP BY"
             .to_owned();
     }
+    // `Inconsistent data type across values list at row 1 column 0. Was Date32 but found Utf8`
+    if text.starts_with("Inconsistent data type across values list") {
+        let place = between(text, "column ", ".").and_then(|column| column.trim().parse::<usize>().ok());
+        let column = place.map_or_else(String::new, |place| format!(" {}", place + 1));
+        return format!(
+            "the values of column{column} of VALUES have no common type; write the type, such as DATE '2026-05-01'"
+        );
+    }
     if let Some(name) = between(text, "Invalid function '", "'") {
         return format!("unknown function `{name}`");
     }

@@ -175,6 +175,9 @@ pub(crate) async fn suggestion(line: &str, context: &SessionContext, tables: Opt
         }
         let state = context.state();
         let known = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
+        if state.window_functions().contains_key(&lower) {
+            return Some(format!("{lower} is a window function: write {lower}(…) OVER (ORDER BY …)"));
+        }
         let known: Vec<&str> = known.chain(state.window_functions().keys()).map(String::as_str).collect();
         // Of several names that are equally near, one of the same letters is meant: `coutn` is `count`, not `cot`.
         let letters = |name: &str| {
