@@ -572,7 +572,6 @@ mod tests {
             ("SELECT a FROM t OFFSET 2 ROWS FETCH NEXT ROW ONLY", "SELECT a FROM t LIMIT 1 OFFSET 2 ROWS"),
             ("SELECT a FROM (SELECT a FROM t FETCH FIRST 3 ROWS ONLY) q", "SELECT a FROM (SELECT a FROM t LIMIT 3) q"),
             ("SELECT a FROM t LIMIT (SELECT 2) OFFSET ((SELECT 1 + 1))", "SELECT a FROM t LIMIT (2) OFFSET (1 + 1)"),
-            ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
             ("SELECT LOCALTIMESTAMP", "SELECT CAST(now() AS TIMESTAMP)"),
             (
                 "SELECT 1 WHERE a < ANY (SELECT b FROM t)",
@@ -601,6 +600,7 @@ mod tests {
             "EXPLAIN ANALYZE SELECT a IS DISTINCT FROM b AND c FROM t",
             "SELECT 1 EXCEPT ALL SELECT 2",
             "SELECT 1 UNION SELECT 2 INTERSECT ALL SELECT 3",
+            "SELECT 1 UNION ALL TABLE t",
             "SELECT * FROM (SELECT 1 UNION ALL (SELECT 2 EXCEPT ALL SELECT 3))",
             "SELECT a < ANY (SELECT a FROM t) FROM u",
             "SELECT (a, b) IN (SELECT a, b FROM t) FROM u",

@@ -5,7 +5,7 @@
 //! the statement.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// Replaces each `TABLE` that begins a query by `SELECT * FROM`.
 pub(super) fn as_select(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -23,8 +23,8 @@ pub(super) fn as_select(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     let mut rest = queries.into_iter().peekable();
     let select = |token: TokenWithSpan| {
-        let word = |text: &str| Token::make_keyword(text);
-        let space = Token::Whitespace(datafusion::sql::sqlparser::tokenizer::Whitespace::Space);
+        let word = Token::make_keyword;
+        let space = Token::Whitespace(Whitespace::Space);
         [word("SELECT"), space.clone(), Token::Mul, space, word("FROM")]
             .map(|part| TokenWithSpan::new(part, token.span))
     };
@@ -99,5 +99,45 @@ fn is_named<'t>(place: usize, at: impl Fn(usize) -> Option<&'t Token>) -> bool {
                     | Keyword::UNION
             )
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+    use super::as_select;
+
+    #[test]
+    fn only_queries_are_rewritten() {
+        let rewritten = |sql: &str| {
+            let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location().expect("tokens");
+            as_select(tokens).iter().map(|token| token.token.to_string()).collect::<String>()
+        };
+        for (sql, expected) in [
+            ("TABLE t", "SELECT * FROM t"),
+            ("table a.\"b\" LIMIT 1;", "SELECT * FROM a.\"b\" LIMIT 1;"),
+            ("EXPLAIN TABLE t ORDER BY 1", "EXPLAIN SELECT * FROM t ORDER BY 1"),
+            ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
+            (
+                "WITH a AS (TABLE t) TABLE a EXCEPT TABLE t",
+                "WITH a AS (SELECT * FROM t) SELECT * FROM a EXCEPT SELECT * FROM t",
+            ),
+            ("CREATE VIEW v AS TABLE t", "CREATE VIEW v AS SELECT * FROM t"),
+        ] {
+            assert_eq!(rewritten(sql), expected);
+        }
+        for other in [
+            "CREATE TABLE t AS SELECT 1",
+            "DROP TABLE t",
+            "SELECT 1 AS table FROM t",
+            "SELECT (table IS NULL), count(table) FROM t",
+            "SELECT 'TABLE t'",
+            "TABLE t WHERE a = 1",
+            "SHOW CREATE TABLE t",
+        ] {
+            assert_eq!(rewritten(other), other);
+        }
     }
 }
