@@ -90,14 +90,6 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("03:00:00; 09:00:00"),
     },
     EngineDefect {
-        name: "a sort or groups by a column that an outer join fills with NULL",
-        upstream: None,
-        statement: "SELECT count(*) > 2 FROM (SELECT c, count(*) FROM keys a LEFT JOIN (SELECT k AS l, 'x' AS c FROM keys \
-                    WHERE k > 'k5') b ON k = l GROUP BY c)",
-        plain: "true",
-        here: Here::Right("false"),
-    },
-    EngineDefect {
         name: "`ROLLUP`, `CUBE` or `GROUPING SETS` over constants or sorted input",
         upstream: None,
         statement: "SELECT count(*) > 2291 FROM (SELECT k, count(*) FROM keys GROUP BY ROLLUP(k, 'all'))",

@@ -34,15 +34,18 @@ fn the_registry_is_documented() {
     for row in rows.lines().skip(2).take_while(|line| line.starts_with('|')) {
         let name = row.split(" | ").next().unwrap().trim_start_matches("| ");
         assert!(
-            name == OF_SCANS || ENGINE_DEFECTS.iter().any(|defect| defect.name == name),
+            APART.contains(&name) || ENGINE_DEFECTS.iter().any(|defect| defect.name == name),
             "the registry lacks `{name}`"
         );
     }
 }
 
-/// A defect over tables that accept filters, which the registry has not. See
-/// `a_filter_stays_on_its_column_among_columns_of_one_name`.
-const OF_SCANS: &str = "a condition above a join or a projection with two columns of one name";
+/// Kinds with a test of their own: several statements, of which the engine has some wrong, and statements over tables that accept
+/// filters.
+const APART: [&str; 2] = [
+    "a sort or groups by a column that an outer join fills with NULL",
+    "a condition above a join or a projection with two columns of one name",
+];
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
