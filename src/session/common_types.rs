@@ -102,7 +102,7 @@ fn item_of(data_type: &DataType) -> &DataType {
     }
 }
 
-/// What a plan has, so that others stay as they are.
+/// Types in a plan: one without them stays as it is.
 #[derive(Default)]
 struct Found {
     first: [bool; 2],

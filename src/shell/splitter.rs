@@ -17,7 +17,7 @@ pub(super) struct Piece {
     pub(super) ending: Ending,
 }
 
-/// What the end of a statement says about its result.
+/// Wishes for the result of a statement, stated at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ending {
     /// Set by `\gx` in place of the semicolon: the result is to be shown in expanded display.
