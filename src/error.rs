@@ -350,28 +350,6 @@ pub(crate) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'
     rest.split_once(after).map(|(name, _)| name)
 }
 
-/// True if messages say that a result is not all of it.
-pub(crate) fn speaks_of_a_part(text: &str) -> bool {
-    let text = text.to_lowercase();
-    [
-        "partial result",
-        "results are partial",
-        "result is partial",
-        "incomplete",
-        "truncated",
-        "timed out",
-        "did not answer",
-        "did not respond",
-        "shards failed",
-        "unavailable",
-        "not all results",
-        "some results",
-        "results may be missing",
-    ]
-    .iter()
-    .any(|sign| text.contains(sign))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

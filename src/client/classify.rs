@@ -2,7 +2,7 @@
 //! mean what.
 
 use ::http::StatusCode;
-use ::http::header::{AGE, CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
+use ::http::header::{AGE, CONTENT_TYPE, HeaderMap};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::fetch::Client;
 use super::http::HttpResponse;
 use super::log::RequestRecord;
 use super::retry::{self, Cause};
-use crate::error::{Error, ErrorKind, Result, one_line, speaks_of_a_part};
+use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::ThrottleRule;
 use crate::request::Endpoint;
 
@@ -235,12 +235,15 @@ impl Client {
 }
 
 /// The header or the status that says that a response is a part of the result, if there is one: `X-Partial-Results: true`, a
-/// `Warning` (RFC 7234, section 5.5) whose text says so, 206 without the range of rows that it has.
+/// `Warning` (RFC 7234, section 5.5) whose text says so, 206 without headers that place its rows among all.
 fn partial_by_headers(status: StatusCode, headers: &HeaderMap) -> Option<String> {
-    if status == StatusCode::PARTIAL_CONTENT && !headers.contains_key(CONTENT_RANGE) {
+    const SIGNS: [&str; 4] = ["partial result", "incomplete", "truncated", "timed out"];
+    let places = |name: &str| name == "content-range" || name == "link" || name.contains("total");
+    if status == StatusCode::PARTIAL_CONTENT && !texts(headers).any(|(name, _)| places(name)) {
         return Some("the status is 206 Partial Content".to_owned());
     }
-    if let Some((_, warning)) = texts(headers).find(|(name, value)| *name == "warning" && speaks_of_a_part(value)) {
+    let says = |text: &str| SIGNS.iter().any(|sign| text.to_lowercase().contains(sign));
+    if let Some((_, warning)) = texts(headers).find(|(name, value)| *name == "warning" && says(value)) {
         return Some(format!("the header `warning` says {warning}"));
     }
     texts(headers).filter(|(name, _)| name.starts_with("x-")).find_map(|(name, value)| {

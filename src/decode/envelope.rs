@@ -190,7 +190,7 @@ impl<'t> Walk<'_, '_, 't> {
         let spec = &self.decoder.table.sections[section];
         let before = self.rows.count;
         match (json.peek()?, spec.shape, &spec.key, &spec.value) {
-            // Null means no rows.
+            // Null means no rows. Whether that is right is decided when all sections are known.
             (b'n', ..) => {
                 self.answer.nulls += 1;
                 json.value()?;

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use super::json::{Json, Raw};
-use crate::error::{Error, ErrorKind, Result, speaks_of_a_part};
+use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Pointer, TableSpec};
 
 /// Objects within objects that are examined.
@@ -247,11 +247,18 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
         ("quota", "exceeded"),
         ("limit", "exceeded"),
         ("limit", "reached"),
-        ("in", "progress"),
     ];
     // The limit of requests says nothing about a result.
     let pair = !has(&["rate"]) && words.windows(2).any(|two| pairs.contains(&(two[0].as_str(), two[1].as_str())));
     let bad = has(&BAD) || pair;
+    let last_two = words.last_chunk::<2>().map(|[first, second]| (first.as_str(), second.as_str()));
+    let flag = words.last().is_some_and(|word| FLAGS.contains(&word.as_str()))
+        || last_two.is_some_and(|two| pair && pairs.contains(&two));
+    let in_counts = within.last().is_some_and(|name| is_of_counts(&self::words(name)));
+    let flag = flag && !in_counts;
+    // `indexingInProgress: true`
+    let indexes = words.len() == 2 || has(&["backfill", "index", "indexing", "reindex", "reindexing", "search"]);
+    let in_progress = last_two == Some(("in", "progress")) && indexes && is_of_response(within);
     let failure = |word: &String| BAD[..5].contains(&word.as_str());
     let absent = |word: &String| ["missing", "unavailable", "skipped"].contains(&word.as_str());
     // Where rows continue on another page, this one is not all of them, and says so.
@@ -268,7 +275,7 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
         return true;
     }
     match raw.first() {
-        b't' => (bad && !paged) || matches!(words, [word] if BUSY.contains(&word.as_str())),
+        b't' => (bad && !paged) || in_progress || matches!(words, [word] if BUSY.contains(&word.as_str())),
         b'f' => has(&GOOD) && !bad && !paged,
         b'[' if warns(words) => speaks_of_a_part(raw.text),
         b'[' => {
@@ -277,9 +284,9 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
         }
         b'{' => words.last().is_some_and(failure) && tells(raw, 0),
         b'"' if matches!(raw.inner(), "true" | "True" | "TRUE") => bad && !paged,
-        // A text beside an error is its message, and `timeout: 1` is a duration.
-        b'"' if matches!(&*raw.inner().to_lowercase(), "yes" | "y" | "1") && (has(&FLAGS) || pair) => !paged,
-        b'1' if raw.text == "1" && (has(&FLAGS) || pair) => !paged,
+        // A text beside an error is its message, `timeout: 1` is a duration, and `partialMatches: 1` a count.
+        b'"' if matches!(&*raw.inner().to_lowercase(), "yes" | "y" | "1") && flag => !paged,
+        b'1' if raw.text == "1" && flag => !paged,
         b'"' if matches!(raw.inner(), "false" | "False" | "FALSE") => has(&GOOD) && !bad && !paged,
         b'"' if warns(words) => speaks_of_a_part(raw.text),
         b'0'..=b'9' if is_fraction(words, raw) => true,
@@ -378,6 +385,27 @@ fn is_of_parts(words: &[String]) -> bool {
 fn warns(words: &[String]) -> bool {
     const MESSAGES: [&str; 8] = ["warning", "warnings", "message", "messages", "notice", "notices", "info", "notes"];
     words.len() == 1 && MESSAGES.contains(&words[0].as_str())
+}
+
+/// True if messages say that a result is not all of it.
+fn speaks_of_a_part(text: &str) -> bool {
+    let text = text.to_lowercase();
+    [
+        "partial result",
+        "results are partial",
+        "result is partial",
+        "incomplete",
+        "truncated",
+        "timed out",
+        "did not answer",
+        "did not respond",
+        "unavailable",
+        "not all results",
+        "some results",
+        "results may be missing",
+    ]
+    .iter()
+    .any(|sign| text.contains(sign))
 }
 
 /// True for an object that describes the response, rather than something that it contains. `within`: the names of the objects
@@ -497,7 +525,7 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
                 // `exceededTransferLimit: true`
                 () if has(&["exceeded"]) && has(&["transfer", "page", "result", "results", "row", "rows"]) => told(yes),
                 // `end_of_stream: false`
-                () if has(&["end"]) && (words.len() == 1 || has(&["is", "of", "reached"])) => told(!yes),
+                () if is_end(words) => told(!yes),
                 () if has(&["last", "final"]) && !has(&["updated", "seen", "run"]) => told(!yes),
                 () if matches!(words, [word] if word == "done" || word == "finished" || word == "exhausted") => {
                     told(!yes)
@@ -538,7 +566,10 @@ fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<
                 () if link => told(!raw.inner().is_empty()),
                 // The place behind the last entry, unless it is a time that was asked for.
                 () if matches!(words, [word] if word == "after") && is_around_rows(within) => {
-                    (!is_date(raw.inner())).then_some(if raw.inner().is_empty() { Says::NoMore } else { Says::More })
+                    let ended =
+                        |(name, raw): &Member<'_>| length(&self::words(name), within, *raw, &[]) == Some(Says::NoMore);
+                    let more = !raw.inner().is_empty() && !siblings.iter().any(ended);
+                    (!is_date(raw.inner())).then_some(if more { Says::More } else { Says::NoMore })
                 }
                 () if has(&["total", "count"]) && is(&ENTRIES) => count_of(raw).map(Says::Entries),
                 () => None,
@@ -560,9 +591,18 @@ fn is_of_counts(words: &[String]) -> bool {
 
 /// True for an object that rows may stand in, rather than one that repeats what was asked for.
 fn is_around_rows(within: &[String]) -> bool {
-    const AROUND: [&str; 9] =
-        ["data", "meta", "metadata", "page", "paging", "pagination", "cursors", "result", "response"];
-    within.last().is_none_or(|name| AROUND.contains(&name.to_lowercase().as_str()))
+    const AROUND: [&str; 6] = ["data", "meta", "metadata", "page", "paging", "pagination"];
+    within.last().is_some_and(|name| AROUND.contains(&name.to_lowercase().as_str()))
+}
+
+/// True for a name that says whether the end was reached: `end`, `isEnd`, `endReached`, `end_of_stream`.
+fn is_end(words: &[String]) -> bool {
+    const ENDS: [&str; 7] = ["stream", "results", "list", "data", "items", "page", "pages"];
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["end"] | ["is", "end"] | ["end", "reached"] => true,
+        ["end", "of", what] => ENDS.contains(&what),
+        _ => false,
+    }
 }
 
 /// True for a text that begins as a date does.
@@ -777,6 +817,8 @@ mod tests {
             r#"{"code":0,"errno":0,"status":200,"ret":0,"error_code":"0"}"#,
             r#"{"code":20000,"status":1,"postalCode":50001,"account":{"code":50001}}"#,
             r#"{"partial":0,"timed_out":"no","isPartial":"N","timeout":1,"retries":1,"page":1}"#,
+            r#"{"partialMatches":1,"truncatedFields":1,"summary":{"inProgress":1},"counts":{"partial":1}}"#,
+            r#"{"account":{"exportInProgress":true},"importInProgress":true}"#,
             r#"{"rateLimitExceeded":true,"failedSources":[],"omittedResults":0,"exception":null,"fault":{},"problems":[],"percentComplete":100}"#,
         ] {
             assert!(of(text, false).check().is_ok(), "{text}");
@@ -821,6 +863,7 @@ mod tests {
             r#"{"done":true}"#,
             r#"{"end_of_stream":true}"#,
             r#"{"data":{"after":""}}"#,
+            r#"{"paging":{"hasMore":false,"after":"x"}}"#,
             r#"{"exceededTransferLimit":false}"#,
             r#"{"counts":{"savedSearches":10}}"#,
         ] {
@@ -832,6 +875,8 @@ mod tests {
             r#"{"requestId":"1","nextUpdate":"2026-01-01"}"#,
             r#"{"after":"2026-01-01","query":{"after":"x"},"links":[{"rel":"self","href":"/a"},{"rel":"next","href":""},5]}"#,
             r#"{"counts":{"mentions":30},"endDate":"2026-01-01"}"#,
+            r#"{"user":{"isEndUser":false},"end_of_life":false,"endOfDay":false}"#,
+            r#"{"paging":{"cursors":{"before":"x","after":"y"}}}"#,
             r#"{"_shards":{"total":50,"successful":50,"failed":0},"rateLimit":{"remaining":99}}"#,
         ] {
             assert_eq!(rest(text), Rest::Unknown, "{text}");

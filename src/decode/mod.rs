@@ -560,7 +560,14 @@ impl Decoder {
         let total = answer.raw(TOTAL).filter(|raw| !raw.is_null());
         // What has no entries is empty; what is null was not read. Mentions have a total for that.
         let there = answer.sections.iter().filter(|there| **there).count();
-        let is_null = there > 0 && answer.nulls == there && self.table.kind != TableKind::Mentions;
+        let mut needed = self.table.sections.iter().zip(&answer.sections);
+        let needed = self.needs_section && needed.any(|(spec, there)| *there && !spec.optional);
+        let is_null = match self.table.kind {
+            TableKind::List | TableKind::History => true,
+            TableKind::Overview | TableKind::Volume | TableKind::Breakdowns => needed,
+            _ => false,
+        };
+        let is_null = is_null && there > 0 && answer.nulls == there;
         let zero = counted == Some(0) || total.and_then(count_of) == Some(0);
         if is_null && !self.continues && !zero {
             let what = match self.table.kind {
@@ -573,7 +580,7 @@ impl Decoder {
                 }
             };
             return Err(Error::new(ErrorKind::Contradiction, what)
-                .advice("check the `sections` of this table in the profile")
+                .advice("check the `sections` of this table in the profile, or set optional = true")
                 .passing());
         }
         let paged = request.plan.pages.is_some() && total.is_some();
@@ -610,16 +617,7 @@ impl Decoder {
             _ => Hint::About,
         });
         let count = rows.count;
-        let present: Vec<_> = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
-        if self.table.kind == TableKind::Overview
-            && count > 0
-            && !present.is_empty()
-            && present.iter().all(|(_, rows)| *rows == 0)
-        {
-            return Err(Error::new(ErrorKind::Contradiction, "the overview of the response has none of its values")
-                .advice("check the columns of this table in the profile")
-                .passing());
-        }
+        let present = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
         let mut conflicts = rows.conflicts;
         let time = self.time.map(|time| self.sources[time]);
         let mut read = match time {

@@ -145,7 +145,15 @@ impl Driver {
             let others = missing.iter().cycle().take(term.values.len() - 1);
             let mut list: Vec<String> = others.cloned().collect();
             list.insert(if at == 0 { 0 } else { list.len() }, known.clone());
-            let found = self.values_of(plan, term, column, list).await?;
+            let found = match self.values_of(plan, term, column, list).await {
+                // Some services refuse a value that occurs twice.
+                Err(_) if missing.len() + 1 < term.values.len() => {
+                    let mut list = missing.clone();
+                    list.insert(at, known.clone());
+                    self.values_of(plan, term, column, list).await?
+                }
+                found => found?,
+            };
             if !found.contains(&known) {
                 return Err(self.unused(plan, term, found.first().unwrap_or(&known)));
             }

@@ -1,8 +1,8 @@
 //! Streamable HTTP of the Model Context Protocol: the endpoint and its credentials.
 //!
 //! Stateless: the protocol's sessions are not used, each request is authenticated separately, and an identifier of one user
-//! is useless to another. Requests with an `Origin` header other than the server's own are refused, because only pages of
-//! other servers send it. On a loopback address, the name in `Host` must be a name of this machine, so that a web page cannot
+//! is useless to another. Requests with an `Origin` header are refused, because only browsers send it, except for the
+//! server's own on a loopback address. There, the name in `Host` must be a name of this machine, so that a web page cannot
 //! reach the server under a name of its own (DNS rebinding).
 
 use std::net::SocketAddr;
@@ -138,11 +138,10 @@ impl Endpoint {
         };
         let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
         let is_message = head.method == Method::POST && head.headers.get(header::CONTENT_TYPE).is_some_and(is_json);
-        let malformed = is_message.then(|| malformed(&body)).flatten();
-        let response = protocol.handle(Request::from_parts(head, Full::new(body))).await;
+        let response = protocol.handle(Request::from_parts(head, Full::new(body.clone()))).await;
         // The library answers a body that is no message as one of another content type.
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_message {
-            return malformed.unwrap_or_else(|| no_message("not a message of the protocol"));
+            return malformed(&body).unwrap_or_else(|| no_message("not a message of the protocol"));
         }
         // The call lasts until its response is sent.
         response.map(|body| {

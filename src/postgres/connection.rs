@@ -556,8 +556,8 @@ impl Connection {
         }
     }
 
-    /// Plans a statement, in the context that has its tables. `types` are declared ones of parameters; a statement about
-    /// catalogs is planned with their `values`.
+    /// Plans a statement, in the context that has its tables. `types` are declared ones of parameters, and `values` theirs
+    /// if they are bound.
     async fn plan(&mut self, sql: String, types: Vec<Option<Type>>, values: Vec<ScalarValue>) -> Result<Planned, Stop> {
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
         let names = Names {

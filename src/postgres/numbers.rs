@@ -252,7 +252,9 @@ fn common_number(inputs: &[Arc<LogicalPlan>], at: usize) -> Option<DataType> {
     let types = inputs.iter().map(|input| Some(input.schema().fields().get(at)?.data_type()));
     let types: Vec<&DataType> = types.collect::<Option<Vec<_>>>()?.into_iter().filter(|of| !of.is_null()).collect();
     let (first, others) = types.split_first()?;
-    if !types.iter().all(|of| of.is_numeric()) || others.iter().all(|other| other == first) {
+    // Sums of integers are those of their own type.
+    let integers = types.iter().all(|of| of.is_integer());
+    if integers || !types.iter().all(|of| of.is_numeric()) || others.iter().all(|other| other == first) {
         return None;
     }
     others.iter().try_fold((*first).clone(), |common, other| type_union_coercion(&common, other))

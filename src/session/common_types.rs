@@ -4,17 +4,19 @@
 //! | --- | --- | --- |
 //! | a double and a decimal | decimals with 15 digits after the point: 1e-20 equals 0, and 1e30 or NaN is an error | doubles |
 //! | an instant and a date | times without a zone: two instants of the hour that clocks repeat are one | instants |
-//! | a value of `lag` or `lead`, and a default of a wider type | the default is cut | the wider type |
+//! | a number of `lag` or `lead`, and a default of a wider type | the default is cut | the wider type |
 //!
 //! So it is in PostgreSQL, and in DuckDB but for defaults. They are results of one expression, items of one array, or rows of one
 //! UNION; doubles and decimals are also compared. A literal such as `0.1`, which the engine has as a double, is exact beside a
 //! decimal and stays. Dates that are compared with instants are made instants by the rule `local_times`.
+//!
+//! Rows of VALUES, and statements WITH RECURSIVE, stay as they are: their types are decided before.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, internal_datafusion_err};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::expr::{InList, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
@@ -26,7 +28,7 @@ use datafusion::logical_expr::{
 use super::signed_numbers::with_outer_types;
 
 /// Functions that return one of their arguments, beside those of arrays.
-const CHOOSING: [&str; 7] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl", "nvl2"];
+const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl"];
 
 /// Returns the plan with types that lose nothing.
 ///
@@ -207,7 +209,7 @@ fn united(expr: Expr, schema: &DFSchema, pairs: &[Pair]) -> Result<Transformed<E
                     *expr = cast(expr.as_ref().clone(), to);
                     changed = true;
                 } else if let Some(to) = pair.first(&of_value).filter(|_| pair.is_second(&of_rows)) {
-                    let rows = with_columns(subquery.subquery.as_ref().clone(), &[Some(to)])?;
+                    let rows = with_columns(subquery.subquery.as_ref().clone(), &[Some((*pair, to))])?;
                     subquery = Subquery { subquery: Arc::new(rows), ..subquery };
                     changed = true;
                 }
@@ -244,10 +246,15 @@ fn chooses(name: &str) -> bool {
     CHOOSING.contains(&name) || name.starts_with("array_")
 }
 
-/// Gives a number the type of a wider default. True if something changed.
+/// Gives a number the type of a wider default, unless that is a literal that its own type can hold. True if something changed.
 fn widened(value: &mut Expr, default: &Expr, schema: &DFSchema) -> Result<bool> {
     let (of_value, of_default) = (value.get_type(schema)?, default.get_type(schema)?);
-    if !of_value.is_numeric() || !of_default.is_numeric() {
+    let fits = |literal: &ScalarValue| {
+        let back = literal.cast_to(&of_value).and_then(|cut| cut.cast_to(&of_default));
+        back.is_ok_and(|back| back == *literal)
+    };
+    let held = matches!(default, Expr::Literal(literal, _) if fits(literal));
+    if held || !of_value.is_numeric() || !of_default.is_numeric() {
         return Ok(false);
     }
     let wider = type_union_coercion(&of_value, &of_default).filter(|wider| *wider != of_value);
@@ -270,12 +277,12 @@ fn of_union(union: Union, changed: bool, pairs: &[Pair]) -> Result<Transformed<L
     let common = |at: usize| {
         let types = types_of(at);
         let of_pair = |pair: &Pair| {
-            let second = types.iter().any(|data_type| pair.is_second(data_type));
-            types.iter().find_map(|data_type| pair.first(data_type)).filter(|_| second)
+            let to = types.iter().find_map(|data_type| pair.first(item_of(data_type)))?;
+            types.iter().any(|data_type| pair.changed(data_type, &to).is_some()).then_some((*pair, to))
         };
         pairs.iter().find_map(of_pair)
     };
-    let mixed: Vec<Option<DataType>> = (0..columns).map(common).collect();
+    let mixed: Vec<Option<(Pair, DataType)>> = (0..columns).map(common).collect();
     if mixed.iter().all(Option::is_none) {
         let plan = LogicalPlan::Union(union);
         return if changed { Ok(Transformed::yes(plan.recompute_schema()?)) } else { Ok(Transformed::no(plan)) };
@@ -289,12 +296,11 @@ fn of_union(union: Union, changed: bool, pairs: &[Pair]) -> Result<Transformed<L
 }
 
 /// A plan whose columns of the second type of a pair have the first one, where one is given.
-fn with_columns(plan: LogicalPlan, types: &[Option<DataType>]) -> Result<LogicalPlan> {
+fn with_columns(plan: LogicalPlan, types: &[Option<(Pair, DataType)>]) -> Result<LogicalPlan> {
     let schema = Arc::clone(plan.schema());
-    let is_second = |data_type: &DataType| [Pair::Doubles, Pair::Instants].iter().any(|pair| pair.is_second(data_type));
     let to = |at: usize, data_type: &DataType| {
         let to = types.get(at).ok_or_else(|| internal_datafusion_err!("as many types as columns"))?;
-        Ok(to.clone().filter(|_| is_second(data_type)))
+        Ok(to.as_ref().and_then(|(pair, to)| pair.changed(data_type, to)))
     };
     let columns = schema.iter().enumerate().map(|(at, (_, field))| to(at, field.data_type()));
     let columns = columns.collect::<Result<Vec<_>>>()?;

@@ -137,7 +137,7 @@ impl Editor for Standard {
             if matches!(body, SetExpr::Table(_)) {
                 self.refuse(
                     "TABLE with other clauses than ORDER BY, LIMIT, OFFSET and FETCH is not supported",
-                    "use SELECT * FROM",
+                    "write SELECT * FROM, the name, and the clauses",
                 );
             }
             // A parenthesized query is visited separately.

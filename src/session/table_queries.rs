@@ -13,7 +13,7 @@ pub(super) fn as_select(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let at = |place: usize| words.get(place).map(|at| &tokens[*at].token);
     let mut queries = Vec::new();
     for (place, index) in words.iter().enumerate() {
-        let before = place.checked_sub(1).and_then(at);
+        let before = |by: usize| place.checked_sub(by).and_then(at);
         if keyword(&tokens[*index].token) == Some(Keyword::TABLE) && may_begin(before) && is_named(place, at) {
             queries.push(*index);
         }
@@ -46,27 +46,28 @@ fn keyword(token: &Token) -> Option<Keyword> {
     }
 }
 
-/// True if a query may begin after this token.
-fn may_begin(before: Option<&Token>) -> bool {
-    match before {
+/// True if a query may begin at a place. `before`: the tokens before it, from 1 on.
+fn may_begin<'t>(before: impl Fn(usize) -> Option<&'t Token>) -> bool {
+    let word = |by: usize| before(by).and_then(keyword);
+    match before(1) {
         None | Some(Token::SemiColon | Token::LParen | Token::RParen) => true,
-        Some(token) => matches!(
-            keyword(token),
+        Some(_) if word(2) == Some(Keyword::FORMAT) => true,
+        Some(_) => match word(1) {
+            Some(Keyword::ANALYZE | Keyword::VERBOSE) => [word(2), word(3)].contains(&Some(Keyword::EXPLAIN)),
             Some(
                 Keyword::ALL
-                    | Keyword::ANALYZE
-                    | Keyword::AS
-                    | Keyword::DISTINCT
-                    | Keyword::EXCEPT
-                    | Keyword::EXPLAIN
-                    | Keyword::FOR
-                    | Keyword::INTERSECT
-                    | Keyword::MINUS
-                    | Keyword::NAME
-                    | Keyword::UNION
-                    | Keyword::VERBOSE
-            )
-        ),
+                | Keyword::AS
+                | Keyword::DISTINCT
+                | Keyword::EXCEPT
+                | Keyword::EXPLAIN
+                | Keyword::FOR
+                | Keyword::INTERSECT
+                | Keyword::MINUS
+                | Keyword::NAME
+                | Keyword::UNION,
+            ) => true,
+            _ => false,
+        },
     }
 }
 
@@ -119,6 +120,8 @@ mod tests {
             ("TABLE t", "SELECT * FROM t"),
             ("table a.\"b\" LIMIT 1;", "SELECT * FROM a.\"b\" LIMIT 1;"),
             ("EXPLAIN TABLE t ORDER BY 1", "EXPLAIN SELECT * FROM t ORDER BY 1"),
+            ("EXPLAIN ANALYZE VERBOSE TABLE t", "EXPLAIN ANALYZE VERBOSE SELECT * FROM t"),
+            ("EXPLAIN FORMAT INDENT TABLE t", "EXPLAIN FORMAT INDENT SELECT * FROM t"),
             ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
             (
                 "WITH a AS (TABLE t) TABLE a EXCEPT TABLE t",
@@ -136,6 +139,7 @@ mod tests {
             "SELECT 'TABLE t'",
             "TABLE t WHERE a = 1",
             "SHOW CREATE TABLE t",
+            "ANALYZE TABLE t",
         ] {
             assert_eq!(rewritten(other), other);
         }

@@ -256,6 +256,8 @@ async fn forms_of_the_standard_are_understood() {
         ("SELECT v FROM generate_series(1, 9) t(v) ORDER BY v LIMIT (SELECT 2)", "1; 2"),
         // Defaults of a wider type.
         ("SELECT x, lag(x, 1, 0.5) OVER (ORDER BY x), lead(x, 1, 0.5::double) OVER (ORDER BY x) FROM (VALUES (1), (2)) t(x)", "1|0.5|2.0; 2|1.0|0.5"),
+        ("SELECT arrow_typeof(lag(x, 1, 0) OVER ()) FROM (VALUES (1::int)) t(x)", "Int32"),
+        ("SELECT lag(x, 1, 0.5) OVER () FROM (VALUES (100000000000000000000000.25::decimal(30, 2))) t(x)", "0.50"),
         ("SELECT lag(x, 1, 5000000000) OVER (ORDER BY x) FROM (VALUES (1::int)) t(x)", "5000000000"),
         ("TABLE c", "3|c3; 4|c4"),
         // The parser drops two words after the name.

@@ -127,7 +127,7 @@ pub(super) struct PagePolicy {
     partial: bool,
     /// Number of short numbered pages that others followed.
     gaps: u64,
-    /// Rows of the largest page of the window, and of those that it was cut from.
+    /// Rows of the largest page of this window and of the windows that it was cut from.
     largest: u64,
     /// Set if the last page with rows was as large as requested.
     full: bool,

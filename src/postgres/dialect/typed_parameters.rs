@@ -37,8 +37,8 @@ pub(super) fn types(statement: &mut Parsed, declared: &[Option<Type>]) -> BTreeM
     casts.0
 }
 
-/// Turns marks into expressions of the engine. A numeric has the digits and the scale of its value, as a literal has; before there
-/// are values, it has any.
+/// Turns marks into expressions of the engine. A numeric has the digits and the scale of its value, as a literal has; until values
+/// are bound, those of a placeholder that holds none.
 pub(super) fn unmark(statement: &mut Parsed, values: &[ScalarValue]) {
     edit(statement, &mut Unmarked(values));
 }
