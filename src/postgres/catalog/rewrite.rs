@@ -103,7 +103,7 @@ impl Editor for Rewriter<'_> {
             Expr::Case { operand: None, conditions, else_result, .. } => {
                 conditions.retain(|branch| !is_recursive(&branch.result) || !is_of_missing_kind(&branch.condition));
                 if conditions.is_empty() {
-                    *expr = else_result.take().map_or_else(null, |result| Expr::Nested(result));
+                    *expr = else_result.take().map_or_else(null, Expr::Nested);
                 }
             }
             // Subqueries without rows, before their own expressions are visited.
