@@ -83,6 +83,13 @@ pub const WORKAROUNDS: &[Workaround] = &[
 /// All known defects of the engine's version that this crate is built with.
 pub const ENGINE_DEFECTS: &[EngineDefect] = &[
     EngineDefect {
+        name: "an equality beside a join by IS NOT DISTINCT FROM",
+        upstream: None,
+        statement: "SELECT count(*) FROM facts a JOIN facts b ON a.k IS NOT DISTINCT FROM b.k WHERE a.v = b.v",
+        plain: "3",
+        here: Here::Right("2"),
+    },
+    EngineDefect {
         name: "a sort or a count above a condition on a cast of the same column",
         upstream: None,
         statement: "SELECT t::time AS at FROM events WHERE t::date = '2026-06-01' ORDER BY t LIMIT 2",

@@ -21,7 +21,8 @@
 //!            exact_decimals  doubles as decimals of the digits that they are written with
 //!            positive_zero  zeros without a sign
 //!            sort_keys      keys that occur twice, removed; again after the engine's simplifications
-//! logical    … engine's, after sound_dependencies, which corrects the functional dependencies of aggregates …
+//! logical    … engine's, after sound_dependencies, which corrects the functional dependencies of aggregates, and with
+//!            sound_keys around those that make keys of joins …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
 //!            … engine's, which push filters down …
 //!            plan_scans     the requests of each scan, decided once
@@ -80,6 +81,7 @@ mod row_comparison;
 mod sort_here;
 mod sort_keys;
 mod sound_dependencies;
+mod sound_keys;
 mod sound_properties;
 #[cfg(feature = "store")]
 mod sound_pruning;
@@ -129,6 +131,7 @@ use self::row_comparison::RowComparison;
 use self::sort_here::SortHere;
 use self::sort_keys::SortKeys;
 use self::sound_dependencies::{READERS, SoundDependencies};
+use self::sound_keys::SoundKeys;
 use self::sound_properties::SoundProperties;
 #[cfg(feature = "distributed")]
 pub(crate) use self::sound_properties::{
@@ -209,6 +212,10 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     logical.insert(before, Arc::new(FilteredAggregates));
     for at in (0..logical.len()).rev().filter(|at| READERS.contains(&logical[*at].name())).collect::<Vec<_>>() {
         logical.insert(at, Arc::new(SoundDependencies));
+    }
+    for inner in SoundKeys::INNER {
+        let at = place_of(inner, logical.iter().map(|rule| rule.name()))?;
+        logical[at] = Arc::new(SoundKeys::over(Arc::clone(&logical[at])));
     }
     // Last, when filters have reached the scans and unused columns have been removed.
     let last: [Arc<dyn OptimizerRule + Send + Sync>; 3] =

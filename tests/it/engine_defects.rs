@@ -49,6 +49,18 @@ const APART: [&str; 2] = [
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // Equalities beside a join that matches NULL.
+    (
+        "SELECT count(*) FROM facts a LEFT JOIN facts b ON a.k IS NOT DISTINCT FROM b.k WHERE (a.v, a.k) = (b.v, b.k)",
+        "2",
+    ),
+    ("SELECT count(*) FROM facts a JOIN facts b ON (a.k IS NOT DISTINCT FROM b.k) AND a.v = b.v", "2"),
+    ("SELECT count(*) FROM facts a, facts b WHERE (a.k IS NOT DISTINCT FROM b.k) AND a.v = b.v", "2"),
+    ("SELECT count(*) FROM facts a JOIN facts b ON a.v IS NOT DISTINCT FROM b.v WHERE a.k = b.k", "3"),
+    (
+        "SELECT count(*) FROM scores a JOIN scores b ON a.k IS NOT DISTINCT FROM b.k, facts c WHERE a.w = b.w AND c.v = a.v",
+        "4",
+    ),
     // A join below EXISTS that adds no row and has the only column.
     (
         "SELECT x FROM (VALUES (1)) c(x) WHERE x > 1 OR EXISTS (SELECT d.k FROM (VALUES ('a')) d(k) RIGHT JOIN (VALUES ('S')) e(id) ON TRUE)",
