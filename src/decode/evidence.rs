@@ -277,7 +277,7 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
     match raw.first() {
         b't' => (bad && !paged) || in_progress || matches!(words, [word] if BUSY.contains(&word.as_str())),
         b'f' => has(&GOOD) && !bad && !paged,
-        b'[' if warns(words) => speaks_of_a_part(raw.text),
+        b'[' if warns(words) => speaks_of_a_part(raw),
         b'[' => {
             let parts = has(&PARTS) && (words.iter().any(absent) || words.iter().any(failure));
             (words.last().is_some_and(failure) || parts) && has_items(raw)
@@ -288,7 +288,7 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
         b'"' if matches!(&*raw.inner().to_lowercase(), "yes" | "y" | "1") && flag => !paged,
         b'1' if raw.text == "1" && flag => !paged,
         b'"' if matches!(raw.inner(), "false" | "False" | "FALSE") => has(&GOOD) && !bad && !paged,
-        b'"' if warns(words) => speaks_of_a_part(raw.text),
+        b'"' if warns(words) => speaks_of_a_part(raw),
         b'0'..=b'9' if is_fraction(words, raw) => true,
         b'"' => {
             const STATES: [&str; 6] = ["status", "state", "result", "completeness", "coverage", "outcome"];
@@ -388,8 +388,8 @@ fn warns(words: &[String]) -> bool {
 }
 
 /// True if messages say that a result is not all of it.
-fn speaks_of_a_part(text: &str) -> bool {
-    let text = text.to_lowercase();
+fn speaks_of_a_part(raw: Raw<'_>) -> bool {
+    let text = raw.text.to_lowercase();
     [
         "partial result",
         "results are partial",

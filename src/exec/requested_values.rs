@@ -142,15 +142,15 @@ impl Driver {
             if shown == Some(&true) {
                 continue;
             }
-            let others = missing.iter().cycle().take(term.values.len() - 1);
-            let mut list: Vec<String> = others.cloned().collect();
-            list.insert(if at == 0 { 0 } else { list.len() }, known.clone());
-            let found = match self.values_of(plan, term, column, list).await {
+            let around = |others: usize| {
+                let mut list: Vec<String> = missing.iter().cycle().take(others).cloned().collect();
+                list.insert(if at == 0 { 0 } else { others }, known.clone());
+                list
+            };
+            let found = match self.values_of(plan, term, column, around(term.values.len() - 1)).await {
                 // Some services refuse a value that occurs twice.
                 Err(_) if missing.len() + 1 < term.values.len() => {
-                    let mut list = missing.clone();
-                    list.insert(at, known.clone());
-                    self.values_of(plan, term, column, list).await?
+                    self.values_of(plan, term, column, around(missing.len())).await?
                 }
                 found => found?,
             };

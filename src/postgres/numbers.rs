@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{DigitsKept, Numeric, numeric};
-use crate::session::with_outer_types;
+use crate::session::{with_columns, with_outer_types};
 
 /// The type of a sum of bigint.
 const SUM: DataType = DataType::Decimal128(20, 0);
@@ -228,23 +228,8 @@ fn with_common_numbers(inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalP
     if common.iter().all(Option::is_none) {
         return Ok(inputs);
     }
-    let numbers = inputs.into_iter().map(|input| {
-        let mut types = input.schema().fields().iter().map(|field| field.data_type()).zip(&common);
-        if types.all(|(known, common)| common.as_ref().is_none_or(|common| common == known)) {
-            return Ok(input);
-        }
-        let columns = input.schema().iter().zip(&common).map(|((qualifier, field), common)| {
-            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-            match common {
-                Some(common) if common != field.data_type() => {
-                    cast(column, common.clone()).alias_qualified(qualifier.cloned(), field.name())
-                }
-                _ => column,
-            }
-        });
-        Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::clone(&input))?)))
-    });
-    numbers.collect()
+    let to = |at: usize, known: &DataType| common.get(at)?.clone().filter(|common| common != known);
+    inputs.into_iter().map(|input| with_columns(Arc::unwrap_or_clone(input), to).map(Arc::new)).collect()
 }
 
 /// The type of the numbers of a column, if its branches have several types.

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_datafusion_err};
-use datafusion::logical_expr::expr::{InList, InSubquery};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{InList, InSubquery, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
@@ -124,7 +124,7 @@ impl Found {
             node.schema().fields().iter().for_each(|field| found.note(field.data_type()));
             node.apply_expressions(|expr| {
                 expr.apply(|part| {
-                    found.shifted |= is_shifted(part);
+                    found.shifted |= matches!(part, Expr::WindowFunction(function) if is_shifted(function));
                     if let Expr::Cast(_) | Expr::TryCast(_) | Expr::ScalarFunction(_) = part
                         && let Ok(data_type) = part.get_type(&schema)
                     {
@@ -151,9 +151,8 @@ impl Found {
 }
 
 /// True for `lag` or `lead` with a default.
-fn is_shifted(expr: &Expr) -> bool {
-    matches!(expr, Expr::WindowFunction(function)
-        if ["lag", "lead"].contains(&function.fun.name()) && function.params.args.len() > 2)
+fn is_shifted(function: &WindowFunction) -> bool {
+    ["lag", "lead"].contains(&function.fun.name()) && function.params.args.len() > 2
 }
 
 fn with_common_types(plan: LogicalPlan, pairs: &[Pair]) -> Result<Transformed<LogicalPlan>> {
@@ -209,7 +208,7 @@ fn united(expr: Expr, schema: &DFSchema, pairs: &[Pair]) -> Result<Transformed<E
                     *expr = cast(expr.as_ref().clone(), to);
                     changed = true;
                 } else if let Some(to) = pair.first(&of_value).filter(|_| pair.is_second(&of_rows)) {
-                    let rows = with_columns(subquery.subquery.as_ref().clone(), &[Some((*pair, to))])?;
+                    let rows = with_columns(subquery.subquery.as_ref().clone(), |_, known| pair.changed(known, &to))?;
                     subquery = Subquery { subquery: Arc::new(rows), ..subquery };
                     changed = true;
                 }
@@ -231,7 +230,7 @@ fn united(expr: Expr, schema: &DFSchema, pairs: &[Pair]) -> Result<Transformed<E
             let changed = all(&mut function.args.iter_mut().collect::<Vec<_>>());
             Transformed::new_transformed(Expr::ScalarFunction(function), changed)
         }
-        Expr::WindowFunction(mut function) if is_shifted(&Expr::WindowFunction(function.clone())) => {
+        Expr::WindowFunction(mut function) if is_shifted(&function) => {
             let mut changed = false;
             if let [value, _, default, ..] = function.params.args.as_mut_slice() {
                 changed = all(&mut [value, default]) | widened(value, default, schema)?;
@@ -289,25 +288,27 @@ fn of_union(union: Union, changed: bool, pairs: &[Pair]) -> Result<Transformed<L
     }
     let inputs = union.inputs.into_iter().map(|input| {
         let input = Arc::unwrap_or_clone(input);
-        with_columns(input, &mixed).map(Arc::new)
+        let to = |at: usize, known: &DataType| mixed.get(at)?.as_ref().and_then(|(pair, to)| pair.changed(known, to));
+        with_columns(input, to).map(Arc::new)
     });
     let union = Union::try_new_with_loose_types(inputs.collect::<Result<_>>()?)?;
     Ok(Transformed::yes(LogicalPlan::Union(union)))
 }
 
-/// A plan whose columns of the second type of a pair have the first one, where one is given.
-fn with_columns(plan: LogicalPlan, types: &[Option<(Pair, DataType)>]) -> Result<LogicalPlan> {
+/// A plan with columns cast to the types that are given for their places and types.
+///
+/// # Errors
+/// Errors of the engine's projection.
+pub(crate) fn with_columns(
+    plan: LogicalPlan,
+    to: impl Fn(usize, &DataType) -> Option<DataType>,
+) -> Result<LogicalPlan> {
     let schema = Arc::clone(plan.schema());
-    let to = |at: usize, data_type: &DataType| {
-        let to = types.get(at).ok_or_else(|| internal_datafusion_err!("as many types as columns"))?;
-        Ok(to.as_ref().and_then(|(pair, to)| pair.changed(data_type, to)))
-    };
-    let columns = schema.iter().enumerate().map(|(at, (_, field))| to(at, field.data_type()));
-    let columns = columns.collect::<Result<Vec<_>>>()?;
-    if columns.iter().all(Option::is_none) {
+    let types: Vec<_> = schema.fields().iter().enumerate().map(|(at, field)| to(at, field.data_type())).collect();
+    if types.iter().all(Option::is_none) {
         return Ok(plan);
     }
-    let exprs = schema.iter().zip(columns).map(|((qualifier, field), to)| {
+    let exprs = schema.iter().zip(types).map(|((qualifier, field), to)| {
         let expr = Expr::Column(Column::new(qualifier.cloned(), field.name()));
         match to {
             Some(to) => cast(expr, to).alias_qualified(qualifier.cloned(), field.name()),

@@ -57,6 +57,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
+#[cfg(feature = "postgres")]
+pub(crate) use self::common_types::with_columns;
 #[cfg(feature = "shell")]
 pub(crate) use self::defaults::begin_here;
 #[cfg(feature = "postgres")]
