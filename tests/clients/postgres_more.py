@@ -146,6 +146,27 @@ def duckdb_runs(served):
     with costs(served, 1):
         found = engine.execute(f"SELECT aid, total_mentions FROM service.v4.overview WHERE aid = '{AID}'").fetchall()
     assert [row[0] for row in found] == [AID], found
+    # Conditions that DuckDB sends, and the same over rows that it has.
+    columns = "id, language, source, reach, sentiment_score, published_at, tags"
+    week = f"service.v4.mentions WHERE aid = '{AID}' AND duration = '7d'"
+    engine.execute(f"CREATE TABLE week AS SELECT {columns} FROM {week}")
+    engine.execute("SET TimeZone = 'UTC'")
+    middle, least, most = engine.execute("SELECT median(published_at)::text, min(id), max(id) FROM week").fetchone()
+    conditions = [
+        "language = 'en'", "language <> 'en'", "language IN ('en', 'de')", "language NOT IN ('en', 'de')", "language IS NULL",
+        "language IS NOT NULL AND source > 'news'", "language = 'en' OR source = 'news'", "language LIKE 'e%'", "language > 'de'",
+        "lower(language) = 'en'", "reach > 1000", "reach BETWEEN 100 AND 5000", "reach IS NULL OR reach < 10", "reach = 1000.5",
+        "sentiment_score < -0.25", f"published_at >= '{middle}'", f"published_at < '{middle}'", f"published_at::date = '{middle[:10]}'",
+        f"id > '{least}' AND id < '{most}'", "list_contains(tags, 'launch')", "NOT (language = 'en' AND reach > 1000)",
+    ]
+    fetched = columns.replace("published_at", "published_at::text")
+    for condition in conditions:
+        asked = engine.execute(f"SELECT {fetched} FROM {week} AND ({condition})").fetchall()
+        truth = engine.execute(f"SELECT {fetched} FROM week WHERE {condition}").fetchall()
+        assert sorted(asked, key=str) == sorted(truth, key=str), condition
+        number = engine.execute(f"SELECT count(*) FROM {week} AND ({condition})").fetchone()[0]
+        assert number == len(truth), f"{condition}: {number} counted, {len(truth)} mentions"
+    assert len(truth) > 0
 
 
 def ibis_runs(served, rows):
@@ -216,8 +237,9 @@ def pgcli_runs(served):
 
 def node_runs(served, rows):
     program = r"""
-const { Sequelize, QueryTypes } = require("sequelize");
-const { DataSource } = require("typeorm");
+require("reflect-metadata");
+const { DataTypes, Op, Sequelize, QueryTypes } = require("sequelize");
+const { DataSource, EntitySchema, In, IsNull, MoreThan } = require("typeorm");
 const [url, aid, count] = process.argv.slice(1);
 const quiet = { logging: false };
 (async () => {
@@ -226,9 +248,42 @@ const quiet = { logging: false };
   const some = "SELECT id FROM mentions WHERE aid = $1 AND duration = '7d'";
   const rows = await sequelize.query(some, { bind: [aid], type: QueryTypes.SELECT });
   if (rows.length !== +count) throw new Error(`sequelize: ${rows.length} rows`);
+  const columns = { id: { type: DataTypes.TEXT, primaryKey: true }, aid: DataTypes.TEXT, duration: DataTypes.TEXT,
+    language: DataTypes.TEXT, reach: DataTypes.BIGINT, published_at: DataTypes.DATE };
+  const Mention = sequelize.define("Mention", columns, { tableName: "mentions", schema: "v4", timestamps: false });
+  const week = { aid, duration: "7d" };
+  const all = await Mention.findAll({ where: week, order: [["published_at", "DESC"], ["id", "ASC"]] });
+  const chosen = (test) => all.filter((mention) => test(mention)).map((mention) => mention.id).sort().join();
+  const same = (what, mentions, test) => {
+    const ids = mentions.map((mention) => mention.id).sort().join();
+    if (!ids || ids !== chosen(test)) throw new Error(`${what}: ${ids}, not ${chosen(test)}`);
+  };
+  if (all.length !== +count) throw new Error(`sequelize: ${all.length} mentions`);
+  const languages = ["en", "de"];
+  const middle = all[Math.floor(all.length / 2)].published_at;
+  same("IN", await Mention.findAll({ where: { ...week, language: languages } }), (m) => languages.includes(m.language));
+  same("OR", await Mention.findAll({ where: { ...week, [Op.or]: [{ language: "en" }, { reach: { [Op.gt]: 1000 } }] } }),
+    (m) => m.language === "en" || +m.reach > 1000);
+  same("a date", await Mention.findAll({ where: { ...week, published_at: { [Op.gte]: middle } } }), (m) => m.published_at >= middle);
+  const page = await Mention.findAndCountAll({ where: week, order: [["published_at", "DESC"], ["id", "ASC"]], limit: 5, offset: 3 });
+  if (page.count !== +count || page.rows.map((m) => m.id).join() !== all.slice(3, 8).map((m) => m.id).join()) throw new Error("a page");
+  const grouped = await Mention.count({ where: week, group: ["language"] });
+  if (grouped.reduce((sum, group) => sum + +group.count, 0) !== +count) throw new Error("groups");
   await sequelize.close();
-  const source = new DataSource({ type: "postgres", url, schema: "v4", ...quiet });
+  const entity = new EntitySchema({ name: "Mention", tableName: "mentions", schema: "v4", columns: {
+    id: { type: "text", primary: true }, aid: { type: "text" }, duration: { type: "text" }, language: { type: "text", nullable: true },
+    reach: { type: "bigint", nullable: true }, published_at: { type: "timestamptz" } } });
+  const source = new DataSource({ type: "postgres", url, schema: "v4", entities: [entity], ...quiet });
   await source.initialize();
+  const mentions = source.getRepository("Mention");
+  same("typeorm IN", await mentions.findBy({ ...week, language: In(languages) }), (m) => languages.includes(m.language));
+  same("typeorm OR", await mentions.find({ where: [{ ...week, language: IsNull() }, { ...week, reach: MoreThan(1000) }] }),
+    (m) => m.language === null || +m.reach > 1000);
+  const [taken, number] = await mentions.findAndCount({ where: week, order: { published_at: "DESC", id: "ASC" }, take: 5, skip: 3 });
+  if (number !== +count || taken.map((m) => m.id).join() !== all.slice(3, 8).map((m) => m.id).join()) throw new Error("typeorm: a page");
+  const built = await mentions.createQueryBuilder("m").select("m.language", "language").addSelect("COUNT(*)", "n")
+    .where("m.aid = :aid AND m.duration = '7d'", { aid }).groupBy("m.language").getRawMany();
+  if (built.reduce((sum, group) => sum + +group.n, 0) !== +count) throw new Error("typeorm: groups");
   const found = await source.query("SELECT id FROM mentions WHERE aid = $1 AND duration = '7d' AND language = ANY($2)", [aid, ["en", "de"]]);
   if (!found.length) throw new Error("typeorm: no rows");
   await source.destroy();
