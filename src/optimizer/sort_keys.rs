@@ -69,14 +69,16 @@ fn in_node(mut plan: LogicalPlan) -> Transformed<LogicalPlan> {
     Transformed::new_transformed(plan, changed)
 }
 
-/// Removes keys whose expression occurred before. Returns true if there was one.
+/// Removes keys whose expression occurred before. Returns true if there was one. Names do not matter: the engine gives a common
+/// part of several expressions the name of each.
 fn without_repeated<K>(keys: &mut Vec<K>, expr: impl Fn(&K) -> &Expr) -> bool {
     let before = keys.len();
     let mut seen: Vec<Expr> = Vec::new();
     keys.retain(|key| {
-        let new = !seen.contains(expr(key));
+        let key = expr(key).clone().unalias_nested().data;
+        let new = !seen.contains(&key);
         if new {
-            seen.push(expr(key).clone());
+            seen.push(key);
         }
         new
     });

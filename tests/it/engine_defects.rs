@@ -957,6 +957,19 @@ const SIBLINGS: &[(&str, &str)] = &[
     ("SELECT q.a FROM (SELECT v, w FROM scores ORDER BY v DESC) q(a, b) WHERE q.b IS NOT NULL OFFSET 1", "4; 3; 2; 1"),
     ("SELECT count(*) AS n FROM (SELECT DISTINCT ON (1) k, v FROM scores) q", "3"),
     ("SELECT DISTINCT ON (1) k, v FROM scores ORDER BY 1 NULLS LAST, 2 DESC", "a|3; b|5; NULL|6"),
+    ("SELECT DISTINCT ON (v + 0, 0 + v) v FROM scores ORDER BY v + 0, 0 + v, v + 0, k LIMIT 2", "1; 2"),
+    (
+        "SELECT k, first_value(v ORDER BY v + 0 DESC, 0 + v, k) AS v FROM scores GROUP BY k ORDER BY k",
+        "a|3; b|5; NULL|6",
+    ),
+    (
+        "SELECT DISTINCT ON (coalesce(k, 'x')) k, v FROM scores WHERE k = 'a' ORDER BY coalesce(k, 'x'), k, v DESC",
+        "a|3",
+    ),
+    (
+        "SELECT k, array_agg(v ORDER BY v + 0 DESC, 0 + v, k)[1] AS v FROM scores GROUP BY k ORDER BY k",
+        "a|3; b|5; NULL|6",
+    ),
     ("SELECT n FROM (SELECT DISTINCT count(*) AS n FROM facts) q WHERE (SELECT max(id) FROM words) > 5", ""),
     ("SELECT n FROM (SELECT count(*) AS n FROM facts UNION ALL SELECT 5) q WHERE (SELECT max(id) FROM words) > 5", ""),
     (
