@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::logical_expr::Expr;
 
 use super::interval_set::{Range, Ranges};
-use super::predicate::{compares_columns, looks_at, looks_only_at, never, values};
+use super::predicate::{always, compares_columns, looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
 use super::time_predicate::{TimeColumn, ranges};
 use super::window::{Piece, Windows, windows_of};
@@ -177,7 +177,7 @@ impl ScanPlan {
     fn of_list(conjuncts: &[Expr]) -> Self {
         let contradiction = conjuncts.iter().any(never);
         let aids = if contradiction { Aids::Given(Vec::new()) } else { Aids::NotNeeded };
-        Self { exact: conjuncts.is_empty(), ..Self::new(RequestPlan::list(), aids) }
+        Self { exact: conjuncts.iter().all(always), ..Self::new(RequestPlan::list(), aids) }
     }
 
     /// True if the service returns exactly the rows that satisfy all conjuncts, except for bounds within a second.
@@ -412,7 +412,7 @@ struct Known {
 impl Known {
     fn read(conjuncts: &[Expr], columns: &QuestionColumns<'_>) -> Self {
         let mut known = Self { never: conjuncts.iter().any(never), ..Self::default() };
-        for conjunct in conjuncts {
+        for conjunct in conjuncts.iter().filter(|conjunct| !always(conjunct)) {
             if let Some((column, any_of)) = values(conjunct).filter(|(column, _)| Some(*column) != columns.time) {
                 known.restrict(column, any_of);
             } else if let Some(allowed) = columns.instants.and_then(|time| ranges(conjunct, time)) {

@@ -35,6 +35,11 @@ pub(super) fn never(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(ScalarValue::Boolean(value), _) if *value != Some(true))
 }
 
+/// True for the literal `true`, which the optimizer leaves of conjuncts that all rows satisfy.
+pub(super) fn always(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
+}
+
 /// Returns the compared column and its allowed values, if the conjunct says nothing else.
 pub(super) fn values(expr: &Expr) -> Option<(&str, BTreeSet<String>)> {
     match expr {

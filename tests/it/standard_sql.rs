@@ -66,6 +66,18 @@ async fn not_before_exists_applies_to_the_whole_condition() {
 }
 
 #[tokio::test]
+async fn a_condition_that_all_rows_satisfy_leaves_counts_as_they_are() {
+    // The engine makes one of the second part, since the join adds no row.
+    let statement = format!(
+        "SELECT count(*) - (SELECT count(*) FROM mentions WHERE aid = '{BIG}') FROM (SELECT min(k) AS least FROM a WHERE FALSE \
+         GROUP BY x) c RIGHT JOIN mentions e ON TRUE WHERE e.aid = '{BIG}' AND (e.language <> 'en' OR c.least IS NULL)"
+    );
+    check(&[(statement.as_str(), "0")]).await;
+    check(&[("SELECT count(*) > 0 FROM (SELECT 1 AS k WHERE FALSE) c RIGHT JOIN saved_searches s ON TRUE WHERE s.aid = '-' OR c.k IS NULL", "true")])
+        .await;
+}
+
+#[tokio::test]
 async fn merged_columns_have_the_values_of_the_side_that_has_a_row() {
     check(&[
         ("SELECT k FROM a FULL JOIN b USING (k) ORDER BY k, x", "1; 2; 3; ; "),
