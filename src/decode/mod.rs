@@ -677,6 +677,9 @@ impl Decoder {
         }
         let ids = self.id.map(|id| hashes(&columns[id]));
         let times = self.time.map(|time| micros(&columns[time]));
+        if let Some(starts) = times.as_ref().filter(|_| self.needs_section && self.table.kind == TableKind::Volume) {
+            check_days(starts)?;
+        }
         let keys = self.sort_keys(request, &columns);
         let versions = self.version.map(|version| micros(&columns[version]));
         let traits = ids.as_ref().and(times.as_ref()).map(|times| self.traits(times, &columns));
@@ -1080,6 +1083,28 @@ fn micros(column: &ArrayRef) -> Vec<i64> {
         0 => column.values().to_vec(),
         _ => column.iter().map(|at| at.unwrap_or(i64::MIN)).collect(),
     }
+}
+
+/// Checks that entries of a timeline, given by their starts in microseconds, can be days. The first one may be the part of a day in
+/// which the window begins, and days without mentions may be missing.
+///
+/// # Errors
+/// [`ErrorKind::Contradiction`] if entries are hours apart, or all by the same number of days.
+fn check_days(starts: &[i64]) -> Result<()> {
+    const HOUR: i64 = 3_600_000_000;
+    let mut starts: Vec<i64> = starts.iter().copied().filter(|start| *start != i64::MIN).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let apart: Vec<i64> = starts.windows(2).skip(1).map(|pair| (pair[1] - pair[0] + HOUR / 2) / HOUR).collect();
+    let (Some(least), Some(most)) = (apart.iter().min(), apart.iter().max()) else { return Ok(()) };
+    let what = match apart.len() {
+        // Clocks are changed by two hours at most.
+        _ if *least < 22 => format!("{least} h"),
+        3.. if *least > 26 && most - least <= 2 => format!("{} days", (least + 2) / 24),
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorKind::Contradiction, format!("the entries of the timeline are {what} apart, and are no days"))
+        .advice("count mentions by day: SELECT published_at::date, count(*) FROM mentions … GROUP BY 1"))
 }
 
 /// A hash of each value. The hasher's keys are fixed, so equal ids have equal hashes on every page.

@@ -303,3 +303,30 @@ fn entries_are_objects_and_saved_searches_are_in_maps_and_folders() {
         assert_eq!(column(&decoded, "name"), ["a", "b"].map(|name| Some(name.to_owned())), "{section}");
     }
 }
+
+#[test]
+fn entries_of_a_timeline_are_days() {
+    const HOUR: i64 = 3_600_000_000;
+    let check = |hours: &[i64]| check_days(&hours.iter().map(|at| at * HOUR).collect::<Vec<_>>());
+    for days in [
+        &[][..],
+        &[5],
+        &[5, 24],
+        &[5, 24, 48, 72],
+        &[0, 24, 120, 144],
+        &[0, 168, 336],
+        &[0, 24, 47, 71],
+        &[0, 24, 49, 73],
+    ] {
+        assert!(check(days).is_ok(), "{days:?}");
+    }
+    for (others, told) in [
+        (&[0, 1, 2][..], "1 h apart"),
+        (&[0, 24, 48, 54], "6 h apart"),
+        (&[30, 168, 336, 504, 672], "7 days apart"),
+        (&[0, 168, 336, 503, 671], "7 days apart"),
+    ] {
+        let error = check(others).expect_err("no days").to_string();
+        assert!(error.contains(told), "{others:?}: {error}");
+    }
+}
