@@ -15,7 +15,8 @@ use datafusion::sql::sqlparser::ast::{
     TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, Value, WildcardAdditionalOptions,
 };
 
-use super::{cast_to, literal_of, number, spans};
+use super::expressions::{cast_to, literal_of, number};
+use super::spans;
 use crate::session::{call, query_of, syntax, table_of};
 
 /// Translates an item of FROM.

@@ -19,10 +19,13 @@
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, DuplicateTreatment, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, ObjectName, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
+    OrderByOptions, Query, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+    TimezoneInfo, Value,
 };
 
-use super::{cast_to, digits_of, is_numeric, literal_of, number, pair, regexes, text, unsupported};
+use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
+use super::time_zone::TimeZone;
+use super::{is_numeric, regexes, unsupported};
 use crate::functions::Unit;
 use crate::postgres::report::Report;
 use crate::session::{call, query_of, syntax};
@@ -151,8 +154,8 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         }
         // Days of another zone than the session's.
         ("date_trunc", [unit, time, zone]) => {
-            let instant = cast_to(time.clone(), SqlType::Timestamp(None, super::TimezoneInfo::Tz));
-            let there = call(super::TimeZone::NAME, vec![zone.clone(), instant.clone()]);
+            let instant = cast_to(time.clone(), SqlType::Timestamp(None, TimezoneInfo::Tz));
+            let there = call(TimeZone::NAME, vec![zone.clone(), instant.clone()]);
             let shorter = ["hour", "minute", "second", "milliseconds", "millisecond", "microseconds", "microsecond"];
             if literal_of(unit).is_some_and(|unit| shorter.contains(&unit.to_lowercase().as_str())) {
                 // A clock that is set back shows a time twice: the instant says which one it is.
@@ -160,7 +163,7 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
                 let since = pair(there, BinaryOperator::Minus, start);
                 return Ok(Some(pair(instant, BinaryOperator::Minus, since)));
             }
-            Some(call(super::TimeZone::NAME, vec![zone.clone(), call("date_trunc", vec![unit.clone(), there])]))
+            Some(call(TimeZone::NAME, vec![zone.clone(), call("date_trunc", vec![unit.clone(), there])]))
         }
         ("date_trunc", [unit, time]) => literal_of(unit).and_then(|unit| truncated(&unit, time)),
         ("to_hex", [value])
@@ -193,10 +196,7 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         }
         ("age", [time]) => Some(call(
             "age",
-            vec![
-                cast_to(call("current_date", Vec::new()), SqlType::Timestamp(None, super::TimezoneInfo::None)),
-                time.clone(),
-            ],
+            vec![cast_to(call("current_date", Vec::new()), SqlType::Timestamp(None, TimezoneInfo::None)), time.clone()],
         )),
         ("gen_random_uuid" | "uuid_generate_v4", []) => {
             Some(call(super::CAST, vec![call("uuid", Vec::new()), text("uuid")]))

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
 
-use super::{literal_of, text};
+use super::expressions::{literal_of, text};
 use crate::session::is_regex;
 
 /// Functions whose second argument is a pattern.

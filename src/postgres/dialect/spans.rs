@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{DateTimeField, Expr as SqlExpr, Interval};
 
-use super::{digits_of, literal_of, text, unsupported};
+use super::expressions::{digits_of, literal_of, text};
+use super::unsupported;
 use crate::functions::{Unit, read_interval};
 use crate::postgres::report::Report;
 

@@ -18,7 +18,9 @@ use datafusion::sql::sqlparser::ast::{
 use postgres_types::{Kind, Type};
 
 use super::super::parameters::arrow_type;
-use super::{edit, text, type_named};
+use super::edit;
+use super::expressions::text;
+use super::type_names::type_named;
 use crate::session::call;
 use crate::session::syntax::Editor;
 

@@ -1,0 +1,129 @@
+//! Dates and times: words such as `today`, offsets that PostgreSQL ignores, and parts (`extract`).
+
+use datafusion::error::Result;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, DateTimeField, ExactNumberInfo, Expr as SqlExpr, TimezoneInfo,
+};
+use postgres_types::Type;
+
+use super::super::report::Report;
+use super::expressions::{cast_to, number, pair, text};
+use super::time_zone::{TimeZone, UTC};
+use super::type_names::type_named;
+use crate::session::call;
+
+/// A date or a time that PostgreSQL reads in another way than the engine: words such as `today`, and digits.
+///
+/// # Errors
+/// Texts that the engine would complete.
+pub(super) fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlExpr>, Report> {
+    let Some(known) = type_named(data_type) else { return Ok(None) };
+    let word = literal.trim().to_lowercase();
+    let digits = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let invalid = |name: &str| Report::error("22007", format!("invalid input syntax for type {name}: \"{literal}\""));
+    let day = |days: i64| {
+        let today = call("current_date", Vec::new());
+        match days {
+            0 => today,
+            1.. => pair(today, BinaryOperator::Plus, number(&days.to_string())),
+            _ => pair(today, BinaryOperator::Minus, number(&days.abs().to_string())),
+        }
+    };
+    let to = |expr: SqlExpr| Some(cast_to(expr, data_type.clone()));
+    Ok(match known {
+        Type::DATE | Type::TIMESTAMP | Type::TIMESTAMPTZ => match word.as_str() {
+            "today" => to(day(0)),
+            "tomorrow" => to(day(1)),
+            "yesterday" => to(day(-1)),
+            "now" => to(call("now", Vec::new())),
+            "epoch" => {
+                to(text("1970-01-01 00:00:00Z")).filter(|_| known == Type::TIMESTAMPTZ).or(to(text("1970-01-01")))
+            }
+            _ if word.split('-').count() == 2 && word.replace('-', "").bytes().all(|byte| byte.is_ascii_digit()) => {
+                return Err(invalid(if known == Type::DATE { "date" } else { "timestamp" }));
+            }
+            _ if known != Type::TIMESTAMPTZ => without_offset(literal).and_then(|local| to(text(local))),
+            _ => None,
+        },
+        Type::TIME if word == "now" => to(call("now", Vec::new())),
+        Type::TIME if digits => match word.len() {
+            4 => to(text(&format!("{}:{}:00", &word[..2], &word[2..]))),
+            6 => to(text(&format!("{}:{}:{}", &word[..2], &word[2..4], &word[4..]))),
+            _ => return Err(invalid("time")),
+        },
+        _ => None,
+    })
+}
+
+/// A local time without the offset that is written after it, which PostgreSQL ignores; `None` if there is none.
+pub(in crate::postgres) fn without_offset(literal: &str) -> Option<&str> {
+    let time = literal.find(':')?;
+    let offset = time + literal[time..].find(['+', '-', 'Z', 'z'])?;
+    let digits = literal[offset + 1..].trim_end();
+    digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':').then(|| literal[..offset].trim_end())
+}
+
+/// A part of a time as a number that can have a fraction: numeric for EXTRACT, double precision for `date_part`.
+pub(super) fn part_of(part: &str, time: &SqlExpr, exact: bool, field: &DateTimeField) -> Option<SqlExpr> {
+    let part = part.to_lowercase();
+    let unit = |unit: &str| call("date_part", vec![text(unit), time.clone()]);
+    let decimal =
+        |expr, digits, scale| cast_to(expr, SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(digits, scale)));
+    let micros = || unit("microsecond");
+    let scaled = match part.as_str() {
+        "second" | "seconds" | "sec" | "secs" => Some(("0.000001", 6)),
+        "millisecond" | "milliseconds" | "msec" | "msecs" => Some(("0.001", 3)),
+        "timezone" | "timezone_hour" | "timezone_minute" => return Some(offset_of_zone(&part, time, exact)),
+        "century" => return Some(of_years(time, exact, 100)),
+        "millennium" => return Some(of_years(time, exact, 1_000)),
+        "decade" => {
+            let years = call("floor", vec![pair(unit("year"), BinaryOperator::Divide, number("10.0"))]);
+            return Some(if exact { decimal(years, 10, 0) } else { years });
+        }
+        // Of double precision already, and of words that the engine does not know.
+        "epoch" => return None,
+        _ if *field == DateTimeField::NoDateTime && exact => return None,
+        _ => None,
+    };
+    Some(match (scaled, exact) {
+        (Some((factor, scale)), true) => {
+            let product = pair(decimal(micros(), 10, 0), BinaryOperator::Multiply, decimal(text(factor), 7, scale));
+            decimal(product, 11, scale)
+        }
+        (Some((factor, _)), false) => {
+            let divisor = if factor == "0.001" { "1000" } else { "1000000" };
+            let double = |expr| cast_to(expr, SqlType::DoublePrecision);
+            pair(double(micros()), BinaryOperator::Divide, double(number(divisor)))
+        }
+        (None, true) => decimal(unit(&part), 10, 0),
+        (None, false) => cast_to(unit(&part), SqlType::DoublePrecision),
+    })
+}
+
+/// The offset of the session's zone at an instant: its local time, taken for one of UTC, minus the instant.
+pub(super) fn offset_of_zone(part: &str, time: &SqlExpr, exact: bool) -> SqlExpr {
+    let local = cast_to(time.clone(), SqlType::Timestamp(None, TimezoneInfo::None));
+    let epoch = |time: SqlExpr| call("date_part", vec![text("epoch"), time]);
+    let seconds = pair(epoch(call(TimeZone::NAME, vec![text(UTC), local])), BinaryOperator::Minus, epoch(time.clone()));
+    let whole = |expr: SqlExpr, divisor: &str| call("trunc", vec![pair(expr, BinaryOperator::Divide, number(divisor))]);
+    let value = match part {
+        "timezone_hour" => whole(seconds, "3600.0"),
+        "timezone_minute" => whole(pair(seconds, BinaryOperator::Modulo, number("3600.0")), "60.0"),
+        _ => seconds,
+    };
+    match exact {
+        true => cast_to(value, SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(10, 0))),
+        false => value,
+    }
+}
+
+/// The number of spans of years, which begin with the year one.
+pub(super) fn of_years(time: &SqlExpr, exact: bool, years: u16) -> SqlExpr {
+    let year = call("date_part", vec![text("year"), time.clone()]);
+    let spans = pair(year, BinaryOperator::Divide, number(&format!("{years}.0")));
+    let spans = call("ceil", vec![spans]);
+    match exact {
+        true => cast_to(spans, SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(10, 0))),
+        false => spans,
+    }
+}
