@@ -90,7 +90,8 @@ impl Dialogue {
             return self.errors().await;
         }
         // Parameters that each search needs may be those that select it.
-        if !self.found.with.is_empty() {
+        let needs_others = !self.found.with.is_empty();
+        if needs_others {
             self.other_search().await?;
         }
         self.found.sizes = self.known.facts.sizes();
@@ -113,14 +114,16 @@ impl Dialogue {
         self.offset().await?;
         self.page_bound().await?;
         self.find_window_time();
-        self.zone_of_times().await?;
+        if self.found.time_zone.is_none() {
+            self.zone_of_times().await?;
+        }
         self.ends().await?;
         self.depth().await?;
         // The oldest mentions of a window came.
         self.find_window_time();
         self.days().await?;
         self.several_values().await?;
-        if self.found.with.is_empty() {
+        if !needs_others {
             self.other_search().await?;
         }
         self.totals();

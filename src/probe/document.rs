@@ -42,8 +42,11 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     let name = |usual: &str| set("parameter", found.parameter(usual));
     let mut search = vec![set("path", "search"), set("aid", found.parameter("aid"))];
     if !found.with.is_empty() {
-        let with: Vec<String> =
-            found.with.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value))).collect();
+        let with: Vec<String> = found
+            .with
+            .iter()
+            .map(|(name, value)| format!("{} = {}", quoted(found.parameter(name)), quoted(value)))
+            .collect();
         search.push(format!("with = {{ {} }}", with.join(", ")));
     }
     section("search", Some("given"), search);

@@ -271,6 +271,19 @@ impl Findings {
         Some(pattern.map_or_else(|| is_local(value), |(_, pattern)| !pattern.contains("%z")))
     }
 
+    /// True if a mention of both responses has another time in each, written without a zone.
+    pub(super) fn times_differ(&self, one: &Reply, other: &Reply) -> bool {
+        let (Some(id), Some(time)) = (self.columns.path("id"), self.columns.path(self.time_name())) else {
+            return false;
+        };
+        let written = |reply| -> BTreeMap<String, String> {
+            let local = self.rows(reply).into_iter().filter(|row| self.has_local(time, row) == Some(true));
+            local.filter_map(|row| Some((said(at(row, id)?)?, said(at(row, time)?)?))).collect()
+        };
+        let other = written(other);
+        written(one).iter().any(|(id, time)| other.get(id).is_some_and(|later| later != time))
+    }
+
     /// Publication times of the mentions of a response.
     pub(super) fn times(&self, reply: &Reply) -> Vec<i64> {
         self.rows(reply).iter().filter_map(|row| self.time_of(row)).collect()

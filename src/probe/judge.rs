@@ -106,10 +106,11 @@ impl Dialogue {
             [orders, zones] = some;
             orders.taken().for_each(|(_, reply)| self.keep(Some(self.accepted(LOOK)), reply));
             self.look_at_mentions();
+            self.follow_zone(&zones);
             let oldest = orders.taken().find(|(_, reply)| {
                 self.orders_of(&self.rows(reply), "").first().is_some_and(|(by, last)| by == "published_at" && !last)
             });
-            let mut fixed = asking;
+            let mut fixed = self.asking(self.accepted(LOOK));
             fixed.extend(oldest.map(|(tried, _)| pair(SORT, &tried.label)));
             let mut others = [periods, filters];
             self.try_all(&fixed, &mut others, newest).await?;
@@ -133,6 +134,7 @@ impl Dialogue {
         let taken = orders.taken().chain(filters.taken()).chain(periods.taken());
         taken.for_each(|(_, reply)| self.keep(Some(self.accepted(LOOK)), reply));
         self.look_at_mentions();
+        self.follow_zone(&zones);
         if self.found.window.widest.is_none() {
             self.judge_periods(&periods, newest);
         }
@@ -385,7 +387,35 @@ impl Dialogue {
         }
     }
 
+    /// Requests UTC with each search from now on, if mentions have other times when a zone is requested. Responses without it no
+    /// longer count, because their times are of another zone.
+    fn follow_zone(&mut self, zones: &Dimension) {
+        let zone_of =
+            |reply: &Reply| reply.asked.iter().find(|(name, _)| name == TIMEZONE).map(|(_, zone)| zone.clone());
+        let plain: Vec<&Reply> =
+            self.seen.iter().map(|seen| seen.reply.as_ref()).filter(|reply| zone_of(reply).is_none()).collect();
+        let moved = zones.taken().find(|(_, reply)| plain.iter().any(|other| self.found.times_differ(other, reply)));
+        let Some((tried, _)) = moved.filter(|_| self.found.time_zone.is_none()) else { return };
+        let utc = kind_of_zone(&tried.label).1;
+        let text = format!(
+            "times are written without a zone, and mentions have other times for timezone={}: each search requests timezone={utc}",
+            tried.label
+        );
+        self.found.saw("timezone", text);
+        self.found.with.push(pair(TIMEZONE, utc));
+        self.found.takes_no_zone = true;
+        self.found.time_zone = Some(Clock::UTC);
+        self.seen.retain(|seen| zone_of(&seen.reply).as_deref() == Some(utc));
+        let rows: Vec<Value> = self.seen.iter().flat_map(|seen| self.found.rows(&seen.reply)).cloned().collect();
+        if !rows.is_empty() {
+            self.samples = rows;
+        }
+    }
+
     pub(super) fn judge_zones(&mut self, zones: &Dimension) {
+        if self.found.takes_no_zone {
+            return;
+        }
         if zones.taken().next().is_none()
             && zones.done.iter().any(|(_, outcome)| matches!(outcome, Outcome::Refused(_)))
         {
