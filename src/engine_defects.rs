@@ -77,6 +77,10 @@ pub const WORKAROUNDS: &[Workaround] = &[
         note: "the engine alone would push a condition below the aggregate that it applies to",
     },
     Workaround { rule: "savedsearch_checked_arithmetic", note: "the engine alone would wrap integers that overflow" },
+    Workaround {
+        rule: "savedsearch_narrowed_decimals",
+        note: "the engine alone would move a cast that drops digits to the other side of a comparison (#23095)",
+    },
     Workaround { rule: "savedsearch_sort_keys", note: "the engine alone would panic at a sort key that occurs twice" },
 ];
 
@@ -88,6 +92,36 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         statement: "SELECT count(*) FROM facts a JOIN facts b ON a.k IS NOT DISTINCT FROM b.k WHERE a.v = b.v",
         plain: "3",
         here: Here::Right("2"),
+    },
+    EngineDefect {
+        name: "two derived tables with the same expressions",
+        upstream: Some(24_686),
+        statement: "SELECT i + 1 AS i FROM (SELECT i + 1 AS i FROM (SELECT 1 AS i))",
+        plain: "2",
+        here: Here::Right("3"),
+    },
+    EngineDefect {
+        name: "a sort by keys of both sides of a join, which are in order",
+        upstream: Some(25_052),
+        statement: "SELECT r.w, l.v FROM (SELECT * FROM (VALUES (1, 200), (1, 100)) a(k, v) ORDER BY v LIMIT 10) l \
+                    JOIN (SELECT * FROM (VALUES (1, 1), (1, 1)) b(k, w) ORDER BY w LIMIT 10) r ON l.k = r.k ORDER BY r.w, l.v",
+        plain: "1|100; 1|200; 1|100; 1|200",
+        here: Here::Right("1|100; 1|100; 1|200; 1|200"),
+    },
+    EngineDefect {
+        name: "a comparison with a cast that drops digits",
+        upstream: Some(23_095),
+        statement: "SELECT count(*) FROM (VALUES (CAST(12.6 AS DECIMAL(10, 2)))) t(x) WHERE CAST(x AS BIGINT) = 12",
+        plain: "0",
+        here: Here::Right("1"),
+    },
+    EngineDefect {
+        name: "a condition on groups of random values",
+        upstream: Some(25_415),
+        statement: "SELECT count(*) FROM (SELECT random() < 0.5 AS k, count(*) FROM generate_series(1, 500) GROUP BY random() < 0.5) q \
+                    WHERE k",
+        plain: "2",
+        here: Here::Right("1"),
     },
     EngineDefect {
         name: "a sort or a count above a condition on a cast of the same column",

@@ -1,4 +1,4 @@
-//! Expressions of ROLLUP, CUBE and GROUPING SETS, computed below the aggregate.
+//! Expressions of ROLLUP, CUBE and GROUPING SETS, and those of GROUP BY with random values, computed below the aggregate.
 //!
 //! ```text
 //! Aggregate: ROLLUP (k SIMILAR TO 'a')        Aggregate: ROLLUP ("k SIMILAR TO 'a'")
@@ -9,6 +9,9 @@
 //! A rule that changes an expression keeps its name by an alias. The engine gives the alias to the whole of the sets, and then
 //! does not recognize them: it refuses the aggregate, or loses the row of an empty input. Columns need no change. Subqueries
 //! are supported in a projection only.
+//!
+//! A condition on a group, such as that of `random() < 0.5`, is pushed below the aggregate, where it has another value (#25415). None
+//! is pushed below the projection that computes it.
 //!
 //! Invariant: the rows stay the same. A projection adds a column, but no rows.
 
@@ -56,11 +59,14 @@ pub(crate) fn grouped_expressions(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// The aggregate with sets of columns; `None` if it needs no change.
 fn of_columns(aggregate: &Aggregate) -> Result<Option<Aggregate>> {
-    let [Expr::GroupingSet(sets)] = &aggregate.group_expr[..] else { return Ok(None) };
+    let groups: Vec<&Expr> = match &aggregate.group_expr[..] {
+        [Expr::GroupingSet(sets)] => sets.distinct_expr(),
+        exprs => exprs.iter().filter(|expr| expr.is_volatile()).collect(),
+    };
     let schema = aggregate.input.schema();
     // A cast of a column has the name of the column, and stays.
     let is_taken = |column: &Column| schema.columns().iter().any(|known| known.flat_name() == column.flat_name());
-    let computed = sets.distinct_expr().into_iter().filter(|expr| !matches!(expr, Expr::Column(_)));
+    let computed = groups.into_iter().filter(|expr| !matches!(expr, Expr::Column(_)));
     let computed = computed.map(|expr| {
         let (relation, name) = expr.qualified_name();
         (expr.clone(), Column::new(relation, name))
@@ -75,10 +81,15 @@ fn of_columns(aggregate: &Aggregate) -> Result<Option<Aggregate>> {
         known.map_or_else(|| expr.clone(), |(_, column)| Expr::Column(column.clone()))
     };
     let columns_of = |exprs: &[Expr]| exprs.iter().map(column_of).collect::<Vec<_>>();
-    let sets = match sets {
-        GroupingSet::Rollup(exprs) => GroupingSet::Rollup(columns_of(exprs)),
-        GroupingSet::Cube(exprs) => GroupingSet::Cube(columns_of(exprs)),
-        GroupingSet::GroupingSets(sets) => GroupingSet::GroupingSets(sets.iter().map(|set| columns_of(set)).collect()),
+    let groups = match &aggregate.group_expr[..] {
+        [Expr::GroupingSet(sets)] => vec![Expr::GroupingSet(match sets {
+            GroupingSet::Rollup(exprs) => GroupingSet::Rollup(columns_of(exprs)),
+            GroupingSet::Cube(exprs) => GroupingSet::Cube(columns_of(exprs)),
+            GroupingSet::GroupingSets(sets) => {
+                GroupingSet::GroupingSets(sets.iter().map(|set| columns_of(set)).collect())
+            }
+        })],
+        exprs => columns_of(exprs),
     };
     let names = NamePreserver::new_for_projection();
     let results = aggregate.aggr_expr.iter().map(|result| {
@@ -97,5 +108,5 @@ fn of_columns(aggregate: &Aggregate) -> Result<Option<Aggregate>> {
         computed.iter().map(|(expr, column)| expr.clone().alias_qualified(column.relation.clone(), &column.name));
     let input = LogicalPlanBuilder::from(Arc::clone(&aggregate.input));
     let input = input.project(all_columns(schema).into_iter().chain(added))?.build()?;
-    Aggregate::try_new(Arc::new(input), vec![Expr::GroupingSet(sets)], results).map(Some)
+    Aggregate::try_new(Arc::new(input), groups, results).map(Some)
 }

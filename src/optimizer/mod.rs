@@ -68,6 +68,8 @@ mod interval_comparison;
 mod interval_fields;
 mod literals;
 mod local_times;
+mod narrowed_decimals;
+mod nested_projections;
 mod offset_order;
 mod offset_pushdown;
 mod ordered_scan;
@@ -115,6 +117,8 @@ use self::interval_comparison::IntervalComparison;
 use self::interval_fields::IntervalFields;
 use self::literals::Literals;
 use self::local_times::LocalTimes;
+use self::narrowed_decimals::NarrowedDecimals;
+use self::nested_projections::NestedProjections;
 use self::offset_order::{KeepOffsetOrder, ReleaseOffsetOrder};
 use self::offset_pushdown::OffsetPushdown;
 use self::ordered_scan::OrderedScan;
@@ -200,6 +204,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
         Arc::new(AggregateFilters),
         Arc::new(CheckedArithmetic),
         Arc::new(ExactDecimals),
+        Arc::new(NarrowedDecimals),
         Arc::new(PositiveZero),
         Arc::new(SortKeys),
     ]);
@@ -212,6 +217,10 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     logical.insert(before, Arc::new(FilteredAggregates));
     for at in (0..logical.len()).rev().filter(|at| READERS.contains(&logical[*at].name())).collect::<Vec<_>>() {
         logical.insert(at, Arc::new(SoundDependencies));
+    }
+    let merges = |at: &usize| logical[*at].name() == NestedProjections::INNER;
+    for at in (0..logical.len()).rev().filter(merges).collect::<Vec<_>>() {
+        logical.insert(at, Arc::new(NestedProjections));
     }
     for inner in SoundKeys::INNER {
         let at = place_of(inner, logical.iter().map(|rule| rule.name()))?;

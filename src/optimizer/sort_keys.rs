@@ -1,7 +1,8 @@
 //! Sort keys that occur twice, removed: the engine panics at `DISTINCT ON (a) … ORDER BY a, a, b` and `first_value(x ORDER BY b, b)`,
 //! because it removes them itself in one of two places.
 //!
-//! A key after an equal one has no effect, in either direction.
+//! A key after an equal one has no effect, in either direction. The same is true of all keys of an aggregate function whose result
+//! does not depend on the order of its values; the engine panics at `avg(x ORDER BY y)` with GROUP BY (#25401).
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
@@ -12,6 +13,30 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
 use super::expressions::rewrite_expressions;
+
+/// Aggregate functions whose result does not depend on the order of their values. For others, the keys stay.
+const UNORDERED: [&str; 20] = [
+    "approx_distinct",
+    "approx_median",
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "bool_and",
+    "bool_or",
+    "corr",
+    "count",
+    "covar_pop",
+    "covar_samp",
+    "max",
+    "median",
+    "min",
+    "stddev",
+    "stddev_pop",
+    "sum",
+    "var",
+    "var_pop",
+];
 
 /// See the module's documentation. Runs in analysis, and again once expressions are simplified, when more keys are equal.
 #[derive(Debug)]
@@ -48,6 +73,9 @@ impl OptimizerRule for SortKeys {
 
 fn in_expression(mut expr: Expr) -> Transformed<Expr> {
     let changed = match &mut expr {
+        Expr::AggregateFunction(function) if UNORDERED.contains(&function.func.name()) => {
+            !std::mem::take(&mut function.params.order_by).is_empty()
+        }
         Expr::AggregateFunction(function) => without_repeated(&mut function.params.order_by, |key| &key.expr),
         Expr::WindowFunction(function) => {
             let keys = without_repeated(&mut function.params.order_by, |key| &key.expr);

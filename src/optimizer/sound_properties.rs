@@ -1,6 +1,6 @@
 //! Hides plan properties that the engine derives incorrectly and that lose rows or their order.
 //!
-//! Five defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session, and fails
+//! Six defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session, and fails
 //! once the engine is fixed; then this rule can be removed.
 //!
 //! - A filter `t::date = DATE '…'` makes the engine treat `t` itself as a constant. A sort by `t` above the filter is then
@@ -14,6 +14,9 @@
 //! - A union of inputs with a constant each, such as a label, claims a constant that differs from partition to partition. The
 //!   first rows of a sort then leave it out of the key, and compare their threshold across partitions. A node above the union
 //!   claims nothing.
+//! - A join of two inputs that are in order claims the order of one within that of the other, although several rows of the latter
+//!   may have one key (#25052). A sort by both above the join is then dropped. A node below the side that a hash join builds
+//!   from, and one above a merge join, claims nothing.
 //! - A window function claims that the results of `count`, `max`, `min` and `sum` are in order, also if each partition begins
 //!   anew, if NULL comes first, or if rows leave the frame. A sort by such a result above the window is then dropped. A node
 //!   above the window claims the order of the other columns alone.
@@ -66,7 +69,8 @@ impl PhysicalOptimizerRule for SoundProperties {
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return Ok(Transformed::yes(plan.replace_children(inputs, options)?));
             }
-            if differs_between_partitions(plan.as_ref()) {
+            let merges = plan.is::<SortMergeJoinExec>() && joins_orders(plan.as_ref());
+            if merges || differs_between_partitions(plan.as_ref()) {
                 return Ok(Transformed::yes(without_properties(plan)));
             }
             if !ordered_results(plan.as_ref()).is_empty() {
@@ -96,7 +100,14 @@ fn unsound_inputs(plan: &dyn ExecutionPlan) -> [bool; 2] {
     for (filled, input) in inputs.iter_mut().zip(plan.children()) {
         *filled &= !input.equivalence_properties().eq_group().is_empty();
     }
+    inputs[0] |= plan.is::<HashJoinExec>() && joins_orders(plan);
     inputs
+}
+
+/// True for an operator of two inputs that are both in order.
+fn joins_orders(plan: &dyn ExecutionPlan) -> bool {
+    let inputs = plan.children();
+    inputs.len() == 2 && inputs.iter().all(|input| input.output_ordering().is_some())
 }
 
 /// True if a column is constant in each partition of an operator, with another value in each. Only operators whose inputs have no such

@@ -957,6 +957,64 @@ const SIBLINGS: &[(&str, &str)] = &[
     ("SELECT q.a FROM (SELECT v, w FROM scores ORDER BY v DESC) q(a, b) WHERE q.b IS NOT NULL OFFSET 1", "4; 3; 2; 1"),
     ("SELECT count(*) AS n FROM (SELECT DISTINCT ON (1) k, v FROM scores) q", "3"),
     ("SELECT DISTINCT ON (1) k, v FROM scores ORDER BY 1 NULLS LAST, 2 DESC", "a|3; b|5; NULL|6"),
+    ("SELECT i FROM (SELECT i + 1 AS i FROM (SELECT i + 1 AS i FROM (SELECT i + 1 AS i FROM (SELECT 1 AS i))))", "4"),
+    ("SELECT a + 1 AS i FROM (SELECT i AS a FROM (SELECT i + 1 AS i FROM (SELECT 1 AS i)))", "3"),
+    ("SELECT a, b FROM (SELECT b AS a, a AS b FROM (SELECT b AS a, a AS b FROM (SELECT 1 AS a, 2 AS b)))", "1|2"),
+    ("SELECT i FROM (SELECT i + 1 AS i FROM (SELECT i + 1 AS i FROM (SELECT 1 AS i)) WHERE i > 0)", "3"),
+    (
+        "SELECT sum(v), count(*) FROM (SELECT v * 10 AS v FROM (SELECT v * 10 AS v FROM (SELECT v FROM facts UNION ALL SELECT 2)))",
+        "500|4",
+    ),
+    (
+        "SELECT k FROM owners WHERE 3 IN (SELECT i + 1 AS i FROM (SELECT i + 1 AS i FROM (SELECT 1 AS i))) ORDER BY k LIMIT 1",
+        "a",
+    ),
+    (
+        "SELECT sum(v) AS v, max(k) FROM (SELECT k, v * 2 AS v FROM (SELECT k, v * 2 AS v FROM (SELECT k, v * 2 AS v FROM facts)))",
+        "24|b",
+    ),
+    ("SELECT v * v AS v FROM (SELECT v * v AS v FROM (SELECT v * v AS v FROM facts WHERE k = 'b'))", "256"),
+    (
+        "SELECT w, v, count(*) OVER (PARTITION BY w, v) AS n FROM (SELECT r.w, l.v FROM (SELECT * FROM (VALUES (1, 200), (1, 100)) a(k, v) \
+         ORDER BY v LIMIT 10) l JOIN (SELECT * FROM (VALUES (1, 1), (1, 1)) b(k, w) ORDER BY w LIMIT 10) r ON l.k = r.k) q ORDER BY w, v",
+        "1|100|2; 1|100|2; 1|200|2; 1|200|2",
+    ),
+    (
+        "SELECT r.w, l.v FROM (SELECT * FROM (VALUES (1, 200), (1, 100)) a(k, v) ORDER BY v LIMIT 10) l \
+         RIGHT JOIN (SELECT * FROM (VALUES (1, 1), (1, 1)) b(k, w) ORDER BY w LIMIT 10) r ON l.k = r.k ORDER BY r.w, l.v LIMIT 2",
+        "1|100; 1|100",
+    ),
+    (
+        "WITH l AS (SELECT * FROM (VALUES (1, 200), (1, 100)) a(k, v) ORDER BY v LIMIT 10), \
+         r AS (SELECT * FROM (VALUES (1, 1), (1, 1)) b(k, w) ORDER BY w DESC LIMIT 10) \
+         SELECT r.w, l.v FROM r LEFT JOIN l ON l.k = r.k ORDER BY r.w DESC, l.v LIMIT 2",
+        "1|100; 1|100",
+    ),
+    (
+        "SELECT x FROM (VALUES (1.25::decimal(10, 2)), (1.31::decimal(10, 2))) t(x) WHERE x::decimal(10, 1) = 1.3",
+        "1.25; 1.31",
+    ),
+    (
+        "SELECT x, CAST(x AS INT) <> 12 AS e FROM (VALUES (12.60::decimal(10, 2)), (13.00::decimal(10, 2))) t(x) ORDER BY x",
+        "12.60|false; 13.00|true",
+    ),
+    ("SELECT i FROM (SELECT x, CAST(x AS BIGINT) AS i FROM (VALUES (12.6::decimal(10, 2))) t(x)) q WHERE i > 12", ""),
+    (
+        "SELECT count(*) AS n FROM (VALUES (1.2345::decimal(20, 4)), (1.25)) t(d) WHERE CAST(d AS DECIMAL(20, 2)) IN (1.23, 1.25)",
+        "2",
+    ),
+    (
+        "SELECT count(*) AS n FROM (VALUES (12.61::decimal(10, 2))) t(x) WHERE TRY_CAST(x AS DECIMAL(10, 1)) IS NOT DISTINCT FROM 12.6",
+        "1",
+    ),
+    (
+        "SELECT count(*) AS n FROM (SELECT random() < 0.5 AS k, count(*) AS c FROM generate_series(1, 500) GROUP BY random() < 0.5) q WHERE NOT k AND c > 0",
+        "1",
+    ),
+    (
+        "SELECT k, avg(v ORDER BY w), count(v ORDER BY v DESC), median(v ORDER BY v), max(v ORDER BY w, v) FROM scores GROUP BY k ORDER BY k",
+        "a|2.0|3|2.0|3; b|4.5|2|4.5|5; NULL|6.0|1|6.0|6",
+    ),
     ("SELECT DISTINCT ON (v + 0, 0 + v) v FROM scores ORDER BY v + 0, 0 + v, v + 0, k LIMIT 2", "1; 2"),
     (
         "SELECT k, first_value(v ORDER BY v + 0 DESC, 0 + v, k) AS v FROM scores GROUP BY k ORDER BY k",
