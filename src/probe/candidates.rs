@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::asker::{Pair, Reply};
 use super::effects::DAY;
 use super::observations::Findings;
-use super::refusal::{examples, values};
+use super::refusal::{examples, unit_of_number, values};
 use super::scheduler::{Dimension, Kind, Outcome, Try, number_in};
 use super::shape::{Path, each_once, leaves, utc};
 use super::vocabulary::{self, hours, plain};
@@ -75,7 +75,7 @@ pub(super) fn more_periods(
         periods.queue.retain(|tried| is_relative(tried) || !is_guess(&tried.label));
     }
     if let Outcome::Refused(text) = &days
-        && number_in(text).is_some_and(|days| days >= 30)
+        && number_in(text, None).is_some_and(|days| days >= 30)
         && text.contains("long")
     {
         periods.add(Try::relative(DURATION, 'd', "{n}d", 30));
@@ -87,6 +87,11 @@ pub(super) fn more_periods(
         if let Some((unit, template)) = found.filter(|_| open) {
             periods.add_first(Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]));
         }
+    }
+    if let Outcome::Refused(text) = &control
+        && let Some(unit) = unit_of_number(text)
+    {
+        periods.add_first(Try::relative(DURATION, unit, "{n}", LONG[unit_at(unit)]));
     }
     // A value that was given works in any case; its notation with another number is worth more.
     let of = |tried: &Try| any_notation(&tried.label).map(|(_, template)| template);

@@ -331,7 +331,7 @@ impl Dialogue {
             if let Outcome::Refused(text) = outcome
                 && text.contains("longer")
             {
-                window.longest = number_in(text);
+                window.longest = number_in(text, None);
                 notes.extend(window.longest.map(|days| format!("an error names {days} days as the longest window")));
             }
         }

@@ -596,7 +596,7 @@ impl Dialogue {
             }
             return Ok(());
         }
-        let hint = number_in(&reply.message());
+        let hint = number_in(&reply.message(), Some(HUGE));
         self.refusals.push(reply);
         let hint = self.known.facts.most(SIZE).or(hint);
         let bounds: Vec<u64> = hint.into_iter().chain(vocabulary::PAGE_BOUNDS.iter().copied()).collect();
@@ -701,7 +701,7 @@ impl Dialogue {
             (true, _) => "bad_request",
         };
         // A limit named in the refusal comes first.
-        let told = number_in(&reply.message()).filter(|_| reply.is_refusal());
+        let told = number_in(&reply.message(), Some(total)).filter(|_| reply.is_refusal());
         let usual = vocabulary::DEPTHS.iter().rev().copied();
         for rows in told.into_iter().chain(usual).filter(|rows| *rows < total && *rows >= page.max) {
             let (from, size) = match offset.pages {

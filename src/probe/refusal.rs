@@ -300,6 +300,15 @@ pub(super) fn examples(message: &str) -> Vec<String> {
     each_once(parts)
 }
 
+/// Returns the unit, `h`, `d` or `w`, if a refusal asks for a number alone: `must be an integer: the number of days`.
+pub(super) fn unit_of_number(message: &str) -> Option<char> {
+    let number = ["integer", "number of", "numeric"].iter().any(|word| word_at(message, word).is_some());
+    let units = [('h', "hours"), ('d', "days"), ('w', "weeks")];
+    let mut named = units.into_iter().filter(|(_, unit)| word_at(message, unit).is_some());
+    let (unit, _) = named.next().filter(|_| number)?;
+    named.next().is_none().then_some(unit)
+}
+
 /// Returns the numbers that a refusal lists as the only ones, in ascending order: `must be one of 10, 25, 50, 100`.
 pub(super) fn sizes(message: &str) -> Vec<u64> {
     let mut sizes: Vec<u64> = values(message).iter().filter_map(|value| value.parse().ok()).collect();
@@ -320,7 +329,10 @@ fn clean(word: &str) -> String {
     let word = word.trim().trim_start_matches("and ").trim_start_matches("or ");
     // An explanation in parentheses, as in `1 (newest)`.
     let word = word.split_once(" (").map_or(word, |(word, _)| word);
-    word.trim_matches(['\'', '"', '`', '.', ' ', '(', ')', ':']).to_owned()
+    let word = word.trim_matches(['\'', '"', '`', '.', ' ', '(', ')', ':']);
+    // In brackets, as in `such as [now-7d]`.
+    let inner = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
+    inner.filter(|inner| !inner.contains(' ')).unwrap_or(word).to_owned()
 }
 
 /// All strings of a refusal; of an array of objects, those of its first item.
@@ -529,6 +541,12 @@ mod tests {
         assert_eq!(sizes("dataSize must be one of 10, 25, 50, 100"), [10, 25, 50, 100]);
         assert_eq!(sizes("dataSize: allowed values are [100, 25]"), [25, 100]);
         assert!(sizes("dataSize must be between 1 and 100").is_empty() && sizes("at most 100").is_empty());
+        assert_eq!(
+            examples("expected date math such as [now-7d], [now-24h] or a range"),
+            ["now-7d", "now-24h", "a range"]
+        );
+        assert_eq!(unit_of_number("The duration must be an integer: the number of days."), Some('d'));
+        assert_eq!((unit_of_number("must be days or hours"), unit_of_number("an integer")), (None, None));
         assert_eq!((least("dataSize: at least 20"), least("must be between 5 and 100")), (Some(20), Some(5)));
         assert_eq!((least("dataSize: at most 200"), least("administrator")), (None, None));
     }

@@ -229,9 +229,10 @@ fn from_recording(
 }
 
 /// Returns the first number of a refusal that is not part of a word; for a range, its upper end.
-pub(super) fn number_in(refusal: &str) -> Option<u64> {
+pub(super) fn number_in(refusal: &str, asked: Option<u64>) -> Option<u64> {
     let words = refusal.split(|c: char| !c.is_ascii_alphanumeric());
-    let mut numbers = words.filter_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)));
+    let numbers = words.filter_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)));
+    let mut numbers = numbers.filter(|number| Some(*number) != asked);
     let first = numbers.next()?;
     let spans = refusal.contains("between")
         || refusal.contains(&format!("{first} to "))
@@ -246,9 +247,10 @@ mod tests {
 
     #[test]
     fn refusals_tell_bounds() {
-        assert_eq!(number_in("dataSize: at most 200"), Some(200));
-        assert_eq!(number_in("is longer than 31 days"), Some(31));
-        assert_eq!(number_in("must be between 1 and 100"), Some(100));
-        assert_eq!(number_in("limit: 1 to 100"), Some(100));
+        assert_eq!(number_in("dataSize: at most 200", None), Some(200));
+        assert_eq!(number_in("is longer than 31 days", None), Some(31));
+        assert_eq!(number_in("must be between 1 and 100", None), Some(100));
+        assert_eq!(number_in("limit: 1 to 100", None), Some(100));
+        assert_eq!(number_in("the value [100000] is not between 10 and 100", Some(100_000)), Some(100));
     }
 }
