@@ -130,7 +130,7 @@ impl Findings {
         let now = reply.date().or(newest);
         let ends_now = now.is_none_or(|now| if exact { (to - now).abs() <= HOUR || to >= now } else { to > now });
         let begins_with = exact && from % HOUR == 0 && to % HOUR != 0;
-        let expected = vocabulary::hours(&tried.label);
+        let expected = tried.hours();
         // A number of days of the calendar, today included, has no constant length, but a least one.
         let calendar = expected.filter(|_| begins_with && from % (HOUR / 4) == 0).is_some_and(|expected| {
             let whole = expected % 24 == 0 && tried.label.contains(|c: char| c.is_ascii_digit());
@@ -147,7 +147,7 @@ impl Findings {
             let as_usual = usual.is_some_and(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) <= 1);
             let other = || {
                 periods.taken().any(|(other, reply)| {
-                    let length = vocabulary::hours(&other.label).filter(|length| *length != expected);
+                    let length = other.hours().filter(|length| *length != expected);
                     length
                         .zip(self.extent(reply))
                         .is_some_and(|(length, (from, to, exact))| near(hours(to - from), length, exact))
@@ -155,7 +155,7 @@ impl Findings {
             };
             // So is that of a shorter window.
             let as_shorter = periods.taken().any(|(other, reply)| {
-                let shorter = vocabulary::hours(&other.label).is_some_and(|length| length < expected);
+                let shorter = other.hours().is_some_and(|length| length < expected);
                 shorter && self.extent(reply).is_some_and(|(since, until, _)| hours(until - since) == hours(to - from))
             });
             return near(hours(to - from), expected, exact) && (!(as_usual || as_shorter) || other());
@@ -382,7 +382,13 @@ impl Findings {
         };
         // Names of days may mean those of the calendar.
         let named = asked.to_ascii_uppercase().contains("LAST") && !self.window.units.iter().any(is_unit);
-        vocabulary::hours(asked).filter(|_| !named)
+        self.hours(asked).filter(|_| !named)
+    }
+
+    /// Hours of the words of a period.
+    fn hours(&self, words: &str) -> Option<i64> {
+        let as_unit = |(unit, template): &(char, String)| vocabulary::hours_as(words, *unit, template);
+        vocabulary::hours(words).or_else(|| self.window.units.iter().find_map(as_unit))
     }
 
     /// True if a request has neither a filter nor the ends of a window.
@@ -655,7 +661,7 @@ impl Findings {
     /// True if a request asks for the usual window or one that ends now.
     fn ends_now(&self, reply: &Reply) -> bool {
         let asked = reply.asked.iter().find(|(name, _)| name == "duration");
-        asked.is_none_or(|(_, words)| vocabulary::hours(words).is_some())
+        asked.is_none_or(|(_, words)| self.hours(words).is_some())
     }
 
     /// Of these zones, those in which each entry of these timelines begins with a day. `None` if there are no entries with a

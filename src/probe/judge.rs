@@ -336,7 +336,7 @@ impl Dialogue {
             }
         }
         let reach = |tried: &Try| match tried.label.as_str() {
-            label if matches!(tried.kind, Kind::Relative(..)) => vocabulary::hours(label),
+            _ if matches!(tried.kind, Kind::Relative(..)) => tried.hours(),
             name => window.names.iter().find(|(known, _)| known == name).map(|(_, hours)| *hours),
         };
         let widest = effective.iter().filter_map(|(tried, reply)| Some((reach(tried)?, tried, reply)));
@@ -746,7 +746,7 @@ impl Dialogue {
             })
         };
         for (tried, reply) in periods.taken() {
-            let Some(expected) = vocabulary::hours(&tried.label) else { continue };
+            let Some(expected) = tried.hours() else { continue };
             if let Some((from, to, since, until)) = reply.body.as_ref().and_then(bounds)
                 && (until - since) / 3_600_000_000 == expected
             {

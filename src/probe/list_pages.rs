@@ -72,7 +72,10 @@ fn continuations(body: &Value, count: usize) -> Vec<(Vec<Pair>, String)> {
             let entry = format!("{{ parameter = {}, unit = \"{unit}\", first = {first} }}", text(name));
             (vec![pair(name, value)], entry)
         };
-        found.push(numbered("page", "page", 1, 2));
+        // The list says which page it is: `resultsPage: 0`.
+        let is_page = |path: &Path| path.last().is_some_and(|name| plain(name).ends_with("page"));
+        let from_zero = leaves(body).iter().any(|(path, value)| is_page(path) && whole(value) == Some(0));
+        found.push(if from_zero { numbered("page", "page", 0, 1) } else { numbered("page", "page", 1, 2) });
         found.push(numbered("offset", "row", 0, count as u64));
         found.push(numbered("from", "row", 0, count as u64));
     }
@@ -130,6 +133,11 @@ mod tests {
                 json!({"items": items, "nextPageToken": "t9"}),
                 "pageToken=t9",
                 "{ parameter = \"pageToken\", unit = \"cursor\", next = \"/nextPageToken\" }",
+            ),
+            (
+                json!({"items": items, "resultsTotal": 4, "resultsPage": 0, "resultsPageSize": 2}),
+                "page=1",
+                "{ parameter = \"page\", unit = \"page\", first = 0 }",
             ),
             (json!({"items": items, "total": 9}), "page=2", "{ parameter = \"page\", unit = \"page\", first = 1 }"),
         ] {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::asker::{Asker, Pair, Reply};
 use super::candidates::{AID, SIZE};
-use super::vocabulary::GIVEN;
+use super::vocabulary::{self, GIVEN};
 use crate::error::Result;
 
 /// A candidate: the parameters to send.
@@ -49,6 +49,14 @@ impl Try {
 
     pub(super) fn is_absolute(&self) -> bool {
         self.kind == Kind::Absolute
+    }
+
+    /// Hours of a period.
+    pub(super) fn hours(&self) -> Option<i64> {
+        vocabulary::hours(&self.label).or_else(|| match &self.kind {
+            Kind::Relative(unit, template) => vocabulary::hours_as(&self.label, *unit, template),
+            Kind::Value | Kind::Absolute => None,
+        })
     }
 }
 

@@ -277,6 +277,18 @@ pub(super) fn is_of(value: &str, template: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Hours of a value in a notation with `{n}` of hours, days or weeks: of `60` in `{n}` of days.
+pub(super) fn hours_as(value: &str, unit: char, template: &str) -> Option<i64> {
+    let (head, tail) = template.split_once("{n}")?;
+    let number: i64 = value.strip_prefix(head)?.strip_suffix(tail)?.parse().ok()?;
+    let hours = match unit {
+        'h' => 1,
+        'd' => 24,
+        _ => 168,
+    };
+    (1..100_000).contains(&number).then_some(number * hours)
+}
+
 /// Names of windows, and their hours.
 pub(super) const PERIODS: &[(&str, i64)] = &[
     ("last_year", 8_760),
