@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
+use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::optimizer::optimizer::ApplyOrder;
@@ -47,11 +48,14 @@ impl OptimizerRule for NestedProjections {
         if renamed.is_empty() || upper.expr.iter().any(has_subquery) {
             return Ok(Transformed::no(plan));
         }
-        let exprs =
-            lower.schema.columns().into_iter().zip(&lower.expr).map(|(column, expr)| match renamed.get(&column) {
-                Some(name) => expr.clone().unalias().alias(name),
-                None => expr.clone(),
-            });
+        let exprs = lower.schema.columns().into_iter().zip(&lower.expr).map(|(column, expr)| {
+            match (renamed.get(&column), expr.clone()) {
+                // With its metadata.
+                (Some(name), Expr::Alias(alias)) => Expr::Alias(Alias { relation: None, name: name.clone(), ..alias }),
+                (Some(name), expr) => expr.alias(name),
+                (None, expr) => expr,
+            }
+        });
         let below = Projection::try_new(exprs.collect(), Arc::clone(&lower.input))?;
         let names = NamePreserver::new(&plan);
         let exprs = upper.expr.iter().map(|expr| {
