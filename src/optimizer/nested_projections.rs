@@ -44,8 +44,8 @@ impl OptimizerRule for NestedProjections {
         let LogicalPlan::Projection(upper) = &plan else { return Ok(Transformed::no(plan)) };
         let LogicalPlan::Projection(lower) = upper.input.as_ref() else { return Ok(Transformed::no(plan)) };
         let renamed = new_names(lower);
-        // Subqueries would have to be renamed as well.
-        if renamed.is_empty() || upper.expr.iter().any(has_subquery) {
+        // Columns in subqueries would have to be renamed as well.
+        if renamed.is_empty() || upper.expr.iter().any(is_correlated) {
             return Ok(Transformed::no(plan));
         }
         let exprs = lower.schema.columns().into_iter().zip(&lower.expr).map(|(column, expr)| {
@@ -95,11 +95,18 @@ fn new_names(projection: &Projection) -> HashMap<Column, String> {
         .collect()
 }
 
-fn has_subquery(expr: &Expr) -> bool {
+/// True if an expression has a subquery that refers to columns outside of it.
+fn is_correlated(expr: &Expr) -> bool {
     let mut found = false;
     let walked = expr.apply(|part| {
-        found |=
-            matches!(part, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_));
+        let subquery = match part {
+            Expr::Exists(exists) => Some(&exists.subquery),
+            Expr::InSubquery(in_subquery) => Some(&in_subquery.subquery),
+            Expr::ScalarSubquery(subquery) => Some(subquery),
+            Expr::SetComparison(comparison) => Some(&comparison.subquery),
+            _ => None,
+        };
+        found |= subquery.is_some_and(|subquery| !subquery.outer_ref_columns.is_empty());
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     found || walked.is_err()

@@ -958,6 +958,10 @@ const SIBLINGS: &[(&str, &str)] = &[
     ("SELECT count(*) AS n FROM (SELECT DISTINCT ON (1) k, v FROM scores) q", "3"),
     ("SELECT DISTINCT ON (1) k, v FROM scores ORDER BY 1 NULLS LAST, 2 DESC", "a|3; b|5; NULL|6"),
     ("SELECT i FROM (SELECT i + 1 AS i FROM (SELECT i + 1 AS i FROM (SELECT i + 1 AS i FROM (SELECT 1 AS i))))", "4"),
+    (
+        "SELECT i + 1 AS i, EXISTS (SELECT 1) AS e FROM (SELECT i + 1 AS i, EXISTS (SELECT 1) AS e FROM (SELECT 1 AS i))",
+        "3|true",
+    ),
     ("SELECT a + 1 AS i FROM (SELECT i AS a FROM (SELECT i + 1 AS i FROM (SELECT 1 AS i)))", "3"),
     ("SELECT a, b FROM (SELECT b AS a, a AS b FROM (SELECT b AS a, a AS b FROM (SELECT 1 AS a, 2 AS b)))", "1|2"),
     ("SELECT i FROM (SELECT i + 1 AS i FROM (SELECT i + 1 AS i FROM (SELECT 1 AS i)) WHERE i > 0)", "3"),
