@@ -1,7 +1,7 @@
 //! Rules of analysis and optimization: some reduce the requests of a query, others correct what the engine alone answers wrongly.
 //!
 //! ```text
-//! analysis   grouped_expressions  expressions of grouping sets, as columns
+//! analysis   grouped_expressions  expressions of grouping sets, and groups of random values, as columns
 //!            unnested_keys  keys of tables hidden from plans that unnest arrays
 //!            local_times    local times of instants in a zone, where the engine has those of UTC
 //!            literals       numbers compared with keys, as text
@@ -19,10 +19,11 @@
 //!            aggregate_filters  conditions without columns, kept above an aggregate of one row
 //!            checked_arithmetic    integers that overflow, as errors
 //!            exact_decimals  doubles as decimals of the digits that they are written with
+//!            narrowed_decimals  casts that drop digits, kept on their side of a comparison
 //!            positive_zero  zeros without a sign
-//!            sort_keys      keys that occur twice, removed; again after the engine's simplifications
+//!            sort_keys      keys that occur twice, or have no effect, removed; again after the engine's simplifications
 //! logical    … engine's, after sound_dependencies, which corrects the functional dependencies of aggregates, and with
-//!            sound_keys around those that make keys of joins …
+//!            sound_keys around those that make keys of joins; nested_projections before the one that merges projections …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
 //!            … engine's, which push filters down …
 //!            plan_scans     the requests of each scan, decided once

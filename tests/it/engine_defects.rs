@@ -1019,6 +1019,10 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT k, avg(v ORDER BY w), count(v ORDER BY v DESC), median(v ORDER BY v), max(v ORDER BY w, v) FROM scores GROUP BY k ORDER BY k",
         "a|2.0|3|2.0|3; b|4.5|2|4.5|5; NULL|6.0|1|6.0|6",
     ),
+    (
+        "SELECT k, regr_slope(v, v ORDER BY w), approx_distinct(v ORDER BY v) FROM scores WHERE k = 'a' GROUP BY k",
+        "a|1.0|3",
+    ),
     ("SELECT DISTINCT ON (v + 0, 0 + v) v FROM scores ORDER BY v + 0, 0 + v, v + 0, k LIMIT 2", "1; 2"),
     (
         "SELECT k, first_value(v ORDER BY v + 0 DESC, 0 + v, k) AS v FROM scores GROUP BY k ORDER BY k",
