@@ -19,7 +19,7 @@ pub(super) fn is_written(item: &SqlExpr) -> bool {
 }
 
 /// The items of an array that is written as one.
-pub(super) fn written_items(expr: &SqlExpr) -> Option<&[SqlExpr]> {
+fn written_items(expr: &SqlExpr) -> Option<&[SqlExpr]> {
     match expr {
         SqlExpr::Array(array) => Some(&array.elem),
         SqlExpr::Nested(inner) => written_items(inner),
@@ -68,7 +68,7 @@ pub(super) fn compared(
 }
 
 /// The items of an array in its text form.
-pub(super) fn read_items(literal: &str) -> Result<Vec<Option<String>>, Report> {
+fn read_items(literal: &str) -> Result<Vec<Option<String>>, Report> {
     items(literal).map_err(|error| {
         let code = if error == NotAnArray::Nested { "0A000" } else { "22P02" };
         Report::error(code, error.line(literal))
@@ -87,7 +87,7 @@ pub(super) fn array_of(literal: &str, to: Option<&SqlType>) -> Result<SqlExpr, R
 }
 
 /// The type with items that the engine knows.
-pub(super) fn plain_array(data_type: SqlType) -> SqlType {
+fn plain_array(data_type: SqlType) -> SqlType {
     match data_type {
         SqlType::Array(ArrayElemTypeDef::SquareBracket(item, length)) => {
             let texts = matches!(type_named(&item), Some(Type::UUID | Type::JSON | Type::NAME | Type::BPCHAR));

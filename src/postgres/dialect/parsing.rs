@@ -37,7 +37,7 @@ pub(in crate::postgres) fn parsed(sql: &str) -> Result<Parsed> {
 ///
 /// # Errors
 /// What has another meaning, with the form to write.
-pub(super) fn without_unknown_syntax(sql: &str) -> Result<Option<String>> {
+fn without_unknown_syntax(sql: &str) -> Result<Option<String>> {
     let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).with_unescape(false).tokenize() else {
         return Ok(None);
     };
@@ -79,7 +79,7 @@ pub(super) fn without_unknown_syntax(sql: &str) -> Result<Option<String>> {
 }
 
 /// Refuses tables with columns of their own, which clients create to fill them.
-pub(super) fn writes_nothing(parsed: Parsed) -> Result<Parsed> {
+fn writes_nothing(parsed: Parsed) -> Result<Parsed> {
     match &parsed {
         Parsed::Statement(statement) if matches!(statement.as_ref(), Statement::CreateTable(table) if table.query.is_none()) =>
         {
@@ -93,7 +93,7 @@ pub(super) fn writes_nothing(parsed: Parsed) -> Result<Parsed> {
 }
 
 /// The text with a blank between a comparison and the sign of a number: `a<-1`. PostgreSQL ends operators before a sign.
-pub(super) fn spaced(sql: &str) -> Cow<'_, str> {
+fn spaced(sql: &str) -> Cow<'_, str> {
     if !["<-", ">-", "=-", "<+", ">+", "=+"].iter().any(|pair| sql.contains(pair)) {
         return Cow::Borrowed(sql);
     }

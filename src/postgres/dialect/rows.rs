@@ -14,7 +14,7 @@ pub(super) fn all_members(expr: &SqlExpr, is: fn(Box<SqlExpr>) -> SqlExpr) -> Op
 }
 
 /// The members of two rows of the same length; `None` if not both are rows.
-pub(super) fn both_members(left: &SqlExpr, right: &SqlExpr) -> Result<Option<Vec<(SqlExpr, SqlExpr)>>, Report> {
+fn both_members(left: &SqlExpr, right: &SqlExpr) -> Result<Option<Vec<(SqlExpr, SqlExpr)>>, Report> {
     let (Some(left), Some(right)) = (members(left), members(right)) else { return Ok(None) };
     if left.len() != right.len() {
         return Err(Report::error("42601", "unequal number of entries in row expressions"));

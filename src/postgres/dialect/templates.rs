@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr as SqlExpr, Value};
 use super::expressions::pair;
 
 /// Patterns in any case, and their formats, empty if there is none. Longer ones first.
-pub(super) const NUMBERS: [(&str, &str); 20] = [
+const NUMBERS: [(&str, &str); 20] = [
     ("sssss", ""),
     ("ssss", ""),
     ("iddd", ""),
@@ -30,7 +30,7 @@ pub(super) const NUMBERS: [(&str, &str); 20] = [
 ];
 
 /// Patterns in this case.
-pub(super) const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 8] = [
     ("Month", "%B"),
     ("Day", "%A"),
     ("Mon", "%b"),

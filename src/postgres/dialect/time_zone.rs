@@ -107,7 +107,7 @@ impl ScalarUDFImpl for TimeZone {
 }
 
 /// The instants at which it is these times in a zone.
-pub(super) fn instants<T: ArrowTimestampType>(times: &ArrayRef, zone: Tz, second: i64) -> Result<ArrayRef> {
+fn instants<T: ArrowTimestampType>(times: &ArrayRef, zone: Tz, second: i64) -> Result<ArrayRef> {
     let beyond = || ArrowError::ComputeError("a time with a zone is beyond the representable range".to_owned());
     let instant = |time: i64| {
         let local = DateTime::from_timestamp(time.div_euclid(second), 0).ok_or_else(beyond)?.naive_utc();

@@ -101,7 +101,7 @@ pub(super) fn part_of(part: &str, time: &SqlExpr, exact: bool, field: &DateTimeF
 }
 
 /// The offset of the session's zone at an instant: its local time, taken for one of UTC, minus the instant.
-pub(super) fn offset_of_zone(part: &str, time: &SqlExpr, exact: bool) -> SqlExpr {
+fn offset_of_zone(part: &str, time: &SqlExpr, exact: bool) -> SqlExpr {
     let local = cast_to(time.clone(), SqlType::Timestamp(None, TimezoneInfo::None));
     let epoch = |time: SqlExpr| call("date_part", vec![text("epoch"), time]);
     let seconds = pair(epoch(call(TimeZone::NAME, vec![text(UTC), local])), BinaryOperator::Minus, epoch(time.clone()));
@@ -118,7 +118,7 @@ pub(super) fn offset_of_zone(part: &str, time: &SqlExpr, exact: bool) -> SqlExpr
 }
 
 /// The number of spans of years, which begin with the year one.
-pub(super) fn of_years(time: &SqlExpr, exact: bool, years: u16) -> SqlExpr {
+fn of_years(time: &SqlExpr, exact: bool, years: u16) -> SqlExpr {
     let year = call("date_part", vec![text("year"), time.clone()]);
     let spans = pair(year, BinaryOperator::Divide, number(&format!("{years}.0")));
     let spans = call("ceil", vec![spans]);
