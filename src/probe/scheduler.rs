@@ -236,7 +236,8 @@ fn from_recording(
     Some(progress)
 }
 
-/// Returns the first number of a refusal that is not part of a word; for a range, its upper end.
+/// Returns the first number of a refusal that is not part of a word; for a range, its upper end. `asked`: the number that was
+/// requested, which a refusal may repeat.
 pub(super) fn number_in(refusal: &str, asked: Option<u64>) -> Option<u64> {
     let words = refusal.split(|c: char| !c.is_ascii_alphanumeric());
     let numbers = words.filter_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)));

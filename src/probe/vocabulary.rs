@@ -272,21 +272,25 @@ pub(super) fn hours(label: &str) -> Option<i64> {
 
 /// True if a value is a number in a notation with `{n}`.
 pub(super) fn is_of(value: &str, template: &str) -> bool {
-    let (head, tail) = template.split_once("{n}").unwrap_or((template, ""));
-    let number = value.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    number_of(value, template).is_some()
 }
 
 /// Hours of a value in a notation with `{n}` of hours, days or weeks: of `60` in `{n}` of days.
 pub(super) fn hours_as(value: &str, unit: char, template: &str) -> Option<i64> {
-    let (head, tail) = template.split_once("{n}")?;
-    let number: i64 = value.strip_prefix(head)?.strip_suffix(tail)?.parse().ok()?;
     let hours = match unit {
         'h' => 1,
         'd' => 24,
         _ => 168,
     };
+    let number: i64 = number_of(value, template)?.parse().ok()?;
     (1..100_000).contains(&number).then_some(number * hours)
+}
+
+/// The digits of a value in a notation with `{n}`.
+fn number_of<'v>(value: &'v str, template: &str) -> Option<&'v str> {
+    let (head, tail) = template.split_once("{n}").unwrap_or((template, ""));
+    let number = value.strip_prefix(head)?.strip_suffix(tail)?;
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
 }
 
 /// Names of windows, and their hours.
