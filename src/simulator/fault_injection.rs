@@ -93,10 +93,18 @@ pub(super) enum Kind {
     Total(Counted, i64),
     /// No total.
     NoTotal,
+    /// The total is written in another form, or by the first page only.
+    TotalForm(TotalForm),
     /// The offset has no effect.
     OffsetIgnored,
     /// The page size has no effect: a page has all remaining records.
     SizeIgnored,
+    /// The offset is rounded down to a multiple of the page size.
+    Aligned,
+    /// Smaller pages are refused.
+    LeastSize(u64),
+    /// Longer queries than this, in bytes, are refused with status 414.
+    LongUrl(u64),
     /// Pages have at most this many records.
     Clamp(u64),
     /// Paging reaches this many records; the second field is the response beyond.
@@ -109,6 +117,8 @@ pub(super) enum Kind {
     FiltersIgnored,
     /// The filters also select mentions without a value.
     FiltersWider,
+    /// The filters also select values that begin with this many equal letters.
+    FiltersSimilar(u64),
     /// Of a list of values, only some are used.
     Values(Used),
     /// The reported total is at most this number.
@@ -151,8 +161,20 @@ pub(super) enum Kind {
     Rename(String, String),
     Drift(String),
     Big(String),
-    /// Timestamps in various forms.
-    Times,
+    /// Not-a-number, which is no JSON, instead of a missing number.
+    Nan(String),
+    /// Timestamps in another form.
+    Times(TimeForm),
+    /// Ids are unique among the mentions of a source only.
+    SourceIds,
+    /// The list of saved searches has this many of each kind, and reports that there are more.
+    ListPage(u64, More),
+    /// Ids of the list are fractions: `183000.0`.
+    AidFraction,
+    /// The reported zone has another name.
+    ZoneName(ZoneName),
+    /// A body compressed in this many parts.
+    GzipMembers(u64),
     /// Unknown fields.
     Extra,
     /// A body that decompresses to this many MiB, a string of this many MiB, an array nested this many levels deep.
@@ -201,6 +223,51 @@ pub(super) enum List {
     Languages,
     Countries,
     Sources,
+}
+
+/// The form of a total.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TotalForm {
+    /// `"1234"`
+    Text,
+    /// `"1,234"`
+    Grouped,
+    /// `1234.0`
+    Fraction,
+    /// A number, in the first page only.
+    FirstPage,
+}
+
+/// The form of timestamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimeForm {
+    /// Four forms in turn.
+    Mixed,
+    /// `20261124120000`
+    Compact,
+    /// `2026-11-24`
+    Day,
+    /// The local time of an account at UTC+9, without its zone.
+    Local,
+}
+
+/// The report of a list that goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum More {
+    Total,
+    Next,
+    HasMore,
+    /// A `Link` header.
+    Link,
+}
+
+/// Another name of a zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ZoneName {
+    /// A name with the same rules.
+    Alias,
+    /// A distance such as `+00:00`.
+    Distance,
 }
 
 /// The field that reports a partial response.
@@ -269,14 +336,19 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("short", "rows=7", "page of this many records"),
     ("total", "by=1, of=matching|unfiltered|all", "total off by this amount, or of other mentions"),
     ("no-total", "", "no total"),
+    ("total-form", "as=text|grouped|fraction|first-page", "total in another form, or in the first page only"),
     ("offset-ignored", "", "every page is the first page"),
     ("size-ignored", "", "every page has all records from its offset"),
+    ("aligned", "", "offsets rounded down to a multiple of the page size"),
+    ("least-size", "rows=10", "smaller pages refused"),
+    ("long-url", "bytes=2000", "longer queries refused with status 414"),
     ("clamp", "rows=40", "pages have at most this many records"),
     ("depth", "rows=300, answer=400|404|empty|last", "paging ends at this row"),
     ("ties", "", "order of equal keys differs in every response"),
     ("sort-ignored", "", "records not sorted"),
     ("filters-ignored", "", "records not filtered"),
     ("filters-wider", "", "filters select mentions without a value too"),
+    ("filters-similar", "letters=1", "filters select values that begin with the same letters too"),
     ("values", "used=first|last|two|none", "of a list of values, only some are used"),
     ("cap-total", "rows=300", "total of at most this number"),
     ("hidden", "percent=2", "records left out of pages, but counted"),
@@ -301,7 +373,17 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("rename", "field=reach, to=audience", "field renamed"),
     ("drift", "field=reach", "field of another type"),
     ("big", "field=reach", "number too large for any type"),
-    ("times", "", "timestamps in various forms"),
+    ("nan", "field=reach", "NaN instead of a missing number"),
+    ("times", "as=mixed|compact|day|local", "timestamps in another form"),
+    ("source-ids", "", "ids unique within a source only"),
+    (
+        "list-page",
+        "rows=1, sign=total|next|has-more|link",
+        "list of this many saved searches, which says that there are more",
+    ),
+    ("aid-fraction", "", "ids of the list as fractions"),
+    ("zone-name", "as=alias|distance", "reported zone under another name"),
+    ("gzip-members", "count=3", "body compressed in this many parts"),
     ("extra", "", "unknown fields"),
     ("bomb", "mib=200", "body that decompresses to this size"),
     ("giant", "mib=200", "string of this size"),
@@ -391,8 +473,20 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
             Kind::Total(of, options.number("by", i64::from(of == Counted::Matching))?)
         }
         "no-total" => Kind::NoTotal,
+        "total-form" => Kind::TotalForm(options.one_of(
+            "as",
+            &[
+                ("text", TotalForm::Text),
+                ("grouped", TotalForm::Grouped),
+                ("fraction", TotalForm::Fraction),
+                ("first-page", TotalForm::FirstPage),
+            ],
+        )?),
         "offset-ignored" => Kind::OffsetIgnored,
         "size-ignored" => Kind::SizeIgnored,
+        "aligned" => Kind::Aligned,
+        "least-size" => Kind::LeastSize(options.number("rows", 10)?),
+        "long-url" => Kind::LongUrl(options.number("bytes", 2_000)?),
         "clamp" => Kind::Clamp(options.number("rows", 40)?),
         "depth" => {
             let answers = [
@@ -407,6 +501,7 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
         "sort-ignored" => Kind::SortIgnored,
         "filters-ignored" => Kind::FiltersIgnored,
         "filters-wider" => Kind::FiltersWider,
+        "filters-similar" => Kind::FiltersSimilar(options.number("letters", 1)?),
         "values" => {
             let used = [("first", Used::First), ("last", Used::Last), ("two", Used::Two), ("none", Used::None)];
             Kind::Values(options.one_of("used", &used)?)
@@ -458,7 +553,27 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
         "rename" => Kind::Rename(options.field(), options.text("to").unwrap_or_else(|| "audience".to_owned())),
         "drift" => Kind::Drift(options.field()),
         "big" => Kind::Big(options.field()),
-        "times" => Kind::Times,
+        "nan" => Kind::Nan(options.field()),
+        "times" => Kind::Times(options.one_of(
+            "as",
+            &[
+                ("mixed", TimeForm::Mixed),
+                ("compact", TimeForm::Compact),
+                ("day", TimeForm::Day),
+                ("local", TimeForm::Local),
+            ],
+        )?),
+        "source-ids" => Kind::SourceIds,
+        "list-page" => {
+            let signs =
+                [("total", More::Total), ("next", More::Next), ("has-more", More::HasMore), ("link", More::Link)];
+            Kind::ListPage(options.number("rows", 1)?, options.one_of("sign", &signs)?)
+        }
+        "aid-fraction" => Kind::AidFraction,
+        "zone-name" => {
+            Kind::ZoneName(options.one_of("as", &[("alias", ZoneName::Alias), ("distance", ZoneName::Distance)])?)
+        }
+        "gzip-members" => Kind::GzipMembers(options.number("count", 3)?),
         "extra" => Kind::Extra,
         "bomb" => Kind::Bomb(options.number("mib", 200)?),
         "giant" => Kind::Giant(options.number("mib", 200)?),

@@ -36,6 +36,8 @@ pub(super) struct Query {
 pub(super) struct Variant {
     /// Filters select mentions without a value too.
     pub(super) wider_filters: bool,
+    /// Filters select values that begin with this many equal letters.
+    pub(super) similar_letters: Option<u64>,
     /// The window does not contain the instant that it begins with.
     pub(super) start_excluded: bool,
     /// The window contains the instant that it ends with.
@@ -167,9 +169,17 @@ impl Query {
                 Filter::Sentiment => &facts.sentiment,
                 Filter::Type => &facts.kind,
             };
-            let found = |value: &Arc<str>| values.iter().any(|wanted| **wanted == **value);
+            let found =
+                |value: &Arc<str>| values.iter().any(|wanted| **wanted == **value || self.is_similar(wanted, value));
             value.as_ref().map_or(self.variant.wider_filters, found)
         })
+    }
+
+    /// True if both values begin with the letters by which filters select.
+    fn is_similar(&self, wanted: &str, value: &str) -> bool {
+        let Some(letters) = self.variant.similar_letters else { return false };
+        let letters = usize::try_from(letters).unwrap_or(usize::MAX);
+        wanted.chars().take(letters).eq(value.chars().take(letters))
     }
 
     /// Replaces the requested sentiments with the labels that mentions have.

@@ -32,7 +32,8 @@ pub(super) struct Found<'a> {
 
 /// A page of records.
 pub(super) struct Records {
-    pub(super) total: Option<i64>,
+    /// A number, null, or what a fault makes of it.
+    pub(super) total: Value,
     /// In the form of the dialect.
     pub(super) items: Vec<String>,
 }
@@ -133,7 +134,7 @@ impl Preset {
                 let mentions = page.as_ref().map(|page| {
                     format!(
                         ",\"mentions\":{{\"total\":{},\"totalRelation\":\"eq\",\"from\":{},\"size\":{},\"items\":[{}]}}",
-                        Value::from(page.total),
+                        page.total,
                         query.data_from,
                         query.data_size,
                         items(page)
@@ -153,22 +154,25 @@ impl Preset {
                     "{{\"query\":{},\"stats\":{},\"paging\":{},\"data\":[{}]}}",
                     json!({"aid": aid, "timezone": query.said, "from": rfc3339(query.echoed().0), "to": rfc3339(query.echoed().1)}),
                     self.overview(overview, query),
-                    json!({"count": page.and_then(|page| page.total), "page": number}),
+                    json!({"count": page.map(|page| &page.total), "page": number}),
                     page.map(items).unwrap_or_default()
                 )
             }
             Self::Names => {
-                // An approximate count: rounded up to the next ten.
-                let hits = page.as_ref().map(|page| page.total.map(|total| (total + 9) / 10 * 10));
                 let results = page.as_ref().map(|page| format!(",\"results\":[{}]", items(page)));
                 format!(
                     "{{\"status\":\"ok\",\"hits\":{},\"stats\":{}{}}}",
-                    Value::from(hits.flatten()),
+                    page.as_ref().map_or(&Value::Null, |page| &page.total),
                     self.overview(overview, query),
                     results.unwrap_or_default()
                 )
             }
         }
+    }
+
+    /// The total that the dialect reports: that of `names` is approximate, rounded up to the next ten.
+    pub(super) fn reported(self, total: i64) -> i64 {
+        if self == Self::Names { (total + 9) / 10 * 10 } else { total }
     }
 
     /// Converts the overview from the form of V4.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{AUTHORIZATION, DATE, RETRY_AFTER};
+use axum::http::header::{AUTHORIZATION, DATE, LINK, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
@@ -151,7 +151,7 @@ fn team(service: &Service, headers: &HeaderMap) -> Result<usize, Refusal> {
 
 async fn list(
     State(service): State<Arc<Service>>,
-    Extension(Arrived { parameters, .. }): Extension<Arrived>,
+    Extension(Arrived { parameters, kinds, .. }): Extension<Arrived>,
     headers: HeaderMap,
 ) -> Response {
     let team = match team(&service, &headers) {
@@ -162,7 +162,12 @@ async fn list(
     if let Some((name, _)) = parameters.into_iter().next().filter(|_| preset.dialect().strict) {
         return service.refuse(invalid(Invalid { message: "is not a parameter of list".into(), field: name }));
     }
-    answer(StatusCode::OK, preset.list(&service.corpus, team, &service.request_id()))
+    let (body, link) = spoil::list(&kinds, preset.list(&service.corpus, team, &service.request_id()));
+    let mut response = answer(StatusCode::OK, body);
+    if let Some(link) = link {
+        response.headers_mut().insert(LINK, HeaderValue::from_static(link));
+    }
+    response
 }
 
 async fn search(
@@ -190,6 +195,9 @@ fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<
     let preset = service.settings.preset;
     let dialect = preset.dialect();
     let team = team(service, headers)?;
+    if spoil::is_too_long(kinds, parameters) {
+        return Err(Refusal::new(StatusCode::URI_TOO_LONG, "uri_too_long", "the query is too long"));
+    }
     // Read after the delay.
     let now = service.now(kinds);
     let mut query = Query::parse(parameters, now, dialect, service.settings.largest_page).map_err(invalid)?;
@@ -226,15 +234,20 @@ fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<
             Counted::All => search.mentions.len(),
         };
         let page = spoil::page(&kinds, &query, selection.order.len(), counted).map_err(|unreachable| {
-            let (status, code) = match unreachable {
-                Unreachable::BadRequest => (StatusCode::BAD_REQUEST, "validation_error"),
-                Unreachable::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+            let (bad, beyond) = (StatusCode::BAD_REQUEST, "page out of range".to_owned());
+            let (status, code, field, message) = match unreachable {
+                Unreachable::BadRequest => (bad, "validation_error", "dataFrom", beyond),
+                Unreachable::NotFound => (StatusCode::NOT_FOUND, "not_found", "dataFrom", beyond),
+                Unreachable::Size(least) => (bad, "validation_error", "dataSize", format!("at least {least}")),
             };
-            Refusal { field: Some("dataFrom".to_owned()), ..Refusal::new(status, code, "page out of range") }
+            Refusal { field: Some(field.to_owned()), ..Refusal::new(status, code, message) }
         })?;
         let rows = &selection.order[page.rows];
-        let items = rows.iter().map(|at| preset.record(search.mentions[*at as usize].json())).collect();
-        Ok(Records { total: page.total, items: spoil::records(&kinds, items) })
+        let record =
+            |at: &u32| preset.record(spoil::source_id(&kinds, &search, *at, search.mentions[*at as usize].json()));
+        let total = page.total.map(|total| preset.reported(total));
+        let items = spoil::records(&kinds, rows.iter().map(record).collect());
+        Ok(Records { total: spoil::total(&kinds, total, query.data_from == 0), items })
     });
     Ok(preset.search(&Found {
         request_id: service.request_id(),

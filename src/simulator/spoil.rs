@@ -14,15 +14,19 @@ use flate2::write::GzEncoder;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
+use super::dataset::SavedSearch;
 use super::dialect::Preset;
-use super::fault_injection::{Beyond, Counted, ErrorBody, Kind, ReportedWindow, Sign};
+use super::fault_injection::{
+    Beyond, Counted, ErrorBody, Kind, More, ReportedWindow, Sign, TimeForm, TotalForm, ZoneName,
+};
 use super::query::{Query, is_chosen};
 use super::render::Refusal;
 
 /// Count of pieces of a trickling body.
 const PIECES: usize = 20;
-/// Placeholder for a number that is valid JSON but fits no type.
+/// Placeholders for a number that is valid JSON but fits no type, and for one that is no JSON.
 const BIG: &str = "@big@";
+const NAN: &str = "@nan@";
 
 /// The rows of a page, and the total reported with it.
 pub(super) struct Page {
@@ -31,10 +35,12 @@ pub(super) struct Page {
     pub(super) total: Option<i64>,
 }
 
-/// The response to a page beyond the reachable depth.
+/// The response to a page that the service does not give.
 pub(super) enum Unreachable {
     BadRequest,
     NotFound,
+    /// The page has too few records.
+    Size(u64),
 }
 
 /// Changes a request as if the service had not understood it.
@@ -53,6 +59,8 @@ pub(super) fn question(kinds: &[Kind], query: &mut Query, now: DateTime<Utc>) {
                 (query.from, query.to) = (query.from - length, query.to - length);
             }
             Kind::FiltersWider => query.variant.wider_filters = true,
+            Kind::FiltersSimilar(letters) => query.variant.similar_letters = Some(*letters),
+            Kind::ZoneName(name) => query.said = renamed(&query.said, *name),
             Kind::Values(used) => query.filters.iter_mut().for_each(|(_, values)| used.of(values)),
             Kind::StartExcluded => query.variant.start_excluded = true,
             Kind::EndIncluded => query.variant.end_included = true,
@@ -79,6 +87,119 @@ fn told(kind: &Kind) -> Option<ReportedWindow> {
         }
         _ => None,
     }
+}
+
+/// Another name of a zone; those that have none are returned unchanged.
+fn renamed(zone: &str, name: ZoneName) -> String {
+    let other = match (zone, name) {
+        ("UTC", ZoneName::Alias) => "Etc/UTC",
+        ("UTC", ZoneName::Distance) => "+00:00",
+        ("Asia/Kolkata", ZoneName::Alias) => "Asia/Calcutta",
+        ("Asia/Kolkata", ZoneName::Distance) => "+05:30",
+        ("Europe/Berlin", ZoneName::Alias) => "Arctic/Longyearbyen",
+        ("America/New_York", ZoneName::Alias) => "US/Eastern",
+        _ => zone,
+    };
+    other.to_owned()
+}
+
+/// True if the query of a request is longer than the service accepts.
+pub(super) fn is_too_long(kinds: &[Kind], parameters: &[(String, String)]) -> bool {
+    let length: usize = parameters.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+    kinds.iter().any(|kind| matches!(kind, Kind::LongUrl(most) if length as u64 > *most))
+}
+
+/// Cuts the lists of saved searches, and adds the field that reports the rest. The second value is a `Link` header.
+pub(super) fn list(kinds: &[Kind], body: String) -> (String, Option<&'static str>) {
+    let (mut body, mut link) = (body, None);
+    for kind in kinds {
+        let Ok(mut value) = serde_json::from_str(&body) else { continue };
+        match kind {
+            Kind::ListPage(most, more) => {
+                let all = cut(&mut value, usize::try_from(*most).unwrap_or(usize::MAX));
+                match (more, value.as_object_mut()) {
+                    (More::Link, _) => link = Some("<list?page=2>; rel=\"next\""),
+                    (More::Total, Some(object)) => drop(object.insert("total".to_owned(), all.into())),
+                    (More::Next, Some(object)) => drop(object.insert("next".to_owned(), "list?page=2".into())),
+                    (More::HasMore, Some(object)) => drop(object.insert("hasMore".to_owned(), true.into())),
+                    // A bare array has no place for a field.
+                    (_, None) => {}
+                }
+            }
+            Kind::AidFraction => fractions(&mut value),
+            _ => continue,
+        }
+        body = value.to_string();
+    }
+    (body, link)
+}
+
+/// Cuts all arrays of objects within a value. Returns the number of objects that they had.
+fn cut(value: &mut Value, most: usize) -> usize {
+    match value {
+        Value::Array(items) if items.first().is_some_and(Value::is_object) => {
+            let all = items.len();
+            items.truncate(most);
+            all
+        }
+        Value::Object(fields) => fields.values_mut().map(|value| cut(value, most)).sum(),
+        _ => 0,
+    }
+}
+
+/// Writes the ids of saved searches as fractions.
+fn fractions(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(fractions),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
+                match number.filter(|_| name == "aid") {
+                    Some(number) => *value = number.into(),
+                    None => fractions(value),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The total of a page in the form of the fault.
+pub(super) fn total(kinds: &[Kind], total: Option<i64>, first_page: bool) -> Value {
+    let form = kinds.iter().find_map(|kind| if let Kind::TotalForm(form) = kind { Some(*form) } else { None });
+    match (total, form) {
+        (Some(total), Some(TotalForm::Text)) => total.to_string().into(),
+        (Some(total), Some(TotalForm::Grouped)) => grouped(total).into(),
+        (Some(total), Some(TotalForm::Fraction)) => json!(total as f64),
+        (Some(_), Some(TotalForm::FirstPage)) if !first_page => Value::Null,
+        (total, _) => total.into(),
+    }
+}
+
+/// Writes a number with a separator every three digits.
+fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The record with an id that is unique among those of its source only: its position among them.
+pub(super) fn source_id(kinds: &[Kind], search: &SavedSearch, at: u32, record: String) -> String {
+    if !kinds.contains(&Kind::SourceIds) {
+        return record;
+    }
+    let (at, mentions) = (at as usize, &search.mentions);
+    let source = &mentions[at].facts.source;
+    let before = mentions[..at].iter().filter(|other| other.facts.source == *source).count();
+    let Ok(mut value) = serde_json::from_str::<Value>(&record) else { return record };
+    value["id"] = before.to_string().into();
+    value.to_string()
 }
 
 /// Adds the field of a partial response to its body.
@@ -120,6 +241,8 @@ pub(super) fn page(
                     start = reach.saturating_sub(size);
                 }
             }
+            Kind::LeastSize(least) if query.data_size < *least => return Err(Unreachable::Size(*least)),
+            Kind::Aligned => start -= start % size.max(1),
             Kind::OffsetIgnored => start = 0,
             Kind::SizeIgnored => size = usize::MAX,
             Kind::Clamp(rows) | Kind::Short(rows) => size = size.min(number(*rows)),
@@ -152,7 +275,8 @@ pub(super) fn records(kinds: &[Kind], mut items: Vec<String>) -> Vec<String> {
             if let Ok(value) = serde_json::from_str(item)
                 && let Some(changed) = record(kind, row, value)
             {
-                *item = changed.to_string().replace(&format!("\"{BIG}\""), "1e400");
+                let text = changed.to_string().replace(&format!("\"{BIG}\""), "1e400");
+                *item = text.replace(&format!("\"{NAN}\""), "NaN");
             }
         }
     }
@@ -182,10 +306,16 @@ fn record(kind: &Kind, row: usize, mut item: Value) -> Option<Value> {
             }
         }
         Kind::Big(field) => item[field] = BIG.into(),
-        Kind::Times => {
+        Kind::Nan(field) if item[field].is_null() => item[field] = NAN.into(),
+        Kind::Times(form) => {
             for field in ["publishedAt", "updatedAt"] {
                 let at = item[field].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
-                item[field] = at.map_or(Value::Null, |at| written(at, row));
+                item[field] = at.map_or(Value::Null, |at| match form {
+                    TimeForm::Mixed => written(at, row),
+                    TimeForm::Compact => at.format("%Y%m%d%H%M%S").to_string().into(),
+                    TimeForm::Day => at.format("%Y-%m-%d").to_string().into(),
+                    TimeForm::Local => (at + TimeDelta::hours(9)).format("%Y-%m-%dT%H:%M:%S").to_string().into(),
+                });
             }
         }
         Kind::Extra => item["future"] = json!({"row": row, "deep": {"a": [1, null]}}),
@@ -303,7 +433,7 @@ fn streamed(body: impl stream::Stream<Item = io::Result<Bytes>> + Send + 'static
     response
 }
 
-/// Replaces `date+7`, `iso+7` and `epoch+7` with the instant seven seconds from now; other texts are returned
+/// Replaces `date+7`, `iso+7`, `epoch+7` and `millis+7` with the instant seven seconds from now; other texts are returned
 /// unchanged.
 fn moment(text: &str, now: DateTime<Utc>) -> String {
     let Some((form, seconds)) = text.split_once('+') else { return text.to_owned() };
@@ -314,6 +444,7 @@ fn moment(text: &str, now: DateTime<Utc>) -> String {
         "date" => httpdate::fmt_http_date(at.into()),
         "iso" => at.to_rfc3339_opts(SecondsFormat::Secs, true),
         "epoch" => at.timestamp().to_string(),
+        "millis" => at.timestamp_millis().to_string(),
         _ => text.to_owned(),
     }
 }
@@ -330,6 +461,7 @@ pub(super) async fn body(kinds: &[Kind], response: Response) -> Response {
                 | Kind::Utf8
                 | Kind::Escape
                 | Kind::Surrogate
+                | Kind::GzipMembers(_)
         )
     };
     let kinds: Vec<&Kind> = kinds.iter().filter(spoils).collect();
@@ -356,6 +488,11 @@ pub(super) async fn body(kinds: &[Kind], response: Response) -> Response {
             Kind::Utf8 => into_text(&mut body, b"\xff"),
             Kind::Escape => into_text(&mut body, b"\\q"),
             Kind::Surrogate => into_text(&mut body, b"\\ud83d "),
+            Kind::GzipMembers(count) => {
+                let size = body.len().div_ceil(usize::try_from(*count).unwrap_or(1).max(1)).max(1);
+                body = body.chunks(size).flat_map(packed).collect();
+                parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            }
             _ => {}
         }
     }
@@ -374,6 +511,14 @@ pub(super) async fn body(kinds: &[Kind], response: Response) -> Response {
         }
     });
     Response::from_parts(parts, Body::from_stream(chunks.chain(end.filter_map(|end| async { end }))))
+}
+
+/// Compresses bytes to one member of a gzip body.
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    // Writing to a vector cannot fail.
+    let _ = packed.write_all(bytes);
+    packed.finish().unwrap_or_default()
 }
 
 /// The end of a body that is sent in pieces.
