@@ -28,6 +28,7 @@ use datafusion::logical_expr::{
 
 use super::checked_arithmetic::overflow;
 use super::moving;
+use super::precise::check_digits;
 
 /// The function `sum`.
 pub(crate) fn sum_udaf() -> Arc<AggregateUDF> {
@@ -169,7 +170,11 @@ impl<T: ArrowNumericType> Of<T> {
     }
 
     fn scalar(&self, sum: Option<T::Native>) -> Result<ScalarValue> {
-        ScalarValue::new_primitive::<T>(sum, &self.data_type)
+        let sum = ScalarValue::new_primitive::<T>(sum, &self.data_type)?;
+        if self.data_type.is_decimal() {
+            check_digits(&sum.to_array()?)?;
+        }
+        Ok(sum)
     }
 }
 
@@ -380,7 +385,9 @@ impl<T: ArrowNumericType> GroupsAccumulator for Groups<T> {
         let sums = emit_to.take_needed(&mut self.sums);
         let nulls = NullBuffer::from(emit_to.take_needed(&mut self.seen));
         let sums = PrimitiveArray::<T>::try_new(sums.into(), Some(nulls))?;
-        Ok(Arc::new(sums.with_data_type(self.of.data_type.clone())))
+        let sums = sums.with_data_type(self.of.data_type.clone());
+        check_digits(&sums)?;
+        Ok(Arc::new(sums))
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {

@@ -25,6 +25,7 @@ mod patterns;
 mod percentile;
 mod positive_zero;
 mod postgres;
+mod precise;
 mod series;
 mod shift;
 mod sorted_aggregates;
@@ -62,6 +63,9 @@ pub(crate) use self::positive_zero::positive_zero;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, put_text, read_interval};
 pub(crate) use self::postgres::{Numeric, PostgresCast, listed_named, numeric};
+#[cfg(feature = "flight")]
+pub(crate) use self::precise::TOO_MANY_DIGITS;
+pub(crate) use self::precise::precise;
 pub(crate) use self::series::{times_in_steps, with_series};
 pub(crate) use self::time_texts::complete_time;
 pub(crate) use self::unknown_range::with_unknown_range;
@@ -82,6 +86,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         interval_part(),
         positive_zero(),
         exact_decimal(),
+        precise(),
         DigitsKept::Rounded.udf(),
         DigitsKept::Cut.udf(),
     ]);

@@ -8,7 +8,7 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
 use crate::error::{self, Error, ErrorKind, INVALID_PATTERN, describe};
-use crate::functions::OUT_OF_RANGE;
+use crate::functions::{OUT_OF_RANGE, TOO_MANY_DIGITS};
 use crate::session::suggestion;
 
 /// Maximum length of a message in characters: Flight sends it percent-encoded in a header, and clients limit headers to a
@@ -245,7 +245,8 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
 fn origin(error: &DataFusionError) -> Origin {
     if let Some(own) = Error::find(error) {
         return match own.kind() {
-            ErrorKind::Query if own.to_string().starts_with(OUT_OF_RANGE) => Origin::OutOfRange,
+            ErrorKind::Query if own.message().starts_with(OUT_OF_RANGE) => Origin::OutOfRange,
+            ErrorKind::Query if own.message().starts_with(TOO_MANY_DIGITS) => Origin::OutOfRange,
             kind => Origin::Own(kind),
         };
     }

@@ -1,17 +1,19 @@
-//! `+`, `-`, `*` and the unary minus of integers by functions that check for overflow. See [`functions`](crate::functions).
+//! `+`, `-`, `*` and the unary minus of integers by functions that check for overflow, and results of decimals with a check of their
+//! digits. See [`functions`](crate::functions).
 //!
 //! An operator is not replaced if its operands cannot overflow: literals, columns of smaller types that were widened, and
 //! results computed from them. The engine can then still simplify it.
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
-use crate::functions::{Arithmetic, checked_arithmetic};
+use crate::functions::{Arithmetic, checked_arithmetic, precise};
 
 /// See the module's documentation. Runs once operands have the type of the result.
 #[derive(Debug)]
@@ -28,6 +30,40 @@ impl AnalyzerRule for CheckedArithmetic {
 }
 
 fn checked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::BinaryExpr(ref operation) if may_have_too_many_digits(operation, &expr, schema) => {
+            Transformed::yes(precise().call(vec![expr]))
+        }
+        // The plan was analyzed before.
+        Expr::ScalarFunction(call)
+            if is_precise(&call)
+                && matches!(call.args.as_slice(), [Expr::ScalarFunction(inner)] if is_precise(inner)) =>
+        {
+            Transformed::yes(call.args.into_iter().next().unwrap_or_else(|| lit(ScalarValue::Null)))
+        }
+        expr => checked_integers(expr, schema),
+    }
+}
+
+fn is_precise(call: &ScalarFunction) -> bool {
+    call.func.name() == precise().name()
+}
+
+/// True for arithmetic whose type has as many digits as there are: a smaller type has room for every result.
+fn may_have_too_many_digits(operation: &BinaryExpr, expr: &Expr, schema: &DFSchema) -> bool {
+    let is_arithmetic = matches!(
+        operation.op,
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo
+    );
+    let widest = |data_type: &DataType| match data_type {
+        DataType::Decimal128(digits, _) => *digits == DECIMAL128_MAX_PRECISION,
+        DataType::Decimal256(digits, _) => *digits == DECIMAL256_MAX_PRECISION,
+        _ => false,
+    };
+    is_arithmetic && expr.get_type(schema).is_ok_and(|data_type| widest(&data_type))
+}
+
+fn checked_integers(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let operation = match &expr {
         Expr::BinaryExpr(BinaryExpr { op: Operator::Plus, .. }) => Arithmetic::Add,
         Expr::BinaryExpr(BinaryExpr { op: Operator::Minus, .. }) => Arithmetic::Subtract,
