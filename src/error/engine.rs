@@ -49,6 +49,9 @@ pub fn describe(error: &DataFusionError) -> String {
     if text.contains("require unique expression names") {
         return "several results of a subquery have the same name; give them different names with AS".to_owned();
     }
+    if text.contains("__grouping_id") {
+        return "grouping() is not supported here; compute it in a subquery, and use its column".to_owned();
+    }
     if INTERNAL.iter().any(|name| text.contains(name)) {
         return "this correlated subquery is not supported; write it as a join".to_owned();
     }

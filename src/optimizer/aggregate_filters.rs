@@ -65,7 +65,8 @@ fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let plan = match plan {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
             // The engine pushes none below grouping sets, unless it loses its columns.
-            let conjuncts = split_conjunction_owned(predicate).into_iter().map(tie);
+            let conjuncts = split_conjunction_owned(predicate).into_iter();
+            let conjuncts = conjuncts.map(|conjunct| if is_not_in(&conjunct) { conjunct } else { tie(conjunct) });
             LogicalPlan::Filter(Filter::try_new(conjunction(conjuncts).unwrap_or_else(|| lit(true)), input)?)
         }
         LogicalPlan::Projection(Projection { expr, input, .. }) => {
@@ -82,6 +83,16 @@ fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         other => return Ok(Transformed::no(other)),
     };
     Ok(Transformed::yes(plan))
+}
+
+/// True for NOT IN with a subquery: the engine makes a join of it, which it does not push down, and which is right for NULL only as a
+/// conjunct of its own.
+fn is_not_in(condition: &Expr) -> bool {
+    match condition {
+        Expr::InSubquery(condition) => condition.negated,
+        Expr::Not(inner) => matches!(inner.as_ref(), Expr::InSubquery(condition) if !condition.negated),
+        _ => false,
+    }
 }
 
 /// A join, GROUP BY or DISTINCT ON with limits above the aggregates below it that have a row for an empty input.

@@ -27,6 +27,8 @@
 //! | `a ~ '.*'` of NULL | false | NULL |
 //! | `to_char(t, 'YYYY-MM')` | the template | PostgreSQL's `to_char` |
 //! | `coalesce(published_at, '2026-01-01')` | refused | CASE, in which the literal is a time |
+//! | `-INTERVAL '1 day 2 hours'` | `-1 day 2 hours` | the sign applies to all of it |
+//! | `nth_value(x, -1)` | counted from the end | refused |
 //! | `LIKE … ESCAPE ''`, `SIMILAR TO … ESCAPE ''` | refused | the pattern with its backslashes doubled |
 
 use datafusion::error::Result;
@@ -232,6 +234,15 @@ impl Editor for Standard {
             return;
         }
         match expr {
+            // The engine would count from the end.
+            Expr::Function(function) if is_from_the_end(function) => {
+                self.refuse("nth_value takes a position from 1 on", "count from the end by the opposite ORDER BY");
+            }
+            // The engine puts the sign before the text, where it applies to the first unit only.
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand } if matches!(**operand, Expr::Interval(_)) => {
+                let interval = std::mem::replace(operand.as_mut(), Expr::Value(Value::Null.into()));
+                **operand = Expr::Nested(Box::new(interval));
+            }
             Expr::RLike { .. } => self.refuse("RLIKE and REGEXP are not supported", "use the operator ~, or regexp_like(x, '…')"),
             Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if is_logical(right) => self.refuse(
                 "IS DISTINCT FROM before AND or OR is not supported: the parser takes all of it as the right operand",
@@ -347,6 +358,18 @@ fn dated_coalesce(function: &Function) -> Option<Expr> {
     });
     let literal = Expr::Value(Value::SingleQuotedString(literal.clone()).into());
     Some(case_of(pairs.collect(), Some(literal)))
+}
+
+/// True for `nth_value` with a position below 1.
+fn is_from_the_end(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(position))) = list.args.get(1) else { return false };
+    let below = match position {
+        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => true,
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits == "0",
+        _ => false,
+    };
+    below && function.name.to_string().eq_ignore_ascii_case("nth_value")
 }
 
 /// Turns HAVING without aggregates and groups into WHERE: the rows of FROM are one group, of which nothing is asked.
@@ -638,7 +661,7 @@ mod tests {
             "SELECT a IS DISTINCT FROM (b AND c), (a IS DISTINCT FROM b) AND c FROM t",
             "SELECT c AND a IS DISTINCT FROM b FROM t",
             "SELECT 1 UNION ALL SELECT 2 EXCEPT SELECT 3",
-            "SELECT 1 WHERE a = ANY(ARRAY[1, 2])",
+            "SELECT 1 WHERE a = ANY($1)",
             "SELECT 1 WHERE a IN (SELECT a FROM t)",
             "SELECT 1 FROM a CROSS JOIN b NATURAL JOIN c, d LEFT JOIN e ON true",
         ] {

@@ -22,12 +22,12 @@ use std::str::Chars;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement,
+    BinaryOperator, ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement, UnaryOperator,
 };
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::syntax::{self, Reader};
 use super::table_queries;
@@ -87,7 +87,57 @@ pub(crate) fn parse_trees(sql: &str, dialect: impl Dialect) -> Result<Vec<Statem
 fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
     let tokens = Tokenizer::new(dialect, sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| DataFusionError::SQL(Box::new(ParserError::from(error)), None))?;
+    check_literals(&tokens)?;
     Ok(table_queries::as_select(tokens))
+}
+
+/// Refuses what the parser would read as a literal and a name: `123abc`, and two texts in one line. Texts in several lines are one
+/// text (SQL standard, 5.3).
+///
+/// # Errors
+/// [`ErrorKind::Query`] with what to write instead.
+fn check_literals(tokens: &[TokenWithSpan]) -> Result<()> {
+    let is_text = |token: &Token| {
+        matches!(
+            token,
+            Token::SingleQuotedString(_)
+                | Token::EscapedStringLiteral(_)
+                | Token::NationalStringLiteral(_)
+                | Token::UnicodeStringLiteral(_)
+                | Token::HexStringLiteral(_)
+        )
+    };
+    let tokens = || tokens.iter().map(|token| &token.token);
+    // Options of files are pairs of texts.
+    let has_options = tokens().any(|token| matches!(token, Token::Word(word) if word.keyword == Keyword::OPTIONS));
+    // The last token that is no blank, whether one follows it, and whether that has the end of a line.
+    let (mut last, mut blank, mut line) = (&Token::EOF, true, false);
+    for token in tokens() {
+        if let Token::Whitespace(space) = token {
+            (blank, line) = (true, line || *space == Whitespace::Newline);
+            continue;
+        }
+        match (last, token) {
+            (Token::Number(number, _), Token::Word(word)) if !blank => {
+                let message = format!("`{number}{}` is neither a number nor a name", word.value);
+                return Err(Error::new(ErrorKind::Query, message)
+                    .advice("put AS before the name of a result, and double quotes around one that begins with a digit")
+                    .into());
+            }
+            (before, after) if is_text(before) && is_text(after) && !has_options => {
+                let joined =
+                    line && matches!((before, after), (Token::SingleQuotedString(_), Token::SingleQuotedString(_)));
+                if !joined {
+                    return Err(Error::new(ErrorKind::Query, format!("{after} follows a text"))
+                        .advice("join texts with ||, and put AS before the name of a result")
+                        .into());
+                }
+            }
+            _ => {}
+        }
+        (last, blank, line) = (token, false, false);
+    }
+    Ok(())
 }
 
 /// Rejects a text that nests too deeply, before it is parsed: even dropping a deep syntax tree recurses. `dialect` is the one that
@@ -310,6 +360,38 @@ impl<D: Dialect> Counted<D> {
     }
 }
 
+/// True for operators without a precedence of their own, in all dialects.
+fn is_other_operator(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::Arrow
+            | Token::LongArrow
+            | Token::HashArrow
+            | Token::HashLongArrow
+            | Token::StringConcat
+            | Token::Tilde
+            | Token::TildeAsterisk
+            | Token::ExclamationMarkTilde
+            | Token::ExclamationMarkTildeAsterisk
+            | Token::DoubleTilde
+            | Token::DoubleTildeAsterisk
+            | Token::ExclamationMarkDoubleTilde
+            | Token::ExclamationMarkDoubleTildeAsterisk
+    )
+}
+
+/// True for `=`, `<` and the like.
+fn is_comparison(token: &Token) -> bool {
+    use Token::{DoubleEq, Eq, Gt, GtEq, Lt, LtEq, Neq, Spaceship};
+    [Eq, DoubleEq, Neq, Lt, LtEq, Gt, GtEq, Spaceship].contains(token)
+}
+
+/// True before an operator on bits. In PostgreSQL, `^` is none of them.
+fn is_bitwise(parser: &Parser<'_>) -> bool {
+    let operators = [Token::Ampersand, Token::Pipe, Token::Caret, Token::Sharp, Token::ShiftLeft, Token::ShiftRight];
+    operators.contains(&parser.peek_token_ref().token)
+}
+
 impl<D> Counted<D> {
     fn step(&self) -> &D {
         match self.left.get().checked_sub(1) {
@@ -342,11 +424,11 @@ impl<D: Dialect> Dialect for Counted<D> {
         supports_end_transaction_modifier supports_named_fn_args_with_eq_operator
         supports_named_fn_args_with_colon_operator supports_named_fn_args_with_assignment_operator
         supports_named_fn_args_with_rarrow_operator supports_named_fn_args_with_expr_name supports_numeric_prefix
-        supports_numeric_literal_underscores supports_window_function_null_treatment_arg supports_dictionary_syntax
+        supports_window_function_null_treatment_arg supports_dictionary_syntax
         support_map_literal_syntax supports_lambda_functions supports_parenthesized_set_variables
         supports_comma_separated_set_assignments supports_update_order_by supports_select_wildcard_except
         convert_type_before_value supports_triple_quoted_string supports_trailing_commas supports_limit_comma
-        supports_string_literal_concatenation supports_string_literal_concatenation_with_newline
+        supports_string_literal_concatenation
         supports_projection_trailing_commas supports_from_trailing_commas supports_column_definition_trailing_commas
         supports_object_name_double_dot_notation supports_struct_literal supports_empty_projections
         supports_select_expr_star supports_from_first_select supports_from_first_insert supports_pipe_operator
@@ -382,6 +464,17 @@ impl<D: Dialect> Dialect for Counted<D> {
         self.step().dialect()
     }
 
+    // As in the SQL standard, PostgreSQL and DuckDB.
+
+    fn supports_numeric_literal_underscores(&self) -> bool {
+        true
+    }
+
+    fn supports_string_literal_concatenation_with_newline(&self) -> bool {
+        self.step();
+        true
+    }
+
     // The tokenizer reads characters with the following ones, once each.
 
     fn is_delimited_identifier_start(&self, ch: char) -> bool {
@@ -413,7 +506,18 @@ impl<D: Dialect> Dialect for Counted<D> {
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        self.step().parse_prefix(parser)
+        // They bind weaker than `+`: `@ -5 + 1` is 4.
+        let op = match &parser.peek_token_ref().token {
+            Token::Tilde => UnaryOperator::BitwiseNot,
+            Token::AtSign if self.is_postgres() => UnaryOperator::PGAbs,
+            Token::PGSquareRoot if self.is_postgres() => UnaryOperator::PGSquareRoot,
+            Token::PGCubeRoot if self.is_postgres() => UnaryOperator::PGCubeRoot,
+            _ => return self.step().parse_prefix(parser),
+        };
+        self.step();
+        parser.advance_token();
+        let operand = parser.parse_subexpr(self.prec_value(Precedence::PgOther));
+        Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
     }
 
     fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
@@ -425,10 +529,9 @@ impl<D: Dialect> Dialect for Counted<D> {
     }
 
     fn get_next_precedence_default(&self, parser: &Parser<'_>) -> Result<u8, ParserError> {
-        // In PostgreSQL, `extra->>'a' = 'b'` compares the text of a field.
-        let json = [Token::Arrow, Token::LongArrow, Token::HashArrow, Token::HashLongArrow];
-        if json.contains(&parser.peek_token_ref().token) {
-            return Ok(self.prec_value(Precedence::Pipe));
+        // All other operators bind alike, weaker than `+` and stronger than comparisons.
+        if is_other_operator(&parser.peek_token_ref().token) || (!self.is_postgres() && is_bitwise(parser)) {
+            return Ok(self.prec_value(Precedence::PgOther));
         }
         // An operator of other dialects.
         if self.is_postgres()
@@ -436,7 +539,15 @@ impl<D: Dialect> Dialect for Counted<D> {
         {
             return Ok(self.prec_unknown());
         }
-        self.step().get_next_precedence_default(parser)
+        let precedence = self.step().get_next_precedence_default(parser)?;
+        let own = |of: Precedence| precedence == self.inner.prec_value(of);
+        Ok(match () {
+            () if self.is_postgres() => precedence,
+            () if is_comparison(&parser.peek_token_ref().token) => self.prec_value(Precedence::Eq),
+            () if own(Precedence::Like) => self.prec_value(Precedence::Like),
+            () if own(Precedence::PgOther) => self.prec_value(Precedence::PgOther),
+            () => precedence,
+        })
     }
 
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
@@ -451,7 +562,13 @@ impl<D: Dialect> Dialect for Counted<D> {
     }
 
     fn prec_value(&self, prec: Precedence) -> u8 {
-        self.step().prec_value(prec)
+        // The order of PostgreSQL, which DuckDB shares.
+        match prec {
+            Precedence::Eq if !self.is_postgres() => self.step().prec_value(Precedence::Like),
+            Precedence::Like if !self.is_postgres() => self.step().prec_value(Precedence::Between),
+            Precedence::PgOther if !self.is_postgres() => self.step().prec_value(Precedence::Pipe),
+            prec => self.step().prec_value(prec),
+        }
     }
 
     fn prec_unknown(&self) -> u8 {

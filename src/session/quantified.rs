@@ -11,14 +11,14 @@
 //! smallest or largest value, because an aggregate cannot be a part of the subquery.
 //!
 //! If an array contains NULL, the engine computes `x = ANY (a)` as false where the standard requires NULL, but `x <> ALL (a)` as
-//! it should. So the former becomes `NOT (x <> ALL (a))`. `x = ANY (ARRAY[…])` and parameters stay: the engine makes lists of
-//! them, which are NULL as required, and are sent to the service.
+//! it should. So the former becomes `NOT (x <> ALL (a))`. `x = ANY (ARRAY[a, b])` becomes `x IN (a, b)`, which is NULL as required,
+//! and is sent to the service. A parameter that is compared with a column stays: the engine makes such a list of it.
 //!
 //! Source: PostgreSQL documentation, "Subquery Expressions" and "Row-wise Comparison".
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef,
-    TableFactor, TableWithJoins, UnaryOperator, Value,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
 use super::nodes::{call, case_of, members, query_of, quoted};
@@ -78,11 +78,20 @@ pub(super) enum Elsewhere {
     Refused,
 }
 
-/// A comparison with any item of an array as one with all of them; `None` for other expressions, and where it makes no difference.
+/// A comparison with any item of an array as a list, or as a comparison with all of them; `None` for other expressions, and where it
+/// makes no difference.
 pub(super) fn any_as_all(expr: &Expr) -> Option<Expr> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     let Expr::AnyOp { left, compare_op, right, .. } = expr else { return None };
-    if is_row(left) || matches!(unnested(right), Expr::Subquery(_)) || (*compare_op == Eq && becomes_list(right)) {
+    if is_row(left) || matches!(unnested(right), Expr::Subquery(_)) {
+        return None;
+    }
+    if *compare_op == Eq
+        && let Some(list) = items(right)
+    {
+        return Some(Expr::InList { expr: left.clone(), list, negated: false });
+    }
+    if *compare_op == Eq && is_parameter(right) && !is_constant(left) {
         return None;
     }
     let compare_op = match compare_op {
@@ -98,25 +107,56 @@ pub(super) fn any_as_all(expr: &Expr) -> Option<Expr> {
     Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) })
 }
 
-/// True for an array whose items the engine compares as those of IN: one that is written out, or a parameter.
-fn becomes_list(array: &Expr) -> bool {
+/// The items of an array that is written out, each with the type that the array is cast to; `None` for other arrays, an empty one,
+/// and one of arrays.
+fn items(array: &Expr) -> Option<Vec<Expr>> {
     match array {
-        Expr::Array(_) | Expr::Value(_) => true,
-        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => becomes_list(inner),
+        Expr::Array(array) => {
+            let flat = array.elem.iter().all(|item| !matches!(unnested(item), Expr::Array(_)));
+            (flat && !array.elem.is_empty()).then(|| array.elem.clone())
+        }
+        Expr::Nested(inner) => items(inner),
+        Expr::Cast { expr: inner, data_type: DataType::Array(of), .. } => {
+            let of = match of {
+                ArrayElemTypeDef::AngleBracket(of)
+                | ArrayElemTypeDef::SquareBracket(of, _)
+                | ArrayElemTypeDef::Parenthesis(of) => of,
+                ArrayElemTypeDef::None => return None,
+            };
+            let cast = |item: Expr| {
+                let mut cast = array.clone();
+                if let Expr::Cast { expr, data_type, .. } = &mut cast {
+                    (**expr, *data_type) = (item, (**of).clone());
+                }
+                cast
+            };
+            Some(items(inner)?.into_iter().map(cast).collect())
+        }
+        _ => None,
+    }
+}
+
+fn is_parameter(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) => true,
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_parameter(inner),
         _ => false,
     }
+}
+
+/// True for an expression without columns and subqueries.
+fn is_constant(expr: &Expr) -> bool {
+    let mut constant = true;
+    syntax::expressions(expr, &mut |part| {
+        constant &= !matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_));
+    });
+    constant
 }
 
 /// A comparison outside of WHERE and HAVING.
 pub(super) fn quantified_value(expr: &Expr) -> Elsewhere {
     let Some(found) = read(expr) else { return Elsewhere::Own };
-    let mut constant = true;
-    for member in &found.members {
-        syntax::expressions(member, &mut |part| {
-            constant &= !matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_));
-        });
-    }
-    if constant { Elsewhere::As(Box::new(found.value())) } else { Elsewhere::Refused }
+    if found.members.iter().all(is_constant) { Elsewhere::As(Box::new(found.value())) } else { Elsewhere::Refused }
 }
 
 /// True for a row such as `(a, b)`.

@@ -49,6 +49,44 @@ const APART: [&str; 2] = [
 
 /// Statements about the kinds of the registry, with the rows that the standard requires.
 const SIBLINGS: &[(&str, &str)] = &[
+    // NOT IN above an aggregate that has a row for an empty input.
+    (
+        "SELECT g FROM (SELECT w AS g, count(*) AS n FROM words GROUP BY ROLLUP (w)) c WHERE g NOT IN (SELECT w FROM words)",
+        "",
+    ),
+    ("SELECT max(id) AS m FROM words HAVING max(w) NOT IN (SELECT w FROM words WHERE id > 2)", ""),
+    (
+        "SELECT m FROM (SELECT max(w) AS m FROM words) q WHERE NOT (m IN (SELECT w FROM words WHERE id > 2)) AND m = 'en'",
+        "",
+    ),
+    (
+        "SELECT g FROM (SELECT w AS g, count(*) AS n FROM words GROUP BY CUBE (w)) c WHERE g NOT IN (SELECT 'x') ORDER BY 1",
+        "de; en",
+    ),
+    (
+        "SELECT g FROM (SELECT w AS g FROM words GROUP BY GROUPING SETS ((w), ())) c WHERE NOT g IN (SELECT 'de' WHERE 1 = 1)",
+        "en",
+    ),
+    // ANY of an array that is written out.
+    ("SELECT 2 = ANY (ARRAY[1, NULL]) AS x, 1 = ANY ((ARRAY[1, NULL])) AS y", "NULL|true"),
+    ("SELECT 2 = ANY (ARRAY[1, NULL]::bigint[]) AS x", "NULL"),
+    ("SELECT 'b' = ANY ([w]) AS x FROM words ORDER BY id", "false; false; NULL"),
+    ("SELECT id FROM words WHERE NOT ('x' = ANY (ARRAY[w, 'y'])) ORDER BY id", "1; 2"),
+    ("SELECT count(*) FILTER (WHERE NOT 'x' = ANY (ARRAY[w])) FROM words", "2"),
+    ("SELECT a.id FROM words a JOIN words b ON NOT b.w = ANY (ARRAY[a.w, 'x']) AND b.id = 1 ORDER BY 1", "2"),
+    ("SELECT coalesce(5 = ANY (ARRAY[id + 1, NULL]), true) AS x FROM words ORDER BY id", "true; true; true"),
+    // A minus before an interval.
+    ("SELECT -INTERVAL '1 day 2 hours' = INTERVAL '-1 day -2 hours' AS x", "true"),
+    ("SELECT - -INTERVAL '1 hour 10 minutes' = INTERVAL '70 minutes' AS x", "true"),
+    ("SELECT 3 * -INTERVAL '1 hour 10 minutes' = INTERVAL '-210 minutes' AS x", "true"),
+    ("SELECT -INTERVAL '-2 hours 30 minutes' = INTERVAL '90 minutes' AS x", "true"),
+    // Literals and operators as PostgreSQL and DuckDB read them.
+    ("SELECT 1_000 + 2_0 AS n, 1_0.5 AS m", "1020|10.5"),
+    ("SELECT count(*) FROM words WHERE id < 1_0", "3"),
+    ("SELECT 'a'\n  'b' || 'c' AS t", "abc"),
+    ("SELECT 1 | 8 >> 1 AS a, 1 << 2 & 4 AS b, 1 + 2 | 4 AS c", "4|4|7"),
+    ("SELECT 'a' || 1 + 1 AS t", "a2"),
+    ("SELECT 'ab' LIKE 'a%' = true AS a, 2 BETWEEN 1 AND 3 = true AS b", "true|true"),
     // Equalities beside a join that matches NULL.
     (
         "SELECT count(*) FROM facts a LEFT JOIN facts b ON a.k IS NOT DISTINCT FROM b.k WHERE (a.v, a.k) = (b.v, b.k)",
