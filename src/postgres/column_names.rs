@@ -130,6 +130,7 @@ impl Editor for Namer {
     fn pre_visit_query(&mut self, query: &mut Query) {
         // Only an ORDER BY can refer to the names of a subquery in an expression.
         let is_value = self.around.last().is_some_and(|expressions| *expressions > 0);
+        sort_by_results(query);
         let (sorted, inside) = names_in_order(query);
         let may_name = |name: &str| !inside.contains(name) && (!is_value || sorted.contains(name));
         let shown = self.shows && self.around.is_empty();
@@ -211,6 +212,30 @@ fn names_in_order(query: &Query) -> (HashSet<String>, HashSet<String>) {
         }
     }
     (alone, inside)
+}
+
+/// Replaces names that stand alone in ORDER BY by the results that they name, if expressions beside them use columns of these names:
+/// `SELECT x::int … ORDER BY x + 1, x`.
+fn sort_by_results(query: &mut Query) {
+    let (alone, inside) = names_in_order(query);
+    let SetExpr::Select(select) = query.body.as_ref() else { return };
+    let Some(OrderByKind::Expressions(sorts)) = query.order_by.as_mut().map(|order| &mut order.kind) else { return };
+    for sort in sorts {
+        let Expr::Identifier(name) = &sort.expr else { continue };
+        let name = normalized(name);
+        if !alone.contains(&name) || !inside.contains(&name) {
+            continue;
+        }
+        let mut named = select.projection.iter().filter_map(|item| match item {
+            SelectItem::UnnamedExpr(expr) if column_name(expr) == name => Some(expr),
+            _ => None,
+        });
+        if let (Some(expr), None) = (named.next(), named.next())
+            && !is_column(expr)
+        {
+            sort.expr = expr.clone();
+        }
+    }
 }
 
 fn add_columns(expr: &Expr, columns: &mut HashSet<String>) {

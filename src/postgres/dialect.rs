@@ -173,6 +173,11 @@ struct Translator<'a> {
 
 impl Editor for Translator<'_> {
     fn pre_visit_select(&mut self, select: &mut Select) {
+        if rows::counts_missing_rows(select) {
+            let line =
+                "count(t.*) beside an outer join is not supported: count a column of the table that is never NULL";
+            self.refused.get_or_insert_with(|| unsupported(line));
+        }
         from_items::keep_value(select);
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
@@ -276,6 +281,9 @@ impl Translator<'_> {
                     Some(value) => Some(text(value)),
                     None => self.function(function)?,
                 }
+            }
+            SqlExpr::QualifiedWildcard(name, _) => {
+                return Err(unsupported(format!("{name}.* is not supported as a value: name a column of the row")));
             }
             SqlExpr::Identifier(_) => self.session_name(expr).map(text),
             SqlExpr::AtTimeZone { timestamp, time_zone } => {

@@ -1,12 +1,15 @@
-//! Rows of values, `(a, b)`, compared member by member with SQL's three truth values, and `OVERLAPS`.
+//! Rows of values, `(a, b)`, compared member by member with SQL's three truth values, whole rows of tables, and `OVERLAPS`.
 
 use datafusion::error::Result;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, Expr as SqlExpr};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Join, JoinOperator, Select, TableFactor, TableWithJoins,
+};
 
 use super::super::report::Report;
 use super::expressions::{joined, not, pair, when};
 use super::{check_copies, unsupported};
-use crate::session::{call, members};
+use crate::session::{call, members, syntax};
 
 pub(super) fn all_members(expr: &SqlExpr, is: fn(Box<SqlExpr>) -> SqlExpr) -> Option<SqlExpr> {
     let each = members(expr)?.into_iter().map(|member| is(Box::new(member))).collect();
@@ -29,6 +32,35 @@ pub(super) fn distinct(left: &SqlExpr, right: &SqlExpr) -> Result<Option<SqlExpr
         .into_iter()
         .map(|(a, b)| SqlExpr::Nested(Box::new(SqlExpr::IsNotDistinctFrom(Box::new(a), Box::new(b)))));
     Ok(joined(same.collect(), &BinaryOperator::And))
+}
+
+/// True for a SELECT that counts the rows of a table, as `count(t.*)`, and has an outer join: PostgreSQL leaves out the rows that the
+/// join adds, and the engine counts them.
+pub(super) fn counts_missing_rows(select: &Select) -> bool {
+    let is_outer = |join: &Join| {
+        use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
+        matches!(join.join_operator, Left(_) | LeftOuter(_) | Right(_) | RightOuter(_) | FullOuter(_))
+    };
+    let mut outer = false;
+    let mut items: Vec<&TableWithJoins> = select.from.iter().collect();
+    while let Some(item) = items.pop() {
+        outer |= item.joins.iter().any(is_outer);
+        for factor in std::iter::once(&item.relation).chain(item.joins.iter().map(|join| &join.relation)) {
+            if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+                items.push(table_with_joins);
+            }
+        }
+    }
+    let whole_row =
+        |argument: &FunctionArg| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)));
+    let mut counted = false;
+    if outer {
+        syntax::expressions(select, &mut |expr| {
+            counted |= matches!(expr, SqlExpr::Function(Function { args: FunctionArguments::List(list), .. })
+                if list.args.iter().any(whole_row));
+        });
+    }
+    counted
 }
 
 /// A comparison of two rows, member by member.

@@ -446,3 +446,57 @@ async fn results_have_the_names_that_postgresql_gives_them() {
         code(&client, "SELECT lower FROM (SELECT lower(name), lower(query) FROM saved_searches) t").await;
     assert!(line.contains("have the same name"), "{code} {line}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_bind_as_in_postgresql() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("@ -5 + 1, @ x - 5 FROM (VALUES (3)) AS t(x)", "4|2"),
+            ("count(*) FROM (VALUES (3), (9), (-4)) AS t(x) WHERE @ x - 5 > 3", "2"),
+            ("|/ 16 + 9, ||/ x + 2 FROM (VALUES (25)) AS t(x)", "5|3"),
+            ("~ 1 + 1, ~ 1 << 2, - 2 ^ 2, @ -2 * 3", "-3|-8|4|6"),
+            ("'ab' ~ 'a' || 'x'", "truex"),
+            ("1 | 4 & 2, 1 | 8 >> 1, 1 << 2 & 4, 1 + 2 | 4", "0|4|4|7"),
+            ("'ab' LIKE 'a%' = true, 'a' || 'b' = 'ab', 'b' = 'a' || 'b'", "t|t|f"),
+            ("1_000, 'a'\n'b'", "1000|ab"),
+        ],
+    )
+    .await;
+    refused(&client, &[("123abc", "42000", "neither a number nor a name"), ("'a' 'b'", "42000", "follows a text")])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_alone_in_order_by_is_the_result() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let rows = "FROM (VALUES (1.4, 2), (1.2, 1)) AS t(x, y)";
+    printed(
+        &client,
+        &[
+            (&format!("DISTINCT ON (x::int) x::int, y {rows} ORDER BY x::int, x DESC, y"), "1|1"),
+            (&format!("DISTINCT ON (x::int) x::int, y {rows} ORDER BY x::int, t.x DESC, y"), "1|2"),
+            (&format!("x::int, y {rows} ORDER BY x, y DESC, x + 1 LIMIT 1"), "1|2"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_rows_beside_outer_joins_are_refused() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let joined = "FROM (VALUES (1), (2)) AS s(i) LEFT JOIN (VALUES (1)) AS m(i) ON m.i = s.i";
+    refused(
+        &client,
+        &[
+            (&format!("count(m.*) {joined}"), "0A000", "count a column"),
+            (&format!("count(*) {joined} WHERE m.* IS NULL"), "0A000", "name a column"),
+        ],
+    )
+    .await;
+    printed(&client, &[("count(m.*) FROM (VALUES (1), (2)) AS m(i)", "2")]).await;
+}
