@@ -45,6 +45,8 @@ pub struct RequestPlan {
     pub aid: Option<String>,
     /// Time window as the service writes it, always sent with a search.
     pub duration: Option<String>,
+    /// The relative period that a query names, if the window is sent as instants.
+    pub named: Option<String>,
     /// Zone, always sent with a search.
     pub timezone: Option<String>,
     /// Filters; a record matches a filter if it has any of its values.
@@ -105,11 +107,17 @@ impl RequestPlan {
             endpoint: Endpoint::Search,
             aid: None,
             duration: None,
+            named: None,
             timezone: None,
             filters: Vec::new(),
             sort: None,
             pages: None,
         }
+    }
+
+    /// The window as a query names it: the value of the column `duration`.
+    pub(crate) fn named_window(&self) -> Option<&str> {
+        self.named.as_deref().or(self.duration.as_deref())
     }
 
     /// Returns the plan with a maximum number of rows.
@@ -268,7 +276,7 @@ impl PageRequest {
     /// Returns the query parameters, in a fixed order. Every control is sent explicitly, as the API description
     /// (section 4.2) recommends.
     pub fn parameters(&self, profile: &Profile) -> Vec<(String, String)> {
-        let RequestPlan { endpoint, aid, duration, timezone, filters, sort, pages } = self.plan.as_ref();
+        let RequestPlan { endpoint, aid, duration, named: _, timezone, filters, sort, pages } = self.plan.as_ref();
         let mut sent = Vec::new();
         if *endpoint == Endpoint::List {
             let pages = profile.list.pages.as_ref();
@@ -350,6 +358,7 @@ mod tests {
             endpoint: Endpoint::Search,
             aid: Some("7".into()),
             duration: Some("7d".into()),
+            named: None,
             timezone: Some("UTC".into()),
             filters: vec![FilterTerm { parameter: "language".into(), values: vec!["en".into(), "de".into()] }],
             sort: Some("date_asc".into()),

@@ -652,7 +652,7 @@ impl Decoder {
                     Ok(array)
                 }
                 Source::Aid => Ok(constant(request.plan.aid.as_deref(), count)),
-                Source::Duration => Ok(constant(request.plan.duration.as_deref(), count)),
+                Source::Duration => Ok(constant(request.plan.named_window(), count)),
                 Source::Timezone => Ok(constant(request.plan.timezone.as_deref(), count)),
                 Source::Later => Ok(arrow::array::new_null_array(field.data_type(), count)),
             })

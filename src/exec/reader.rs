@@ -204,7 +204,7 @@ impl Reader {
         for field in schema.fields() {
             let text = match self.decoder.origin(field.name()) {
                 Some(Origin::Aid) => plan.aid.as_deref(),
-                Some(Origin::Duration) => plan.duration.as_deref(),
+                Some(Origin::Duration) => plan.named_window(),
                 Some(Origin::Timezone) => plan.timezone.as_deref(),
                 Some(Origin::Extra) => Some(said.as_str()),
                 _ => None,

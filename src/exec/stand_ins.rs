@@ -388,14 +388,14 @@ impl Driver {
         let some = numbers.iter().map(|number| Some(*number > 0)).collect();
         let count = numbers.len();
         let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
-        let text = |value: &Option<String>| Arc::new(StringArray::from(vec![value.as_deref(); count])) as ArrayRef;
+        let text = |value: Option<&str>| Arc::new(StringArray::from(vec![value; count])) as ArrayRef;
         let counted = summary.counted(spec);
         let column = |(field, at): (&FieldRef, &usize)| match spec.columns.get(*at) {
             None => Arc::clone(&numbers),
             Some(column) => match column.origin {
-                Origin::Aid => text(&plan.aid),
-                Origin::Duration => text(&plan.duration),
-                Origin::Timezone => text(&plan.timezone),
+                Origin::Aid => text(plan.aid.as_deref()),
+                Origin::Duration => text(plan.named_window()),
+                Origin::Timezone => text(plan.timezone.as_deref()),
                 _ if counted == Some(&column.name) => in_zone_of(values, field.data_type()),
                 // No operator above uses this column.
                 _ => arrow::array::new_null_array(field.data_type(), count),

@@ -435,7 +435,7 @@ impl Driver {
                 let within = range.start.max(instants.start)..range.end.min(instants.end);
                 // Rows end there, although more may be requested.
                 let last = (open && instants.end == wanted.end).then_some(range.end);
-                let (label, fill) = (plan.duration.clone(), fill.clone());
+                let (label, fill) = (plan.named_window().map(str::to_owned), fill.clone());
                 let part = Part { within: Some(within), label, fill, ..Part::default() };
                 let asked = RequestPlan { duration: Some(words), ..plan.clone() };
                 // Days that are not over may have more.

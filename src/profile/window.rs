@@ -25,8 +25,11 @@ pub struct WindowSpec {
     pub parameter: Option<String>,
     /// Period sent when the query has no time filter. The parameter is always sent, as the API description recommends.
     pub default: String,
-    /// Units of relative periods `<n><unit>`. Empty: the service takes no relative periods.
+    /// Units of relative periods `<n><unit>`. Empty: there are no relative periods.
     pub relative: Vec<Unit>,
+    /// Form in which relative periods are sent. Absent: as periods.
+    #[serde(default)]
+    pub relative_as: RelativeAs,
     /// Notation of relative periods by unit, with `{n}` for the number, such as `P{n}D` or `{n} days`. Absent for a unit:
     /// `{n}` and the unit.
     #[serde(default)]
@@ -49,6 +52,17 @@ pub struct WindowSpec {
     pub longest: Option<Period>,
     /// Instant before which the service has no mentions. It becomes the start of ranges that have none.
     pub earliest: Option<DateTime<Utc>>,
+}
+
+/// Form in which relative periods are sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RelativeAs {
+    /// In the service's own notation.
+    #[default]
+    Period,
+    /// As an absolute period that ends now, because the service takes no relative ones.
+    Instants,
 }
 
 /// Parameters for the bounds of an absolute period.
@@ -212,7 +226,13 @@ impl WindowSpec {
             "window.granularity",
             "expected `instants` to be rfc3339, epoch_s or epoch_ms",
         );
-        let takes_periods = !self.relative.is_empty() || !self.names.is_empty() || self.absolute.is_some();
+        checks.expect(
+            !self.sends_instants() || (self.takes_instants() && !local && self.granularity.is_none()),
+            "window.relative_as",
+            "expected `absolute` or `separate`, with `instants` of rfc3339, epoch_s or epoch_ms, and no `granularity`",
+        );
+        let takes_relative = !self.relative.is_empty() && !self.sends_instants();
+        let takes_periods = takes_relative || !self.names.is_empty() || self.absolute.is_some();
         checks.expect(
             self.parameter.is_some() || !takes_periods,
             "window.parameter",
@@ -231,6 +251,11 @@ impl WindowSpec {
     /// True if the service takes spans of instants.
     pub fn takes_instants(&self) -> bool {
         self.absolute.is_some() || self.separate.is_some()
+    }
+
+    /// True if relative periods are sent as instants.
+    pub fn sends_instants(&self) -> bool {
+        self.relative_as == RelativeAs::Instants
     }
 
     /// Checks that `words` are a period in this grammar. The error describes the expected value.

@@ -93,10 +93,17 @@ pub(super) fn plan_scan(
     // An explicit window takes precedence; a time range then only filters its rows.
     let range = known.range.as_ref().filter(|_| period.is_none()).map(|range| without_far_end(range, now));
     let default_window = period.is_none() && range.is_none();
-    let (windows, unbounded) = match (period, range.as_ref().zip(columns.time)) {
-        (Some(words), _) => (one_window(profile, words, known.range.is_none())?, None),
-        (None, Some((range, time))) => bounded_windows(profile, table, range, time, zone, now)?,
-        (None, None) => (one_window(profile, profile.window.default.clone(), true)?, None),
+    let one = |words| {
+        let (windows, named) = one_window(profile, words, known.range.is_none(), now)?;
+        Ok::<_, Error>((windows, None, named))
+    };
+    let (windows, unbounded, named_window) = match (period, range.as_ref().zip(columns.time)) {
+        (Some(words), _) => one(words)?,
+        (None, Some((range, time))) => {
+            let (windows, unbounded) = bounded_windows(profile, table, range, time, zone, now)?;
+            (windows, unbounded, None)
+        }
+        (None, None) => one(profile.window.default.clone())?,
     };
     refuse_conditions_on_the_question(table, conjuncts, default_window)?;
     let mut notes = if default_window { other_times(profile, table, conjuncts) } else { Vec::new() };
@@ -118,10 +125,12 @@ pub(super) fn plan_scan(
         kept.extend(columns.time.map(|time| format!("the exact range of {time}")));
     }
     let pages = has_pages.then_some(Pages { size: profile.page.max, skip: 0, fetch: None, ordered: false });
-    let template = RequestPlan { timezone: Some(zone_name), filters, pages, ..RequestPlan::search() };
+    let ends_open = named_window.is_some() || range.as_ref().is_some_and(ends_open);
+    let template =
+        RequestPlan { named: named_window, timezone: Some(zone_name), filters, pages, ..RequestPlan::search() };
     let plan = ScanPlan {
         exact,
-        ends_open: range.as_ref().is_some_and(ends_open),
+        ends_open,
         range,
         unbounded,
         kept,
@@ -237,12 +246,14 @@ impl ScanPlan {
         let windows = match (period, &plan.range) {
             (Some(words), range) => {
                 // The window may differ from the range.
-                let windows = one_window(profile, words, range.is_none())?;
-                (plan.default_window, plan.ends_open) = (false, false);
+                let (windows, named) = one_window(profile, words, range.is_none(), now)?;
+                (plan.default_window, plan.ends_open) = (false, named.is_some());
+                plan.template.named = named;
                 windows
             }
             (None, Some(range)) => {
                 (plan.default_window, plan.ends_open) = (false, ends_open(range));
+                plan.template.named = None;
                 let whole_days = table.kind == TableKind::Volume;
                 windows_of(&profile.window, range, columns.time.unwrap_or_default(), zone, whole_days, now)?
             }
@@ -283,10 +294,20 @@ impl ScanPlan {
     }
 }
 
-/// Returns a single window, written as the service expects it.
-fn one_window(profile: &Profile, words: String, exact: bool) -> Result<Windows> {
-    profile.window.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
-    Ok(Windows { words: vec![words], exact, pieces: None, since: None })
+/// Returns a single window, written as the service expects it. The second value is the relative period that was named, if it is
+/// sent as instants: those from its beginning on, as for a range with an open end.
+fn one_window(profile: &Profile, words: String, exact: bool, now: DateTime<Utc>) -> Result<(Windows, Option<String>)> {
+    let spec = &profile.window;
+    spec.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
+    let Some(length) = spec.length_of(&words).filter(|_| spec.sends_instants()) else {
+        return Ok((Windows { words: vec![words], exact, pieces: None, since: None }, None));
+    };
+    // Whole seconds, which all notations of instants can write.
+    let start = now.checked_sub_signed(length).and_then(|start| DateTime::from_timestamp(start.timestamp(), 0));
+    let start = start.ok_or_else(|| Error::new(ErrorKind::Query, format!("period `{words}` is too long")))?;
+    let range = Ranges::of([Range { from: start.timestamp_micros(), to: Range::OPEN.to }], exact);
+    let time = profile.tables.mentions.time.as_deref().unwrap_or("time");
+    Ok((windows_of(spec, &range, time, Zone::UTC, false, now)?, Some(words)))
 }
 
 /// Returns the zone to request for a session with this one, which may be empty: the profile's default if the service does

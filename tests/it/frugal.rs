@@ -12,7 +12,7 @@ use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network};
 use datafusion_saved_search::plan_cost;
 use datafusion_saved_search::profile::{OffsetUnit, RateWindow};
-use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings};
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Preset, Settings};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog, session};
 use futures::StreamExt;
 
@@ -277,6 +277,45 @@ async fn periods_that_end_now_are_read_newest_first_and_no_further_than_wanted()
     assert!(pages(wanted as u64 + 1) < pages(of as u64), "{wanted} of {of} mentions save no page");
     let seen = world.service.take_seen();
     assert!(seen[0].query.contains("duration=2w") && seen[0].query.contains("date_desc"), "{seen:?}");
+}
+
+/// The simulator is asked for the same periods by their names, which it resolves itself.
+#[tokio::test]
+async fn relative_periods_are_sent_as_instants_to_a_service_without_any() {
+    let settings = Settings { clock: Clock::fixed(now()), preset: Preset::Flags, ..Settings::default() };
+    let world = World::with(corpus(), settings, Profile::builtin("flags").unwrap()).await;
+    let text = include_str!("../../src/profile/builtin/flags.toml");
+    let own = text
+        .replace("parameter = \"duration\"\n", "")
+        .replace("relative = [\"h\", \"d\"]", "relative = [\"h\", \"d\"]\nrelative_as = \"instants\"");
+    let by_name = session(&connection(&world, Profile::parse(text, "names").unwrap())).unwrap();
+    let by_instants = session(&connection(&world, Profile::parse(&own, "instants").unwrap())).unwrap();
+    let asked = async |context: &SessionContext, sql: &str| {
+        let before = world.service.requests();
+        let mut found = rows(&context.sql(sql).await.unwrap().collect().await.unwrap());
+        found.sort();
+        (found, world.service.requests() - before)
+    };
+    let of = |rest: &str| format!("SELECT {rest} FROM mentions WHERE aid = '{BIG}'");
+    for sql in [
+        of("id, duration").replace("WHERE", "WHERE duration = '20d' AND"),
+        of("count(*), min(duration)").replace("WHERE", "WHERE duration = '36h' AND"),
+        of("id, reach") + " ORDER BY id LIMIT 5",
+        of("count(*)"),
+        format!("SELECT duration, total_mentions FROM overview WHERE aid = '{BIG}' AND duration = '7d'"),
+        format!("SELECT bucket_start, mentions FROM volume WHERE aid = '{BIG}' AND duration = '7d' ORDER BY 1"),
+    ] {
+        let (own, same) = (asked(&by_name, &sql).await.0, asked(&by_instants, &sql).await.0);
+        assert!(own == same && !own.is_empty(), "{sql}: {} and {} rows", own.len(), same.len());
+    }
+    // They cost what a range costs.
+    let (found, cost) = asked(&by_instants, &of("id").replace("WHERE", "WHERE duration = '20d' AND")).await;
+    let range = of("id") + " AND published_at >= TIMESTAMPTZ '2026-06-11T12:00:00Z'";
+    assert_eq!((found, cost), asked(&by_name, &range).await);
+    let seen = world.service.take_seen();
+    assert!(seen.iter().any(|seen| seen.query.contains("since=") && !seen.query.contains("duration=")), "{seen:?}");
+    let refused = Profile::parse(&own.replace("epoch_ms", "date"), "days").expect_err("days").to_string();
+    assert!(refused.contains("window.relative_as"), "{refused}");
 }
 
 #[tokio::test]

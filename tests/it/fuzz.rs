@@ -106,6 +106,7 @@ fn request() -> PageRequest {
         endpoint: Endpoint::Search,
         aid: Some("7".to_owned()),
         duration: Some("7d".to_owned()),
+        named: None,
         timezone: Some("UTC".to_owned()),
         filters: Vec::new(),
         sort: None,

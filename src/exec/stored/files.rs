@@ -143,7 +143,7 @@ impl FileScan<'_> {
                 let Some(file) = part.region.file() else { continue };
                 let range = (span.start, span.end);
                 let common = Common {
-                    duration: plan.duration.clone(),
+                    duration: plan.named_window().map(str::to_owned),
                     timezone: plan.timezone.clone(),
                     version: file.schema,
                     unfiltered: part.filters.is_empty(),

@@ -119,7 +119,7 @@ impl Driver {
         let until = DateTime::from_timestamp_micros(instants.start).map(|since| (order.clone(), since));
         let fill = self.fill(from, plan, &instants, &Arc::default());
         let first = Arc::new(OnceLock::new());
-        let label = plan.duration.clone();
+        let label = plan.named_window().map(str::to_owned);
         let start = instants.start;
         // Rows end there, although more is requested.
         let open = self.ends_open(plan).then_some(instants.end);
