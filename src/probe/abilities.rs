@@ -37,7 +37,7 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
         Form::Template(template) => template.clone(),
         Form::Separate(from, to) => format!("{from} and {to}"),
     });
-    let told = !periods.is_empty();
+    let told = !periods.is_empty() || found.window.is_of_instants();
     periods.extend(ends);
     vec![
         ability(
@@ -106,7 +106,7 @@ pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
         ("offset", found.offset_is_refused && found.cursor.is_none()),
         ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
         ("tables.mentions", !found.unknown_times.is_empty()),
-        ("window", found.window.widest.is_none()),
+        ("window", found.window.widest.is_none() && !found.window.is_of_instants()),
         ("tables.overview", found.overview.is_none()),
     ];
     holes.into_iter().filter(|(_, lacks)| *lacks).map(|(section, _)| section).collect()

@@ -58,6 +58,8 @@ pub(super) struct Asker {
     pub(super) calls: Vec<Call>,
     /// Names of parameters in requests, by their usual names, where they differ.
     pub(super) names: Arc<Vec<(String, String)>>,
+    /// Ends of a window, which searches without another absolute one need.
+    pub(super) ends: Vec<Pair>,
     /// Usual names of parameters that were sent, each with the number of requests.
     pub(super) sent: BTreeMap<String, usize>,
 }
@@ -89,7 +91,7 @@ impl Asker {
 
     fn of(source: Source, left: u64) -> Self {
         let auth = Auth { evidence: Evidence::Assumed, header: "Authorization".into(), format: "Bearer {key}".into() };
-        Self { source, auth, left, calls: Vec::new(), names: Arc::default(), sent: BTreeMap::new() }
+        Self { source, auth, left, calls: Vec::new(), names: Arc::default(), ends: Vec::new(), sent: BTreeMap::new() }
     }
 
     /// True if there is no service to ask.
@@ -135,7 +137,9 @@ impl Asker {
         /// Failed attempts per request.
         const FAILURES: u32 = 2;
         let asked = parameters;
-        let own = renamed(asked, &self.names);
+        let sent = |(name, _): &&Pair| asked.iter().any(|(other, _)| other == name);
+        let ends = self.ends.iter().filter(|_| path == "search" && !self.ends.iter().any(|end| sent(&end)));
+        let own: Vec<Pair> = renamed(asked, &self.names).into_iter().chain(ends.cloned()).collect();
         let parameters = own.as_slice();
         asked.iter().for_each(|(name, _)| *self.sent.entry(name.clone()).or_default() += 1);
         let named = |reply: Reply| Reply { asked: asked.to_vec(), names: Arc::clone(&self.names), ..reply };

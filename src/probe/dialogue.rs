@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::asker::{Asker, Pair, Reply, reset_format};
-use super::candidates::{AID, DURATION, NONSENSE, SIZE, SORT, pair};
+use super::candidates::{AID, DURATION, NONSENSE, SIZE, SORT, pair, written};
 use super::effects;
 use super::facts;
 use super::known::Known;
@@ -489,6 +489,11 @@ impl Dialogue {
             {
                 reply = again;
             }
+            if reply.is_refusal()
+                && let Some(again) = self.within_ends(&reply, &asked).await?
+            {
+                reply = again;
+            }
             let needed = self.known.facts.others();
             if reply.is_refusal() && self.found.with.is_empty() && !needed.is_empty() {
                 // Parameters of the example that each search needs.
@@ -563,7 +568,40 @@ impl Dialogue {
         true
     }
 
-    /// Requests a search under the names of parameters that its refusal misses. Returns the first response that is none.
+    /// Requests a search with the ends of a window that its refusal misses, and sends them with each search from now on. Returns the
+    /// first response that is none.
+    async fn within_ends(&mut self, refusal: &Reply, asked: &[Pair]) -> Result<Option<Reply>> {
+        /// Days of the window, which no named period has.
+        const DAYS: i64 = 37;
+        /// Requests for it.
+        const TRIES: usize = 3;
+        let missed = refusal::required(&refusal.message());
+        let Some(now) = refusal.date().filter(|_| !missed.is_empty() && self.asker.ends.is_empty()) else {
+            return Ok(None);
+        };
+        let given =
+            self.known.facts.ends().filter(|(since, until, _)| missed.contains(since) || missed.contains(until));
+        let ends: Vec<(String, String)> = missed.iter().flat_map(|name| vocabulary::ends_with(name)).collect();
+        let usual = ends
+            .into_iter()
+            .take(1)
+            .flat_map(|(since, until)| ["rfc3339", "date", "epoch_ms"].map(|how| (since.clone(), until.clone(), how)));
+        for (since, until, how) in given.into_iter().chain(usual).take(TRIES) {
+            let (from, to) = written((now - DAYS * effects::DAY, now), how);
+            self.asker.ends = vec![pair(&since, from), pair(&until, to)];
+            let Some(reply) = self.asker.ask("search", asked).await? else { break };
+            if !reply.is_refusal() {
+                self.found.saw("search", format!("each search needs `{since}` and `{until}`, which a refusal names"));
+                self.known.facts.described_ends.get_or_insert((since, until, how));
+                return Ok(Some(reply));
+            }
+        }
+        self.asker.ends.clear();
+        Ok(None)
+    }
+
+    /// Requests a search under the names of parameters that its refusal misses. Returns the first response that is none, or that
+    /// misses another one.
     async fn as_required(&mut self, refusal: &Reply, asked: &[Pair]) -> Result<Option<Reply>> {
         /// Names tried.
         const NAMES: usize = 2;
@@ -572,12 +610,13 @@ impl Dialogue {
             return Ok(None);
         }
         let given = self.known.facts.others();
-        let other = |own: &String| own != AID && !given.iter().any(|(name, _)| name == own);
+        let is_end = |own: &str| !vocabulary::ends_with(own).is_empty();
+        let other = |own: &String| own != AID && !is_end(own) && !given.iter().any(|(name, _)| name == own);
         for own in refusal::required(&refusal.message()).into_iter().filter(other).take(NAMES) {
             self.name_aid(&own);
-            if let Some(reply) = self.asker.ask("search", asked).await?
-                && !reply.is_refusal()
-            {
+            let Some(reply) = self.asker.ask("search", asked).await? else { break };
+            let missed = refusal::required(&reply.message());
+            if !reply.is_refusal() || missed.iter().any(|name| is_end(name)) {
                 self.found.saw("search", format!("the saved search is sent as `{own}`, which a refusal names"));
                 return Ok(Some(reply));
             }
@@ -815,7 +854,7 @@ impl Dialogue {
     }
 
     /// Learns page sizes from the refusal of one.
-    fn learn_sizes(&mut self, refusal: &Reply) -> bool {
+    pub(super) fn learn_sizes(&mut self, refusal: &Reply) -> bool {
         if !refusal.is_refusal() || refusal.mentions(SIZE).is_none() {
             return false;
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::asker::Call;
-use super::observations::{Breakdown, Findings, Form, MentionsParameter, Several};
+use super::observations::{Absolute, Breakdown, Findings, Form, MentionsParameter, Several};
 use super::shape::{Columns, Layout, ListLayout, Path, Series, Type, path_of, pointer};
 use crate::profile::Zone as Clock;
 
@@ -131,7 +131,12 @@ fn window(found: &Findings) -> Vec<String> {
             set("end", "exclusive"),
         ];
     }
-    let units = if told { window.units.clone() } else { vec![('d', "{n}d".to_owned())] };
+    let own = |unit: char| (unit, format!("{{n}}{unit}"));
+    let units = match told {
+        true => window.units.clone(),
+        false if window.is_of_instants() => ['h', 'd', 'w'].map(own).to_vec(),
+        false => vec![own('d')],
+    };
     let some = |unit: char, n: u32| {
         let (_, template) = units.iter().find(|(known, _)| *known == unit)?;
         Some(template.replace("{n}", &n.to_string()))
@@ -151,11 +156,14 @@ fn window(found: &Findings) -> Vec<String> {
         .map(|(unit, template)| format!("{unit} = {}", quoted(template)))
         .collect();
     let units: Vec<String> = units.iter().map(|(unit, _)| quoted(&unit.to_string())).collect();
-    let mut lines = vec![
-        set("parameter", found.parameter("duration")),
-        set("default", &default),
-        format!("relative = [{}]", units.join(", ")),
-    ];
+    let mut lines = vec![set("default", &default), format!("relative = [{}]", units.join(", "))];
+    match &window.absolute {
+        Some(Absolute { form: Form::Separate(..), .. }) if window.is_of_instants() => {}
+        _ => lines.insert(0, set("parameter", found.parameter("duration"))),
+    }
+    if window.is_of_instants() {
+        lines.push(set("relative_as", "instants"));
+    }
     if !written.is_empty() {
         lines.push(format!("written = {{ {} }}", written.join(", ")));
     }

@@ -376,6 +376,10 @@ impl Dialogue {
         self.found.window = window;
         match told {
             true => self.found.saw("window", notes.join("; ")),
+            false if self.found.window.is_of_instants() => {
+                notes.push("no relative period had an effect: they are sent as instants".to_owned());
+                self.found.saw("window", notes.join("; "));
+            }
             false => self.found.could_not_tell(
                 "window",
                 with_refusal(

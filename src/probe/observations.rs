@@ -174,6 +174,14 @@ pub(super) struct WindowFinding {
     pub(super) widest: Option<(String, Vec<(String, String)>)>,
 }
 
+impl WindowFinding {
+    /// True if relative windows can be sent as instants, because the service takes no others.
+    pub(super) fn is_of_instants(&self) -> bool {
+        let exact = |absolute: &Absolute| ["rfc3339", "epoch_ms", "epoch_s"].contains(&absolute.instants);
+        self.widest.is_none() && self.granularity.is_none() && self.absolute.as_ref().is_some_and(exact)
+    }
+}
+
 /// Form of an absolute window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Absolute {

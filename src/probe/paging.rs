@@ -455,11 +455,16 @@ impl Dialogue {
         size: u64,
         from_the_first: bool,
     ) -> Result<Option<(Vec<String>, Reply)>> {
-        let mut asked = self.asking(size);
-        asked.extend(self.widest());
-        asked.extend(self.newest_first());
-        asked.extend(place);
-        let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(None) };
+        let rest: Vec<Pair> = self.widest().into_iter().chain(self.newest_first()).chain(place).collect();
+        let asked = |found: &Self, size| [found.asking(size), rest.clone()].concat();
+        let mut size = if size < LOOK { self.accepted(size) } else { size };
+        let Some(mut reply) = self.asker.ask("search", &asked(self, size)).await? else { return Ok(None) };
+        // Smaller than the service accepts.
+        if size < LOOK && self.learn_sizes(&reply) {
+            size = self.accepted(size);
+            let Some(again) = self.asker.ask("search", &asked(self, size)).await? else { return Ok(None) };
+            reply = again;
+        }
         self.keep(from_the_first.then_some(size), &Arc::new(reply.clone()));
         self.found.widest_count = self.widest_count(&reply).or(self.found.widest_count);
         let ids = self.rows(&reply).iter().map(|row| self.found.name_of(row)).collect();

@@ -101,10 +101,23 @@ pub(super) fn is_about_parameters(message: &str) -> bool {
     })
 }
 
-/// Returns the names of parameters that a refusal misses: `filter[aid]: is required`, `topic is missing`, `missing parameter q`.
+/// Returns the names of parameters that a refusal misses: `filter[aid]: is required`, `topic is missing`, `missing parameter q`,
+/// `'since' is not present`, `from must not be null`.
 pub(super) fn required(message: &str) -> Vec<String> {
-    const MISSES: [&str; 4] = ["required", "missing", "mandatory", "requires"];
-    const BETWEEN: [&str; 18] = [
+    const MISSES: [&str; 6] = ["required", "missing", "mandatory", "requires", "provide", "specify"];
+    /// Words that miss something after one of [`NOT`].
+    const ABSENT: [&str; 8] = ["present", "provided", "specified", "supplied", "given", "null", "blank", "empty"];
+    const NOT: [&str; 5] = ["not", "be", "cannot", "isn't", "wasn't"];
+    const BETWEEN: [&str; 26] = [
+        "not",
+        "be",
+        "cannot",
+        "can",
+        "may",
+        "should",
+        "please",
+        "you",
+        "present",
         "is",
         "are",
         "was",
@@ -118,7 +131,6 @@ pub(super) fn required(message: &str) -> Vec<String> {
         "field",
         "value",
         "must",
-        "be",
         "for",
         "search",
         "request",
@@ -135,7 +147,9 @@ pub(super) fn required(message: &str) -> Vec<String> {
         word.len() <= LONGEST && word.chars().all(plain) && word.starts_with(|c: char| c.is_ascii_alphabetic())
     };
     let mut found: Vec<String> = Vec::new();
-    for (at, _) in words.iter().enumerate().filter(|(_, word)| MISSES.contains(&word.to_lowercase().as_str())) {
+    let is = |of: &[&str], at: usize| words.get(at).is_some_and(|word| of.contains(&word.to_lowercase().as_str()));
+    let misses = |at: &usize| is(&MISSES, *at) || (is(&ABSENT, *at) && (1..3).any(|n| *at >= n && is(&NOT, at - n)));
+    for at in (0..words.len()).filter(misses) {
         let before = words[..at].iter().rev().find(|word| !between(word));
         let after = words[at + 1..].iter().find(|word| !between(word));
         for word in [before, after].into_iter().flatten().filter(|word| name(word)) {
@@ -534,6 +548,23 @@ mod tests {
 
     fn strings(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn refusals_tell_what_they_miss() {
+        for (refusal, names) in [
+            ("filter[aid]: is required", ["filter[aid]"].as_slice()),
+            ("Required request parameter 'startDate' for method parameter type Date is not present", &["startDate"]),
+            ("The dateFrom field is required.", &["dateFrom"]),
+            ("since must not be null", &["since"]),
+            ("Please provide start_date", &["start_date"]),
+            ("`from` cannot be blank", &["from"]),
+            ("the topic is not known", &[]),
+        ] {
+            let missed = required(refusal);
+            assert!(names.iter().all(|name| missed.iter().any(|missed| missed == name)), "{refusal}: {missed:?}");
+            assert!(!names.is_empty() || missed.is_empty(), "{refusal}: {missed:?}");
+        }
     }
 
     #[test]

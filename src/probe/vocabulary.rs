@@ -363,6 +363,34 @@ pub(super) fn ends_among(named: Option<&[String]>) -> Vec<(String, String)> {
     pairs.filter(|(since, until)| is_pair(since, until)).collect()
 }
 
+/// The two ends of a window of which a parameter is one, by its name: `startDate` and `endDate`. Several, if other names are
+/// possible; none, if its name is that of neither end.
+pub(super) fn ends_with(name: &str) -> Vec<(String, String)> {
+    /// What may stand beside such a word without a mark between them.
+    const BESIDE: [&str; 5] = ["", "date", "time", "day", "timestamp"];
+    let swapped = |word: &str, other: &str| {
+        let lower = name.to_ascii_lowercase();
+        let of_word = |at: &usize| {
+            let (before, rest, after) = (&name[..*at], &name[*at..], &lower[at + word.len()..]);
+            let capital = |text: &str| text.starts_with(|c: char| c.is_ascii_uppercase());
+            let mark = |c: Option<char>| c.is_some_and(|c| !c.is_ascii_alphanumeric());
+            (BESIDE.contains(&&lower[..*at]) || mark(before.chars().next_back()) || capital(rest))
+                && (BESIDE.contains(&after) || mark(after.chars().next()) || capital(&name[at + word.len()..]))
+        };
+        let at = lower.match_indices(word).map(|(at, _)| at).find(of_word)?;
+        let other = match name[at..].starts_with(|c: char| c.is_ascii_uppercase()) {
+            true => format!("{}{}", other[..1].to_ascii_uppercase(), &other[1..]),
+            false => other.to_owned(),
+        };
+        Some(format!("{}{other}{}", &name[..at], &name[at + word.len()..]))
+    };
+    let pairs = END_WORDS.iter().filter(|_| name.is_ascii()).flat_map(|(start, end)| {
+        let until = swapped(start, end).map(|until| (name.to_owned(), until));
+        [until, swapped(end, start).map(|since| (since, name.to_owned()))]
+    });
+    pairs.flatten().collect()
+}
+
 /// Values of the sort parameter, the likeliest first.
 pub(super) const SORTS: &[&str] = &[
     "date_desc",
@@ -440,6 +468,27 @@ pub(super) fn listed_column(path: &[String]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_other_end_of_a_window_follows_from_the_name_of_one() {
+        for (name, pair) in [
+            ("startDate", Some(("startDate", "endDate"))),
+            ("end_date", Some(("start_date", "end_date"))),
+            ("dateFrom", Some(("dateFrom", "dateTo"))),
+            ("until", Some(("since", "until"))),
+            ("publishedAfter", Some(("publishedAfter", "publishedBefore"))),
+            ("fromdate", Some(("fromdate", "todate"))),
+            ("filter[to]", Some(("filter[from]", "filter[to]"))),
+            ("topic", None),
+            ("endpoint", None),
+            ("platform", None),
+            ("queryId", None),
+        ] {
+            let found = ends_with(name);
+            let expected = pair.map(|(since, until)| (since.to_owned(), until.to_owned()));
+            assert_eq!(found.first(), expected.as_ref(), "{name}: {found:?}");
+        }
+    }
 
     #[test]
     fn fields_are_recognized_inside_of_envelopes() {

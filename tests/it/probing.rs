@@ -257,7 +257,8 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
     ];
     for (quirk, without) in [
         (Quirk::None, [].as_slice()),
-        (Quirk::CompleteDays, ["duration=60d works"].as_slice()),
+        // Its relative windows do not end now, so they are sent as instants.
+        (Quirk::CompleteDays, ["duration=60d works", "relative = [\"d\""].as_slice()),
         (Quirk::Mirror, &["absolute = \"{from}..{to}\"", "separate"]),
         (Quirk::DaysOnly, &["absolute = \"{from}..{to}\""]),
         (Quirk::OpenStart, &["absolute = \"{from}..{to}\""]),
@@ -272,6 +273,7 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
         (Quirk::Busy, &[]),
     ] {
         let document = probe_of(quirk).await;
+        assert_eq!(document.contains("relative_as"), quirk == Quirk::CompleteDays, "{quirk:?}\n{document}");
         for line in without {
             assert!(!document.contains(line), "{quirk:?}: {line}\n{document}");
         }
