@@ -246,7 +246,7 @@ pub(super) enum TimeForm {
     /// `20261124120000`
     Compact,
     /// `2026-11-24`
-    Day,
+    Date,
     /// The local time of an account at UTC+9, without its zone.
     Local,
 }
@@ -256,7 +256,8 @@ pub(super) enum TimeForm {
 pub(super) enum More {
     Total,
     Next,
-    HasMore,
+    /// A flag, `hasMore`.
+    Flag,
     /// A `Link` header.
     Link,
 }
@@ -559,14 +560,13 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
             &[
                 ("mixed", TimeForm::Mixed),
                 ("compact", TimeForm::Compact),
-                ("day", TimeForm::Day),
+                ("day", TimeForm::Date),
                 ("local", TimeForm::Local),
             ],
         )?),
         "source-ids" => Kind::SourceIds,
         "list-page" => {
-            let signs =
-                [("total", More::Total), ("next", More::Next), ("has-more", More::HasMore), ("link", More::Link)];
+            let signs = [("total", More::Total), ("next", More::Next), ("has-more", More::Flag), ("link", More::Link)];
             Kind::ListPage(options.number("rows", 1)?, options.one_of("sign", &signs)?)
         }
         "aid-fraction" => Kind::AidFraction,

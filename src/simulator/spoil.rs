@@ -121,7 +121,7 @@ pub(super) fn list(kinds: &[Kind], body: String) -> (String, Option<&'static str
                     (More::Link, _) => link = Some("<list?page=2>; rel=\"next\""),
                     (More::Total, Some(object)) => drop(object.insert("total".to_owned(), all.into())),
                     (More::Next, Some(object)) => drop(object.insert("next".to_owned(), "list?page=2".into())),
-                    (More::HasMore, Some(object)) => drop(object.insert("hasMore".to_owned(), true.into())),
+                    (More::Flag, Some(object)) => drop(object.insert("hasMore".to_owned(), true.into())),
                     // A bare array has no place for a field.
                     (_, None) => {}
                 }
@@ -181,7 +181,7 @@ fn grouped(number: i64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -313,7 +313,7 @@ fn record(kind: &Kind, row: usize, mut item: Value) -> Option<Value> {
                 item[field] = at.map_or(Value::Null, |at| match form {
                     TimeForm::Mixed => written(at, row),
                     TimeForm::Compact => at.format("%Y%m%d%H%M%S").to_string().into(),
-                    TimeForm::Day => at.format("%Y-%m-%d").to_string().into(),
+                    TimeForm::Date => at.format("%Y-%m-%d").to_string().into(),
                     TimeForm::Local => (at + TimeDelta::hours(9)).format("%Y-%m-%dT%H:%M:%S").to_string().into(),
                 });
             }
