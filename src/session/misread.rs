@@ -236,7 +236,7 @@ impl Editor for Standard {
         match expr {
             // The engine would count from the end.
             Expr::Function(function) if is_from_the_end(function) => {
-                self.refuse("nth_value takes a position from 1 on", "count from the end by the opposite ORDER BY");
+                self.refuse("positions of nth_value are numbers from 1 on", "to count from the end, reverse the ORDER BY");
             }
             // The engine puts the sign before the text, where it applies to the first unit only.
             Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand } if matches!(**operand, Expr::Interval(_)) => {
@@ -364,12 +364,21 @@ fn dated_coalesce(function: &Function) -> Option<Expr> {
 fn is_from_the_end(function: &Function) -> bool {
     let FunctionArguments::List(list) = &function.args else { return false };
     let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(position))) = list.args.get(1) else { return false };
-    let below = match position {
-        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => true,
-        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits == "0",
+    !may_be_a_position(position) && function.name.to_string().eq_ignore_ascii_case("nth_value")
+}
+
+/// True for a number from 1 on, and for what is not known here.
+fn may_be_a_position(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner)
+        | Expr::Cast { expr: inner, .. }
+        | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => may_be_a_position(inner),
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            digits.parse::<u64>().is_ok_and(|position| position > 0)
+        }
+        Expr::Value(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
         _ => false,
-    };
-    below && function.name.to_string().eq_ignore_ascii_case("nth_value")
+    }
 }
 
 /// Turns HAVING without aggregates and groups into WHERE: the rows of FROM are one group, of which nothing is asked.

@@ -87,57 +87,76 @@ pub(crate) fn parse_trees(sql: &str, dialect: impl Dialect) -> Result<Vec<Statem
 fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
     let tokens = Tokenizer::new(dialect, sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| DataFusionError::SQL(Box::new(ParserError::from(error)), None))?;
-    check_literals(&tokens)?;
-    Ok(table_queries::as_select(tokens))
+    Ok(table_queries::as_select(literals(tokens)?))
 }
 
-/// Refuses what the parser would read as a literal and a name: `123abc`, and two texts in one line. Texts in several lines are one
-/// text (SQL standard, 5.3).
+/// The tokens with literals as in the SQL standard (5.3), PostgreSQL and DuckDB: numbers without the underscores between their digits,
+/// and texts in consecutive lines as one.
 ///
 /// # Errors
-/// [`ErrorKind::Query`] with what to write instead.
-fn check_literals(tokens: &[TokenWithSpan]) -> Result<()> {
+/// [`ErrorKind::Query`] for what the parser would read as a literal and a name: `123abc`, and two texts in one line.
+fn literals(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let is_text = |token: &Token| {
         matches!(
             token,
             Token::SingleQuotedString(_)
+                | Token::DollarQuotedString(_)
                 | Token::EscapedStringLiteral(_)
                 | Token::NationalStringLiteral(_)
                 | Token::UnicodeStringLiteral(_)
                 | Token::HexStringLiteral(_)
         )
     };
-    let tokens = || tokens.iter().map(|token| &token.token);
-    // Options of files are pairs of texts.
-    let has_options = tokens().any(|token| matches!(token, Token::Word(word) if word.keyword == Keyword::OPTIONS));
-    // The last token that is no blank, whether one follows it, and whether that has the end of a line.
-    let (mut last, mut blank, mut line) = (&Token::EOF, true, false);
-    for token in tokens() {
-        if let Token::Whitespace(space) = token {
-            (blank, line) = (true, line || *space == Whitespace::Newline);
+    let is_number = |token: &Token| matches!(token, Token::Number(..));
+    let mut found: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    // Position of the last token that is no blank, and whether blanks and the end of a line follow it.
+    let (mut last, mut blank, mut line) = (None, true, false);
+    // Options of files are pairs of texts: the open parentheses behind the word.
+    let (mut is_options, mut options) = (false, 0_usize);
+    for mut token in tokens {
+        if let Token::Whitespace(space) = &token.token {
+            line |= matches!(space, Whitespace::Newline | Whitespace::SingleLineComment { .. });
+            blank = true;
+            found.push(token);
             continue;
         }
-        match (last, token) {
-            (Token::Number(number, _), Token::Word(word)) if !blank => {
-                let message = format!("`{number}{}` is neither a number nor a name", word.value);
+        match &token.token {
+            Token::LParen if is_options || options > 0 => options += 1,
+            Token::RParen => options = options.saturating_sub(1),
+            _ => {}
+        }
+        is_options = matches!(&token.token, Token::Word(word) if word.keyword == Keyword::OPTIONS);
+        if let Token::Number(digits, _) = &mut token.token {
+            digits.retain(|digit| digit != '_');
+        }
+        let before = last.and_then(|at: usize| found.get(at)).map_or(&Token::EOF, |token| &token.token);
+        match (before, &token.token) {
+            (Token::Number(..) | Token::HexStringLiteral(_), Token::Word(word)) if !blank => {
+                let literal = before.to_string();
+                let message = format!("`{literal}{}` is neither a number nor a name", word.value);
                 return Err(Error::new(ErrorKind::Query, message)
-                    .advice("put AS before the name of a result, and double quotes around one that begins with a digit")
+                    .advice("put a blank behind a number, and double quotes around a name that begins with a digit")
                     .into());
             }
-            (before, after) if is_text(before) && is_text(after) && !has_options => {
-                let joined =
-                    line && matches!((before, after), (Token::SingleQuotedString(_), Token::SingleQuotedString(_)));
-                if !joined {
-                    return Err(Error::new(ErrorKind::Query, format!("{after} follows a text"))
-                        .advice("join texts with ||, and put AS before the name of a result")
-                        .into());
-                }
+            (Token::SingleQuotedString(first), Token::SingleQuotedString(second)) if line && options == 0 => {
+                let joined = Token::SingleQuotedString(format!("{first}{second}"));
+                let at = last.unwrap_or_default();
+                found.truncate(at + 1);
+                found[at].token = joined;
+                (blank, line) = (false, false);
+                continue;
+            }
+            (before, after) if (is_text(before) || is_number(before)) && is_text(after) && options == 0 => {
+                return Err(Error::new(ErrorKind::Query, format!("two literals in a row: {before} {after}"))
+                    .advice("join texts with ||, and put AS before the name of a result")
+                    .into());
             }
             _ => {}
         }
-        (last, blank, line) = (token, false, false);
+        (last, blank, line) = (Some(found.len()), false, false);
+        found.push(token);
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Rejects a text that nests too deeply, before it is parsed: even dropping a deep syntax tree recurses. `dialect` is the one that
@@ -386,10 +405,9 @@ fn is_comparison(token: &Token) -> bool {
     [Eq, DoubleEq, Neq, Lt, LtEq, Gt, GtEq, Spaceship].contains(token)
 }
 
-/// True before an operator on bits. In PostgreSQL, `^` is none of them.
-fn is_bitwise(parser: &Parser<'_>) -> bool {
-    let operators = [Token::Ampersand, Token::Pipe, Token::Caret, Token::Sharp, Token::ShiftLeft, Token::ShiftRight];
-    operators.contains(&parser.peek_token_ref().token)
+/// True for operators on bits. In PostgreSQL, `^` is not one of them.
+fn is_bitwise(token: &Token) -> bool {
+    matches!(token, Token::Ampersand | Token::Pipe | Token::Caret | Token::Sharp | Token::ShiftLeft | Token::ShiftRight)
 }
 
 impl<D> Counted<D> {
@@ -412,7 +430,7 @@ macro_rules! delegate {
     };
 }
 
-#[warn(clippy::missing_trait_methods)] // It delegates every method.
+#[warn(clippy::missing_trait_methods)] // Every method delegates, or has a reason not to.
 impl<D: Dialect> Dialect for Counted<D> {
     delegate! {
         supports_string_literal_backslash_escape ignores_wildcard_escapes supports_unicode_string_literal
@@ -428,7 +446,7 @@ impl<D: Dialect> Dialect for Counted<D> {
         support_map_literal_syntax supports_lambda_functions supports_parenthesized_set_variables
         supports_comma_separated_set_assignments supports_update_order_by supports_select_wildcard_except
         convert_type_before_value supports_triple_quoted_string supports_trailing_commas supports_limit_comma
-        supports_string_literal_concatenation
+        supports_string_literal_concatenation supports_string_literal_concatenation_with_newline
         supports_projection_trailing_commas supports_from_trailing_commas supports_column_definition_trailing_commas
         supports_object_name_double_dot_notation supports_struct_literal supports_empty_projections
         supports_select_expr_star supports_from_first_select supports_from_first_insert supports_pipe_operator
@@ -464,14 +482,8 @@ impl<D: Dialect> Dialect for Counted<D> {
         self.step().dialect()
     }
 
-    // As in the SQL standard, PostgreSQL and DuckDB.
-
     fn supports_numeric_literal_underscores(&self) -> bool {
-        true
-    }
-
-    fn supports_string_literal_concatenation_with_newline(&self) -> bool {
-        self.step();
+        // See `literals`.
         true
     }
 
@@ -506,7 +518,7 @@ impl<D: Dialect> Dialect for Counted<D> {
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        // They bind weaker than `+`: `@ -5 + 1` is 4.
+        // Prefix operators bind weaker than `+`: `@ -5 + 1` is 4.
         let op = match &parser.peek_token_ref().token {
             Token::Tilde => UnaryOperator::BitwiseNot,
             Token::AtSign if self.is_postgres() => UnaryOperator::PGAbs,
@@ -530,7 +542,9 @@ impl<D: Dialect> Dialect for Counted<D> {
 
     fn get_next_precedence_default(&self, parser: &Parser<'_>) -> Result<u8, ParserError> {
         // All other operators bind alike, weaker than `+` and stronger than comparisons.
-        if is_other_operator(&parser.peek_token_ref().token) || (!self.is_postgres() && is_bitwise(parser)) {
+        if is_other_operator(&parser.peek_token_ref().token)
+            || (!self.is_postgres() && is_bitwise(&parser.peek_token_ref().token))
+        {
             return Ok(self.prec_value(Precedence::PgOther));
         }
         // An operator of other dialects.
@@ -544,6 +558,7 @@ impl<D: Dialect> Dialect for Counted<D> {
         Ok(match () {
             () if self.is_postgres() => precedence,
             () if is_comparison(&parser.peek_token_ref().token) => self.prec_value(Precedence::Eq),
+            () if parser.peek_token_ref().token == Token::Colon && precedence > 0 => self.prec_value(Precedence::Colon),
             () if own(Precedence::Like) => self.prec_value(Precedence::Like),
             () if own(Precedence::PgOther) => self.prec_value(Precedence::PgOther),
             () => precedence,
@@ -567,6 +582,8 @@ impl<D: Dialect> Dialect for Counted<D> {
             Precedence::Eq if !self.is_postgres() => self.step().prec_value(Precedence::Like),
             Precedence::Like if !self.is_postgres() => self.step().prec_value(Precedence::Between),
             Precedence::PgOther if !self.is_postgres() => self.step().prec_value(Precedence::Pipe),
+            // Subscripts have operators, and end at a colon.
+            Precedence::Colon => self.step().prec_value(Precedence::Pipe) - 1,
             prec => self.step().prec_value(prec),
         }
     }

@@ -89,9 +89,12 @@ pub(super) fn any_as_all(expr: &Expr) -> Option<Expr> {
     if *compare_op == Eq
         && let Some(list) = items(right)
     {
+        if list.is_empty() {
+            return Some(Expr::Value(Value::Boolean(false).into()));
+        }
         return Some(Expr::InList { expr: left.clone(), list, negated: false });
     }
-    if *compare_op == Eq && is_parameter(right) && !is_constant(left) {
+    if *compare_op == Eq && is_given(right) && !is_constant(left) {
         return None;
     }
     let compare_op = match compare_op {
@@ -107,13 +110,13 @@ pub(super) fn any_as_all(expr: &Expr) -> Option<Expr> {
     Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) })
 }
 
-/// The items of an array that is written out, each with the type that the array is cast to; `None` for other arrays, an empty one,
-/// and one of arrays.
+/// The items of an array that is written out, each with the type that the array is cast to; `None` for other arrays, and for one of
+/// arrays.
 fn items(array: &Expr) -> Option<Vec<Expr>> {
     match array {
         Expr::Array(array) => {
             let flat = array.elem.iter().all(|item| !matches!(unnested(item), Expr::Array(_)));
-            (flat && !array.elem.is_empty()).then(|| array.elem.clone())
+            flat.then(|| array.elem.clone())
         }
         Expr::Nested(inner) => items(inner),
         Expr::Cast { expr: inner, data_type: DataType::Array(of), .. } => {
@@ -136,10 +139,11 @@ fn items(array: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-fn is_parameter(expr: &Expr) -> bool {
+/// True for a parameter, and for a text that is read as an array.
+fn is_given(expr: &Expr) -> bool {
     match expr {
         Expr::Value(_) => true,
-        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_parameter(inner),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_given(inner),
         _ => false,
     }
 }
