@@ -169,8 +169,13 @@ impl<T: ArrowNumericType> Of<T> {
         sum_checked(values.as_primitive::<T>()).map_err(|error| too_large(&error))
     }
 
+    /// The sum of some of the rows, which may have more digits than that of all.
+    fn part(&self, sum: Option<T::Native>) -> Result<ScalarValue> {
+        ScalarValue::new_primitive::<T>(sum, &self.data_type)
+    }
+
     fn scalar(&self, sum: Option<T::Native>) -> Result<ScalarValue> {
-        let sum = ScalarValue::new_primitive::<T>(sum, &self.data_type)?;
+        let sum = self.part(sum)?;
         if self.data_type.is_decimal() {
             check_digits(&sum.to_array()?)?;
         }
@@ -219,7 +224,7 @@ impl<T: ArrowNumericType> std::fmt::Debug for Running<T> {
 
 impl<T: ArrowNumericType> Accumulator for Running<T> {
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![self.evaluate()?])
+        Ok(vec![self.of.part((self.count > 0).then_some(self.sum))?])
     }
 
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -382,16 +387,16 @@ impl<T: ArrowNumericType> GroupsAccumulator for Groups<T> {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let sums = emit_to.take_needed(&mut self.sums);
-        let nulls = NullBuffer::from(emit_to.take_needed(&mut self.seen));
-        let sums = PrimitiveArray::<T>::try_new(sums.into(), Some(nulls))?;
-        let sums = sums.with_data_type(self.of.data_type.clone());
+        let sums = self.state(emit_to)?.remove(0);
         check_digits(&sums)?;
-        Ok(Arc::new(sums))
+        Ok(sums)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.evaluate(emit_to)?])
+        let sums = emit_to.take_needed(&mut self.sums);
+        let nulls = NullBuffer::from(emit_to.take_needed(&mut self.seen));
+        let sums = PrimitiveArray::<T>::try_new(sums.into(), Some(nulls))?;
+        Ok(vec![Arc::new(sums.with_data_type(self.of.data_type.clone()))])
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], number_of_groups: usize) -> Result<()> {

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, AsArray};
-use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, FieldRef};
+use arrow::datatypes::{DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, FieldRef};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind};
 /// First words of the error of a decimal with too many digits.
 pub(crate) const TOO_MANY_DIGITS: &str = "decimal out of range";
 
-/// The function `precise(x)`: `x`, or an error if it has more digits than its type.
+/// The function `precise_decimal(x)`: `x`, or an error if it has more digits than its type.
 pub(crate) fn precise() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         Arc::new(ScalarUDF::new_from_impl(Precise { signature: Signature::any(1, Volatility::Immutable) }))
@@ -29,6 +29,8 @@ pub(crate) fn precise() -> Arc<ScalarUDF> {
 /// [`ErrorKind::Query`] if a decimal has more digits than its type. Other values are not looked at.
 pub(super) fn check_digits(values: &dyn Array) -> Result<()> {
     let fits = match values.data_type() {
+        DataType::Decimal32(digits, _) => values.as_primitive::<Decimal32Type>().validate_decimal_precision(*digits),
+        DataType::Decimal64(digits, _) => values.as_primitive::<Decimal64Type>().validate_decimal_precision(*digits),
         DataType::Decimal128(digits, _) => values.as_primitive::<Decimal128Type>().validate_decimal_precision(*digits),
         DataType::Decimal256(digits, _) => values.as_primitive::<Decimal256Type>().validate_decimal_precision(*digits),
         _ => Ok(()),
@@ -48,7 +50,7 @@ struct Precise {
 
 impl ScalarUDFImpl for Precise {
     fn name(&self) -> &'static str {
-        "precise"
+        "precise_decimal"
     }
 
     // Displayed like its argument, since names of results are derived from it.
@@ -67,7 +69,7 @@ impl ScalarUDFImpl for Precise {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [decimal] => Ok(decimal.clone()),
-            _ => exec_err!("precise takes one argument"),
+            _ => exec_err!("precise_decimal takes one argument"),
         }
     }
 
@@ -76,7 +78,7 @@ impl ScalarUDFImpl for Precise {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Some(value) = args.args.into_iter().next() else { return exec_err!("precise takes one argument") };
+        let Some(value) = args.args.into_iter().next() else { return exec_err!("precise_decimal takes one argument") };
         match &value {
             ColumnarValue::Array(values) => check_digits(values)?,
             ColumnarValue::Scalar(value) => check_digits(&value.to_array()?)?,

@@ -4,7 +4,9 @@
 //! An operator is not replaced if its operands cannot overflow: literals, columns of smaller types that were widened, and
 //! results computed from them. The engine can then still simplify it.
 
-use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
+use datafusion::arrow::datatypes::{
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
+};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -56,6 +58,8 @@ fn may_have_too_many_digits(operation: &BinaryExpr, expr: &Expr, schema: &DFSche
         Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo
     );
     let widest = |data_type: &DataType| match data_type {
+        DataType::Decimal32(digits, _) => *digits == DECIMAL32_MAX_PRECISION,
+        DataType::Decimal64(digits, _) => *digits == DECIMAL64_MAX_PRECISION,
         DataType::Decimal128(digits, _) => *digits == DECIMAL128_MAX_PRECISION,
         DataType::Decimal256(digits, _) => *digits == DECIMAL256_MAX_PRECISION,
         _ => false,
