@@ -228,6 +228,7 @@ fn sort_by_results(query: &mut Query) {
         }
         let mut named = select.projection.iter().filter_map(|item| match item {
             SelectItem::UnnamedExpr(expr) if column_name(expr) == name => Some(expr),
+            SelectItem::ExprWithAlias { expr, alias } if normalized(alias) == name => Some(expr),
             _ => None,
         });
         if let (Some(expr), None) = (named.next(), named.next())

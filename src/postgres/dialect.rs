@@ -54,7 +54,8 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType as SqlType, DateTimeField, Expr as SqlExpr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, Ident, ObjectName, Select, SelectItem, TableFactor, UnaryOperator, Value,
+    FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, Select, SelectItem, TableFactor, UnaryOperator,
+    Value,
 };
 use postgres_types::{Kind, Type};
 
@@ -172,12 +173,15 @@ struct Translator<'a> {
 }
 
 impl Editor for Translator<'_> {
-    fn pre_visit_select(&mut self, select: &mut Select) {
-        if rows::counts_missing_rows(select) {
+    fn pre_visit_query(&mut self, query: &mut Query) {
+        if rows::counts_missing_rows(query) {
             let line =
                 "count(t.*) beside an outer join is not supported: count a column of the table that is never NULL";
             self.refused.get_or_insert_with(|| unsupported(line));
         }
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) {
         from_items::keep_value(select);
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {

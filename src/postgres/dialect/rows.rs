@@ -3,13 +3,14 @@
 use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Join, JoinOperator, Select, TableFactor, TableWithJoins,
+    Join, JoinOperator, Query, SetExpr, TableFactor, TableWithJoins,
 };
 
 use super::super::report::Report;
 use super::expressions::{joined, not, pair, when};
 use super::{check_copies, unsupported};
-use crate::session::{call, members, syntax};
+use crate::session::syntax::{self, Reader};
+use crate::session::{call, members};
 
 pub(super) fn all_members(expr: &SqlExpr, is: fn(Box<SqlExpr>) -> SqlExpr) -> Option<SqlExpr> {
     let each = members(expr)?.into_iter().map(|member| is(Box::new(member))).collect();
@@ -34,9 +35,10 @@ pub(super) fn distinct(left: &SqlExpr, right: &SqlExpr) -> Result<Option<SqlExpr
     Ok(joined(same.collect(), &BinaryOperator::And))
 }
 
-/// True for a SELECT that counts the rows of a table, as `count(t.*)`, and has an outer join: PostgreSQL leaves out the rows that the
+/// True for a query that counts the rows of a table, as `count(t.*)`, and has an outer join: PostgreSQL leaves out the rows that the
 /// join adds, and the engine counts them.
-pub(super) fn counts_missing_rows(select: &Select) -> bool {
+pub(super) fn counts_missing_rows(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let is_outer = |join: &Join| {
         use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
         matches!(join.join_operator, Left(_) | LeftOuter(_) | Right(_) | RightOuter(_) | FullOuter(_))
@@ -51,16 +53,36 @@ pub(super) fn counts_missing_rows(select: &Select) -> bool {
             }
         }
     }
-    let whole_row =
-        |argument: &FunctionArg| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)));
-    let mut counted = false;
-    if outer {
-        syntax::expressions(select, &mut |expr| {
-            counted |= matches!(expr, SqlExpr::Function(Function { args: FunctionArguments::List(list), .. })
-                if list.args.iter().any(whole_row));
-        });
+    let mut counts = Counts::default();
+    syntax::read(&select.projection, &mut counts);
+    syntax::read(&select.having, &mut counts);
+    syntax::read(&query.order_by, &mut counts);
+    outer && counts.found
+}
+
+/// Finds `count(t.*)` outside of subqueries.
+#[derive(Default)]
+struct Counts {
+    queries: usize,
+    found: bool,
+}
+
+impl Reader for Counts {
+    fn pre_visit_query(&mut self, _query: &Query) {
+        self.queries += 1;
     }
-    counted
+
+    fn post_visit_query(&mut self, _query: &Query) {
+        self.queries -= 1;
+    }
+
+    fn pre_visit_expr(&mut self, expr: &SqlExpr) {
+        let whole_row =
+            |argument: &FunctionArg| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)));
+        self.found |= self.queries == 0
+            && matches!(expr, SqlExpr::Function(Function { args: FunctionArguments::List(list), .. })
+                if list.args.iter().any(whole_row));
+    }
 }
 
 /// A comparison of two rows, member by member.

@@ -462,11 +462,15 @@ async fn operators_bind_as_in_postgresql() {
             ("1 | 4 & 2, 1 | 8 >> 1, 1 << 2 & 4, 1 + 2 | 4", "0|4|4|7"),
             ("'ab' LIKE 'a%' = true, 'a' || 'b' = 'ab', 'b' = 'a' || 'b'", "t|t|f"),
             ("1_000, 'a'\n'b'", "1000|ab"),
+            ("(ARRAY[7, 8])[1 | 2 & 2]", "8"),
         ],
     )
     .await;
-    refused(&client, &[("123abc", "42000", "neither a number nor a name"), ("'a' 'b'", "42000", "follows a text")])
-        .await;
+    refused(
+        &client,
+        &[("123abc", "42000", "neither a number nor a name"), ("'a' 'b'", "42000", "two literals in a row")],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -495,8 +499,17 @@ async fn whole_rows_beside_outer_joins_are_refused() {
         &[
             (&format!("count(m.*) {joined}"), "0A000", "count a column"),
             (&format!("count(*) {joined} WHERE m.* IS NULL"), "0A000", "name a column"),
+            (&format!("s.i {joined} GROUP BY 1 ORDER BY count(m.*)"), "0A000", "count a column"),
         ],
     )
     .await;
-    printed(&client, &[("count(m.*) FROM (VALUES (1), (2)) AS m(i)", "2")]).await;
+    let inner = "(SELECT t.i, count(t.*) AS n FROM (VALUES (1)) AS t(i) GROUP BY 1)";
+    printed(
+        &client,
+        &[
+            ("count(m.*) FROM (VALUES (1), (2)) AS m(i)", "2"),
+            (&format!("s.i, n FROM (VALUES (2)) AS s(i) LEFT JOIN {inner} AS c USING (i)"), "2|NULL"),
+        ],
+    )
+    .await;
 }
