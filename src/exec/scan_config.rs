@@ -168,7 +168,7 @@ impl ScanConfig {
     /// The window that is read because the query has no time filter; `None` if it has one.
     pub(crate) fn default_window(&self) -> Option<&str> {
         let window = self.plan.windows.first().filter(|_| self.plan.default_window && self.late.bounds.is_empty());
-        window.map(String::as_str)
+        self.plan.template.named.as_deref().filter(|_| window.is_some()).or(window.map(String::as_str))
     }
 
     /// Returns the scan within the bounds that are known at run time. `now` is the instant at which the query began.

@@ -31,7 +31,9 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
         let default = scan.default_window().is_some();
         // Windows set by a subquery are known only at run time.
         let known = scan.requests.windows().filter(|_| scan.config.late.bounds.is_empty());
+        let named = scan.requests.sent().named.as_deref();
         for words in known {
+            let words = named.unwrap_or(words);
             let (timezone, time) = (scan.requests.sent().timezone.clone(), scan.config.spec.time.clone());
             let window = WindowRead { words: words.to_owned(), timezone, default, time };
             if !found.contains(&window) {

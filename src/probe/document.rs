@@ -148,7 +148,11 @@ fn window(found: &Findings) -> Vec<String> {
         let of = |(name, hours): &(String, i64)| (!few(*hours), (hours - 168).abs(), name.clone());
         window.names.iter().map(of).min().map(|(.., name)| name)
     };
-    let default = some('d', 7).or(some('w', 1)).or(some('h', 168));
+    // Sent as instants, it has to be shorter than the longest window.
+    let shorter =
+        window.longest.filter(|days| window.is_of_instants() && *days <= 7).map(|days| (days * 24).max(2) - 1);
+    let shorter = shorter.and_then(|hours| some('h', u32::try_from(hours).ok()?));
+    let default = shorter.or(some('d', 7)).or(some('w', 1)).or(some('h', 168));
     let default = default.or(named(168)).or_else(other).unwrap_or_default();
     let written: Vec<String> = units
         .iter()

@@ -31,5 +31,5 @@ pub use spec::{
     Nulls, Offset, OffsetUnit, Oversize, PageSpec, RateWindow, RequestedBy, ResetFormat, Retention, SearchEndpoint,
     Several, Sort, SortValue, TableKind, Tables, Throttle, ThrottleRule, Timezone, TimezoneKind, Total, Trust,
 };
-pub use window::{End, Grid, Instants, Period, WindowSpec};
+pub use window::{End, Grid, Instants, Period, RelativeAs, WindowSpec};
 pub use zone::Zone;

@@ -231,6 +231,11 @@ impl WindowSpec {
             "window.relative_as",
             "expected `absolute` or `separate`, with `instants` of rfc3339, epoch_s or epoch_ms, and no `granularity`",
         );
+        checks.expect(
+            !self.sends_instants() || !self.relative.is_empty(),
+            "window.relative",
+            "expected units, because `relative_as` is set",
+        );
         let takes_relative = !self.relative.is_empty() && !self.sends_instants();
         let takes_periods = takes_relative || !self.names.is_empty() || self.absolute.is_some();
         checks.expect(
@@ -254,8 +259,13 @@ impl WindowSpec {
     }
 
     /// True if relative periods are sent as instants.
-    pub fn sends_instants(&self) -> bool {
+    fn sends_instants(&self) -> bool {
         self.relative_as == RelativeAs::Instants
+    }
+
+    /// Length of a relative period that is sent as instants; `None` for any other period.
+    pub(crate) fn length_in_instants(&self, words: &str) -> Option<TimeDelta> {
+        self.period_of(words).filter(|_| self.sends_instants()).map(Period::length)
     }
 
     /// Checks that `words` are a period in this grammar. The error describes the expected value.
@@ -274,6 +284,12 @@ impl WindowSpec {
             return fits(period.length());
         }
         if let Some(period) = self.period_of(words) {
+            // Its end is a little later than now.
+            if let Some(longest) =
+                self.longest.filter(|longest| self.sends_instants() && period.length() >= longest.length())
+            {
+                return Err(format!("period `{words}` is not shorter than the service's maximum of {longest}"));
+            }
             return fits(period.length());
         }
         match self.span_of(words, Zone::UTC) {

@@ -299,7 +299,7 @@ impl ScanPlan {
 fn one_window(profile: &Profile, words: String, exact: bool, now: DateTime<Utc>) -> Result<(Windows, Option<String>)> {
     let spec = &profile.window;
     spec.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
-    let Some(length) = spec.length_of(&words).filter(|_| spec.sends_instants()) else {
+    let Some(length) = spec.length_in_instants(&words) else {
         return Ok((Windows { words: vec![words], exact, pieces: None, since: None }, None));
     };
     // Whole seconds, which all notations of instants can write.
