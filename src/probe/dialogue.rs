@@ -52,6 +52,8 @@ pub(super) struct Dialogue {
     /// Responses with data.
     pub(super) seen: Vec<Seen>,
     pub(super) known: Known,
+    /// Set once a search was requested with the ends of a window that a refusal misses.
+    has_tried_ends: bool,
     /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any
     /// parameter.
     pub(super) parameters: Option<Vec<String>>,
@@ -69,6 +71,7 @@ impl Dialogue {
             refusals: Vec::new(),
             first: None,
             seen: Vec::new(),
+            has_tried_ends: false,
             parameters: None,
             known,
         }
@@ -118,6 +121,7 @@ impl Dialogue {
             self.zone_of_times().await?;
         }
         self.ends().await?;
+        self.tell_instants();
         self.depth().await?;
         // The oldest mentions of a window came.
         self.find_window_time();
@@ -484,6 +488,12 @@ impl Dialogue {
                 let Some(again) = self.asker.ask("search", &asked).await? else { break };
                 reply = again;
             }
+            // The name of the saved search may have to be known before the ends of a window, or after them.
+            if reply.is_refusal()
+                && let Some(again) = self.within_ends(&reply, &asked).await?
+            {
+                reply = again;
+            }
             if reply.is_refusal()
                 && let Some(again) = self.as_required(&reply, &asked).await?
             {
@@ -568,6 +578,21 @@ impl Dialogue {
         true
     }
 
+    /// Adds the note about relative windows if none had an effect, once it is known whether absolute ones are used.
+    fn tell_instants(&mut self) {
+        let window = &self.found.window;
+        if window.widest.is_some() || !self.found.notes.iter().any(|note| note.section == "window" && note.told) {
+            return;
+        }
+        match window.is_of_instants() {
+            true => self.found.saw("window", "no relative window had an effect: they are sent as instants"),
+            false => self.found.could_not_tell(
+                "window",
+                "no relative window had an effect; look them up in the service's documentation and set [window]",
+            ),
+        }
+    }
+
     /// Requests a search with the ends of a window that its refusal misses, and sends them with each search from now on. Returns the
     /// first response that is none.
     async fn within_ends(&mut self, refusal: &Reply, asked: &[Pair]) -> Result<Option<Reply>> {
@@ -576,18 +601,18 @@ impl Dialogue {
         /// Requests for it.
         const TRIES: usize = 3;
         let missed = refusal::required(&refusal.message());
-        let Some(now) = refusal.date().filter(|_| !missed.is_empty() && self.asker.ends.is_empty()) else {
-            return Ok(None);
-        };
+        let Some(now) = refusal.date().filter(|_| !self.has_tried_ends) else { return Ok(None) };
         let given =
             self.known.facts.ends().filter(|(since, until, _)| missed.contains(since) || missed.contains(until));
-        let ends: Vec<(String, String)> = missed.iter().flat_map(|name| vocabulary::ends_with(name)).collect();
+        let mut ends: Vec<(String, String)> = missed.iter().flat_map(|name| vocabulary::ends_with(name)).collect();
+        ends.sort_by_key(|(since, until)| !(missed.contains(since) && missed.contains(until)));
         let usual = ends
             .into_iter()
             .take(1)
             .flat_map(|(since, until)| ["rfc3339", "date", "epoch_ms"].map(|how| (since.clone(), until.clone(), how)));
         for (since, until, how) in given.into_iter().chain(usual).take(TRIES) {
             let (from, to) = written((now - DAYS * effects::DAY, now), how);
+            self.has_tried_ends = true;
             self.asker.ends = vec![pair(&since, from), pair(&until, to)];
             let Some(reply) = self.asker.ask("search", asked).await? else { break };
             if !reply.is_refusal() {
@@ -611,12 +636,14 @@ impl Dialogue {
         }
         let given = self.known.facts.others();
         let is_end = |own: &str| !vocabulary::ends_with(own).is_empty();
+        let before_ends = !refusal::required(&refusal.message()).iter().any(|name| is_end(name));
         let other = |own: &String| own != AID && !is_end(own) && !given.iter().any(|(name, _)| name == own);
         for own in refusal::required(&refusal.message()).into_iter().filter(other).take(NAMES) {
             self.name_aid(&own);
             let Some(reply) = self.asker.ask("search", asked).await? else { break };
             let missed = refusal::required(&reply.message());
-            if !reply.is_refusal() || missed.iter().any(|name| is_end(name)) {
+            let next = before_ends && !missed.contains(&own) && missed.iter().any(|name| is_end(name));
+            if !reply.is_refusal() || next {
                 self.found.saw("search", format!("the saved search is sent as `{own}`, which a refusal names"));
                 return Ok(Some(reply));
             }

@@ -376,10 +376,8 @@ impl Dialogue {
         self.found.window = window;
         match told {
             true => self.found.saw("window", notes.join("; ")),
-            false if self.found.window.is_of_instants() => {
-                notes.push("no relative period had an effect: they are sent as instants".to_owned());
-                self.found.saw("window", notes.join("; "));
-            }
+            // Whether they are used is not known yet.
+            false if self.found.window.absolute.is_some() => self.found.saw("window", notes.join("; ")),
             false => self.found.could_not_tell(
                 "window",
                 with_refusal(

@@ -104,7 +104,7 @@ pub(super) fn is_about_parameters(message: &str) -> bool {
 /// Returns the names of parameters that a refusal misses: `filter[aid]: is required`, `topic is missing`, `missing parameter q`,
 /// `'since' is not present`, `from must not be null`.
 pub(super) fn required(message: &str) -> Vec<String> {
-    const MISSES: [&str; 6] = ["required", "missing", "mandatory", "requires", "provide", "specify"];
+    const MISSES: [&str; 4] = ["required", "missing", "mandatory", "requires"];
     /// Words that miss something after one of [`NOT`].
     const ABSENT: [&str; 8] = ["present", "provided", "specified", "supplied", "given", "null", "blank", "empty"];
     const NOT: [&str; 5] = ["not", "be", "cannot", "isn't", "wasn't"];
@@ -557,7 +557,7 @@ mod tests {
             ("Required request parameter 'startDate' for method parameter type Date is not present", &["startDate"]),
             ("The dateFrom field is required.", &["dateFrom"]),
             ("since must not be null", &["since"]),
-            ("Please provide start_date", &["start_date"]),
+            ("start_date was not provided", &["start_date"]),
             ("`from` cannot be blank", &["from"]),
             ("the topic is not known", &[]),
         ] {
