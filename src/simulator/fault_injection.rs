@@ -161,7 +161,7 @@ pub(super) enum Kind {
     Rename(String, String),
     Drift(String),
     Big(String),
-    /// Not-a-number, which is no JSON, instead of a missing number.
+    /// NaN, which is not valid JSON, instead of a missing number.
     Nan(String),
     /// Timestamps in another form.
     Times(TimeForm),
@@ -251,7 +251,7 @@ pub(super) enum TimeForm {
     Local,
 }
 
-/// The report of a list that goes on.
+/// Report that a list has further entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum More {
     Total,
@@ -375,7 +375,7 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("drift", "field=reach", "field of another type"),
     ("big", "field=reach", "number too large for any type"),
     ("nan", "field=reach", "NaN instead of a missing number"),
-    ("times", "as=mixed|compact|day|local", "timestamps in another form"),
+    ("times", "as=mixed|compact|date|local", "timestamps in another form"),
     ("source-ids", "", "ids unique within a source only"),
     (
         "list-page",
@@ -560,7 +560,7 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
             &[
                 ("mixed", TimeForm::Mixed),
                 ("compact", TimeForm::Compact),
-                ("day", TimeForm::Date),
+                ("date", TimeForm::Date),
                 ("local", TimeForm::Local),
             ],
         )?),

@@ -24,7 +24,7 @@ use super::render::Refusal;
 
 /// Count of pieces of a trickling body.
 const PIECES: usize = 20;
-/// Placeholders for a number that is valid JSON but fits no type, and for one that is no JSON.
+/// Placeholders for a number that is valid JSON but fits no type, and for one that is not valid JSON.
 const BIG: &str = "@big@";
 const NAN: &str = "@nan@";
 
@@ -35,7 +35,7 @@ pub(super) struct Page {
     pub(super) total: Option<i64>,
 }
 
-/// The response to a page that the service does not give.
+/// Reason for which a page is refused.
 pub(super) enum Unreachable {
     BadRequest,
     NotFound,
@@ -105,7 +105,7 @@ fn renamed(zone: &str, name: ZoneName) -> String {
 
 /// True if the query of a request is longer than the service accepts.
 pub(super) fn is_too_long(kinds: &[Kind], parameters: &[(String, String)]) -> bool {
-    let length: usize = parameters.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+    let length = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish().len();
     kinds.iter().any(|kind| matches!(kind, Kind::LongUrl(most) if length as u64 > *most))
 }
 
@@ -275,9 +275,14 @@ pub(super) fn records(kinds: &[Kind], mut items: Vec<String>) -> Vec<String> {
             if let Ok(value) = serde_json::from_str(item)
                 && let Some(changed) = record(kind, row, value)
             {
-                let text = changed.to_string().replace(&format!("\"{BIG}\""), "1e400");
-                *item = text.replace(&format!("\"{NAN}\""), "NaN");
+                *item = changed.to_string();
             }
+        }
+    }
+    // Last, because other faults read the records as JSON.
+    for item in &mut items {
+        if item.contains(BIG) || item.contains(NAN) {
+            *item = item.replace(&format!("\"{BIG}\""), "1e400").replace(&format!("\"{NAN}\""), "NaN");
         }
     }
     items

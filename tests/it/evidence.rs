@@ -117,7 +117,7 @@ const FORMS: &[&str] = &[
     "nan:field=reach",
     "times:as=mixed",
     "times:as=compact",
-    "times:as=day",
+    "times:as=date",
     "times:as=local",
     "source-ids",
     "list-page:rows=1,sign=total",
