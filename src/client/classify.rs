@@ -15,7 +15,7 @@ use super::http::HttpResponse;
 use super::log::RequestRecord;
 use super::retry::{self, Cause};
 use crate::error::{Error, ErrorKind, Result, one_line};
-use crate::profile::ThrottleRule;
+use crate::profile::{Pointer, ThrottleRule, Trust};
 use crate::request::Endpoint;
 
 /// Age of a response in a cache, beyond which it does not tell the newest mentions.
@@ -53,6 +53,26 @@ impl Client {
         let message = format!("the list of saved searches continues: {sign}");
         Some(Error::new(ErrorKind::Incomplete, message).advice(
             "declare how the list is paged in the profile: [list] pages = { parameter = \"…\", unit = \"row\" }",
+        ))
+    }
+
+    /// Returns the error for a search whose exact total is smaller than the one in a header.
+    fn exceeds(&self, record: &RequestRecord, headers: &HeaderMap, body: &[u8]) -> Option<Error> {
+        let spec = &self.profile.total;
+        if record.endpoint != Endpoint::Search.to_string() || spec.trust != Trust::Exact {
+            return None;
+        }
+        let (name, told) = total_in(headers)?;
+        let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+        let at = |pointer: &Pointer| pointer.steps().iter().try_fold(&body, |value, step| value.get(step.as_str()));
+        let exact = |relation: &serde_json::Value| relation.as_str().is_none_or(|word| word == "eq" || word == "exact");
+        if !spec.relation.as_ref().and_then(at).is_none_or(exact) {
+            return None;
+        }
+        let total = at(spec.at.as_ref()?)?.as_u64().filter(|total| *total < told)?;
+        let message = format!("the header `{name}` says {told}, and the response has a total of {total}");
+        Some(Error::new(ErrorKind::Contradiction, message).advice(
+            "one of them counts other mentions: set trust = \"advisory\" in [total] of the profile to rely on neither",
         ))
     }
 
@@ -138,7 +158,7 @@ impl Client {
             let accepted = html(headers, body).map_or_else(|| decode(body), Err);
             let accepted = accepted.and_then(|(value, rows)| match self.continues(record, headers, rows) {
                 Some(error) => Err(error),
-                None => Ok((value, rows)),
+                None => self.exceeds(record, headers, body).map_or(Ok((value, rows)), Err),
             });
             if accepted.is_ok()
                 && let Some(sign) = partial_by_headers(*status, headers)
@@ -273,6 +293,21 @@ fn more_by_headers(headers: &HeaderMap, rows: u64) -> Option<String> {
         several.then(|| format!("the header `{name}` says that there is another page"))
     });
     higher.or_else(|| next_page(headers))
+}
+
+/// The header with the number of all mentions, such as `X-Total-Count` or `Content-Range: items 0-49/300`, and the number.
+fn total_in(headers: &HeaderMap) -> Option<(&str, u64)> {
+    /// Parts of the names of such headers. Others count pages, or requests.
+    const PARTS: [&str; 10] =
+        ["x", "total", "count", "results", "items", "records", "hits", "mentions", "rows", "pagination"];
+    texts(headers).find_map(|(name, value)| {
+        let of_name = name.contains("total") && name.split('-').all(|part| PARTS.contains(&part));
+        let total = match name {
+            "content-range" if !value.starts_with("bytes") => value.rsplit_once('/').map(|(_, total)| total),
+            _ => of_name.then_some(value),
+        };
+        Some((name, total?.trim().parse().ok()?))
+    })
 }
 
 /// The header that says that another page follows, if there is one: a link to it (RFC 8288), its cursor, or a flag.

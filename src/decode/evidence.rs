@@ -206,7 +206,7 @@ fn is_of_text(words: &[String]) -> bool {
 
 /// True if a member reports a failure, or a partial result. `within`: the names of the objects around it.
 fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> bool {
-    const BAD: [&str; 15] = [
+    const BAD: [&str; 16] = [
         "error",
         "errors",
         "failed",
@@ -222,11 +222,13 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
         "timeout",
         "timedout",
         "sampled",
+        "clipped",
     ];
     const GOOD: [&str; 9] =
         ["complete", "completed", "success", "successful", "succeeded", "ok", "whole", "exhaustive", "ready"];
     // Those that are true or false, in whatever notation.
-    const FLAGS: [&str; 7] = ["incomplete", "partial", "partially", "truncated", "degraded", "aborted", "interrupted"];
+    const FLAGS: [&str; 9] =
+        ["incomplete", "partial", "partially", "truncated", "degraded", "aborted", "interrupted", "clipped", "clamped"];
     // Not yet the answer, or not from the data.
     const BUSY: [&str; 4] = ["processing", "indexing", "reindexing", "maintenance"];
     // What was asked for, or is possible, is not what happened.
@@ -728,6 +730,7 @@ mod tests {
         for text in [
             r#"{"errors":[{"code":"SHARD_FAILED"}]}"#,
             r#"{"timed_out":true}"#,
+            r#"{"window":{"from":"2026-11-20T00:00:00Z","clipped":true}}"#,
             r#"{"timedOut":true}"#,
             r#"{"meta":{"isPartial":true}}"#,
             r#"{"_shards":{"total":5,"failed":2,"successful":3}}"#,

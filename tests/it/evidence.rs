@@ -360,6 +360,8 @@ struct Plain {
     /// Row at which paging stops.
     stops: usize,
     totals: bool,
+    /// Total in a header.
+    header: Option<(&'static str, &'static str)>,
     requests: AtomicU64,
 }
 
@@ -386,12 +388,27 @@ impl HttpService for Plain {
         }
         let body = body.to_string();
         let wire_bytes = body.len() as u64;
-        Ok(HttpResponse { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into(), wire_bytes })
+        let header = self.header.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        Ok(HttpResponse {
+            status: StatusCode::OK,
+            headers: HeaderMap::from_iter(header),
+            body: body.into(),
+            wire_bytes,
+        })
     }
 }
 
 /// Reads all mentions of a plain service. Returns their number and that of the requests.
 async fn read_plain(mentions: usize, stops: usize, totals: bool) -> (Result<usize, Error>, u64) {
+    read_with(None, mentions, stops, totals).await
+}
+
+async fn read_with(
+    header: Option<(&'static str, &'static str)>,
+    mentions: usize,
+    stops: usize,
+    totals: bool,
+) -> (Result<usize, Error>, u64) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let mut profile = Profile::v4();
     profile.window.absolute = None;
@@ -399,7 +416,7 @@ async fn read_plain(mentions: usize, stops: usize, totals: bool) -> (Result<usiz
         (profile.total.trust, profile.total.at, profile.total.relation) = (Trust::Absent, None, None);
     }
     profile.counts = None;
-    let service = Arc::new(Plain { mentions, stops, totals, requests: AtomicU64::new(0) });
+    let service = Arc::new(Plain { mentions, stops, totals, header, requests: AtomicU64::new(0) });
     let address = format!("http://evidence{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
     let connection = Connection::builder(address, Secret::new("key").unwrap())
         .service(Arc::clone(&service) as Arc<dyn HttpService>)
@@ -423,6 +440,20 @@ async fn without_a_total_a_round_number_of_rows_is_not_the_end() {
     // One request in the opposite order shows that they are all.
     for mentions in [973, 1_000, 1_605] {
         assert_eq!(read_plain(mentions, usize::MAX, false).await.0.unwrap(), mentions);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_higher_total_in_a_header_contradicts_that_of_the_body() {
+    for header in [("x-total-count", "300"), ("content-range", "items 0-99/300"), ("x-pagination-total", "300")] {
+        let (result, requests) = read_with(Some(header), 250, usize::MAX, true).await;
+        let error = result.expect_err(header.0);
+        assert_eq!((error.kind(), requests), (ErrorKind::Contradiction, 1), "{error}");
+        assert!(error.to_string().contains("300") && error.to_string().contains("250"), "{error}");
+    }
+    for header in [("x-total-count", "250"), ("x-total-pages", "300"), ("x-ratelimit-total", "900")] {
+        let (result, requests) = read_with(Some(header), 250, usize::MAX, true).await;
+        assert_eq!((result.unwrap(), requests), (250, 3), "{header:?}");
     }
 }
 
