@@ -366,7 +366,7 @@ pub(super) fn ends_among(named: Option<&[String]>) -> Vec<(String, String)> {
 /// The two ends of a window of which a parameter is one, by its name: `startDate` and `endDate`. Several, if other names are
 /// possible; none, if its name is that of neither end.
 pub(super) fn ends_with(name: &str) -> Vec<(String, String)> {
-    /// What may stand beside such a word without a mark between them.
+    /// Parts of a name that may stand beside such a word without a mark between them.
     const BESIDE: [&str; 5] = ["", "date", "time", "day", "timestamp"];
     let swapped = |word: &str, other: &str| {
         let lower = name.to_ascii_lowercase();
