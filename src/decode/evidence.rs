@@ -227,8 +227,8 @@ fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: 
     const GOOD: [&str; 9] =
         ["complete", "completed", "success", "successful", "succeeded", "ok", "whole", "exhaustive", "ready"];
     // Those that are true or false, in whatever notation.
-    const FLAGS: [&str; 9] =
-        ["incomplete", "partial", "partially", "truncated", "degraded", "aborted", "interrupted", "clipped", "clamped"];
+    const FLAGS: [&str; 8] =
+        ["incomplete", "partial", "partially", "truncated", "degraded", "aborted", "interrupted", "clipped"];
     // Not yet the answer, or not from the data.
     const BUSY: [&str; 4] = ["processing", "indexing", "reindexing", "maintenance"];
     // What was asked for, or is possible, is not what happened.
@@ -799,6 +799,7 @@ mod tests {
             r#"{"errors":[]}"#,
             r#"{"errors":null,"error":""}"#,
             r#"{"errors":{}}"#,
+            r#"{"page":{"size":100,"clamped":1}}"#,
             r#"{"timed_out":false,"took":5}"#,
             r#"{"_shards":{"total":5,"failed":0,"successful":5}}"#,
             r#"{"_shards":{"total":5,"skipped":2,"successful":3}}"#,
