@@ -64,7 +64,7 @@ impl Client {
         }
         let (name, told) = total_in(headers)?;
         let body: serde_json::Value = serde_json::from_slice(body).ok()?;
-        let at = |pointer: &Pointer| pointer.steps().iter().try_fold(&body, |value, step| value.get(step.as_str()));
+        let at = |pointer: &Pointer| pointer.member_of(&body);
         let exact = |relation: &serde_json::Value| relation.as_str().is_none_or(|word| word == "eq" || word == "exact");
         if !spec.relation.as_ref().and_then(at).is_none_or(exact) {
             return None;

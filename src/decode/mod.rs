@@ -860,7 +860,7 @@ impl Decoder {
         let (at, form) = self.start.as_ref()?;
         let mut instants = Instants::of(form.clone());
         let starts = buckets.iter().map(|(bucket, count)| {
-            let start = match field_of(bucket, at)? {
+            let start = match at.member_of(bucket)? {
                 serde_json::Value::String(text) => instants.read(text),
                 serde_json::Value::Number(number) => instants.read(&number.to_string()),
                 _ => None,
@@ -1054,7 +1054,7 @@ fn counts_of(
         _ => return None,
     };
     let counted = entries.into_iter().map(|entry| {
-        let number = count.as_ref().map_or(Some(&entry), |count| field_of(&entry, count))?.as_u64()?;
+        let number = count.as_ref().map_or(Some(&entry), |count| count.member_of(&entry))?.as_u64()?;
         Some((entry, number))
     });
     counted.collect()
@@ -1062,11 +1062,6 @@ fn counts_of(
 
 fn sum_of(counts: &[(serde_json::Value, u64)]) -> Option<u64> {
     counts.iter().try_fold(0, |sum: u64, (_, count)| sum.checked_add(*count))
-}
-
-/// A field of an entry.
-fn field_of<'v>(entry: &'v serde_json::Value, at: &Pointer) -> Option<&'v serde_json::Value> {
-    at.steps().iter().try_fold(entry, |value, step| value.get(step.as_str()))
 }
 
 fn constant(value: Option<&str>, count: usize) -> ArrayRef {

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::printed::{check_names, printed};
-use crate::session::parse_trees;
+use crate::session::{is_text_literal, parse_trees};
 
 /// A statement by what is done with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,16 +125,7 @@ pub(super) fn words(sql: &str) -> Vec<String> {
 
 /// The words of a statement outside its strings.
 fn words_outside_strings(sql: &str) -> Vec<String> {
-    words_but(sql, |token| {
-        matches!(
-            token,
-            Token::SingleQuotedString(_)
-                | Token::DollarQuotedString(_)
-                | Token::EscapedStringLiteral(_)
-                | Token::NationalStringLiteral(_)
-                | Token::UnicodeStringLiteral(_)
-        )
-    })
+    words_but(sql, is_text_literal)
 }
 
 fn words_but(sql: &str, left_out: fn(&Token) -> bool) -> Vec<String> {

@@ -374,10 +374,9 @@ impl Dialogue {
             self.found.could_not_tell("window.names", text);
         }
         self.found.window = window;
-        match told {
+        // Whether absolute windows are used is not known yet.
+        match told || self.found.window.absolute.is_some() {
             true => self.found.saw("window", notes.join("; ")),
-            // Whether they are used is not known yet.
-            false if self.found.window.absolute.is_some() => self.found.saw("window", notes.join("; ")),
             false => self.found.could_not_tell(
                 "window",
                 with_refusal(

@@ -339,6 +339,11 @@ impl Pointer {
         &self.0
     }
 
+    /// The member of nested objects at this path; arrays have none.
+    pub(crate) fn member_of<'v>(&self, value: &'v serde_json::Value) -> Option<&'v serde_json::Value> {
+        self.0.iter().try_fold(value, |value, step| value.get(step.as_str()))
+    }
+
     /// Pointer of these steps.
     pub(crate) fn of<'s>(steps: impl IntoIterator<Item = &'s str>) -> Self {
         Self(steps.into_iter().map(str::to_owned).collect())

@@ -88,14 +88,14 @@ pub(crate) use self::output_names::shown_name;
 pub(crate) use self::output_names::unique_names;
 #[cfg(feature = "flight")]
 pub(crate) use self::output_names::with_named_results;
-#[cfg(feature = "postgres")]
-pub(crate) use self::parse::check_text;
 #[cfg(feature = "flight")]
 pub(crate) use self::parse::parse_in;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::parse::parse_statements;
 #[cfg(any(feature = "mcp", feature = "postgres"))]
 pub(crate) use self::parse::parse_trees;
+#[cfg(feature = "postgres")]
+pub(crate) use self::parse::{check_text, is_text_literal};
 #[cfg(feature = "flight")]
 pub(crate) use self::plan_size::bytes_of_plan;
 use self::plan_size::with_plan_limits;

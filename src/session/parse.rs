@@ -90,23 +90,25 @@ fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
     Ok(table_queries::as_select(literals(tokens)?))
 }
 
+/// True for a text, in whatever quotes.
+pub(crate) fn is_text_literal(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::SingleQuotedString(_)
+            | Token::DollarQuotedString(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::NationalStringLiteral(_)
+            | Token::UnicodeStringLiteral(_)
+    )
+}
+
 /// The tokens with literals as in the SQL standard (5.3), PostgreSQL and DuckDB: numbers without the underscores between their digits,
 /// and texts in consecutive lines as one.
 ///
 /// # Errors
 /// [`ErrorKind::Query`] for what the parser would read as a literal and a name: `123abc`, and two texts in one line.
 fn literals(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
-    let is_text = |token: &Token| {
-        matches!(
-            token,
-            Token::SingleQuotedString(_)
-                | Token::DollarQuotedString(_)
-                | Token::EscapedStringLiteral(_)
-                | Token::NationalStringLiteral(_)
-                | Token::UnicodeStringLiteral(_)
-                | Token::HexStringLiteral(_)
-        )
-    };
+    let is_text = |token: &Token| is_text_literal(token) || matches!(token, Token::HexStringLiteral(_));
     let is_number = |token: &Token| matches!(token, Token::Number(..));
     let mut found: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // Position of the last token that is no blank, and whether blanks and the end of a line follow it.
