@@ -174,6 +174,8 @@ pub struct CountedDays {
     pub first_end: Option<i64>,
     /// Start of the last one.
     pub last_start: i64,
+    /// Set if the labels are instants, not days or local times.
+    pub instants: bool,
 }
 
 /// Traits of a mention that distinguish it from others apart from its id: its time, and hashes of its url and source. In eight

@@ -11,6 +11,7 @@
 //! | *all rows were returned*: as many as the total | overview or timeline count as many or fewer | both count the same number, and it is larger | refused, with both numbers |
 //! | *the far side of a cut has all* its mentions | it has those at its edge again | it lacks one, and another count contradicts the total | as above |
 //! | *this is the window that was requested* | the echo covers it ([`RequestedWindow::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
+//! | *these are the mentions of the window* | the instant up to which the data is complete ([`check_as_of`]) | it is earlier than the end of the window | refused, with both instants; a store keeps what it read later |
 //! | *windows are half-open*, [from, to) | no mention of the instant at which they end | there is one, and none of the first instant | the first instant is requested again: a mention of it is an error |
 //! | *the first rows* of a sort order were returned | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
 //! | *the first rows* by time were returned | the first one is of the day with which the timeline begins or ends | it is of another day | refused |
@@ -22,7 +23,7 @@
 //!
 //! Pure. Requests are sent by [`pages`](super::pages) and by the operator.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{WindowSpec, Zone};
@@ -273,6 +274,33 @@ impl RequestedWindow {
              `longest` is the longest period and whose `earliest` is the beginning of the data",
         )
     }
+}
+
+/// Checks that the data of a response was complete until the end of its window, or the service's current time.
+///
+/// # Errors
+/// [`ErrorKind::Contradiction`], naming both instants.
+pub(crate) fn check_as_of(
+    as_of: Option<DateTime<Utc>>,
+    asked: Option<RequestedWindow>,
+    told: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    now: DateTime<Utc>,
+) -> Result<()> {
+    let requested = match asked {
+        Some(RequestedWindow::Instants(_, to)) => Some(to),
+        _ => None,
+    };
+    let end = told.map(|(_, until)| until).or(requested).map_or(now, |end| end.min(now));
+    let Some(as_of) = as_of.filter(|as_of| end - *as_of > CURRENT) else { return Ok(()) };
+    let (as_of, end) = (as_of.trunc_subsecs(0), end.trunc_subsecs(0));
+    Err(Error::new(
+        ErrorKind::Contradiction,
+        format!("the response has the mentions known at {as_of}, but its window ends at {end}"),
+    )
+    .advice(
+        "the service may answer from an old copy: try again later, end the range of published_at before that, or remove `as_of` \
+         from [complete] of the profile if it means something else",
+    ))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ mod verdict;
 pub use self::auth::Secret;
 pub use self::base_url::parse_base_url;
 pub use self::budget::{Completeness, Held, Memory, QueryBudget, QueryCounts, Scan};
-pub(crate) use self::evidence::RequestedWindow;
+pub(crate) use self::evidence::{RequestedWindow, check_as_of};
 pub use self::fetch::Client;
 pub(crate) use self::fetch::ClientSpec;
 pub use self::http::{

@@ -56,7 +56,7 @@ impl Page for Decoded {
     fn last_row(&self) -> Self {
         let rows = self.batch.num_rows();
         let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
-        let Self { total, hint, beside, counted_days, window, .. } = *self;
+        let Self { total, hint, beside, counted_days, window, as_of, .. } = *self;
         Self {
             batch,
             total,
@@ -64,6 +64,7 @@ impl Page for Decoded {
             beside,
             counted_days,
             window,
+            as_of,
             ids: None,
             times: None,
             keys: None,
@@ -87,9 +88,9 @@ impl PageDecoder for Decoder {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let decoded = Self::decode(self, request, body)?;
-        let Decoded { total, hint, beside, counted_days, window, .. } = decoded;
+        let Decoded { total, hint, beside, counted_days, window, as_of, .. } = decoded;
         let rows = decoded.batch.num_rows() as u64;
-        let facts = PageFacts { rows, total, hint, beside, counted_days, window };
+        let facts = PageFacts { rows, total, hint, beside, counted_days, window, as_of };
         Ok((decoded, facts))
     }
 }

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use super::estimate::calls_estimate;
 use super::json::{Json, Raw};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Pointer, TableSpec};
@@ -33,6 +34,8 @@ pub(super) struct Evidence {
     incomplete: Option<(String, String)>,
     /// Members beside the sections of a list that say how long it is.
     lengths: Vec<ListLength>,
+    /// The names of the objects around members that call a count an estimate.
+    estimates: Vec<Vec<String>>,
 }
 
 /// A member beside the sections of a list that says how long it is.
@@ -84,6 +87,9 @@ impl Evidence {
             if self.incomplete.is_none() && !other && reports_failure(&words, within, *raw, members) {
                 self.incomplete = Some((path(within, name), shown(*raw)));
             }
+            if calls_estimate(name, *raw) {
+                self.estimates.push(within.clone());
+            }
             if (self.list || !is_number(*raw))
                 && let Some(says) = length(&words, within, *raw, members)
             {
@@ -130,6 +136,11 @@ impl Evidence {
         let more = |says: &Says| matches!(says, Says::More | Says::Pages(2..) | Says::LastPage(2..));
         let says = self.lengths.iter().find(|length| more(&length.says))?;
         Some(format!("`{}` is {}", path(&says.within, &says.name), says.value))
+    }
+
+    /// True if a member beside the total at this place calls it an estimate.
+    pub(super) fn calls_estimate(&self, total: &Pointer) -> bool {
+        total.steps().split_last().is_some_and(|(_, parent)| self.estimates.iter().any(|within| within == parent))
     }
 
     /// Number of all entries of a list, if the response states it.
@@ -684,7 +695,7 @@ fn members_of<'t>(raw: Raw<'t>) -> Result<Vec<Member<'t>>> {
 }
 
 /// The words of a name in lower case: split at all characters that are no letters or digits, and before capital letters.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let (mut words, mut before) = (vec![String::new()], ' ');
     for character in name.chars() {
         let begins = character.is_uppercase() && (before.is_lowercase() || before.is_numeric());

@@ -13,6 +13,7 @@
 //! non-nullable column has a value in each row.
 
 mod envelope;
+mod estimate;
 mod evidence;
 mod json;
 mod list;
@@ -24,7 +25,7 @@ mod schema;
 mod value;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +36,7 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimestampMic
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
+pub(crate) use self::estimate::{estimated_list, estimated_total};
 pub use self::evidence::Rest;
 pub(crate) use self::list::{OneRowAnAid, check_aids, entries_of};
 pub(crate) use self::schema::in_zone_of;
@@ -94,6 +96,8 @@ pub struct Decoded {
     pub next: Option<String>,
     /// The window that the service resolved the request to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Instant up to which the service's data was complete, if the response states it.
+    pub as_of: Option<DateTime<Utc>>,
     /// First and last instant of the time column that have no zone and are taken for UTC.
     pub assumed: Option<(i64, i64)>,
     /// Traits of mentions that distinguish them apart from their ids, as far as they were requested: time, url and source.
@@ -275,7 +279,11 @@ const WINDOW_TO: usize = 6;
 const COUNTED: usize = 7;
 const COUNTED_RELATION: usize = 8;
 const NEXT: usize = 9;
-const FIRST_COLUMN: usize = 10;
+const AS_OF: usize = 10;
+const FIRST_COLUMN: usize = 11;
+
+/// Beginning of an id that is derived from other columns.
+const DERIVED: &str = "~";
 
 /// Records that an answer may have even if fewer were requested.
 const MOST: usize = 100_000;
@@ -403,6 +411,7 @@ impl Decoder {
             (WINDOW_FROM, &profile.echo.from),
             (WINDOW_TO, &profile.echo.to),
             (NEXT, &next),
+            (AS_OF, &profile.complete.as_of),
         ];
         for (slot, pointer) in known {
             if let Some(pointer) = pointer {
@@ -594,7 +603,10 @@ impl Decoder {
                 "check the `sections` of this table in the profile; if it is an error with a success status, set [error]",
             ));
         }
-        let relation = Relation::of(answer.text(RELATION));
+        let relation = match self.profile.total.at.as_ref().is_some_and(|at| answer.evidence.calls_estimate(at)) {
+            true => Relation::About,
+            false => Relation::of(answer.text(RELATION)),
+        };
         let told = total.filter(|_| request.plan.pages.is_some());
         let total = match (&self.profile.total.trust, told, relation, request.plan.pages) {
             (Trust::Exact, Some(told), Relation::Exact, _) => Some(count_of(told).ok_or_else(|| {
@@ -662,6 +674,9 @@ impl Decoder {
             self.check_time_of_day(text)?;
         }
         let unnamed = self.name(request, text, &mut columns)?;
+        if unnamed > 0 && total.is_none() {
+            self.check_stand_ins(&columns)?;
+        }
         for (column, field) in columns.iter().zip(self.schema.fields()) {
             if !field.is_nullable() && column.null_count() > 0 {
                 let row = (0..count).find(|row| column.is_null(*row)).unwrap_or_default();
@@ -688,6 +703,7 @@ impl Decoder {
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("cannot build the record batch: {error}")))?;
         let unknown = self.unknown(&batch);
         let window = self.window(&answer, request)?.filter(|(from, to)| from < to);
+        let as_of = self.instant(&answer, request, AS_OF, "`as_of` in [complete]")?;
         let timeline = self.timeline.as_ref().and_then(|counts| counts_of(request, &answer, counts));
         let counted_days = timeline.as_ref().and_then(|buckets| self.counted_days(buckets));
         let timeline = timeline.as_deref().and_then(sum_of);
@@ -717,6 +733,7 @@ impl Decoder {
             unknown,
             beside: Beside { overview: counted, timeline, listed, lists },
             counted_days,
+            as_of,
             more: evidence.more(),
             next: cursor,
             window,
@@ -826,12 +843,28 @@ impl Decoder {
                 digest.update(part.unwrap_or_default());
             }
             let any = parts.iter().any(|part| part.is_valid(row));
-            any.then(|| digest.finalize()[..12].iter().fold("~".to_owned(), |id, byte| format!("{id}{byte:02x}")))
+            any.then(|| digest.finalize()[..12].iter().fold(DERIVED.to_owned(), |id, byte| format!("{id}{byte:02x}")))
         };
         let ids: StringArray = (0..known.len()).map(named).collect();
         let unnamed = known.null_count() - ids.null_count();
         columns[at] = Arc::new(ids);
         Ok(unnamed as u64)
+    }
+
+    /// Checks that no two rows have the same derived id, where no total shows if they are one mention or two.
+    fn check_stand_ins(&self, columns: &[ArrayRef]) -> Result<()> {
+        let ids = self.id.and_then(|id| columns[id].as_string_opt::<i32>());
+        let mut seen = HashSet::new();
+        let mut derived = ids.into_iter().flatten().flatten().filter(|id| id.starts_with(DERIVED));
+        if derived.all(|id| seen.insert(id)) {
+            return Ok(());
+        }
+        let columns = self.table.stand_in.join("`, `");
+        let message = format!(
+            "two mentions of a response have no id and are equal in `{columns}`: they may be one or two, and there is no total"
+        );
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice("add columns in which they differ to `stand_in` in the profile, or declare [total]"))
     }
 
     /// Traits that distinguish mentions apart from their ids.
@@ -872,7 +905,9 @@ impl Decoder {
         let counting = |(_, count): &(i64, u64)| *count > 0;
         let first = starts.iter().position(counting)?;
         let last = starts.iter().rposition(counting)?;
-        Some(CountedDays { first_end: starts.get(first + 1).map(|(start, _)| *start), last_start: starts[last].0 })
+        let first_end = starts.get(first + 1).map(|(start, _)| *start);
+        let zoned = instants.assumed.is_none() && instants.days == 0;
+        Some(CountedDays { first_end, last_start: starts[last].0, instants: zoned })
     }
 
     /// Numbers in the order in which the service sorts the rows, if that is by another column than the time.
@@ -910,37 +945,46 @@ impl Decoder {
             && self.profile.offset.of(rounded, request.size).is_some_and(|offset| Ok(offset) == echoed.parse())
     }
 
-    /// The window that the response reports. Local times are those of the column with the time of mentions, or else of UTC. `None` if
-    /// it is not reported, if its zone is not known, or if it is in days, which may include the last one or not.
+    /// The window that the response reports; `None` if one of its ends is no instant ([`instant`](Self::instant)).
+    fn window(&self, answer: &Envelope<'_>, request: &PageRequest) -> Result<Option<(DateTime<Utc>, DateTime<Utc>)>> {
+        let end = |slot| self.instant(answer, request, slot, "`from` and `to` in [echo]");
+        Ok(end(WINDOW_FROM)?.zip(end(WINDOW_TO)?))
+    }
+
+    /// An instant outside the records. Local times are those of the column with the time of mentions, or else of UTC. `None` if
+    /// it is absent, if its zone is not known, or if it is a day, which a window may include or not. `entry`: the profile's entry
+    /// for it.
     ///
     /// # Errors
-    /// [`ErrorKind::Contradiction`] for a value that is no instant: a response that covers another window would not be noticed.
-    fn window(&self, answer: &Envelope<'_>, request: &PageRequest) -> Result<Option<(DateTime<Utc>, DateTime<Utc>)>> {
+    /// [`ErrorKind::Contradiction`] for a value that is no instant: what the response covers would not be noticed.
+    fn instant(
+        &self,
+        answer: &Envelope<'_>,
+        request: &PageRequest,
+        slot: usize,
+        entry: &str,
+    ) -> Result<Option<DateTime<Utc>>> {
         /// Instants before 1973, in seconds: numbers that are something else.
         const EARLY: i64 = 100_000_000;
         let mentions = &self.profile.tables.mentions;
         let of_time = mentions.time.as_ref().and_then(|time| mentions.column(time)).and_then(|column| column.zone);
         let requested = request.plan.zone(&self.profile);
-        let instant = |slot| {
-            let Some(text) = answer.text(slot) else { return Ok(None) };
-            let mut instants = Instants::of(InstantForm { pattern: None, zone: of_time });
-            match instants.read(&text) {
-                Some(_) if instants.days > 0 => Ok(None),
-                // It may be a time of UTC or of the requested zone.
-                Some(_) if instants.assumed.is_some() && requested != Zone::UTC => Ok(None),
-                Some(at) => Ok(Some(at).filter(|at| *at > EARLY * 1_000_000).and_then(DateTime::from_timestamp_micros)),
-                // The words that were requested, such as `now`.
-                None if !(text.len() >= 8 && text.starts_with(|first: char| first.is_ascii_digit())) => Ok(None),
-                None => {
-                    let value: String = text.chars().take(100).collect();
-                    let message =
-                        format!("the window that the response reports cannot be read: `{value}` is no instant");
-                    Err(Error::new(ErrorKind::Contradiction, message)
-                        .advice("correct `from` and `to` in [echo] of the profile, or remove them"))
-                }
+        let Some(text) = answer.text(slot) else { return Ok(None) };
+        let mut instants = Instants::of(InstantForm { pattern: None, zone: of_time });
+        match instants.read(&text) {
+            Some(_) if instants.days > 0 => Ok(None),
+            // It may be a time of UTC or of the requested zone.
+            Some(_) if instants.assumed.is_some() && requested != Zone::UTC => Ok(None),
+            Some(at) => Ok(Some(at).filter(|at| *at > EARLY * 1_000_000).and_then(DateTime::from_timestamp_micros)),
+            // The words that were requested, such as `now`.
+            None if !(text.len() >= 8 && text.starts_with(|first: char| first.is_ascii_digit())) => Ok(None),
+            None => {
+                let value: String = text.chars().take(100).collect();
+                let message = format!("the window that the response reports cannot be read: `{value}` is no instant");
+                Err(Error::new(ErrorKind::Contradiction, message)
+                    .advice(format!("correct {entry} of the profile, or remove them")))
             }
-        };
-        Ok(instant(WINDOW_FROM)?.zip(instant(WINDOW_TO)?))
+        }
     }
 
     /// True if a response names the requested zone otherwise.

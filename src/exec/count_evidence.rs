@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
-
 use super::part::FirstResponse;
 use super::stand_ins::sum;
 use super::stream::Driver;
-use crate::client::RequestedWindow;
+use crate::client::{RequestedWindow, check_as_of};
+use crate::decode::{Decoded, estimated_list, estimated_total};
 use crate::error::{ErrorKind, Result, own_or_query};
-use crate::profile::Counts;
+use crate::profile::{CountList, Counts};
 use crate::request::{Beside, Hint, PageRequest, Pages, RequestPlan};
 
 /// Judgment on an overview's count of mentions.
@@ -29,16 +28,14 @@ impl Driver {
     }
 
     /// Checks that the service used the requested window.
-    pub(super) fn check_window(
-        &self,
-        plan: &RequestPlan,
-        echoed: Option<(DateTime<Utc>, DateTime<Utc>)>,
-    ) -> Result<()> {
+    pub(super) fn check_window(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
         let profile = self.config.connection.profile();
         let asked =
             plan.duration.as_deref().and_then(|words| RequestedWindow::of(&profile.window, words, plan.zone(profile)));
-        match (asked, echoed) {
-            (Some(asked), Some(echoed)) => asked.check_equal(echoed, self.config.connection.client().time_of_service()),
+        let now = self.config.connection.client().time_of_service();
+        check_as_of(page.as_of, asked, page.window, now)?;
+        match (asked, page.window) {
+            (Some(asked), Some(echoed)) => asked.check_equal(echoed, now),
             _ => Ok(()),
         }
     }
@@ -54,6 +51,11 @@ impl Driver {
     /// Judges an overview's count of mentions by the mentions and the other numbers in its response.
     pub(super) fn judge(&self, counts: &Counts, request: &PageRequest, body: &[u8], counted: i64) -> Result<Judged> {
         let profile = self.config.connection.profile();
+        if let Some((total, _)) = profile.counted_total()
+            && let Some(estimate) = estimated_total(body, &total)
+        {
+            return Ok(Judged::Doubted(format!("the overview calls its count of {counted} an estimate: {estimate}")));
+        }
         let (mut all, mut by, mut times) = (false, Vec::new(), None);
         if let Some(asked) = self.with_mentions(request) {
             let page = match self.reader.decoder.decode(&asked, body) {
@@ -176,6 +178,13 @@ impl Driver {
             }
         }
         Ok(None)
+    }
+
+    /// The member of a response that calls a list an estimate, with its value.
+    pub(super) fn estimate(&self, list: &CountList, body: &[u8]) -> Option<String> {
+        let sections = &self.config.connection.profile().tables.breakdowns.sections;
+        let mut sections = sections.iter().filter(|section| section.label == list.dimension);
+        sections.find_map(|section| estimated_list(body, &section.at))
     }
 
     /// True if the lists in a response prove that all of its mentions match the filters.

@@ -83,9 +83,9 @@ impl Part {
         false
     }
 
-    /// Stores a page. `ahead`: time by which the service's clock is ahead of ours.
+    /// Stores a page.
     #[cfg_attr(not(feature = "store"), expect(clippy::unused_async, reason = "nothing is stored"))]
-    pub(super) async fn keep(&self, page: &RecordBatch, ahead: TimeDelta) {
+    pub(super) async fn keep(&self, page: &Decoded, ahead: TimeDelta) {
         #[cfg(feature = "store")]
         if let Some(fill) = &self.fill {
             fill.add(page, ahead).await;

@@ -163,7 +163,7 @@ impl Driver {
         let head = self.decoder(totals(counts, rest, &self.overview_table())).decode(request, body)?;
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         self.counters.page(&self.scan, &Decoded { batch: head.batch.slice(0, 0), ..head.clone() });
-        self.check_window(&request.plan, head.window)?;
+        self.check_window(&request.plan, &head)?;
         let number = |column: usize| {
             let column = head.batch.column(column).as_primitive_opt::<Int64Type>()?;
             column.iter().next().flatten()
@@ -225,6 +225,10 @@ impl Driver {
                     return Ok(None);
                 }
                 if !summary.approximate {
+                    if let Some(estimate) = self.estimate(list, body) {
+                        let reason = format!("the overview list `{}` is an estimate: {estimate}", list.dimension);
+                        return doubted(reason, "");
+                    }
                     // Mentions that the list does not count may have any value.
                     if left != 0 && !without_value {
                         return Ok(None);
@@ -422,16 +426,17 @@ impl Driver {
         Ok((names.map(|name| name.map(str::to_owned)).collect(), weights(batch.column(1))))
     }
 
-    /// Returns the window that the service resolved a request to, and the starts and counts of its days; `None` if these do
-    /// not prove themselves by adding up to an exact total.
+    /// Returns the daily counts of a response, if they prove themselves by adding up to an exact total.
     #[cfg(feature = "store")]
-    pub(super) fn daily_counts(&self, request: &PageRequest, body: &[u8]) -> Result<Option<CountedDays>> {
+    pub(super) fn daily_counts(&self, request: &PageRequest, body: &[u8]) -> Result<Proved<CountedDays>> {
         let profile = self.config.connection.profile();
-        let Some(counts) = profile.counts.as_ref().filter(|counts| counts.days) else { return Ok(None) };
+        let Some(counts) = profile.counts.as_ref().filter(|counts| counts.days) else {
+            return Ok(Err(Unproved::NoCounts));
+        };
         let head = self.decoder(totals(counts, None, &self.overview_table())).decode(request, body)?;
-        self.check_window(&request.plan, head.window)?;
+        self.check_window(&request.plan, &head)?;
         if self.unfiltered(counts, request, body)?.is_some() {
-            return Ok(None);
+            return Ok(Err(Unproved::NoCounts));
         }
         let total =
             head.batch.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
@@ -439,14 +444,18 @@ impl Driver {
             let relation = head.batch.column(2).as_string_opt::<i32>();
             relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
         };
-        let Some(Decoded { batch: days, .. }) = self.volume(request, body)? else { return Ok(None) };
+        let Some(Decoded { batch: days, .. }) = self.volume(request, body)? else {
+            return Ok(Err(Unproved::NoCounts));
+        };
         let numbers = weights(days.column(1));
         let starts = days.column(0).as_primitive_opt::<TimestampMicrosecondType>();
-        let (Some(starts), true) = (starts.filter(|starts| starts.null_count() == 0), exact) else { return Ok(None) };
-        if total.is_none() || sum(&numbers) != total {
-            return Ok(None);
+        let starts = starts.filter(|starts| exact && starts.null_count() == 0);
+        let (Some(starts), Some(total)) = (starts, total) else { return Ok(Err(Unproved::NoCounts)) };
+        if sum(&numbers) != Some(total) {
+            return Ok(Err(Unproved::Contradictory));
         }
-        Ok(Some((head.window, starts.values().iter().copied().zip(numbers).collect())))
+        let days = starts.values().iter().copied().zip(numbers).collect();
+        Ok(Ok(CountedDays { window: head.window, as_of: head.as_of, days }))
     }
 
     /// Describes a value that the page in the same response has more often than the list counts it; `None` if the two
@@ -516,7 +525,7 @@ impl Driver {
                     }
                     self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
                     self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
-                    self.check_window(&plan, page.window).map_err(|error| self.at_plan(error, &plan))?;
+                    self.check_window(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
                     self.counters.page(&self.scan, &page);
                     begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &plan, &page);
                     if received == 0 {
@@ -660,9 +669,30 @@ impl EdgePage {
     }
 }
 
-/// A window, and the starts of its days in microseconds since 1970 with their counts of mentions.
+/// Daily counts of a response.
 #[cfg(feature = "store")]
-pub(super) type CountedDays = (Option<(DateTime<Utc>, DateTime<Utc>)>, Vec<(i64, i64)>);
+pub(super) struct CountedDays {
+    /// The window that the service resolved the request to.
+    pub(super) window: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Instant up to which the service's data was complete, if the response states it.
+    pub(super) as_of: Option<DateTime<Utc>>,
+    /// The starts of the days in microseconds since 1970, with their counts of mentions.
+    pub(super) days: Vec<(i64, i64)>,
+}
+
+/// Proof of a response, or the reason why there is none.
+#[cfg(feature = "store")]
+pub(super) type Proved<T> = std::result::Result<T, Unproved>;
+
+/// The reason why a response proves no daily counts.
+#[cfg(feature = "store")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unproved {
+    /// It has none, or none that are exact.
+    NoCounts,
+    /// They differ from its total.
+    Contradictory,
+}
 
 /// Sums counts; `None` on overflow.
 pub(super) fn sum(numbers: &[i64]) -> Option<i64> {

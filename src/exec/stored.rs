@@ -40,6 +40,7 @@ use self::tail::{Received, Tail};
 use self::timeline::{DailyCounts, Expected, Timeline, is_refused};
 use super::part::Part;
 use super::scan_config::ScanConfig;
+use super::stand_ins::Unproved;
 use super::stream::{Batches, Driver};
 use crate::client::Pace;
 use crate::error::{Error, ErrorKind, Result};
@@ -238,7 +239,7 @@ impl Driver {
                     self.note(plan, &error);
                     None
                 }
-                timeline => timeline?,
+                timeline => timeline?.ok(),
             };
             let Some(Timeline { window: Some(span), counts, as_of }) = timeline else { return Ok(None) };
             let (division, by) = divide_for_timeline(&span, filters, &regions, &terms);
@@ -263,7 +264,7 @@ impl Driver {
         };
         let mut counts = Vec::new();
         match received {
-            Some(timeline) => counts.push(Some(timeline)),
+            Some(timeline) => counts.push(Ok(timeline)),
             None => {
                 for words in &timelines.windows {
                     let timeline = match self.timeline(plan, &confirmed_by, words).await {
@@ -275,7 +276,7 @@ impl Driver {
                         }
                         Err(error) => return Err(error),
                     };
-                    let proves = timeline.is_some();
+                    let proves = timeline.is_ok();
                     counts.push(timeline);
                     if !proves {
                         break;
@@ -283,19 +284,32 @@ impl Driver {
                 }
             }
         }
-        let Some(expected) = Expected::of(span_of(&days), confirmed_by, counts) else {
-            let proved = |(of, region): &(Filters, Arc<Region>)| {
-                of == &subject.filters && (region.sealed || region.confirmed > region.as_of)
-            };
-            if regions.iter().any(proved) {
-                // They did before: this response alone says nothing about the stored days.
+        let expected = match Expected::of(span_of(&days), confirmed_by, counts) {
+            Ok(expected) => expected,
+            Err(Unproved::Contradictory) => {
+                let message =
+                    "the daily counts of the service differ from its total and confirm no stored days: reading them";
+                let error = Error::new(ErrorKind::Contradiction, message);
+                self.note(
+                    plan,
+                    &error.advice("set trust = \"advisory\" in [counts] of the profile if they always differ"),
+                );
                 return Ok(Some(Divided::unstored(span, confirming)));
             }
-            // The counts prove nothing, and are not expected to soon.
-            self.distrust(from, &subject, plan).await;
-            let terms = Terms { rescan: Some(profile.store.rescan.length()), ..terms };
-            let division = divide(&span, filters, &regions, &terms);
-            return Ok(Some(Divided { division, span, timeline, confirming, tail: None }));
+            Err(Unproved::NoCounts) => {
+                let proved = |(of, region): &(Filters, Arc<Region>)| {
+                    of == &subject.filters && (region.sealed || region.confirmed > region.as_of)
+                };
+                if regions.iter().any(proved) {
+                    // They did before: this response alone says nothing about the stored days.
+                    return Ok(Some(Divided::unstored(span, confirming)));
+                }
+                // The counts prove nothing, and are not expected to soon.
+                self.distrust(from, &subject, plan).await;
+                let terms = Terms { rescan: Some(profile.store.rescan.length()), ..terms };
+                let division = divide(&span, filters, &regions, &terms);
+                return Ok(Some(Divided { division, span, timeline, confirming, tail: None }));
+            }
         };
         let timeline = expected.whole(filters);
         let tail = tail.filter(|tail| tail.is_last_of(&mut division));

@@ -510,7 +510,7 @@ impl Driver {
                 self.check_value_part(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
                 self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
                 self.note_fields(&plan, &page, &mut noted).map_err(|error| self.at_table(error))?;
-                read.keep(&page.batch, client.ahead()).await;
+                read.keep(&page, client.ahead()).await;
                 let own = read.of(&page.batch, reader)?;
                 let batch = reader.finish(&own)?;
                 others += page.batch.num_rows() - own.num_rows();
@@ -567,7 +567,7 @@ impl Driver {
                 }
             };
             let page = page.map_err(|error| self.at_table(error))?;
-            self.check_window(&request.plan, page.window).map_err(|error| self.at_plan(error, &request.plan))?;
+            self.check_window(&request.plan, &page).map_err(|error| self.at_plan(error, &request.plan))?;
             self.check_clock(&request.plan).map_err(|error| self.at_table(error))?;
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);

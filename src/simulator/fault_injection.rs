@@ -144,6 +144,12 @@ pub(super) enum Kind {
     /// A day of the timeline, or an entry of a list, is off by this amount.
     Timeline(i64),
     List(List, i64),
+    /// A copy of the data that is this many hours old answers, and says so.
+    OldCopy(u64),
+    /// Lists count this many mentions with another value, and say that they are estimates.
+    Estimated(i64, EstimateSign),
+    /// The mentions of the newest day follow all others, whatever the order.
+    NewestLast,
     /// This percentage of mentions is missing from every number and page, which a field reports.
     Partial(u64, Sign),
     /// Status 202 and an empty page, with this wait in seconds.
@@ -271,6 +277,13 @@ pub(super) enum ZoneName {
     Distance,
 }
 
+/// The field by which the entries of a list say that they are estimates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum EstimateSign {
+    Bound,
+    Flag,
+}
+
 /// The field that reports a partial response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
@@ -353,6 +366,9 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("values", "used=first|last|two|none", "of a list of values, only some are used"),
     ("cap-total", "rows=300", "total of at most this number"),
     ("hidden", "percent=2", "records left out of pages, but counted"),
+    ("old-copy", "hours=6", "a copy of this age answers, and says so"),
+    ("estimated", "moved=3, sign=bound|flag", "lists with wrong entries, which call themselves estimates"),
+    ("newest-last", "", "the newest day after all others, whatever the order"),
     ("nulls", "at=first|smallest|largest|zero", "missing values not sorted last"),
     ("start-excluded", "", "windows without the instant that they begin with"),
     ("end-included", "", "windows with the instant that they end with"),
@@ -535,6 +551,12 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
             ];
             Kind::List(options.one_of("name", &names)?, options.number("by", 3)?)
         }
+        "old-copy" => Kind::OldCopy(options.number("hours", 6)?),
+        "estimated" => {
+            let signs = [("bound", EstimateSign::Bound), ("flag", EstimateSign::Flag)];
+            Kind::Estimated(options.number("moved", 3)?, options.one_of("sign", &signs)?)
+        }
+        "newest-last" => Kind::NewestLast,
         "partial" => {
             let signs = [
                 ("timed-out", Sign::TimedOut),

@@ -7,7 +7,7 @@ use chrono::{DateTime, Days, FixedOffset, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::dataset::{Facts, SavedSearch};
-use super::fault_injection::List;
+use super::fault_injection::{EstimateSign, List};
 use super::query::Query;
 
 /// Maximum of entries in a top list.
@@ -35,6 +35,7 @@ pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) ->
         sentiment.insert(label.to_string(), count.into());
     }
     sentiment.insert("unknown".to_owned(), facts().filter(|f| f.sentiment.is_none()).count().into());
+    let estimated = query.variant.estimated;
     let off = |of: List| query.variant.list_off.filter(|(list, _)| *list == of).map_or(0, |(_, by)| by);
     if let Some(count) = sentiment.get_mut("positive") {
         *count = (count.as_i64().unwrap_or_default() + off(List::Sentiment)).max(0).into();
@@ -46,12 +47,12 @@ pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) ->
         "totalEngagement": sum(|f| f.engagement),
         "sentiment": sentiment,
         "volume": volume(query, facts()),
-        "topSources": list(sources, TOP, off(List::Sources)),
-        "topAuthors": list(authors, TOP, 0),
-        "topKeywords": list(keywords, TOP, 0),
-        "topHashtags": list(hashtags, TOP, 0),
-        "languages": list(languages, usize::MAX, off(List::Languages)),
-        "countries": list(countries, usize::MAX, off(List::Countries)),
+        "topSources": list(sources, TOP, off(List::Sources), estimated),
+        "topAuthors": list(authors, TOP, 0, estimated),
+        "topKeywords": list(keywords, TOP, 0, estimated),
+        "topHashtags": list(hashtags, TOP, 0, estimated),
+        "languages": list(languages, usize::MAX, off(List::Languages), estimated),
+        "countries": list(countries, usize::MAX, off(List::Countries), estimated),
         "otherCount": sources.iter().skip(TOP).map(|(_, count)| count).sum::<usize>(),
     })
     .to_string()
@@ -72,12 +73,23 @@ fn ranking<'f>(
     ranked
 }
 
-/// The entries of a list, of which the first is off by this amount.
-fn list(ranked: &[(Arc<str>, usize)], top: usize, off: i64) -> Vec<Value> {
+/// The entries of a list, of which the first is off by this amount. Those of an estimate count some mentions of the second one as
+/// those of the first.
+fn list(ranked: &[(Arc<str>, usize)], top: usize, off: i64, estimated: Option<(i64, EstimateSign)>) -> Vec<Value> {
+    let second = ranked.get(1).and_then(|(_, count)| i64::try_from(*count).ok()).unwrap_or_default();
+    let moved = estimated.map_or(0, |(moved, _)| moved.clamp(0, second));
     let counts = ranked.iter().map(|(name, count)| (name, i64::try_from(*count).unwrap_or(i64::MAX)));
-    let counts =
-        counts.enumerate().map(|(at, (name, count))| (name, if at == 0 { (count + off).max(0) } else { count }));
-    counts.take(top).map(|(name, count)| json!({"name": name, "count": count})).collect()
+    let counts = counts.enumerate().map(|(at, (name, count))| match at {
+        0 => (name, (count + off + moved).max(0)),
+        1 => (name, count - moved),
+        _ => (name, count),
+    });
+    let entry = |(name, count): (&Arc<str>, i64)| match estimated {
+        Some((_, EstimateSign::Flag)) => json!({"name": name, "count": count, "estimated": true}),
+        Some((_, EstimateSign::Bound)) => json!({"name": name, "count": count, "docCountErrorUpperBound": moved}),
+        None => json!({"name": name, "count": count}),
+    };
+    counts.take(top).map(entry).collect()
 }
 
 /// One bucket for each local day that the window touches, including empty ones; days have 23, 24 or 25 hours.

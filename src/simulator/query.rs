@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 use super::dataset::{Facts, Mention, SavedSearch};
 use super::dialect::{Absolute, Dialect, MentionsSwitch, Several, ZoneForm};
-use super::fault_injection::{List, Nulls};
+use super::fault_injection::{EstimateSign, List, Nulls};
 use super::zone::Zone;
 
 /// A validated request.
@@ -55,6 +55,12 @@ pub(super) struct Variant {
     pub(super) overview_off: i64,
     pub(super) timeline_off: i64,
     pub(super) list_off: Option<(List, i64)>,
+    /// The copy that answers has no later mentions.
+    pub(super) copied_at: Option<DateTime<Utc>>,
+    /// Mentions that lists count with another value, and the sign of an estimate that they have.
+    pub(super) estimated: Option<(i64, EstimateSign)>,
+    /// The mentions of the newest day follow all others.
+    pub(super) newest_last: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -146,6 +152,9 @@ impl Query {
         let end = mentions.partition_point(within).max(start);
         let positions = (start..end).filter(|at| self.takes(&mentions[*at].facts));
         let positions = positions.filter(|at| !is_chosen(&mentions[*at].facts.id, self.variant.left_out));
+        let copied =
+            |at: &usize| self.variant.copied_at.is_none_or(|copied_at| mentions[*at].facts.published < copied_at);
+        let positions = positions.filter(copied);
         positions.map(|at| u32::try_from(at).unwrap_or(u32::MAX)).collect()
     }
 
@@ -239,6 +248,12 @@ impl Query {
             };
             order.then_with(|| tie(*a).cmp(&tie(*b)))
         });
+        let day = |at: u32| search.mentions[at as usize].facts.published.date_naive();
+        if self.variant.newest_last
+            && let Some(newest) = positions.iter().map(|at| day(*at)).max()
+        {
+            positions.sort_by_key(|at| day(*at) == newest);
+        }
     }
 }
 

@@ -128,7 +128,7 @@ impl Preset {
                     "from": rfc3339(from),
                     "to": rfc3339(to),
                     "timezone": query.said,
-                    "asOf": rfc3339(found.now),
+                    "asOf": rfc3339(query.variant.copied_at.unwrap_or(found.now)),
                 });
                 let aid = json!({"aid": aid});
                 let mentions = page.as_ref().map(|page| {

@@ -102,6 +102,11 @@ const MORE_LIES: &[&str] = &[
     "partial:percent=40,sign=timed-out",
     "partial:percent=10,sign=shards@30%",
     "accepted:retry-after=1@25%",
+    "old-copy:hours=6",
+    "old-copy:hours=1000",
+    "estimated:moved=3",
+    "estimated:moved=2,sign=flag",
+    "newest-last",
 ];
 
 /// Forms and limits of healthy services that the profile does not describe.
@@ -263,6 +268,50 @@ async fn mentions_from_before_a_reported_relative_period_are_a_contradiction() {
         let error = world(&["begins-early:hours=900,echo=asked"]).error(&sql).await;
         assert_eq!(error.kind(), ErrorKind::Contradiction, "{what}: {error}");
         assert!(error.to_string().contains("outside the requested period"), "{what}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_copy_of_the_data_is_refused_if_its_window_ends_later() {
+    let (old, recent) = ("published_at < '2026-06-01'", "published_at < '2026-07-01T12:00:00Z'");
+    for what in ["id", "count(*)", "max(reach)"] {
+        let of = |end: &str| {
+            format!("SELECT {what} FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-01-01' AND {end}")
+        };
+        let copy = world(&["old-copy:hours=100"]);
+        assert_eq!(copy.rows(&of(old)).await, world(&[]).rows(&of(old)).await, "{what}");
+        let relative = format!("SELECT {what} FROM mentions WHERE aid = '{BIG}' AND duration = '30d'");
+        for sql in [of(recent), relative] {
+            let error = world(&["old-copy:hours=100"]).error(&sql).await;
+            assert_eq!(error.kind(), ErrorKind::Contradiction, "{sql}: {error}");
+            assert!(error.to_string().contains("has the mentions known at 2026-06-"), "{sql}: {error}");
+        }
+        // An index is rarely younger than some minutes.
+        assert!(world(&["old-copy:hours=0"]).ask(&of(recent)).await.is_ok(), "{what}");
+    }
+    let sql = format!("SELECT total_mentions FROM overview WHERE aid = '{BIG}' AND duration = '30d'");
+    assert_eq!(world(&["old-copy:hours=100"]).error(&sql).await.kind(), ErrorKind::Contradiction);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_that_are_estimates_count_nothing() {
+    for lie in ["estimated:moved=3", "estimated:moved=3,sign=flag"] {
+        let sql = format!("SELECT source, count(*) FROM mentions WHERE aid = '{BIG}' AND {SPAN} GROUP BY 1 ORDER BY 1");
+        let (honest, world) = (world(&[]), world(&[lie]));
+        assert_eq!(world.rows(&sql).await, honest.rows(&sql).await, "{lie}");
+        assert!(world.simulator.requests() > honest.simulator.requests(), "{lie}: the mentions are read");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_rows_that_lack_the_newest_day_are_refused() {
+    for zone in ["UTC", "Asia/Kolkata"] {
+        let world = world(&["newest-last"]);
+        world.rows(&format!("SET savedsearch.timezone = '{zone}'")).await;
+        let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {SPAN} ORDER BY published_at DESC LIMIT 5");
+        let error = world.error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{zone}: {error}");
+        assert!(error.to_string().contains("the timeline counts mentions after"), "{zone}: {error}");
     }
 }
 

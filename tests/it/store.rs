@@ -123,7 +123,7 @@ impl Visit {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.connection.client().log().records().iter().filter_map(|record| record.error.clone()).collect()
+        self.connection.client().log().warnings().into_iter().map(|warning| warning.message).collect()
     }
 }
 
@@ -1166,6 +1166,36 @@ async fn a_response_that_does_not_cover_stored_days_replaces_none_of_them() {
     let visit = shop.at(later);
     visit.set("SET savedsearch.freshness = '60d'").await;
     assert_eq!((read(&visit, &sql).await, visit.simulator.requests()), (Ok(all), 0));
+}
+
+#[tokio::test]
+async fn stored_days_are_read_if_counts_contradict_each_other() {
+    let mut shop = Shop::new();
+    let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    shop.at(now()).cost(&all).await;
+    // Long after the day has settled.
+    shop.arrive(BIG, "late", "2026-05-05T12:00:00Z".parse().unwrap());
+    let visit = shop.at_with(now() + days(10), &["overview:by=-10"]);
+    visit.cost(&all).await;
+    assert!(visit.notes().iter().any(|note| note.contains("differ from its total")), "{:?}", visit.notes());
+}
+
+#[tokio::test]
+async fn an_old_copy_of_the_data_replaces_no_stored_day() {
+    let mut shop = Shop::new();
+    let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let mention: DateTime<Utc> = "2026-06-20T12:00:00Z".parse().unwrap();
+    shop.arrive(BIG, "late", mention + days(5));
+    shop.at(now() + days(5)).cost(&all).await;
+    let present = shop.search(BIG).mentions.clone();
+    shop.search(BIG).mentions.retain(|mention| &*mention.facts.id != "late");
+    let copy = shop.at_with(now() + days(6), &["old-copy:hours=100"]);
+    let seen = rows(&copy.stored.sql(&all).await.unwrap().collect().await.unwrap());
+    assert!(seen.contains(&vec!["late".to_owned()]), "the store has it from a later read");
+    shop.search(BIG).mentions = present;
+    let visit = shop.at(now() + days(6));
+    visit.set("SET savedsearch.freshness = '60d'").await;
+    assert_eq!(visit.cost(&all).await, 0);
 }
 
 /// The newest days are read together with the counts that confirm the days before: they have to agree with these counts.

@@ -95,6 +95,8 @@ pub struct PageFacts {
     pub counted_days: Option<CountedDays>,
     /// The window that the service resolved the period to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Instant up to which the service's data was complete, if the page states it.
+    pub as_of: Option<DateTime<Utc>>,
 }
 
 /// Time at which the next page is requested.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 use tokio_util::task::AbortOnDropHandle;
@@ -362,7 +362,7 @@ impl<D: PageDecoder> PageReader<D> {
                 self.client.totals.give_up();
             }
         }
-        self.check_window(span, answer.facts.window)?;
+        self.check_window(span, &answer.facts)?;
         self.check_period(span, &answer)?;
         self.check_first(span, &answer)?;
         let asked = self.window.words.clone();
@@ -627,7 +627,7 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     fn announce(&mut self, span: Span, facts: PageFacts) -> Result<()> {
-        self.check_window(span, facts.window)?;
+        self.check_window(span, &facts)?;
         let Some(reading) = &mut self.reading else { return Ok(()) };
         // A total from a page that should have rows but has none is not believed.
         if facts.rows > 0 || facts.total.is_none_or(|total| total <= span.row) {
@@ -725,12 +725,14 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Checks that the window that the service reports covers the requested period.
-    fn check_window(&mut self, span: Span, told: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
+    fn check_window(&mut self, span: Span, facts: &PageFacts) -> Result<()> {
         let spec = &self.client.profile().window;
         let words = self.window.words.as_deref().or(self.plan.duration.as_deref());
         let asked = words.and_then(|words| RequestedWindow::of(spec, words, self.zone));
+        let (told, now) = (facts.window, self.client.time_of_service());
+        evidence::check_as_of(facts.as_of, asked, told, now).map_err(|error| error.at(self.place(span)))?;
         let (Some(asked), Some(told)) = (asked, told) else { return Ok(()) };
-        let exceeds = asked.check(told, self.client.time_of_service());
+        let exceeds = asked.check(told, now);
         let exceeds = exceeds.map_err(|error| error.at(self.place(span)))?;
         self.window.exceeded |= exceeds;
         Ok(())
@@ -764,8 +766,13 @@ impl<D: PageDecoder> PageReader<D> {
             return Ok(());
         };
         let Some(first) = answer.page.times().and_then(<[i64]>::first).copied() else { return Ok(()) };
-        // Labels may be those of another zone.
-        let zones = Zone::FARTHEST.num_microseconds().unwrap_or_default();
+        // Labels without a zone may be those of any, and others may be local times that are written as UTC.
+        let offset = || {
+            let at = DateTime::from_timestamp_micros(first).unwrap_or_default();
+            (self.zone.local(at) - at.naive_utc()).abs()
+        };
+        let zones = if days.instants { offset() } else { Zone::FARTHEST };
+        let zones = zones.num_microseconds().unwrap_or_default();
         let missed = match order {
             Direction::Desc => Some(days.last_start).filter(|start| first < start.saturating_sub(zones)),
             Direction::Asc => days.first_end.filter(|end| first >= end.saturating_add(zones)),

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::RecordBatch;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::blocking;
 use super::candidates::{is_limited, subject_of, terms};
 use super::timeline::DailyCounts;
+use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::stream::Driver;
 use crate::request::{CLOCK_SKEW, RequestPlan};
@@ -118,24 +118,27 @@ impl Driver {
 
 impl Fill {
     /// Adds a page, in the table's columns. `ahead`: time by which the service's clock is ahead of ours.
-    pub(in crate::exec) async fn add(&self, page: &RecordBatch, ahead: TimeDelta) {
+    pub(in crate::exec) async fn add(&self, page: &Decoded, ahead: TimeDelta) {
         self.reading.note_page();
-        let filling = self.filling(ahead);
+        let filling = self.filling(ahead, page.as_of);
         // If the thread has failed, `commit` returns its error.
-        filling.add(page.clone()).await;
+        filling.add(page.batch.clone()).await;
     }
 
-    fn filling(&self, ahead: TimeDelta) -> Arc<Filling> {
+    /// The writer of the days, which begins with the first page. `known_at`: the instant up to which that page's data was complete.
+    fn filling(&self, ahead: TimeDelta, known_at: Option<DateTime<Utc>>) -> Arc<Filling> {
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         let start = || {
             let Self { from, subject, days, begun, .. } = self;
-            Arc::new(Filling::start(from, subject.clone(), days, *begun + ahead))
+            let as_of = *begun + ahead;
+            let as_of = known_at.map_or(as_of, |known_at| known_at.min(as_of));
+            Arc::new(Filling::start(from, subject.clone(), days, as_of))
         };
         Arc::clone(filling.get_or_insert_with(start))
     }
 
     async fn commit(&self, ahead: TimeDelta) -> Result<Vec<(Day, u64)>> {
-        let filling = self.filling(ahead);
+        let filling = self.filling(ahead, None);
         self.filling.lock().unwrap_or_else(PoisonError::into_inner).take();
         match Arc::try_unwrap(filling) {
             Ok(filling) => filling.commit().await,

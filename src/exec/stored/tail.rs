@@ -151,7 +151,7 @@ impl Driver {
         let as_of = self.query.begun + self.config.connection.client().ahead();
         let timeline = match first.get().map(|(request, body)| self.timeline_in(request, body, as_of)) {
             Some(Err(error)) if is_refused(error.kind()) => None,
-            Some(timeline) => timeline?,
+            Some(timeline) => timeline?.ok(),
             None => None,
         };
         // The reading ended at the days that are stored, where nothing proves it: the counts of the same response have to.

@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use super::blocking;
 use super::candidates::timeline_request;
 use crate::error::{ErrorKind, Result};
+use crate::exec::stand_ins::{CountedDays, Proved, Unproved};
 use crate::exec::stream::Driver;
 use crate::profile::Zone;
 use crate::request::{PageRequest, RequestPlan};
@@ -41,17 +42,17 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// Returns the counts of a span from those of its windows; `None` if one of them proves nothing.
-    pub(super) fn of(asked: Range<i64>, filters: Filters, windows: Vec<Option<Timeline>>) -> Option<Self> {
-        let windows: Vec<Timeline> = windows.into_iter().collect::<Option<_>>()?;
-        let as_of = windows.iter().map(|window| window.as_of).min()?;
+    /// Returns the counts of a span from those of its windows, if each of them proves its own.
+    pub(super) fn of(asked: Range<i64>, filters: Filters, windows: Vec<Proved<Timeline>>) -> Proved<Self> {
+        let windows: Vec<Timeline> = windows.into_iter().collect::<Proved<_>>()?;
+        let as_of = windows.iter().map(|window| window.as_of).min().ok_or(Unproved::NoCounts)?;
         let mut counts = DailyCounts::default();
         // Two windows may each have a part of a day.
         for (day, count) in windows.into_iter().flat_map(|window| window.counts) {
             let sum: &mut u64 = counts.entry(day).or_default();
             *sum = sum.saturating_add(count);
         }
-        Some(Self { asked, counts, as_of, filters })
+        Ok(Self { asked, counts, as_of, filters })
     }
 
     /// The instants of a day within the span.
@@ -156,14 +157,13 @@ impl Driver {
         division.without(span, |day| differing.contains(&day)).with_fewer_gaps(page)
     }
 
-    /// Requests the daily counts of a window. `None` if the response does not prove them, because they do not add up to the
-    /// total.
+    /// Requests the daily counts of a window.
     pub(super) async fn timeline(
         &self,
         plan: &RequestPlan,
         filters: &Filters,
         words: &str,
-    ) -> Result<Option<Timeline>> {
+    ) -> Result<Proved<Timeline>> {
         let request = timeline_request(&self.config, plan, filters, words);
         let (body, as_of) = self.overview_as_of(&request).await?;
         self.timeline_in(&request, &body, as_of)
@@ -178,17 +178,21 @@ impl Driver {
         let request = timeline_request(&self.config, plan, filters, &words);
         let body = connection.client().fetch(&self.scan, &request, |body| Ok((body.clone(), 0))).await?;
         let timeline = self.timeline_in(&request, &body, connection.now())?;
-        Ok(timeline.map(|timeline| timeline.counts.get(&day).copied().unwrap_or_default()))
+        Ok(timeline.ok().map(|timeline| timeline.counts.get(&day).copied().unwrap_or_default()))
     }
 
-    /// Returns the daily counts of a response; `None` if it does not prove them.
+    /// Returns the daily counts of a response. `as_of`: instant by the service's clock at which it was requested.
     pub(super) fn timeline_in(
         &self,
         request: &PageRequest,
         body: &Bytes,
         as_of: DateTime<Utc>,
-    ) -> Result<Option<Timeline>> {
-        let Some((window, days)) = self.daily_counts(request, body)? else { return Ok(None) };
+    ) -> Result<Proved<Timeline>> {
+        let CountedDays { window, as_of: known_at, days } = match self.daily_counts(request, body)? {
+            Ok(counted) => counted,
+            Err(unproved) => return Ok(Err(unproved)),
+        };
+        let as_of = known_at.map_or(as_of, |known_at| known_at.min(as_of));
         let begins = window.map(|(from, _)| from.timestamp_micros());
         let day = |(start, count): (i64, i64)| {
             let count = u64::try_from(count).ok()?;
@@ -203,7 +207,7 @@ impl Driver {
             let counted = counts.iter().filter(|(_, count)| **count > 0);
             window.as_ref().is_none_or(|window| !counted.clone().any(|(day, _)| strange(*day, window)))
         });
-        Ok(counts.map(|counts| Timeline { window, counts, as_of }))
+        Ok(counts.map(|counts| Timeline { window, counts, as_of }).ok_or(Unproved::NoCounts))
     }
 
     /// Requests an overview. Returns it with the instant by the service's clock since which it is true.

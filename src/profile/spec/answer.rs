@@ -36,6 +36,9 @@ pub struct Complete {
     /// Fields outside the records. Others are judged by their names: `timed_out = true`, `errors = […]`.
     #[serde(default)]
     pub fields: Vec<CompleteField>,
+    /// Instant up to which the service's data was complete. If it is earlier than the end of the window, the response is an error.
+    #[serde(default)]
+    pub as_of: Option<Pointer>,
 }
 
 /// A field that says whether a response is complete.

@@ -113,6 +113,7 @@ impl PageDecoder for Decoder {
             beside: Beside::default(),
             counted_days: None,
             window: None,
+            as_of: None,
         };
         Ok((Seconds::at(times), facts))
     }
