@@ -62,6 +62,8 @@ pub(super) struct Asker {
     pub(super) ends: Vec<Pair>,
     /// Usual names of parameters that were sent, each with the number of requests.
     pub(super) sent: BTreeMap<String, usize>,
+    /// Refusals of parameters that the service does not have, by their names in requests.
+    refused: BTreeMap<String, Reply>,
 }
 
 /// Origin of the responses.
@@ -91,7 +93,16 @@ impl Asker {
 
     fn of(source: Source, left: u64) -> Self {
         let auth = Auth { evidence: Evidence::Assumed, header: "Authorization".into(), format: "Bearer {key}".into() };
-        Self { source, auth, left, calls: Vec::new(), names: Arc::default(), ends: Vec::new(), sent: BTreeMap::new() }
+        Self {
+            source,
+            auth,
+            left,
+            calls: Vec::new(),
+            names: Arc::default(),
+            ends: Vec::new(),
+            sent: BTreeMap::new(),
+            refused: BTreeMap::new(),
+        }
     }
 
     /// True if there is no service to ask.
@@ -132,6 +143,29 @@ impl Asker {
     /// # Errors
     /// Returns the failure of a request that failed twice.
     pub(super) async fn ask(&mut self, path: &str, parameters: &[Pair]) -> Result<Option<Reply>> {
+        let own = renamed(parameters, &self.names);
+        if let Some(refusal) = own.iter().find_map(|(name, _)| self.refused.get(name)) {
+            // Whatever its value, the parameter is refused again.
+            return Ok(Some(Reply { asked: parameters.to_vec(), names: Arc::clone(&self.names), ..refusal.clone() }));
+        }
+        let reply = self.send(path, parameters).await?;
+        if let Some(reply) = reply.as_ref().filter(|reply| reply.is_refusal()) {
+            let says = [reply.statements(), reply.message()];
+            for (name, _) in own {
+                if name.len() > 2 && says.iter().any(|text| super::refusal::refuses_name(text, &name)) {
+                    self.refused.insert(name, reply.clone());
+                }
+            }
+        }
+        Ok(reply)
+    }
+
+    /// True if the service does not have this parameter.
+    pub(super) fn refuses(&self, usual: &str) -> bool {
+        self.refused.contains_key(own_name(usual, &self.names))
+    }
+
+    async fn send(&mut self, path: &str, parameters: &[Pair]) -> Result<Option<Reply>> {
         /// Throttled attempts per request.
         const WAITS: u32 = 5;
         /// Failed attempts per request.
@@ -298,6 +332,11 @@ impl Reply {
     pub(super) fn message(&self) -> String {
         let Some(body) = &self.body else { return self.text.clone() };
         super::refusal::message(body).unwrap_or_else(|| self.text.clone())
+    }
+
+    /// All that a refusal says, each text with the parameter that it is about.
+    pub(super) fn statements(&self) -> String {
+        self.body.as_ref().map_or_else(|| self.text.clone(), super::refusal::statements)
     }
 
     /// True if it refuses the request: by its status, without JSON, or with a sentence and neither numbers nor arrays.

@@ -464,6 +464,13 @@ impl Dialogue {
         Ok(())
     }
 
+    /// The ends of a window in the example, if it was answered.
+    fn ends_of_example(&self) -> Option<Vec<Pair>> {
+        let (since, until, _) = self.known.facts.ends().filter(|_| !self.seen.is_empty())?;
+        let of = |name: &String| self.known.facts.example.iter().find(|(known, _)| known == name).cloned();
+        Some(vec![of(&since)?, of(&until)?])
+    }
+
     /// Requests the overview of a few saved searches and continues with the one that has the most mentions.
     pub(super) async fn search(&mut self) -> Result<()> {
         /// Saved searches requested at most.
@@ -503,6 +510,21 @@ impl Dialogue {
                 && let Some(again) = self.within_ends(&reply, &asked).await?
             {
                 reply = again;
+            }
+            if reply.is_refusal()
+                && self.asker.ends.is_empty()
+                && let Some(ends) = self.ends_of_example()
+            {
+                // The ends of a window in an example that was answered.
+                self.asker.ends = ends;
+                let Some(again) = self.asker.ask("search", &asked).await? else { break };
+                match again.is_refusal() {
+                    true => self.asker.ends.clear(),
+                    false => {
+                        self.found.saw("search", "each search needs the ends of a window, as the example has them")
+                    }
+                }
+                reply = if again.is_refusal() { reply } else { again };
             }
             let needed = self.known.facts.others();
             if reply.is_refusal() && self.found.with.is_empty() && !needed.is_empty() {
@@ -564,7 +586,13 @@ impl Dialogue {
         }
         let before = Arc::clone(&self.asker.names);
         let known = |usual: &String| before.iter().any(|(known, _)| known == usual);
-        let mut names = facts::names_among(&refusal::parameters(refusal));
+        let listed = refusal::parameters(refusal);
+        let all = |(since, until): &(String, String)| listed.contains(since) && listed.contains(until);
+        let mut ends = listed.iter().flat_map(|name| vocabulary::ends_with(name)).filter(all);
+        if let Some((since, until)) = ends.next() {
+            self.known.facts.described_ends.get_or_insert((since, until, "rfc3339"));
+        }
+        let mut names = facts::names_among(&listed);
         names.retain(|(usual, _)| !known(usual));
         if names.is_empty() {
             return false;
@@ -600,7 +628,7 @@ impl Dialogue {
         const DAYS: i64 = 37;
         /// Requests for it.
         const TRIES: usize = 3;
-        let missed = refusal::required(&refusal.message());
+        let missed = refusal::required(&refusal.statements());
         let Some(now) = refusal.date().filter(|_| !self.has_tried_ends) else { return Ok(None) };
         let given =
             self.known.facts.ends().filter(|(since, until, _)| missed.contains(since) || missed.contains(until));
@@ -636,12 +664,12 @@ impl Dialogue {
         }
         let given = self.known.facts.others();
         let is_end = |own: &str| !vocabulary::ends_with(own).is_empty();
-        let before_ends = !refusal::required(&refusal.message()).iter().any(|name| is_end(name));
+        let before_ends = !refusal::required(&refusal.statements()).iter().any(|name| is_end(name));
         let other = |own: &String| own != AID && !is_end(own) && !given.iter().any(|(name, _)| name == own);
-        for own in refusal::required(&refusal.message()).into_iter().filter(other).take(NAMES) {
+        for own in refusal::required(&refusal.statements()).into_iter().filter(other).take(NAMES) {
             self.name_aid(&own);
             let Some(reply) = self.asker.ask("search", asked).await? else { break };
-            let missed = refusal::required(&reply.message());
+            let missed = refusal::required(&reply.statements());
             let next = before_ends && !missed.contains(&own) && missed.iter().any(|name| is_end(name));
             if !reply.is_refusal() || next {
                 self.found.saw("search", format!("the saved search is sent as `{own}`, which a refusal names"));

@@ -90,8 +90,9 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     section("tables.saved_searches", None, saved_searches(found));
     section("tables.mentions", None, mention_table(found));
     section("tables.overview", None, overview(found));
-    section("tables.volume", None, volume(found));
-    section("tables.breakdowns", None, breakdowns(found));
+    let unknown = found.timeline.is_none() || found.zone_is_unknown;
+    section("tables.volume", unknown.then_some("assumed"), volume(found));
+    section("tables.breakdowns", found.breakdowns.is_empty().then_some("assumed"), breakdowns(found));
     text
 }
 
@@ -122,8 +123,8 @@ fn mentions(found: &Findings) -> Vec<String> {
 fn window(found: &Findings) -> Vec<String> {
     let window = &found.window;
     let told = window.widest.is_some();
-    if window.is_ignored && window.absolute.is_none() {
-        // No period is sent, since it would be ignored: responses cover the service's own one.
+    if window.is_unknown() {
+        // No period is sent, since nothing shows that it would have an effect: responses cover the service's own one.
         return vec![
             set("default", "service_default"),
             "relative = []".to_owned(),
@@ -134,8 +135,10 @@ fn window(found: &Findings) -> Vec<String> {
     let own = |unit: char| (unit, format!("{{n}}{unit}"));
     let units = match told {
         true => window.units.clone(),
+        false if window.is_of_dates() => ['d', 'w'].map(own).to_vec(),
         false if window.is_of_instants() => ['h', 'd', 'w'].map(own).to_vec(),
-        false => vec![own('d')],
+        false if window.is_checked => vec![own('d')],
+        false => Vec::new(),
     };
     let some = |unit: char, n: u32| {
         let (_, template) = units.iter().find(|(known, _)| *known == unit)?;
@@ -487,10 +490,10 @@ fn overview(found: &Findings) -> Vec<String> {
 }
 
 fn volume(found: &Findings) -> Vec<String> {
-    // Days of an unknown zone must not be taken for those of another one.
+    // Days of an unknown zone must not be taken for those of another one: the table has a place that no response has.
     let Some((at, line)) = found.timeline.as_ref().filter(|_| !found.zone_is_unknown) else {
         return vec![
-            format!("sections = [{{ at = {}, optional = true }}]", quoted(&format!("{}/volume", below(found)))),
+            format!("sections = [{{ at = {} }}]", quoted(&format!("{}/no timeline", below(found)))),
             "columns = [".into(),
             asked("aid"),
             "    { name = \"bucket_start\", type = \"timestamp\", at = \"/start\" },".into(),
@@ -567,7 +570,7 @@ fn breakdowns(found: &Findings) -> Vec<String> {
     if found.breakdowns.is_empty() {
         lines.push(format!(
             "    {{ at = {}, label = \"none\", optional = true }},",
-            quoted(&format!("{}/lists", below(found)))
+            quoted(&format!("{}/no lists", below(found)))
         ));
     }
     lines.extend(["]".into(), "columns = [".into(), asked("aid")]);

@@ -14,7 +14,7 @@ use url::Url;
 
 use super::asker::Pair;
 use super::candidates::{AID, DURATION, OFFSET, SIZE, SORT, TIMEZONE, shape_of_instant};
-use super::observations::{Findings, Form, MentionsParameter, Several};
+use super::observations::{Absolute, Depth, Findings, Form, MentionsParameter, Several};
 use super::refusal::key_format;
 use super::vocabulary::{is_of, plain};
 use crate::client::Secret;
@@ -22,7 +22,25 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Other names of the parameters with fixed names, without case and punctuation.
 const OTHER_NAMES: [(&str, &[&str]); 6] = [
-    (AID, &["searchid", "savedsearchid", "savedsearch", "queryid", "alertid", "topicid", "projectid", "id"]),
+    (
+        AID,
+        &[
+            "searchid",
+            "savedsearchid",
+            "savedsearch",
+            "queryid",
+            "alertid",
+            "topicid",
+            "projectid",
+            "monitorid",
+            "topic",
+            "monitor",
+            "alert",
+            "search",
+            "project",
+            "id",
+        ],
+    ),
     (DURATION, &["period", "timerange", "range", "interval", "timeframe", "last", "timespan"]),
     (TIMEZONE, &["tz", "zone", "timezone"]),
     (OFFSET, &["page", "offset", "pagenumber", "skip"]),
@@ -115,6 +133,52 @@ impl Facts {
         Ok(other)
     }
 
+    /// The form of the key that entries of the profile state: header, and value.
+    fn stated_auth(&self) -> Option<(String, String)> {
+        let stated = |key: &str| {
+            let mut entries = self.entries.iter().filter(|entry| entry[0] == "auth" && entry[1] == key);
+            Some(entries.next_back()?[2].trim_matches(['"', '\'']).to_owned())
+        };
+        let (header, format) = (stated("header"), stated("format"));
+        let usual = |format: Option<String>| format.unwrap_or_else(|| "{key}".to_owned());
+        match header {
+            Some(header) => Some((header, usual(format))),
+            None => Some(("Authorization".to_owned(), format?)),
+        }
+    }
+
+    /// Makes the findings agree with the entries of the profile that a person stated, so that no section contradicts them.
+    pub(super) fn apply(&self, found: &mut Findings) {
+        let stated = |section: &str, key: &str| {
+            let mut entries = self.entries.iter().filter(|entry| entry[0] == section && entry[1] == key);
+            let [_, _, value] = entries.next_back()?;
+            let table = format!("value = {value}").parse::<toml::Table>().ok()?;
+            table.get("value").cloned()
+        };
+        let text = |value: &toml::Value| value.as_str().map(str::to_owned);
+        let separate = stated("window", "separate")
+            .and_then(|ends| Some(Form::Separate(text(ends.get("from")?)?, text(ends.get("to")?)?)));
+        let template = stated("window", "absolute").and_then(|template| text(&template)).map(Form::Template);
+        let known = ["rfc3339", "local", "date", "epoch_s", "epoch_ms"];
+        let instants = stated("window", "instants")
+            .and_then(|instants| known.into_iter().find(|known| Some(*known) == instants.as_str()));
+        if let Some(form) = separate.or(template) {
+            let absolute = found.window.absolute.take().filter(|absolute| absolute.form == form);
+            let absolute = absolute.unwrap_or(Absolute { form, instants: "rfc3339", inclusive: None });
+            found.window.absolute = Some(absolute);
+        }
+        if let (Some(instants), Some(absolute)) = (instants, &mut found.window.absolute) {
+            absolute.instants = instants;
+        }
+        if stated("offset", "unit").is_some_and(|unit| unit.as_str() != Some("cursor")) {
+            found.cursor = None;
+        }
+        if let Some(rows) = stated("depth", "rows").and_then(|rows| u64::try_from(rows.as_integer()?).ok()) {
+            let beyond = found.depth.map_or("empty", |depth| depth.beyond);
+            found.depth = Some(Depth { rows, beyond });
+        }
+    }
+
     /// Adds a fact: `NAME one of A, B, C`, `NAME at most N`, `NAME at least N`, `NAME = VALUE` for a parameter that requests
     /// have, or `SECTION.KEY = VALUE` for an entry of the profile as TOML.
     ///
@@ -149,6 +213,7 @@ impl Facts {
                 let entry = format!("{key} = {value}").parse::<toml::Table>();
                 entry.map_err(|error| bad(&crate::error::one_line(error.message())))?;
                 self.entries.push([section.to_owned(), key.to_owned(), value.to_owned()]);
+                self.auth = self.stated_auth().or_else(|| self.auth.take());
             }
             None => self.given.push((name(left), value.trim_matches(['"', '\'']).to_owned())),
         }

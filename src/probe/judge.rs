@@ -346,7 +346,8 @@ impl Dialogue {
         let count = widest.filter(|_| !self.found.with_overview).and_then(|(.., reply)| self.found.count(reply));
         self.found.widest_count = count;
         let told = window.widest.is_some();
-        window.is_ignored = !told && matches!(periods.outcome(NONSENSE), Some(Outcome::Taken(_)));
+        let mut relative = periods.taken().filter(|(tried, _)| matches!(tried.kind, Kind::Relative(..)));
+        window.is_checked = matches!(periods.outcome(NONSENSE), Some(Outcome::Refused(_))) && relative.next().is_some();
         let left: Vec<String> = periods
             .done
             .iter()

@@ -94,17 +94,18 @@ fn without(section: &str, key: &str) -> String {
     text
 }
 
-/// Replaces the sections that make a document invalid by usual ones, as far as the errors name them. Returns their names.
+/// Replaces the sections that make a document invalid by usual ones, as far as the errors name them. Returns their names, each with
+/// the error.
 pub(super) fn mended(
     document: String,
     usual: &str,
     check: impl Fn(&str) -> Result<(), String>,
-) -> (String, Vec<String>) {
-    let (mut document, mut replaced) = (document, Vec::new());
+) -> (String, Vec<(String, String)>) {
+    let (mut document, mut replaced): (_, Vec<(String, String)>) = (document, Vec::new());
     let usual = sections(usual);
     while let Err(message) = check(&document) {
         let name = usual.iter().map(|(name, _)| name).filter(|name| {
-            !replaced.contains(*name)
+            replaced.iter().all(|(known, _)| known != *name)
                 && (message.contains(&format!("`{name}.")) || message.contains(&format!("`{name}`")))
         });
         let Some(name) = name.max_by_key(|name| name.len()).cloned() else { break };
@@ -114,7 +115,7 @@ pub(super) fn mended(
             format!("\n[{other}]\n{}\n", safe.map_or(text.as_str(), |(_, text)| text).trim_end())
         });
         document = document[..head].trim_end().to_owned() + "\n" + &text.collect::<String>();
-        replaced.push(name);
+        replaced.push((name, crate::error::one_line(&message)));
     }
     (document, replaced)
 }
@@ -161,7 +162,8 @@ mod tests {
         let broken = document.replacen("max = 100", "max = 0", 1);
         let check = |text: &str| Profile::parse(text, "a profile").map(drop).map_err(|error| error.to_string());
         let (mended, replaced) = mended(broken, document, check);
-        assert_eq!((check(&mended), replaced), (Ok(()), vec!["page".to_owned()]));
+        let replaced: Vec<&str> = replaced.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((check(&mended), replaced), (Ok(()), vec!["page"]));
     }
 
     #[test]

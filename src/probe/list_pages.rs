@@ -90,7 +90,8 @@ pub(super) fn next_pages(body: &Value) -> Vec<(Vec<Pair>, Path)> {
     for (path, value) in leaves(body) {
         let Some(next) = said(value).filter(|next| !next.is_empty() && next != "false") else { continue };
         let forward = named(&path, "next") || (named(&path, "cursor") && !named(&path, "prev"));
-        if !forward || value.is_boolean() {
+        let link = ["more", "older", "continu", "forward"].iter().any(|word| named(&path, word)) && next.contains('?');
+        if !(forward || link) || value.is_boolean() {
             continue;
         }
         if let Some((_, query)) = next.split_once('?') {

@@ -146,6 +146,8 @@ async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
     let mut dialogue = Dialogue::new(asker, known);
     dialogue.run().await?;
     let Dialogue { asker, mut found, known, .. } = dialogue;
+    known.facts.apply(&mut found);
+    found.takes_no_zone |= asker.refuses(candidates::TIMEZONE);
     (found.sent, found.names) = (asker.sent, asker.names.to_vec());
     for (holds, text) in known.facts.verdicts(&found) {
         found.notes.push(Note { section: "your facts", told: holds, text });
@@ -155,10 +157,11 @@ async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
     let check =
         |text: &str| Profile::parse(text, "the probed profile").map(drop).map_err(|error| error.message().to_owned());
     let (document, replaced) = known::mended(document, &document::write(&Findings::default(), &[]), check);
-    for section in &replaced {
-        let text = format!("the findings for [{section}] are contradictory; the section has default values");
+    for (section, why) in &replaced {
+        let text = format!("the findings for [{section}] are contradictory ({why}); the section has default values");
         found.notes.push(Note { section: "profile", told: false, text });
     }
+    let replaced = replaced.into_iter().map(|(section, _)| section);
     let holes = abilities::holes(&found).into_iter().map(str::to_owned).chain(replaced);
     let holes = holes.filter(|section| known.names().all(|name| name != section));
     let (holes, abilities) = (holes.collect(), abilities::abilities(&found));

@@ -168,8 +168,8 @@ pub(super) struct WindowFinding {
     pub(super) granularity: Option<&'static str>,
     /// Length of the longest window, in days.
     pub(super) longest: Option<u64>,
-    /// Set if no window had an effect, and a value without a meaning was accepted: the parameter is ignored.
-    pub(super) is_ignored: bool,
+    /// Set if a relative window was accepted, and a value without a meaning refused, although no window had an effect.
+    pub(super) is_checked: bool,
     /// The widest window seen to work: label and parameters.
     pub(super) widest: Option<(String, Vec<(String, String)>)>,
 }
@@ -177,8 +177,17 @@ pub(super) struct WindowFinding {
 impl WindowFinding {
     /// True if relative windows can be sent as instants, because the service takes no others.
     pub(super) fn is_of_instants(&self) -> bool {
-        let exact = |absolute: &Absolute| ["rfc3339", "epoch_ms", "epoch_s"].contains(&absolute.instants);
-        self.widest.is_none() && self.granularity.is_none() && self.absolute.as_ref().is_some_and(exact)
+        self.widest.is_none() && self.names.is_empty() && self.absolute.is_some()
+    }
+
+    /// True if they have to begin with whole days.
+    pub(super) fn is_of_dates(&self) -> bool {
+        self.is_of_instants() && self.absolute.as_ref().is_some_and(|absolute| absolute.instants == "date")
+    }
+
+    /// True if nothing shows a way to request a window.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.widest.is_none() && self.names.is_empty() && self.absolute.is_none() && !self.is_checked
     }
 }
 

@@ -34,8 +34,14 @@ pub(super) fn key_forms(headers: &HeaderMap, text: &str) -> Vec<(String, String)
         let after = &rest[start..];
         let end = after.find(|c| !part(c)).unwrap_or(after.len());
         let (word, behind) = after.split_at(end);
+        let quoted = rest[..start].ends_with(['\'', '"', '`']) && behind.starts_with(['\'', '"', '`']);
         rest = behind;
-        if header(word) {
+        // `… in the 'apikey' request header`
+        let of_header = behind.trim_start_matches(['\'', '"', '`', ' ']);
+        let is_named = quoted
+            && word.len() > 3
+            && ["header", "request header", "http header"].iter().any(|words| of_header.starts_with(words));
+        if header(word) || is_named {
             let value = behind.trim_start_matches([':', '=', ' ', '`', '\'']);
             let said = behind.trim_start().starts_with([':', '=']);
             match said {
@@ -95,20 +101,57 @@ pub(super) fn parameters(message: &str) -> Vec<String> {
 /// True for the refusal of an unknown parameter, rather than of a value.
 pub(super) fn is_about_parameters(message: &str) -> bool {
     let text = message.to_lowercase();
-    let unknown = ["unknown", "unrecognized", "unrecognised", "unsupported", "unexpected", "no such", "undefined"];
-    unknown.iter().any(|word| {
-        ["parameter", "query parameter", "argument"].iter().any(|of| text.contains(&format!("{word} {of}")))
+    let of = ["parameter", "query parameter", "argument", "query argument"];
+    UNKNOWN.iter().any(|word| of.iter().any(|of| text.contains(&format!("{word} {of}"))))
+        || NOT_KNOWN.iter().any(|words| of.iter().any(|of| text.contains(&format!("{words} {of}"))))
+}
+
+/// Words before the name of a parameter that a service does not have.
+const UNKNOWN: [&str; 7] =
+    ["unknown", "unrecognized", "unrecognised", "unsupported", "unexpected", "no such", "undefined"];
+/// Words after it.
+const NOT_KNOWN: [&str; 6] = [
+    "is not a supported",
+    "is not a valid",
+    "is not a known",
+    "is not a recognized",
+    "is not a recognised",
+    "is not an allowed",
+];
+
+/// True if a refusal says that a service has no parameter of this name, rather than that a value is invalid.
+pub(super) fn refuses_name(message: &str, name: &str) -> bool {
+    let text = message.to_lowercase();
+    let name = name.to_lowercase();
+    let quote = |c: char| "'\"`: ".contains(c);
+    let of = ["parameter", "parameters", "query parameter", "argument", "query argument"];
+    text.match_indices(&name).any(|(at, _)| {
+        let part = |c: char| c.is_alphanumeric() || c == '_';
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        if before.ends_with(part) || after.starts_with(part) {
+            return false;
+        }
+        let (before, after) = (before.trim_end_matches(quote), after.trim_start_matches(quote));
+        let led = UNKNOWN.iter().any(|word| of.iter().any(|of| before.ends_with(&format!("{word} {of}"))));
+        led || NOT_KNOWN.iter().any(|words| of.iter().any(|of| after.starts_with(&format!("{words} {of}"))))
     })
 }
 
 /// Returns the names of parameters that a refusal misses: `filter[aid]: is required`, `topic is missing`, `missing parameter q`,
 /// `'since' is not present`, `from must not be null`.
 pub(super) fn required(message: &str) -> Vec<String> {
-    const MISSES: [&str; 4] = ["required", "missing", "mandatory", "requires"];
+    const MISSES: [&str; 7] = ["required", "missing", "mandatory", "requires", "provide", "specify", "supply"];
     /// Words that miss something after one of [`NOT`].
     const ABSENT: [&str; 8] = ["present", "provided", "specified", "supplied", "given", "null", "blank", "empty"];
-    const NOT: [&str; 5] = ["not", "be", "cannot", "isn't", "wasn't"];
-    const BETWEEN: [&str; 26] = [
+    // An apostrophe ends a word: `can't`.
+    const NOT: [&str; 4] = ["not", "be", "cannot", "t"];
+    const BETWEEN: [&str; 32] = [
+        "t",
+        "isn",
+        "wasn",
+        "this",
+        "valid",
+        "following",
         "not",
         "be",
         "cannot",
@@ -218,11 +261,21 @@ fn values_of(message: &str) -> Vec<String> {
     };
     let Some(tail) = start.and_then(|start| message.get(start..)) else { return Vec::new() };
     let tail = tail.trim_start_matches([':', ' ']);
+    // `Allowed sort(s) are …`, `supported parameters are …`.
+    let verb = ["are ", "are: ", "is ", "include ", "includes "];
+    let tail = verb.iter().find_map(|verb| Some(&tail[word_before(tail, verb)?..])).unwrap_or(tail);
     let tail = example_words(tail).map_or(tail, |(before, _)| before.trim_end_matches([' ', ',', '(']));
     for quote in ['\'', '"', '`'] {
         let quoted: Vec<String> = tail.split(quote).skip(1).step_by(2).map(str::to_owned).collect();
         if quoted.len() >= 2 {
             return quoted.into_iter().filter(|word| !word.is_empty() && word.len() <= LONGEST).collect();
+        }
+        // One pair of quotes around all.
+        if let [list] = quoted.as_slice()
+            && tail.starts_with(quote)
+            && list.contains(',')
+        {
+            return listed(list);
         }
     }
     let found = listed(tail);
@@ -232,6 +285,15 @@ fn values_of(message: &str) -> Vec<String> {
         _ => tail.contains([',', '|', ';']) || tail.contains(" or ") || tail.contains(" / "),
     };
     if list && found.len() <= 40 { found } else { Vec::new() }
+}
+
+/// Position after a verb that follows at most one word of a text.
+fn word_before(text: &str, verb: &str) -> Option<usize> {
+    let at = match text.starts_with(verb) {
+        true => 0,
+        false => text.find(&format!(" {verb}"))? + 1,
+    };
+    (text[..at].split_whitespace().count() <= 1).then_some(at + verb.len())
 }
 
 /// The lists in brackets, each with its position. The index of a name (`filter[lang]`) and the letters of a pattern
@@ -428,6 +490,43 @@ pub(super) fn words(body: &Value) -> String {
     let mut texts: Vec<&str> = texts(body).into_iter().map(|(_, text)| text).collect();
     texts.sort_by_key(|text| (!text.contains(' '), usize::MAX - text.len()));
     texts.join("\n")
+}
+
+/// The texts of a refusal, each with the parameter that stands beside it: `{"name": "aid", "reason": "is required"}` is `aid: is
+/// required`.
+pub(super) fn statements(body: &Value) -> String {
+    const NAMES: [&str; 8] = ["name", "param", "parameter", "field", "property", "path", "key", "loc"];
+    let is_name = |text: &str| text.len() <= LONGEST && !text.is_empty() && !text.contains(char::is_whitespace);
+    let mut statements = Vec::new();
+    let mut open = vec![body];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items.iter().filter(|item| item.is_object())),
+            Value::Object(members) => {
+                let of = |inner: &Value, name: &str| {
+                    let known = NAMES.contains(&plain(name).as_str());
+                    let text = match inner {
+                        Value::String(text) => text.as_str(),
+                        // `loc: ["query", "aid"]`
+                        Value::Array(items) => items.last()?.as_str()?,
+                        _ => return None,
+                    };
+                    Some(text.to_owned()).filter(|text| known && is_name(text))
+                };
+                // `source: {"parameter": "aid"}`
+                let inner = members.values().filter_map(Value::as_object).flatten();
+                let name = members.iter().chain(inner).find_map(|(name, value)| of(value, name));
+                let texts = members.values().filter_map(Value::as_str).filter(|text| text.contains(' '));
+                statements.extend(texts.map(|text| match &name {
+                    Some(name) if !text.contains(name.as_str()) => format!("{name}: {text}"),
+                    _ => text.to_owned(),
+                }));
+                open.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    statements.join("\n")
 }
 
 /// Paths of the code, the message and the offending parameter in a refusal.

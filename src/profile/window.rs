@@ -61,7 +61,8 @@ pub enum RelativeAs {
     /// In the service's own notation.
     #[default]
     Period,
-    /// As an absolute period that ends now, because the service takes no relative ones.
+    /// As an absolute period that ends now, because the service takes no relative ones. It begins with a whole hour or day if the
+    /// service takes no other instants.
     Instants,
 }
 
@@ -227,14 +228,19 @@ impl WindowSpec {
             "expected `instants` to be rfc3339, epoch_s or epoch_ms",
         );
         checks.expect(
-            !self.sends_instants() || (self.takes_instants() && !local && self.granularity.is_none()),
+            !self.sends_instants() || self.takes_instants(),
             "window.relative_as",
-            "expected `absolute` or `separate`, with `instants` of rfc3339, epoch_s or epoch_ms, and no `granularity`",
+            "expected `absolute` or `separate`",
         );
         checks.expect(
             !self.sends_instants() || !self.relative.is_empty(),
             "window.relative",
             "expected units, because `relative_as` is set",
+        );
+        checks.expect(
+            !(self.sends_instants() && self.instants == Instants::Date && self.relative.contains(&Unit::Hour)),
+            "window.relative",
+            "expected days and weeks, because `instants` are dates",
         );
         let takes_relative = !self.relative.is_empty() && !self.sends_instants();
         let takes_periods = takes_relative || !self.names.is_empty() || self.absolute.is_some();

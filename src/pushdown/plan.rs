@@ -94,7 +94,7 @@ pub(super) fn plan_scan(
     let range = known.range.as_ref().filter(|_| period.is_none()).map(|range| without_far_end(range, now));
     let default_window = period.is_none() && range.is_none();
     let one = |words| {
-        let (windows, named) = one_window(profile, words, known.range.is_none(), now)?;
+        let (windows, named) = one_window(profile, words, known.range.is_none(), zone, now)?;
         Ok::<_, Error>((windows, None, named))
     };
     let (windows, unbounded, named_window) = match (period, range.as_ref().zip(columns.time)) {
@@ -246,7 +246,7 @@ impl ScanPlan {
         let windows = match (period, &plan.range) {
             (Some(words), range) => {
                 // The window may differ from the range.
-                let (windows, named) = one_window(profile, words, range.is_none(), now)?;
+                let (windows, named) = one_window(profile, words, range.is_none(), zone, now)?;
                 (plan.default_window, plan.ends_open) = (false, named.is_some());
                 plan.template.named = named;
                 windows
@@ -295,8 +295,14 @@ impl ScanPlan {
 }
 
 /// Returns a single window, written as the service expects it. The second value is the relative period that was named, if it is
-/// sent as instants: those from its beginning on, as for a range with an open end.
-fn one_window(profile: &Profile, words: String, exact: bool, now: DateTime<Utc>) -> Result<(Windows, Option<String>)> {
+/// sent as instants: those from its beginning on, as for a range with an open end. It begins where windows can.
+fn one_window(
+    profile: &Profile,
+    words: String,
+    exact: bool,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Result<(Windows, Option<String>)> {
     let spec = &profile.window;
     spec.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
     let Some(length) = spec.length_in_instants(&words) else {
@@ -305,9 +311,10 @@ fn one_window(profile: &Profile, words: String, exact: bool, now: DateTime<Utc>)
     // Whole seconds, which all notations of instants can write.
     let start = now.checked_sub_signed(length).and_then(|start| DateTime::from_timestamp(start.timestamp(), 0));
     let start = start.ok_or_else(|| Error::new(ErrorKind::Query, format!("period `{words}` is too long")))?;
-    let range = Ranges::of([Range { from: start.timestamp_micros(), to: Range::OPEN.to }], exact);
+    let from = spec.grid(zone).floor(start.timestamp_micros());
+    let range = Ranges::of([Range { from, to: Range::OPEN.to }], exact);
     let time = profile.tables.mentions.time.as_deref().unwrap_or("time");
-    Ok((windows_of(spec, &range, time, Zone::UTC, false, now)?, Some(words)))
+    Ok((windows_of(spec, &range, time, zone, false, now)?, Some(words)))
 }
 
 /// Returns the zone to request for a session with this one, which may be empty: the profile's default if the service does
