@@ -44,6 +44,10 @@ pub struct Workaround {
 pub const WORKAROUNDS: &[Workaround] = &[
     Workaround { rule: "local_times", note: "the engine alone would compute a local time as one of UTC" },
     Workaround {
+        rule: "savedsearch_peer_frames",
+        note: "the engine alone would refuse a window that is sorted by a duration, a clock time or a row",
+    },
+    Workaround {
         rule: "savedsearch_pattern_matching",
         note: "the engine alone would match SIMILAR TO as a regular expression (#22263), and refuse ESCAPE",
     },
@@ -776,6 +780,35 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         statement: "SELECT extract(minute FROM TIMESTAMP '2026-06-01 03:10:00' - TIMESTAMP '2026-06-01 00:00:00') AS m",
         plain: "190",
         here: Here::Right("10"),
+    },
+    EngineDefect {
+        name: "date_bin far from its origin",
+        upstream: None,
+        statement: "SELECT date_bin(interval '7 days', timestamp '2026-07-01 12:00:00', arrow_cast('1700-01-01', 'Timestamp(us)')) AS b",
+        plain: "NULL",
+        here: Here::Right("2026-06-26T00:00:00"),
+    },
+    EngineDefect {
+        name: "a time cast to fewer digits",
+        upstream: None,
+        statement: "SELECT CAST(CAST(timestamp '1969-12-31 23:59:59.5' AS timestamp(0)) AS text) AS t",
+        plain: "1970-01-01T00:00:00",
+        here: Here::Right("1969-12-31T23:59:59"),
+    },
+    EngineDefect {
+        name: "the seconds of an instant since 1970",
+        upstream: None,
+        statement: "SELECT extract(epoch FROM timestamp '2200-01-01 00:00:01') = 7258118401 AS t",
+        plain: "false",
+        here: Here::Right("true"),
+    },
+    EngineDefect {
+        name: "intervals in an array",
+        upstream: None,
+        statement: "SELECT count(*) FROM (VALUES (make_array(interval '1 month'))) a(x) \
+            JOIN (VALUES (make_array(interval '30 days'))) b(y) ON a.x = b.y",
+        plain: "0",
+        here: Here::Right("1"),
     },
     EngineDefect {
         name: "an origin of date_bin without a zone",

@@ -3,7 +3,7 @@
 //! The engine compares months, then days, then nanoseconds, so that 25 hours are less than a day. As in PostgreSQL, a day
 //! has 24 hours and a month 30 days. [`comparable_interval`] turns an interval into days and a remainder of less than a day.
 //! Equal intervals then have the same form, and the engine orders intervals by their length. A negative interval has
-//! negative days and a positive remainder.
+//! negative days and a positive remainder. Intervals within arrays and rows are turned likewise.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,7 +11,10 @@ use arrow::array::types::{
     DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType, IntervalDayTime,
     IntervalDayTimeType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalYearMonthType,
 };
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, LargeListArray, ListArray, PrimitiveArray,
+    StructArray,
+};
 use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, exec_err};
@@ -19,6 +22,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+/// The type of the comparable form.
+const COMPARABLE: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// Nanoseconds of a day.
 const DAY: i128 = 86_400_000_000_000;
 /// Days of a month.
@@ -49,7 +54,8 @@ impl ScalarUDFImpl for Comparable {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            [DataType::Interval(_) | DataType::Duration(_)] => Ok(DataType::Interval(IntervalUnit::MonthDayNano)),
+            [DataType::Duration(_)] => Ok(COMPARABLE),
+            [other] if has_interval(other) => Ok(comparable_type(other)),
             _ => exec_err!("comparable_interval expects an interval"),
         }
     }
@@ -68,7 +74,59 @@ impl ScalarUDFImpl for Comparable {
     }
 }
 
+/// True for the type of intervals, and of arrays and rows that contain some.
+pub(crate) fn has_interval(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Interval(_) => true,
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            has_interval(item.data_type())
+        }
+        DataType::Struct(members) => members.iter().any(|member| has_interval(member.data_type())),
+        _ => false,
+    }
+}
+
+/// The type of values of such a type in their comparable form.
+fn comparable_type(data_type: &DataType) -> DataType {
+    let field = |field: &FieldRef| {
+        let of_field = comparable_type(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(of_field))
+    };
+    match data_type {
+        DataType::Interval(_) => COMPARABLE,
+        DataType::List(item) => DataType::List(field(item)),
+        DataType::LargeList(item) => DataType::LargeList(field(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
+        DataType::Struct(members) => DataType::Struct(members.iter().map(field).collect()),
+        other => other.clone(),
+    }
+}
+
 fn comparable(intervals: &ArrayRef) -> Result<ArrayRef> {
+    match (intervals.data_type(), comparable_type(intervals.data_type())) {
+        (DataType::List(_), DataType::List(item)) => {
+            let (_, offsets, values, nulls) = intervals.as_list::<i32>().clone().into_parts();
+            Ok(Arc::new(ListArray::try_new(item, offsets, comparable(&values)?, nulls)?))
+        }
+        (DataType::LargeList(_), DataType::LargeList(item)) => {
+            let (_, offsets, values, nulls) = intervals.as_list::<i64>().clone().into_parts();
+            Ok(Arc::new(LargeListArray::try_new(item, offsets, comparable(&values)?, nulls)?))
+        }
+        (DataType::FixedSizeList(..), DataType::FixedSizeList(item, size)) => {
+            let (_, _, values, nulls) = intervals.as_fixed_size_list().clone().into_parts();
+            Ok(Arc::new(FixedSizeListArray::try_new(item, size, comparable(&values)?, nulls)?))
+        }
+        (DataType::Struct(_), DataType::Struct(members)) => {
+            let (_, columns, nulls) = intervals.as_struct().clone().into_parts();
+            let columns = columns.iter().map(comparable).collect::<Result<Vec<_>>>()?;
+            Ok(Arc::new(StructArray::try_new(members, columns, nulls)?))
+        }
+        (DataType::Interval(_) | DataType::Duration(_), _) => comparable_lengths(intervals),
+        _ => Ok(Arc::clone(intervals)),
+    }
+}
+
+fn comparable_lengths(intervals: &ArrayRef) -> Result<ArrayRef> {
     let duration = |unit: i128| move |value: i64| normal(i128::from(value) * unit);
     Ok(match intervals.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => {

@@ -11,6 +11,7 @@ mod array_membership;
 mod checked_arithmetic;
 mod checked_sum;
 mod comparable_interval;
+mod corrected;
 mod digits_kept;
 mod exact_decimal;
 mod in_domain;
@@ -26,6 +27,7 @@ mod percentile;
 mod positive_zero;
 mod postgres;
 mod precise;
+mod rounded_time;
 mod series;
 mod shift;
 mod sorted_aggregates;
@@ -44,7 +46,8 @@ pub(crate) use self::array_membership::Membership;
 pub(crate) use self::checked_arithmetic::OUT_OF_RANGE;
 pub(crate) use self::checked_arithmetic::{Arithmetic, checked_arithmetic};
 pub(crate) use self::checked_sum::sum_udaf;
-pub(crate) use self::comparable_interval::comparable_interval;
+pub(crate) use self::comparable_interval::{comparable_interval, has_interval};
+pub(crate) use self::corrected::corrected;
 #[cfg(feature = "postgres")]
 pub(crate) use self::local_arithmetic::instant_of;
 pub(crate) use self::local_arithmetic::{minus_interval, plus_interval};
@@ -66,6 +69,7 @@ pub(crate) use self::postgres::{Numeric, PostgresCast, listed_named, numeric};
 #[cfg(feature = "flight")]
 pub(crate) use self::precise::TOO_MANY_DIGITS;
 pub(crate) use self::precise::precise;
+pub(crate) use self::rounded_time::rounded_time;
 pub(crate) use self::series::{times_in_steps, with_series};
 pub(crate) use self::time_texts::complete_time;
 pub(crate) use self::unknown_range::with_unknown_range;
@@ -85,6 +89,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         minus_interval(),
         interval_part(),
         positive_zero(),
+        rounded_time(),
         exact_decimal(),
         precise(),
         DigitsKept::Rounded.udf(),

@@ -2,7 +2,8 @@
 //!
 //! This applies wherever intervals are compared: by operators, IN, BETWEEN, CASE, NULLIF, GREATEST and LEAST, by min, max
 //! and DISTINCT, as keys of joins, groups, partitions and sort orders, and with the rows of subqueries. The time between two
-//! instants is compared with an interval as an interval; two such times are compared by the engine.
+//! instants is compared with an interval as an interval; two such times are compared by the engine. Functions that compare the
+//! items of an array and return some of them are refused for intervals.
 
 use std::sync::Arc;
 
@@ -19,7 +20,28 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::{is_comparison, rewrite_expressions};
-use crate::functions::comparable_interval;
+use crate::error::{Error, ErrorKind};
+use crate::functions::{comparable_interval, has_interval};
+
+/// Functions that compare the items of arrays, and return none of them.
+const FINDERS: [&str; 5] = ["array_has", "array_has_all", "array_has_any", "array_position", "array_positions"];
+
+/// Functions that compare the items of arrays, and return some.
+const PICKERS: [&str; 13] = [
+    "array_distinct",
+    "array_except",
+    "array_intersect",
+    "array_max",
+    "array_min",
+    "array_remove",
+    "array_remove_all",
+    "array_remove_n",
+    "array_replace",
+    "array_replace_all",
+    "array_replace_n",
+    "array_sort",
+    "array_union",
+];
 
 /// See the module's documentation. Runs once operands have one type.
 #[derive(Debug)]
@@ -35,10 +57,10 @@ impl AnalyzerRule for IntervalComparison {
     }
 }
 
-/// True for an interval that is not comparable yet.
+/// True for an interval, or an array or a row of some, that is not comparable yet.
 fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
     let done = matches!(expr, Expr::ScalarFunction(function) if function.func == comparable_interval());
-    !done && matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
+    !done && expr.get_type(schema).is_ok_and(|of_expr| has_interval(&of_expr))
 }
 
 /// The expression in its comparable form.
@@ -128,6 +150,20 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 .zip(values)
                 .map(|(compared, value)| (Box::new(compared.eq(chosen.clone())), Box::new(value)));
             Transformed::yes(Expr::Case(Case { expr: None, when_then_expr: pairs.collect(), else_expr: None }))
+        }
+        Expr::ScalarFunction(mut function)
+            if FINDERS.contains(&function.name()) && function.args.iter().any(|arg| is_interval(arg, schema)) =>
+        {
+            all(&mut function.args, schema);
+            Transformed::yes(Expr::ScalarFunction(function))
+        }
+        Expr::ScalarFunction(function)
+            if PICKERS.contains(&function.name()) && function.args.iter().any(|arg| is_interval(arg, schema)) =>
+        {
+            let message = format!("{} does not compare intervals by their length", function.name());
+            return Err(Error::new(ErrorKind::Query, message)
+                .advice("unnest the array, and compare its items: SELECT … FROM unnest(…)")
+                .into());
         }
         Expr::AggregateFunction(mut function) => {
             let params = &mut function.params;

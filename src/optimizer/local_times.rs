@@ -23,6 +23,8 @@
 //!
 //! *`timezone(zone, local)`*, from `AT TIME ZONE` of PostgreSQL: an instant in UTC. It becomes one in the zone of the session.
 //!
+//! *Casts to fewer digits*, `t::timestamp(0)`: the engine drops the others. They are rounded.
+//!
 //! In the zone UTC nothing else changes. `date_trunc`, `date_part`, `to_char` and casts to dates and clock times follow the zone
 //! by themselves.
 
@@ -35,13 +37,13 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::datetime::{date_bin, to_local_time};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, cast, lit,
+    Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, cast, lit, try_cast,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
 use crate::config::SessionSettings;
-use crate::functions::{minus_interval, plus_interval, times_in_steps};
+use crate::functions::{corrected, minus_interval, plus_interval, rounded_time, times_in_steps};
 
 /// Rule for casts of instants and for `date_bin`. See the module's documentation.
 #[derive(Debug)]
@@ -54,9 +56,40 @@ impl AnalyzerRule for LocalTimes {
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let zone = SessionSettings::zone(config);
-        let each = |expr, schema: &DFSchema| Ok(local(expr, schema, &zone));
+        let each = |expr, schema: &DFSchema| {
+            let local = local(expr, schema, &zone);
+            let rounded = rounded(local.data, schema);
+            Ok(Transformed::new_transformed(rounded.data, rounded.transformed || local.transformed))
+        };
         rewrite_expressions(plan, each, |plan| Ok(Transformed::no(plan)))
     }
+}
+
+/// A cast of a time, or of a text, to one with fewer digits, rounded.
+fn rounded(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let (inner, to, tries) = match &expr {
+        Expr::Cast(Cast { expr, field }) => (expr, field.data_type(), false),
+        Expr::TryCast(TryCast { expr, field }) => (expr, field.data_type(), true),
+        _ => return Transformed::no(expr),
+    };
+    let DataType::Timestamp(unit @ (TimeUnit::Second | TimeUnit::Millisecond), zone) = to else {
+        return Transformed::no(expr);
+    };
+    let step: i64 = if *unit == TimeUnit::Second { 1_000_000 } else { 1_000 };
+    let done = matches!(inner.as_ref(), Expr::ScalarFunction(function) if function.func == rounded_time());
+    let has_digits = match inner.get_type(schema) {
+        Ok(DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, _)) => true,
+        Ok(DataType::Timestamp(TimeUnit::Millisecond, _)) => *unit == TimeUnit::Second,
+        Ok(of_text) => of_text.is_string(),
+        Err(_) => false,
+    };
+    if done || !has_digits {
+        return Transformed::no(expr);
+    }
+    let (inner, to) = (inner.as_ref().clone(), to.clone());
+    let fine = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+    let inner = if tries { try_cast(inner, fine) } else { cast(inner, fine) };
+    Transformed::yes(cast(rounded_time().call(vec![inner, lit(step)]), to))
 }
 
 fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
@@ -217,7 +250,7 @@ fn bins(function: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     for arg in args.iter_mut().skip(1) {
         *arg = to_local_time().call(vec![arg.clone()]);
     }
-    Transformed::yes(cast(date_bin().call(args), there))
+    Transformed::yes(cast(corrected(date_bin()).call(args), there))
 }
 
 /// The value of a literal interval, also of one that is written as a text.

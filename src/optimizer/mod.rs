@@ -3,6 +3,7 @@
 //! ```text
 //! analysis   grouped_expressions  expressions of grouping sets, and groups of random values, as columns
 //!            unnested_keys  keys of tables hidden from plans that unnest arrays
+//!            peer_frames    frames of windows whose sort key has no distances, by peers
 //!            local_times    local times of instants in a zone, where the engine has those of UTC
 //!            literals       numbers compared with keys, as text
 //!            pattern_matching   LIKE … ESCAPE and SIMILAR TO
@@ -76,6 +77,7 @@ mod offset_pushdown;
 mod ordered_scan;
 mod pass_through;
 mod pattern_matching;
+mod peer_frames;
 mod plan_scans;
 mod positive_zero;
 mod read_once;
@@ -126,6 +128,7 @@ use self::ordered_scan::OrderedScan;
 #[cfg(feature = "flight")]
 pub(crate) use self::pass_through::{Pass, PassThroughExec};
 use self::pattern_matching::PatternMatching;
+use self::peer_frames::PeerFrames;
 use self::plan_scans::PlanScans;
 use self::positive_zero::PositiveZero;
 use self::read_once::ReadOnce;
@@ -209,6 +212,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
         Arc::new(PositiveZero),
         Arc::new(SortKeys),
     ]);
+    analysis.insert(0, Arc::new(PeerFrames));
     analysis.insert(0, Arc::new(UnnestedKeys));
     analysis.insert(0, Arc::new(LocalTimes));
     analysis.insert(0, Arc::new(GroupedExpressions));

@@ -151,7 +151,8 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     *builder.config() = Some(defaults::begin_with(config.with_batch_size(batch)));
     let scalar = builder.scalar_functions().get_or_insert_default();
     scalar.iter_mut().for_each(|function| {
-        *function = functions::in_domain(functions::with_unknown_range(Arc::clone(function)));
+        let known = functions::with_unknown_range(Arc::clone(function));
+        *function = functions::corrected(functions::in_domain(known));
     });
     scalar.push(Arc::new(now()));
     scalar.extend(functions::all());

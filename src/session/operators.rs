@@ -11,11 +11,12 @@
 
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::datetime::date_part;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::functions::{Membership, PostgresCast, json_operator, listed_named};
+use crate::functions::{Membership, PostgresCast, corrected, json_operator, listed_named};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -33,6 +34,11 @@ impl ExprPlanner for Operators {
             **key = cast(key.as_ref().clone(), DataType::Int64);
         }
         Ok(PlannerResult::Original(expr))
+    }
+
+    /// The engine's planner would take its own function.
+    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(corrected(date_part()).call(args)))
     }
 
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {

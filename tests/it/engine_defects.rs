@@ -75,6 +75,62 @@ const SIBLINGS: &[(&str, &str)] = &[
     ("SELECT count(*) FILTER (WHERE NOT 'x' = ANY (ARRAY[w])) FROM words", "2"),
     ("SELECT a.id FROM words a JOIN words b ON NOT b.w = ANY (ARRAY[a.w, 'x']) AND b.id = 1 ORDER BY 1", "2"),
     ("SELECT coalesce(5 = ANY (ARRAY[id + 1, NULL]), true) AS x FROM words ORDER BY id", "true; true; true"),
+    // Times far from 1970, and with fewer digits.
+    (
+        "SELECT date_bin(interval '15 minutes', timestamp '1699-05-06 07:08:09', timestamp '2000-01-01') AS b",
+        "1699-05-06T07:00:00",
+    ),
+    ("SELECT date_bin(interval '1 day', timestamp '2026-07-01 12:00:00') AS b", "2026-07-01T00:00:00"),
+    ("SELECT extract(epoch FROM timestamp '1750-01-01 00:00:01') = -6942499199 AS t", "true"),
+    (
+        "SELECT count(*) FROM generate_series(0, 999) s(i) WHERE extract(epoch FROM timestamp '2026-07-01 12:00' + \
+         i * interval '0.001 second') <> (1782907200000.0 + i) / 1000",
+        "0",
+    ),
+    ("SELECT (timestamp '2026-06-30 23:59:59.7')::timestamp(0)::text AS t", "2026-07-01T00:00:00"),
+    ("SELECT timestamp(0) '2026-06-30 23:59:59.4'::text AS t", "2026-06-30T23:59:59"),
+    (
+        "SELECT count(DISTINCT x::timestamp(0)) FROM (VALUES (timestamp '2026-07-01 12:00:00.4'), \
+         (timestamp '2026-07-01 12:00:00.6')) v(x)",
+        "2",
+    ),
+    ("SELECT TRY_CAST('2026-07-01 12:00:00.0006' AS timestamp(3))::text AS t", "2026-07-01T12:00:00.001"),
+    // Intervals in arrays and rows.
+    ("SELECT count(*) AS n FROM (VALUES (interval '1 month'), (interval '30 days')) v(x) GROUP BY make_array(x)", "2"),
+    ("SELECT count(DISTINCT (x, 1)) FROM (VALUES (interval '1 month'), (interval '30 days')) v(x)", "1"),
+    (
+        "SELECT count(*) OVER (PARTITION BY make_array(x)) AS n FROM (VALUES (interval '1 month'), (interval '30 days')) v(x)",
+        "2; 2",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT make_array(x) FROM (VALUES (interval '1 month')) v(x) EXCEPT \
+         SELECT make_array(x) FROM (VALUES (interval '30 days')) w(x)) q",
+        "0",
+    ),
+    (
+        "SELECT make_array(x) @> make_array(y) AS a, array_position(make_array(x), y) AS b \
+         FROM (VALUES (interval '1 month', interval '720 hours')) v(x, y)",
+        "true|1",
+    ),
+    // Windows sorted by what has no distances.
+    (
+        "SELECT row_number() OVER (ORDER BY x) AS n, rank() OVER (ORDER BY x DESC) AS r, sum(i) OVER (ORDER BY x) AS s \
+         FROM (VALUES (1, interval '1 month'), (2, interval '30 days'), (4, interval '25 hours')) v(i, x) ORDER BY s, n",
+        "1|3|4; 2|1|7; 3|1|7",
+    ),
+    ("SELECT count(*) OVER (ORDER BY (a, b)) AS n FROM (VALUES (1, 2), (1, 1)) v(a, b) ORDER BY n", "1; 2"),
+    (
+        "SELECT rank() OVER (ORDER BY t::time) AS n FROM (VALUES (timestamp '2026-07-01 12:00:00'), \
+         (timestamp '2026-06-01 11:00:00')) v(t) ORDER BY n",
+        "1; 2",
+    ),
+    (
+        "SELECT sum(i) OVER (ORDER BY b - a ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS n FROM (VALUES \
+         (1, timestamp '2026-07-01', timestamp '2026-07-02'), (2, timestamp '2026-07-01', timestamp '2026-07-01')) v(i, a, b) ORDER BY n",
+        "2; 3",
+    ),
+    // A length that is negative in some rows.
+    ("SELECT lpad('abc', k, 'x') AS l, rpad('abc', k, 'x') AS r FROM (VALUES (-1), (2)) v(k) ORDER BY k", "|; ab|ab"),
     // A minus before an interval.
     ("SELECT -INTERVAL '1 day 2 hours' = INTERVAL '-1 day -2 hours' AS x", "true"),
     ("SELECT - -INTERVAL '1 hour 10 minutes' = INTERVAL '70 minutes' AS x", "true"),

@@ -2,7 +2,7 @@
 //!
 //! | cast | engine | PostgreSQL |
 //! | --- | --- | --- |
-//! | number with a fraction to an integer | cut off | rounded: numeric half away from zero, double precision half to even |
+//! | number with a fraction to an integer, also in arrays | cut off | rounded: numeric half away from zero, double precision half to even |
 //! | date, time, interval to an integer | a count of units | an error |
 //! | time, interval, list, bytes, float to text | the engine's forms | `2026-05-01 12:00:00+00`, `{1,2}`, `\x01`, `1e+20` |
 //! | text to a list | a list of one text | the items of `{a,b}` |
@@ -83,6 +83,21 @@ impl Target {
             Self::List(item) => DataType::new_list(item.clone(), true),
         }
     }
+}
+
+/// True for a cast of an array of numbers to one of integers, which rounds.
+fn rounds(from: &DataType, item: &DataType) -> bool {
+    item.is_integer() && item_of(from).is_some_and(|of| of.is_floating() || of.is_decimal())
+}
+
+/// The arrays with their items as integers.
+fn lists_of_integers(values: &ArrayRef, item: &DataType, numeric: bool) -> Result<ArrayRef> {
+    let Some(of) = item_of(values.data_type()) else { return internal_err!("expected a list") };
+    let lists = strict(values, &DataType::new_list(of.clone(), true))?;
+    let (_, offsets, numbers, nulls) = lists.as_list::<i32>().clone().into_parts();
+    let numbers = integers(&numbers, item, numeric)?;
+    let field = Arc::new(Field::new_list_field(item.clone(), true));
+    Ok(Arc::new(ListArray::try_new(field, offsets, numbers, nulls)?))
 }
 
 /// The type of the items of an array.
@@ -194,7 +209,7 @@ impl ScalarUDFImpl for PostgresCast {
                 from.is_null()
                     || item_of(&from).is_some_and(|item| item.is_string() || item.is_integer() || item.is_null())
             }
-            Target::List(_) => from.is_nested() || from.is_null(),
+            Target::List(item) => (from.is_nested() && !rounds(&from, item)) || from.is_null(),
             Target::Interval => matches!(from, DataType::Interval(_) | DataType::Null),
             Target::Json | Target::Uuid => false,
         };
@@ -202,6 +217,15 @@ impl ScalarUDFImpl for PostgresCast {
             return Ok(ExprSimplifyResult::Simplified(cast(value.clone(), target.data_type())));
         }
         check(&target, &from)?;
+        // The numbers of an array that was written out are numeric.
+        if let ([_, _], Target::List(item)) = (arguments.as_slice(), &target)
+            && item_of(&from).is_some_and(DataType::is_floating)
+            && rounds(&from, item)
+            && !has_double_column(value, context)?
+        {
+            arguments.push(Expr::Literal(ScalarValue::Boolean(Some(true)), None));
+            return Ok(ExprSimplifyResult::Simplified(Self::udf().call(arguments)));
+        }
         // A column of double precision makes all of an expression so.
         if arguments.len() == 3 && from.is_floating() && has_double_column(value, context)? {
             arguments.pop();
@@ -243,6 +267,8 @@ impl ScalarUDFImpl for PostgresCast {
             Target::Uuid => checked(&values, uuid, "uuid")?,
             Target::Interval if values.data_type().is_string() => spans(&values)?,
             Target::Interval => strict(&intervals(&values)?, &target.data_type())?,
+            Target::List(item) if rounds(values.data_type(), &item) => lists_of_integers(&values, &item, numeric)?,
+            Target::List(item) if values.data_type().is_nested() => strict(&values, &DataType::new_list(item, true))?,
             Target::List(item) => lists(&values, &item)?,
         };
         match constant {

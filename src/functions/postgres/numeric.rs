@@ -4,7 +4,7 @@
 //! the digit that gives at least 16 significant ones. The result has that value, in a type of [`SCALE`] digits.
 //!
 //! `numeric_multiply(a, b)`: the digits of a product are those of both factors, which the engine refuses for two quotients.
-//! Here, they are rounded to [`SCALE`].
+//! Here, they are rounded to [`SCALE`], which has to leave 16 significant ones.
 
 use std::sync::{Arc, LazyLock};
 
@@ -148,14 +148,17 @@ fn quotient(left: Scaled, right: Scaled, scale: i32) -> Option<i128> {
     fitting(divided(dividend, divisor)?.checked_mul(power(scale - rounded)?)?)
 }
 
-/// The product, rounded to a scale.
+/// The product, rounded to a scale; `None` if it does not fit, or if fewer than [`SIGNIFICANT`] of its digits are left.
 fn product(left: Scaled, right: Scaled, scale: i32) -> Option<i128> {
     let whole = i256::from_i128(left.0).checked_mul(i256::from_i128(right.0))?;
     let shift = left.1 + right.1 - scale;
-    fitting(match shift {
+    let product = match shift {
         1.. => divided(whole, power(shift)?)?,
         _ => whole.checked_mul(power(-shift)?)?,
-    })
+    };
+    let exact = shift <= 0 || product.checked_mul(power(shift)?)? == whole;
+    let enough = product.wrapping_abs() >= power(SIGNIFICANT - 1)?;
+    fitting(product).filter(|_| exact || enough)
 }
 
 /// Rounds half away from zero.

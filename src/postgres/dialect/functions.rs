@@ -120,7 +120,7 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
     if let Some((_, advice)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         return Err(Report::error("42883", format!("function {name} is not supported; {advice}")));
     }
-    regexes::of_function(name, function);
+    regexes::of_function(name, function)?;
     sort_distinct(name, function);
     if let ("array_remove", Some([array, SqlExpr::Value(value)])) = (name, arguments(function).as_deref())
         && matches!(value.value, Value::Null)
@@ -297,7 +297,7 @@ fn output(value: &SqlExpr, name: &str) -> SqlExpr {
 pub(super) fn first_match(value: &SqlExpr, pattern: &SqlExpr) -> SqlExpr {
     let mut found = call("regexp_match", vec![value.clone(), pattern.clone()]);
     if let SqlExpr::Function(function) = &mut found {
-        regexes::of_function("regexp_match", function);
+        regexes::of_pattern(function);
     }
     call("array_element", vec![found, number("1")])
 }

@@ -8,12 +8,15 @@
 //! | `[` within a class | `\[` |
 //! | `\1`, `\&` in a replacement | `${1}`, `${0}` |
 //! | `$` in a replacement | `$$` |
+//! | another backslash in a replacement | refused: the engine has no form for it |
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
 
+use super::super::report::Report;
 use super::expressions::{literal_of, text};
+use super::unsupported;
 use crate::session::is_regex;
 
 /// Functions whose second argument is a pattern.
@@ -28,21 +31,50 @@ pub(super) fn of_operator(op: &BinaryOperator, right: &mut SqlExpr) {
 }
 
 /// Translates the pattern and the replacement of a function.
-pub(super) fn of_function(name: &str, function: &mut Function) {
-    let FunctionArguments::List(list) = &mut function.args else { return };
+///
+/// # Errors
+/// A replacement with a backslash of its own.
+pub(super) fn of_function(name: &str, function: &mut Function) -> Result<(), Report> {
     if !WITH_PATTERN.contains(&name) {
-        return;
+        return Ok(());
     }
-    let mut arguments = list.args.iter_mut().filter_map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    });
-    if let Some(expr) = arguments.nth(1) {
+    of_pattern(function);
+    let Some(replaced) = expressions(function).nth(2).filter(|_| name == "regexp_replace") else { return Ok(()) };
+    if literal_of(replaced).is_some_and(|literal| has_backslash(&literal)) {
+        return Err(unsupported("a backslash in the replacement of regexp_replace is not supported"));
+    }
+    translate(replaced, replacement);
+    Ok(())
+}
+
+/// Translates the pattern of a function, its second argument.
+pub(super) fn of_pattern(function: &mut Function) {
+    if let Some(expr) = expressions(function).nth(1) {
         translate(expr, pattern);
     }
-    if let Some(expr) = arguments.next().filter(|_| name == "regexp_replace") {
-        translate(expr, replacement);
+}
+
+/// The arguments that are expressions.
+fn expressions(function: &mut Function) -> impl Iterator<Item = &mut SqlExpr> {
+    let list = match &mut function.args {
+        FunctionArguments::List(list) => list.args.as_mut_slice(),
+        _ => &mut [],
+    };
+    list.iter_mut().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    })
+}
+
+/// True for a replacement with a backslash that refers to no group.
+fn has_backslash(text: &str) -> bool {
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character == '\\' && !matches!(characters.next(), Some('&' | '1'..='9')) {
+            return true;
+        }
     }
+    false
 }
 
 fn translate(expr: &mut SqlExpr, to: fn(&str) -> String) {
@@ -153,10 +185,6 @@ const CLASSES: [(&str, &str); 12] = [
 ];
 
 fn replacement(text: &str) -> String {
-    // The engine has no form for a backslash.
-    if text.contains(r"\\") {
-        return text.to_owned();
-    }
     let (mut translated, mut characters) = (String::new(), text.chars().peekable());
     while let Some(character) = characters.next() {
         match (character, characters.peek().copied()) {
@@ -165,7 +193,7 @@ fn replacement(text: &str) -> String {
                 characters.next();
                 translated.push_str("${0}");
             }
-            ('\\', Some(digit @ '0'..='9')) => {
+            ('\\', Some(digit @ '1'..='9')) => {
                 characters.next();
                 translated.push_str(&format!("${{{digit}}}"));
             }
@@ -194,8 +222,11 @@ mod tests {
         ] {
             assert_eq!(pattern(postgres), here);
         }
-        for (postgres, here) in [("$1", "$$1"), (r"[\&]", "[${0}]"), (r"\1x", "${1}x"), (r"a\\b", r"a\\b")] {
+        for (postgres, here) in [("$1", "$$1"), (r"[\&]", "[${0}]"), (r"\1x", "${1}x")] {
             assert_eq!(replacement(postgres), here);
+        }
+        for backslash in [r"a\\b", r"\0", r"\1\x", r"a\"] {
+            assert!(has_backslash(backslash), "{backslash}");
         }
     }
 }

@@ -1,0 +1,207 @@
+//! Functions of the engine that return another value than their definition for some arguments, or stop the program.
+//!
+//! | function | the engine | here |
+//! | --- | --- | --- |
+//! | `date_bin` of instants | counts nanoseconds: NULL if time and origin are 292 years apart | exact |
+//! | `date_part('epoch', …)` | adds seconds and their fraction as doubles, off by a microsecond | the nearest double |
+//! | `lpad`, `rpad` | a negative length of a column stops the program | an empty text |
+//!
+//! Invariant: types, names and orders are those of the engine's function.
+
+use std::sync::Arc;
+
+use arrow::array::types::{
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::preimage::PreimageResult;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, StructFieldMapping,
+};
+
+use super::wrapper::wrapped_methods;
+use crate::error::{Error, ErrorKind};
+
+/// Nanoseconds of a day.
+const DAY: i128 = 86_400_000_000_000;
+
+/// The function with corrected results, if it needs any.
+pub(crate) fn corrected(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+    let by = match function.name() {
+        "date_bin" => Correction::Bins,
+        "date_part" => Correction::Epoch,
+        "lpad" | "rpad" => Correction::Length,
+        _ => return function,
+    };
+    Arc::new(ScalarUDF::new_from_impl(Corrected { inner: function, by }))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Correction {
+    Bins,
+    Epoch,
+    Length,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Corrected {
+    inner: Arc<ScalarUDF>,
+    by: Correction,
+}
+
+impl Corrected {
+    fn function(&self) -> &Arc<dyn ScalarUDFImpl> {
+        self.inner.inner()
+    }
+}
+
+#[warn(clippy::missing_trait_methods)] // It delegates every method.
+impl ScalarUDFImpl for Corrected {
+    wrapped_methods!();
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let inner = Arc::new(self.function().with_updated_config(config)?);
+        Some(ScalarUDF::new_from_impl(Self { inner, by: self.by }))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.function().return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let corrected = match self.by {
+            Correction::Bins => bins(&args)?,
+            Correction::Epoch => epoch(&args)?,
+            Correction::Length => {
+                if let Some(length) = args.args.get_mut(1) {
+                    *length = at_least_zero(length)?;
+                }
+                None
+            }
+        };
+        match corrected {
+            Some(corrected) => Ok(corrected),
+            None => self.function().invoke_with_args(args),
+        }
+    }
+
+    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.function().simplify(args, context)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.function().output_ordering(inputs)
+    }
+}
+
+/// Nanoseconds of a unit of time.
+fn nanoseconds(unit: TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    }
+}
+
+/// Instants as they are stored, with their unit; `None` for values of another type.
+fn instants(values: &ArrayRef) -> Option<(Vec<Option<i64>>, TimeUnit)> {
+    let DataType::Timestamp(unit, _) = values.data_type() else { return None };
+    let stored = match unit {
+        TimeUnit::Second => values.as_primitive::<TimestampSecondType>().iter().collect(),
+        TimeUnit::Millisecond => values.as_primitive::<TimestampMillisecondType>().iter().collect(),
+        TimeUnit::Microsecond => values.as_primitive::<TimestampMicrosecondType>().iter().collect(),
+        TimeUnit::Nanosecond => values.as_primitive::<TimestampNanosecondType>().iter().collect(),
+    };
+    Some((stored, *unit))
+}
+
+/// The result of rows that are all the same if the arguments are scalars.
+fn returned(values: ArrayRef, args: &[ColumnarValue]) -> Result<ColumnarValue> {
+    let scalar = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+    Ok(match scalar && !values.is_empty() {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
+        false => ColumnarValue::Array(values),
+    })
+}
+
+fn rows_of(args: &ScalarFunctionArgs) -> usize {
+    let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+    if scalar { 1 } else { args.number_rows }
+}
+
+/// `date_bin` of instants by a stride without months; `None` for other arguments.
+fn bins(args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
+    let (rows, values) = (rows_of(args), &args.args);
+    let [ColumnarValue::Scalar(stride), source, origin @ ..] = values.as_slice() else { return Ok(None) };
+    let stride = match stride {
+        ScalarValue::IntervalMonthDayNano(Some(stride)) if stride.months == 0 => {
+            i128::from(stride.days) * DAY + i128::from(stride.nanoseconds)
+        }
+        ScalarValue::IntervalDayTime(Some(stride)) => {
+            i128::from(stride.days) * DAY + i128::from(stride.milliseconds) * 1_000_000
+        }
+        _ => return Ok(None),
+    };
+    if stride <= 0 {
+        return Err(Error::new(ErrorKind::Query, "the stride of date_bin must be longer than zero").into());
+    }
+    let Some((source, unit)) = instants(&source.to_array(rows)?) else { return Ok(None) };
+    let origin = match origin {
+        [] => (vec![Some(0); rows], unit),
+        [origin, ..] => match instants(&origin.to_array(rows)?) {
+            Some(origin) => origin,
+            None => return Ok(None),
+        },
+    };
+    let step = nanoseconds(unit);
+    let bin = |(source, origin_at): (Option<i64>, Option<i64>)| {
+        let (Some(source), Some(origin_at)) = (source, origin_at) else { return Ok(None) };
+        let origin = i128::from(origin_at) * nanoseconds(origin.1);
+        let start = origin + (i128::from(source) * step - origin).div_euclid(stride) * stride;
+        i64::try_from(start.div_euclid(step)).map(Some).map_err(|_| {
+            Error::new(ErrorKind::Query, "date_bin: the bin begins before the first instant that can be represented")
+        })
+    };
+    let bins = source.into_iter().zip(origin.0.iter().copied()).map(bin);
+    let bins: Int64Array = bins.collect::<std::result::Result<_, Error>>()?;
+    let bins = cast(&bins, args.return_field.data_type())?;
+    returned(bins, values).map(Some)
+}
+
+/// Seconds since 1970 of instants; `None` for other parts, and for values that are no instants.
+fn epoch(args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
+    /// Numbers from here on have no exact double.
+    const EXACT: u64 = 1 << 53;
+    let [ColumnarValue::Scalar(part), times] = args.args.as_slice() else { return Ok(None) };
+    let part = part.try_as_str().flatten().unwrap_or_default();
+    let is_epoch = part.trim_matches(['\'', '"']).eq_ignore_ascii_case("epoch");
+    if !is_epoch || *args.return_field.data_type() != DataType::Float64 {
+        return Ok(None);
+    }
+    let Some((times, unit)) = instants(&times.to_array(rows_of(args))?) else { return Ok(None) };
+    let per_second = i64::try_from(nanoseconds(TimeUnit::Second) / nanoseconds(unit)).unwrap_or(1);
+    #[expect(clippy::cast_precision_loss, reason = "the nearest double is wanted")]
+    let seconds = |at: i64| match at.unsigned_abs() < EXACT {
+        true => at as f64 / per_second as f64,
+        false => at.div_euclid(per_second) as f64 + at.rem_euclid(per_second) as f64 / per_second as f64,
+    };
+    let seconds: Float64Array = times.into_iter().map(|at| at.map(seconds)).collect();
+    returned(Arc::new(seconds), &args.args).map(Some)
+}
+
+/// A length in characters, of which there are none if it is negative.
+fn at_least_zero(length: &ColumnarValue) -> Result<ColumnarValue> {
+    let ColumnarValue::Array(lengths) = length else { return Ok(length.clone()) };
+    let lengths = cast(lengths, &DataType::Int64)?;
+    let lengths: Int64Array = lengths.as_primitive::<Int64Type>().unary(|length| length.max(0));
+    Ok(ColumnarValue::Array(Arc::new(lengths)))
+}
