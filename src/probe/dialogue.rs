@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::asker::{Asker, Pair, Reply, reset_format};
-use super::candidates::{AID, DURATION, NONSENSE, SIZE, SORT, pair, written};
+use super::candidates::{AID, DURATION, NONSENSE, SIZE, SORT, pair, shape_of_instant, written};
 use super::effects;
 use super::facts;
 use super::known::Known;
@@ -52,6 +52,8 @@ pub(super) struct Dialogue {
     /// Responses with data.
     pub(super) seen: Vec<Seen>,
     pub(super) known: Known,
+    /// The response to a search without a saved search, once it was requested.
+    bare: Option<Reply>,
     /// Set once a search was requested with the ends of a window that a refusal misses.
     has_tried_ends: bool,
     /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any
@@ -71,6 +73,7 @@ impl Dialogue {
             refusals: Vec::new(),
             first: None,
             seen: Vec::new(),
+            bare: None,
             has_tried_ends: false,
             parameters: None,
             known,
@@ -85,7 +88,7 @@ impl Dialogue {
     pub(super) async fn run(&mut self) -> Result<()> {
         self.key().await?;
         if let Some(own) = self.known.facts.name_of_aid(&self.listed).cloned() {
-            self.name_aid(&own);
+            self.name(AID, &own);
         }
         self.as_given().await?;
         self.search().await?;
@@ -495,6 +498,14 @@ impl Dialogue {
                 let Some(again) = self.asker.ask("search", &asked).await? else { break };
                 reply = again;
             }
+            if reply.is_refusal() && self.asker.refuses(AID) && self.bare.is_none() {
+                // Without the parameter, a refusal may say which one is missing.
+                self.refusals.push(reply);
+                let Some(again) = self.asker.ask("search", &self.found.with.clone()).await? else { break };
+                self.bare = Some(again.clone());
+                reply = again;
+                self.learn_names(&reply.message());
+            }
             // The name of the saved search may have to be known before the ends of a window, or after them.
             if reply.is_refusal()
                 && let Some(again) = self.within_ends(&reply, &asked).await?
@@ -565,15 +576,66 @@ impl Dialogue {
         self.found.aid = Some(aid);
         self.seen.push(Seen { size: None, reply: Arc::new(reply.clone()) });
         self.look_at_overview(&reply);
+        self.ends_in_response(&reply);
         self.first = Some(reply);
         Ok(())
     }
 
-    /// Sends the saved search in a parameter of this name from now on.
-    fn name_aid(&mut self, own: &str) {
+    /// Takes the names and the form of the ends of a window from a response that repeats them, if they are unusual.
+    fn ends_in_response(&mut self, reply: &Reply) {
+        let Some(body) = reply.body.as_ref().filter(|_| self.known.facts.ends().is_none()) else { return };
+        let leaves = leaves(body);
+        let texts: Vec<(&String, String)> =
+            leaves.iter().filter_map(|(path, value)| Some((path.last()?, said(value)?))).collect();
+        let of = |name: &String| texts.iter().find(|(known, _)| *known == name).map(|(_, text)| text);
+        let usual = vocabulary::ends_among(None);
+        let found = texts.iter().find_map(|(name, _)| {
+            vocabulary::ends_with(name).into_iter().find_map(|(since, until)| {
+                let (from, to) = (of(&since)?, of(&until)?);
+                let how = shape_of_instant(from).filter(|how| shape_of_instant(to) == Some(how))?;
+                let unusual = how != "rfc3339" || !usual.contains(&(since.clone(), until.clone()));
+                (from < to && unusual).then_some((since, until, how))
+            })
+        });
+        self.known.facts.described_ends = found;
+    }
+
+    /// Sends names that a page size may have. Returns the one after which as many mentions came as were requested.
+    async fn name_of_size(
+        &mut self,
+        come: &impl Fn(&Reply) -> Option<Path>,
+    ) -> Result<Option<(&'static str, Reply, Path)>> {
+        let mut left: Vec<&'static str> = vocabulary::SIZES.to_vec();
+        let mut last = None;
+        while !left.is_empty() && self.asker.left() > MENTIONS_RESERVE {
+            let half = match left.len() {
+                _ if last.is_none() => left.clone(),
+                many if many == vocabulary::SIZES.len() => left[..2].to_vec(),
+                many => left[..many.div_ceil(2)].to_vec(),
+            };
+            let sizes = half.iter().map(|name| pair(name, FEW));
+            let asked = [vec![self.aid()], self.found.with.clone(), sizes.collect()].concat();
+            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
+            match come(&reply) {
+                Some(path) => {
+                    left = half;
+                    last = Some((reply, path));
+                }
+                None if last.is_none() => break,
+                None => drop(left.drain(..half.len())),
+            }
+            if let ([name], Some((reply, path))) = (left.as_slice(), &last) {
+                return Ok(Some((name, reply.clone(), path.clone())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends a parameter under this name from now on.
+    fn name(&mut self, usual: &str, own: &str) {
         let mut names = self.asker.names.to_vec();
-        names.retain(|(usual, _)| usual != AID);
-        names.push((AID.to_owned(), own.to_owned()));
+        names.retain(|(known, _)| known != usual);
+        names.push((usual.to_owned(), own.to_owned()));
         let facts = std::mem::take(&mut self.known.facts);
         self.known.facts = facts.with_usual_names(&names);
         self.asker.names = Arc::new(names);
@@ -667,7 +729,7 @@ impl Dialogue {
         let before_ends = !refusal::required(&refusal.statements()).iter().any(|name| is_end(name));
         let other = |own: &String| own != AID && !is_end(own) && !given.iter().any(|(name, _)| name == own);
         for own in refusal::required(&refusal.statements()).into_iter().filter(other).take(NAMES) {
-            self.name_aid(&own);
+            self.name(AID, &own);
             let Some(reply) = self.asker.ask("search", asked).await? else { break };
             let missed = refusal::required(&reply.statements());
             let next = before_ends && !missed.contains(&own) && missed.iter().any(|name| is_end(name));
@@ -979,6 +1041,14 @@ impl Dialogue {
         }
         if reply.is_refusal() {
             self.refusals.push(reply);
+        }
+        // Mentions that come unasked may come in another number under another name of the size.
+        if bare.as_ref().and_then(|bare| unasked_mentions(bare.body.as_ref()?)).is_some()
+            && let Some((own, reply, path)) = self.name_of_size(&come).await?
+        {
+            self.name(SIZE, own);
+            let text = format!("every search returns mentions, as many as {own} requests");
+            return self.mentions_come(&reply, path, MentionsParameter::Always, &text);
         }
         if let Some((name, value)) = self.known.flag.clone() {
             let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&name, &value)]).collect();

@@ -67,7 +67,10 @@ pub(super) const MENTION: Names = &[
 ];
 
 pub(super) const SAVED_SEARCH: Names = &[
-    ("name", &["name", "title", "label"]),
+    (
+        "name",
+        &["name", "title", "label", "displayname", "queryname", "searchname", "topicname", "monitorname", "alertname"],
+    ),
     ("kind", &["scope", "type", "kind", "category"]),
     ("query", &["query", "q", "expression", "keywords"]),
     ("team_id", &["teamid"]),
@@ -390,6 +393,23 @@ pub(super) fn ends_with(name: &str) -> Vec<(String, String)> {
     });
     pairs.flatten().collect()
 }
+
+/// Other names of the page size, the likeliest first.
+pub(super) const SIZES: [&str; 13] = [
+    "limit",
+    "per_page",
+    "page_size",
+    "pageSize",
+    "perPage",
+    "page[size]",
+    "size",
+    "count",
+    "rows",
+    "max_results",
+    "maxResults",
+    "$top",
+    "num",
+];
 
 /// Values of the sort parameter, the likeliest first.
 pub(super) const SORTS: &[&str] = &[
