@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::asker::{Asker, Pair, Reply, reset_format};
-use super::candidates::{AID, DURATION, NONSENSE, SIZE, SORT, pair, shape_of_instant, written};
+use super::candidates::{AID, DURATION, NONSENSE, OFFSET, SIZE, SORT, pair, shape_of_instant, written};
 use super::effects;
 use super::facts;
 use super::known::Known;
@@ -109,6 +109,7 @@ impl Dialogue {
             self.parameters = Some(described.clone());
         }
         self.what_asks_for_mentions().await?;
+        self.name_of_sort().await?;
         if self.found.asked.is_none() && !described.is_empty() {
             // The parameter may be missing in the description.
             self.found.notes.retain(|note| note.section != "mentions");
@@ -577,8 +578,18 @@ impl Dialogue {
         self.seen.push(Seen { size: None, reply: Arc::new(reply.clone()) });
         self.look_at_overview(&reply);
         self.ends_in_response(&reply);
+        self.names_in_links(&reply);
         self.first = Some(reply);
         Ok(())
+    }
+
+    /// Takes names of parameters from the links of a response, such as one to the next page.
+    fn names_in_links(&mut self, reply: &Reply) {
+        let texts = reply.body.iter().flat_map(leaves).filter_map(|(_, value)| value.as_str());
+        let queries = texts.filter_map(|text| text.split_once('?')).map(|(_, query)| query);
+        let pairs = queries.flat_map(|query| url::form_urlencoded::parse(query.as_bytes()));
+        let listed: Vec<String> = pairs.map(|(name, _)| name.into_owned()).collect();
+        self.take_names(&listed, "a link of a response has it");
     }
 
     /// Takes the names and the form of the ends of a window from a response that repeats them, if they are unusual.
@@ -600,17 +611,55 @@ impl Dialogue {
         self.known.facts.described_ends = found;
     }
 
+    /// Sends names that the sort order may have, to a service that refuses unknown parameters and names none. The refusal of the value
+    /// may list the others.
+    async fn name_of_sort(&mut self) -> Result<()> {
+        /// Names that are tried.
+        const NAMES: [&str; 4] = [SORT, "sort", "order_by", "sort_by"];
+        let named = self.asker.names.iter().any(|(usual, _)| usual == SORT);
+        if self.found.asked.is_none() || named || self.parameters.as_ref().is_none_or(|known| !known.is_empty()) {
+            return Ok(());
+        }
+        for own in NAMES {
+            let asked = [vec![self.aid()], self.found.with.clone(), vec![pair(own, NONSENSE)]].concat();
+            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
+            if !self.asker.refuses(own) {
+                if own != SORT {
+                    self.name(SORT, own);
+                    self.found.saw(
+                        "sort",
+                        format!("`{own}` is the parameter of the sort order: it is not refused as unknown"),
+                    );
+                }
+                if reply.is_refusal() {
+                    self.refusals.push(reply);
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Sends names that a page size may have. Returns the one after which as many mentions came as were requested.
     async fn name_of_size(
         &mut self,
         come: &impl Fn(&Reply) -> Option<Path>,
     ) -> Result<Option<(&'static str, Reply, Path)>> {
+        /// Names that are tried alone with a service that refuses unknown parameters.
+        const ALONE: usize = 4;
         let mut left: Vec<&'static str> = vocabulary::SIZES.to_vec();
+        // Of the style of the offset, if a link has it: `page[size]` beside `page[number]`.
+        let offset = super::asker::own_name(OFFSET, &self.asker.names).to_owned();
+        left.sort_by_key(|name| !['[', '$'].iter().any(|mark| name.contains(*mark) && offset.contains(*mark)));
+        let strict = self.parameters.is_some();
+        left.truncate(if strict { ALONE } else { left.len() });
+        let all = left.len();
         let mut last = None;
         while !left.is_empty() && self.asker.left() > MENTIONS_RESERVE {
             let half = match left.len() {
+                _ if strict => left[..1].to_vec(),
                 _ if last.is_none() => left.clone(),
-                many if many == vocabulary::SIZES.len() => left[..2].to_vec(),
+                many if many == all => left[..2].to_vec(),
                 many => left[..many.div_ceil(2)].to_vec(),
             };
             let sizes = half.iter().map(|name| pair(name, FEW));
@@ -621,7 +670,7 @@ impl Dialogue {
                     left = half;
                     last = Some((reply, path));
                 }
-                None if last.is_none() => break,
+                None if last.is_none() && !strict => break,
                 None => drop(left.drain(..half.len())),
             }
             if let ([name], Some((reply, path))) = (left.as_slice(), &last) {
@@ -646,21 +695,26 @@ impl Dialogue {
         if !refusal::is_about_parameters(refusal) {
             return false;
         }
-        let before = Arc::clone(&self.asker.names);
-        let known = |usual: &String| before.iter().any(|(known, _)| known == usual);
         let listed = refusal::parameters(refusal);
         let all = |(since, until): &(String, String)| listed.contains(since) && listed.contains(until);
         let mut ends = listed.iter().flat_map(|name| vocabulary::ends_with(name)).filter(all);
         if let Some((since, until)) = ends.next() {
             self.known.facts.described_ends.get_or_insert((since, until, "rfc3339"));
         }
-        let mut names = facts::names_among(&listed);
-        names.retain(|(usual, _)| !known(usual));
+        self.take_names(&listed, "a refusal lists it")
+    }
+
+    /// Takes names of parameters, each for the parameter that it seems to be, unless another one is known. `true` if names are learnt.
+    fn take_names(&mut self, listed: &[String], why: &str) -> bool {
+        let before = Arc::clone(&self.asker.names);
+        let known = |usual: &String| before.iter().any(|(known, _)| known == usual);
+        let mut names = facts::names_among(listed);
+        names.retain(|(usual, own)| !known(usual) && !before.iter().any(|(_, known)| known == own));
         if names.is_empty() {
             return false;
         }
         for (usual, own) in &names {
-            self.found.saw("search", format!("`{own}` is taken for `{usual}`: a refusal lists it"));
+            self.found.saw("search", format!("`{own}` is taken for `{usual}`: {why}"));
         }
         let facts = std::mem::take(&mut self.known.facts);
         self.known.facts = facts.with_usual_names(&names);
