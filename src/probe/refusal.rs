@@ -517,8 +517,11 @@ pub(super) fn statements(body: &Value) -> String {
                 let inner = members.values().filter_map(Value::as_object).flatten();
                 let name = members.iter().chain(inner).find_map(|(name, value)| of(value, name));
                 let texts = members.values().filter_map(Value::as_str).filter(|text| text.contains(' '));
+                let has = |text: &str, name: &str| {
+                    text.split(|c: char| c.is_whitespace() || "'\"`,:".contains(c)).any(|word| word == name)
+                };
                 statements.extend(texts.map(|text| match &name {
-                    Some(name) if !text.contains(name.as_str()) => format!("{name}: {text}"),
+                    Some(name) if !has(text, name) => format!("{name}: {text}"),
                     _ => text.to_owned(),
                 }));
                 open.extend(members.values());
@@ -557,6 +560,50 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_reason_is_said_of_the_parameter_beside_it() {
+        for body in [
+            json!({"detail": "One or more parameters are invalid.", "invalid_params": [{"name": "q", "reason": "is required"}]}),
+            json!({"detail": [{"loc": ["query", "q"], "msg": "field required", "type": "missing"}]}),
+            json!({"errors": [{"title": "Missing Parameter", "source": {"parameter": "q"}, "detail": "is required"}]}),
+        ] {
+            assert_eq!(required(&statements(&body)).first().map(String::as_str), Some("q"), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_may_be_refused_by_its_name() {
+        for refusal in
+            ["`zone` is not a supported query parameter.", "Unknown parameter 'zone'.", "Unrecognized parameter: zone"]
+        {
+            assert!(refuses_name(refusal, "zone") && !refuses_name(refusal, "zon"), "{refusal}");
+        }
+        for refusal in
+            ["`zone` must be one of UTC, CET", "Unknown value 'x' of parameter zone", "unknown timezone zone"]
+        {
+            assert!(!refuses_name(refusal, "zone"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn lists_of_parameters_and_values_may_follow_a_verb() {
+        let all = ["topic", "since", "limit"];
+        for refusal in [
+            "`zzq` is not a supported query parameter. Supported query parameters are topic, since, limit.",
+            "Unknown parameter 'zzq'. Known parameters are topic, since, limit",
+        ] {
+            assert_eq!(parameters(refusal), all, "{refusal}");
+        }
+        let sorts = "Requested sort(s) `zzq` is not allowed. Allowed sort(s) are `published_at, reach`.";
+        assert_eq!(values(sorts), ["published_at", "reach"]);
+    }
+
+    #[test]
+    fn a_refusal_may_name_the_header_of_the_key() {
+        let text = "Supply a valid API key in the 'apikey' request header.";
+        assert_eq!(key_forms(&HeaderMap::new(), text), [("apikey".to_owned(), "{key}".to_owned())]);
+    }
+
+    #[test]
     fn refusals_name_what_they_miss() {
         for (refusal, first) in [
             ("filter[aid]: is required", "filter[aid]"),
@@ -564,6 +611,11 @@ mod tests {
             ("Missing required query parameter 'search_id'.", "search_id"),
             ("The parameter `q` is required", "q"),
             ("missing parameter: monitor", "monitor"),
+            ("topic is required.", "topic"),
+            ("Required parameter topic was not provided", "topic"),
+            ("You must provide the topic parameter.", "topic"),
+            ("topic: can't be blank", "topic"),
+            ("Please specify topic.", "topic"),
         ] {
             assert_eq!(required(refusal).first().map(String::as_str), Some(first), "{refusal}");
         }
