@@ -174,7 +174,7 @@ pub struct CountedDays {
     pub first_end: Option<i64>,
     /// Start of the last one.
     pub last_start: i64,
-    /// Set if the labels are instants, not days or local times.
+    /// Set if the labels are instants, not days or local times, and the response repeats their zone.
     pub instants: bool,
 }
 

@@ -705,7 +705,8 @@ impl Decoder {
         let window = self.window(&answer, request)?.filter(|(from, to)| from < to);
         let as_of = self.instant(&answer, request, AS_OF, "`as_of` in [complete]")?;
         let timeline = self.timeline.as_ref().and_then(|counts| counts_of(request, &answer, counts));
-        let counted_days = timeline.as_ref().and_then(|buckets| self.counted_days(buckets));
+        let in_zone = answer.text(ECHO_TIMEZONE).is_some();
+        let counted_days = timeline.as_ref().and_then(|buckets| self.counted_days(buckets, in_zone));
         let timeline = timeline.as_deref().and_then(sum_of);
         let mut sums: Vec<u64> =
             self.lists.iter().filter_map(|counts| sum_of(&counts_of(request, &answer, counts)?)).collect();
@@ -861,7 +862,7 @@ impl Decoder {
         }
         let columns = self.table.stand_in.join("`, `");
         let message = format!(
-            "two mentions of a response have no id and are equal in `{columns}`: they may be one or two, and there is no total"
+            "two mentions of a response have no id and are equal in `{columns}`: they may be one or two, and no total is exact"
         );
         Err(Error::new(ErrorKind::Contradiction, message)
             .advice("add columns in which they differ to `stand_in` in the profile, or declare [total]"))
@@ -888,8 +889,8 @@ impl Decoder {
         (0..times.len()).map(of).collect()
     }
 
-    /// The ends of the buckets that count mentions.
-    fn counted_days(&self, buckets: &[(serde_json::Value, u64)]) -> Option<CountedDays> {
+    /// The ends of the buckets that count mentions. `in_zone`: set if the response repeats the zone of its days.
+    fn counted_days(&self, buckets: &[(serde_json::Value, u64)], in_zone: bool) -> Option<CountedDays> {
         let (at, form) = self.start.as_ref()?;
         let mut instants = Instants::of(form.clone());
         let starts = buckets.iter().map(|(bucket, count)| {
@@ -906,7 +907,7 @@ impl Decoder {
         let first = starts.iter().position(counting)?;
         let last = starts.iter().rposition(counting)?;
         let first_end = starts.get(first + 1).map(|(start, _)| *start);
-        let zoned = instants.assumed.is_none() && instants.days == 0;
+        let zoned = in_zone && instants.assumed.is_none() && instants.days == 0;
         Some(CountedDays { first_end, last_start: starts[last].0, instants: zoned })
     }
 
@@ -980,9 +981,9 @@ impl Decoder {
             None if !(text.len() >= 8 && text.starts_with(|first: char| first.is_ascii_digit())) => Ok(None),
             None => {
                 let value: String = text.chars().take(100).collect();
-                let message = format!("the window that the response reports cannot be read: `{value}` is no instant");
+                let message = format!("a time that the response reports cannot be read: `{value}` is no instant");
                 Err(Error::new(ErrorKind::Contradiction, message)
-                    .advice(format!("correct {entry} of the profile, or remove them")))
+                    .advice(format!("correct or remove {entry} of the profile")))
             }
         }
     }

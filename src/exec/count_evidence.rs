@@ -51,9 +51,7 @@ impl Driver {
     /// Judges an overview's count of mentions by the mentions and the other numbers in its response.
     pub(super) fn judge(&self, counts: &Counts, request: &PageRequest, body: &[u8], counted: i64) -> Result<Judged> {
         let profile = self.config.connection.profile();
-        if let Some((total, _)) = profile.counted_total()
-            && let Some(estimate) = estimated_total(body, &total)
-        {
+        if let Some(estimate) = self.estimate_of_total(body) {
             return Ok(Judged::Doubted(format!("the overview calls its count of {counted} an estimate: {estimate}")));
         }
         let (mut all, mut by, mut times) = (false, Vec::new(), None);
@@ -147,7 +145,7 @@ impl Driver {
         for term in &request.plan.filters {
             let column = parameters.iter().find(|known| known.parameter == term.parameter).map(|known| &known.column);
             let list = counts.lists.iter().find(|list| Some(&list.column) == column);
-            let Some(list) = list else { return Ok(false) };
+            let Some(list) = list.filter(|list| self.estimate(list, body).is_none()) else { return Ok(false) };
             let (names, numbers) = self.list(list, request, body)?;
             let of_values = names
                 .iter()
@@ -178,6 +176,12 @@ impl Driver {
             }
         }
         Ok(None)
+    }
+
+    /// The member of a response that calls the total of the overview an estimate, with its value.
+    pub(super) fn estimate_of_total(&self, body: &[u8]) -> Option<String> {
+        let (total, _) = self.config.connection.profile().counted_total()?;
+        estimated_total(body, &total)
     }
 
     /// The member of a response that calls a list an estimate, with its value.

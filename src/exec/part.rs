@@ -83,7 +83,7 @@ impl Part {
         false
     }
 
-    /// Stores a page.
+    /// Stores a page. `ahead`: time by which the service's clock is ahead of ours.
     #[cfg_attr(not(feature = "store"), expect(clippy::unused_async, reason = "nothing is stored"))]
     pub(super) async fn keep(&self, page: &Decoded, ahead: TimeDelta) {
         #[cfg(feature = "store")]

@@ -435,7 +435,7 @@ impl Driver {
         };
         let head = self.decoder(totals(counts, None, &self.overview_table())).decode(request, body)?;
         self.check_window(&request.plan, &head)?;
-        if self.unfiltered(counts, request, body)?.is_some() {
+        if self.unfiltered(counts, request, body)?.is_some() || self.estimate_of_total(body).is_some() {
             return Ok(Err(Unproved::NoCounts));
         }
         let total =

@@ -118,7 +118,11 @@ fn comparable(intervals: &ArrayRef) -> Result<ArrayRef> {
         }
         (DataType::Struct(_), DataType::Struct(members)) => {
             let (_, columns, nulls) = intervals.as_struct().clone().into_parts();
-            let columns = columns.iter().map(comparable).collect::<Result<Vec<_>>>()?;
+            let each = |column: &ArrayRef| match has_interval(column.data_type()) {
+                true => comparable(column),
+                false => Ok(Arc::clone(column)),
+            };
+            let columns = columns.iter().map(each).collect::<Result<Vec<_>>>()?;
             Ok(Arc::new(StructArray::try_new(members, columns, nulls)?))
         }
         (DataType::Interval(_) | DataType::Duration(_), _) => comparable_lengths(intervals),

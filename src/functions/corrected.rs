@@ -3,7 +3,7 @@
 //! | function | the engine | here |
 //! | --- | --- | --- |
 //! | `date_bin` of instants | counts nanoseconds: NULL if time and origin are 292 years apart | exact |
-//! | `date_part('epoch', …)` | adds seconds and their fraction as doubles, off by a microsecond | the nearest double |
+//! | `date_part('epoch', …)` | adds seconds and their fraction as doubles, off by a microsecond | the nearest double of up to 2^53 units |
 //! | `lpad`, `rpad` | a negative length of a column stops the program | an empty text |
 //!
 //! Invariant: types, names and orders are those of the engine's function.

@@ -1,7 +1,7 @@
 //! Frames of windows whose sort key the engine cannot add a distance to: durations, intervals, clock times and rows.
 //!
-//! The engine refuses `row_number() OVER (ORDER BY x)` of such keys, because the frame that is meant, RANGE BETWEEN UNBOUNDED
-//! PRECEDING AND CURRENT ROW, could also end at a distance. Without one, it ends with the peers of a row, as GROUPS does.
+//! The engine refuses `row_number() OVER (ORDER BY x)` of such keys, because a frame by RANGE may end at a distance. The default frame
+//! does not: it ends with the peers of a row, as one by GROUPS does.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;

@@ -62,8 +62,8 @@ pub(super) struct Asker {
     pub(super) ends: Vec<Pair>,
     /// Usual names of parameters that were sent, each with the number of requests.
     pub(super) sent: BTreeMap<String, usize>,
-    /// Refusals of parameters that the service does not have, by their names in requests.
-    refused: BTreeMap<String, Reply>,
+    /// Refusals of parameters that an endpoint does not have, by the endpoint and their names in requests.
+    refused: BTreeMap<(String, String), Reply>,
 }
 
 /// Origin of the responses.
@@ -144,7 +144,8 @@ impl Asker {
     /// Returns the failure of a request that failed twice.
     pub(super) async fn ask(&mut self, path: &str, parameters: &[Pair]) -> Result<Option<Reply>> {
         let own = renamed(parameters, &self.names);
-        if let Some(refusal) = own.iter().find_map(|(name, _)| self.refused.get(name)) {
+        let refused = |(name, _): &Pair| self.refused.get(&(path.to_owned(), name.clone()));
+        if let Some(refusal) = own.iter().find_map(refused) {
             // Whatever its value, the parameter is refused again.
             return Ok(Some(Reply { asked: parameters.to_vec(), names: Arc::clone(&self.names), ..refusal.clone() }));
         }
@@ -153,16 +154,16 @@ impl Asker {
             let says = [reply.statements(), reply.message()];
             for (name, _) in own {
                 if name.len() > 2 && says.iter().any(|text| super::refusal::refuses_name(text, &name)) {
-                    self.refused.insert(name, reply.clone());
+                    self.refused.insert((path.to_owned(), name), reply.clone());
                 }
             }
         }
         Ok(reply)
     }
 
-    /// True if the service does not have this parameter.
+    /// True if searches do not have this parameter.
     pub(super) fn refuses(&self, usual: &str) -> bool {
-        self.refused.contains_key(own_name(usual, &self.names))
+        self.refused.contains_key(&("search".to_owned(), own_name(usual, &self.names).to_owned()))
     }
 
     async fn send(&mut self, path: &str, parameters: &[Pair]) -> Result<Option<Reply>> {

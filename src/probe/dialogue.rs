@@ -583,25 +583,33 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Takes names of parameters from the links of a response, such as one to the next page.
+    /// Takes the names of the page size and of the offset from the links of a response to other pages of the same search.
     fn names_in_links(&mut self, reply: &Reply) {
+        let (name, aid) = self.aid();
+        let of_search = pair(super::asker::own_name(&name, &self.asker.names), aid);
         let texts = reply.body.iter().flat_map(leaves).filter_map(|(_, value)| value.as_str());
         let queries = texts.filter_map(|text| text.split_once('?')).map(|(_, query)| query);
-        let pairs = queries.flat_map(|query| url::form_urlencoded::parse(query.as_bytes()));
-        let listed: Vec<String> = pairs.map(|(name, _)| name.into_owned()).collect();
-        self.take_names(&listed, "a link of a response has it");
+        let queries = queries.map(|query| url::form_urlencoded::parse(query.as_bytes()).into_owned().collect());
+        let of_this = queries.filter(|pairs: &Vec<Pair>| pairs.contains(&of_search));
+        let numbers = of_this.flatten().filter(|(_, value)| value.parse::<u64>().is_ok());
+        let listed: Vec<String> = numbers.map(|(name, _)| name).collect();
+        let mut names = facts::names_among(&listed);
+        names.retain(|(usual, _)| usual == OFFSET || usual == SIZE);
+        self.take_names(names, "a link of a response has it");
     }
 
     /// Takes the names and the form of the ends of a window from a response that repeats them, if they are unusual.
     fn ends_in_response(&mut self, reply: &Reply) {
-        let Some(body) = reply.body.as_ref().filter(|_| self.known.facts.ends().is_none()) else { return };
+        let facts = &self.known.facts;
+        let open = facts.ends().is_none() && facts.values(DURATION).is_empty();
+        let Some(body) = reply.body.as_ref().filter(|_| open) else { return };
         let leaves = leaves(body);
         let texts: Vec<(&String, String)> =
             leaves.iter().filter_map(|(path, value)| Some((path.last()?, said(value)?))).collect();
         let of = |name: &String| texts.iter().find(|(known, _)| *known == name).map(|(_, text)| text);
         let usual = vocabulary::ends_among(None);
         let found = texts.iter().find_map(|(name, _)| {
-            vocabulary::ends_with(name).into_iter().find_map(|(since, until)| {
+            vocabulary::ends_of_time(name).find_map(|(since, until)| {
                 let (from, to) = (of(&since)?, of(&until)?);
                 let how = shape_of_instant(from).filter(|how| shape_of_instant(to) == Some(how))?;
                 let unusual = how != "rfc3339" || !usual.contains(&(since.clone(), until.clone()));
@@ -697,18 +705,17 @@ impl Dialogue {
         }
         let listed = refusal::parameters(refusal);
         let all = |(since, until): &(String, String)| listed.contains(since) && listed.contains(until);
-        let mut ends = listed.iter().flat_map(|name| vocabulary::ends_with(name)).filter(all);
+        let mut ends = listed.iter().flat_map(|name| vocabulary::ends_of_time(name)).filter(all);
         if let Some((since, until)) = ends.next() {
             self.known.facts.described_ends.get_or_insert((since, until, "rfc3339"));
         }
-        self.take_names(&listed, "a refusal lists it")
+        self.take_names(facts::names_among(&listed), "a refusal lists it")
     }
 
     /// Takes names of parameters, each for the parameter that it seems to be, unless another one is known. `true` if names are learnt.
-    fn take_names(&mut self, listed: &[String], why: &str) -> bool {
+    fn take_names(&mut self, mut names: Vec<(String, String)>, why: &str) -> bool {
         let before = Arc::clone(&self.asker.names);
         let known = |usual: &String| before.iter().any(|(known, _)| known == usual);
-        let mut names = facts::names_among(listed);
         names.retain(|(usual, own)| !known(usual) && !before.iter().any(|(_, known)| known == own));
         if names.is_empty() {
             return false;

@@ -154,7 +154,10 @@ fn window(found: &Findings) -> Vec<String> {
     // Sent as instants, it has to be shorter than the longest window.
     let shorter =
         window.longest.filter(|days| window.is_of_instants() && *days <= 7).map(|days| (days * 24).max(2) - 1);
-    let shorter = shorter.and_then(|hours| some('h', u32::try_from(hours).ok()?));
+    let shorter = shorter.and_then(|hours| {
+        let days = (hours / 24).saturating_sub(1).max(1);
+        some('h', u32::try_from(hours).ok()?).or_else(|| some('d', u32::try_from(days).ok()?))
+    });
     let default = shorter.or(some('d', 7)).or(some('w', 1)).or(some('h', 168));
     let default = default.or(named(168)).or_else(other).unwrap_or_default();
     let written: Vec<String> = units

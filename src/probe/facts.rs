@@ -36,8 +36,6 @@ const OTHER_NAMES: [(&str, &[&str]); 6] = [
             "topic",
             "monitor",
             "alert",
-            "search",
-            "project",
             "id",
         ],
     ),
@@ -140,11 +138,13 @@ impl Facts {
             Some(entries.next_back()?[2].trim_matches(['"', '\'']).to_owned())
         };
         let (header, format) = (stated("header"), stated("format"));
-        let usual = |format: Option<String>| format.unwrap_or_else(|| "{key}".to_owned());
-        match header {
-            Some(header) => Some((header, usual(format))),
-            None => Some(("Authorization".to_owned(), format?)),
+        if header.is_none() && format.is_none() {
+            return None;
         }
+        // What is not stated is that of an example.
+        let (known_header, known_format) = self.auth.clone().unzip();
+        let header = header.or(known_header).unwrap_or_else(|| "Authorization".to_owned());
+        Some((header, format.or(known_format).unwrap_or_else(|| "{key}".to_owned())))
     }
 
     /// Makes the findings agree with the entries of the profile that a person stated, so that no section contradicts them.

@@ -132,8 +132,14 @@ pub(super) fn refuses_name(message: &str, name: &str) -> bool {
             return false;
         }
         let (before, after) = (before.trim_end_matches(quote), after.trim_start_matches(quote));
+        // `unexpected parameter type for since`, `is not a valid parameter value`
+        let of_value = |after: &str| {
+            let next = after.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            ["for", "format", "in", "of", "type", "value", "values"].contains(&next)
+        };
         let led = UNKNOWN.iter().any(|word| of.iter().any(|of| before.ends_with(&format!("{word} {of}"))));
-        led || NOT_KNOWN.iter().any(|words| of.iter().any(|of| after.starts_with(&format!("{words} {of}"))))
+        let said = |words: &str| of.iter().rev().find_map(|of| after.strip_prefix(&format!("{words} {of}")));
+        (led && !of_value(after)) || NOT_KNOWN.iter().filter_map(|words| said(words)).any(|rest| !of_value(rest))
     })
 }
 
@@ -577,9 +583,13 @@ mod tests {
         {
             assert!(refuses_name(refusal, "zone") && !refuses_name(refusal, "zon"), "{refusal}");
         }
-        for refusal in
-            ["`zone` must be one of UTC, CET", "Unknown value 'x' of parameter zone", "unknown timezone zone"]
-        {
+        for refusal in [
+            "`zone` must be one of UTC, CET",
+            "Unknown value 'x' of parameter zone",
+            "unknown timezone zone",
+            "Unexpected parameter zone for since",
+            "`zone` is not a valid parameter value",
+        ] {
             assert!(!refuses_name(refusal, "zone"), "{refusal}");
         }
     }

@@ -394,6 +394,13 @@ pub(super) fn ends_with(name: &str) -> Vec<(String, String)> {
     pairs.flatten().collect()
 }
 
+/// As [`ends_with`], without names that are more often those of numbers: `min_reach` and `max_reach`.
+pub(super) fn ends_of_time(name: &str) -> impl Iterator<Item = (String, String)> {
+    let of_numbers =
+        |since: &str| ["min", "max", "first", "last", "lower", "upper", "gte"].iter().any(|word| since.contains(word));
+    ends_with(name).into_iter().filter(move |(since, _)| !of_numbers(&since.to_lowercase()))
+}
+
 /// Other names of the page size, the likeliest first.
 pub(super) const SIZES: [&str; 13] = [
     "limit",

@@ -184,6 +184,9 @@ fn instant_of(expr: &Expr, time: TimeColumn<'_>) -> Option<Instant> {
             let step = of.step.and(Step::of_unit(&text(unit)?)?)?;
             Some(Instant { step, loose: of.loose || shifts(step, of.zone), ..of })
         }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "rounded_time" => {
+            Some(Instant { loose: true, ..instant_of(args.first()?, time)? })
+        }
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "to_local_time" => {
             let [inner] = args.as_slice() else { return None };
             Some(Instant { wall: true, ..instant_of(inner, time)? })

@@ -553,6 +553,8 @@ async fn casts_that_change_the_order_of_instants_skip_no_stored_row() {
         "reach::text < '3'",
         "sentiment_score::int = 0",
         "published_at::date = '2026-05-20'",
+        "published_at::timestamp(0) > '2026-05-20'",
+        "published_at::timestamp(3) <= '2026-05-20'",
         "arrow_cast(published_at, 'Timestamp(s)') > '2026-05-20'",
     ] {
         let sql = format!("SELECT id {all} AND ({condition})");

@@ -771,7 +771,9 @@ impl<D: PageDecoder> PageReader<D> {
             let at = DateTime::from_timestamp_micros(first).unwrap_or_default();
             (self.zone.local(at) - at.naive_utc()).abs()
         };
-        let zones = if days.instants { offset() } else { Zone::FARTHEST };
+        // All mentions are compared with the counts at their end.
+        let early = self.pace == Pace::OnDemand || self.plan.pages.is_some_and(|pages| pages.fetch.is_some());
+        let zones = if days.instants && early { offset() } else { Zone::FARTHEST };
         let zones = zones.num_microseconds().unwrap_or_default();
         let missed = match order {
             Direction::Desc => Some(days.last_start).filter(|start| first < start.saturating_sub(zones)),

@@ -1,8 +1,8 @@
 //! Days that a query reads completely, and that become a part of the store.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -22,6 +22,10 @@ pub(in crate::exec) struct Fill {
     days: Range<Day>,
     /// The daily counts of the service before.
     timeline: Arc<DailyCounts>,
+    /// Set if a page came from an older copy of the data than the first one.
+    older: AtomicBool,
+    /// Instant up to which the data of the first page was complete.
+    known_at: OnceLock<DateTime<Utc>>,
     /// Announces the read to other queries.
     reading: Arc<Reading>,
     /// Time of the first request, by our clock.
@@ -62,13 +66,18 @@ impl Driver {
         let subject = subject_of(plan);
         let reading = from.store.in_flight().begin(&subject, &days, &self.config.query);
         let (from, timeline, filling) = (from.clone(), Arc::clone(timeline), Mutex::new(None));
-        Some(Arc::new(Fill { from, subject, days, begun, timeline, reading, filling }))
+        let (older, known_at) = (AtomicBool::new(false), OnceLock::new());
+        Some(Arc::new(Fill { from, subject, days, begun, timeline, older, known_at, reading, filling }))
     }
 
     /// Makes days that were read a part of the store, unless something is missing from them.
     pub(super) async fn commit(&self, fill: Arc<Fill>, plan: &RequestPlan) {
         if self.scan.incomplete.load(Ordering::Relaxed) > 0 || self.degraded.load(Ordering::Relaxed) {
             return;
+        }
+        if fill.older.load(Ordering::Relaxed) {
+            let message = "the pages come from copies of the data of different age: their days are not stored";
+            return self.note(plan, &Error::new(ErrorKind::Contradiction, message));
         }
         let ahead = self.config.connection.client().ahead();
         let stored = match fill.commit(ahead).await {
@@ -120,6 +129,12 @@ impl Fill {
     /// Adds a page, in the table's columns. `ahead`: time by which the service's clock is ahead of ours.
     pub(in crate::exec) async fn add(&self, page: &Decoded, ahead: TimeDelta) {
         self.reading.note_page();
+        /// Clocks of copies differ by so much.
+        const SKEW: TimeDelta = TimeDelta::minutes(1);
+        if let Some(as_of) = page.as_of {
+            let first = self.known_at.get_or_init(|| as_of);
+            self.older.fetch_or(*first - as_of > SKEW, Ordering::Relaxed);
+        }
         let filling = self.filling(ahead, page.as_of);
         // If the thread has failed, `commit` returns its error.
         filling.add(page.batch.clone()).await;

@@ -18,6 +18,8 @@ use datafusion::logical_expr::{
 
 /// Digits after the point of a quotient. PostgreSQL has more for numbers below 0.0001, and fewer above 1.
 const SCALE: i8 = 20;
+/// Message for a result that does not fit.
+const OUT_OF_RANGE: &str = "value out of range for numeric: it needs more digits than 38, or than 20 after the point";
 /// Significant digits of a quotient, at least.
 const SIGNIFICANT: i32 = 16;
 
@@ -122,7 +124,7 @@ impl ScalarUDFImpl for Arithmetic {
                 Numeric::Divide => quotient((left, scales[0]), (right, scales[1]), scale.into()),
                 Numeric::Multiply => product((left, scales[0]), (right, scales[1]), scale.into()),
             };
-            value.map(Some).ok_or_else(|| ArrowError::ArithmeticOverflow("value out of range for numeric".to_owned()))
+            value.map(Some).ok_or_else(|| ArrowError::ArithmeticOverflow(OUT_OF_RANGE.to_owned()))
         });
         let values: Decimal128Array = values.collect::<Result<_, ArrowError>>()?;
         let values: ArrayRef = Arc::new(values.with_precision_and_scale(DECIMAL128_MAX_PRECISION, scale)?);
