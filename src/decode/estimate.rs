@@ -38,14 +38,11 @@ fn said_of_counts((name, value): &(&String, &Value)) -> bool {
     is_of_counts(&words) && is_estimate(&words, value)
 }
 
-/// True for a member that calls the counts beside it estimates.
-pub(super) fn calls_estimate(name: &str, value: Raw<'_>) -> bool {
+/// True for a member that calls the counts beside it estimates, by the words of its name.
+pub(super) fn calls_estimate(words: &[String], value: Raw<'_>) -> bool {
     // An object, such as the one with the mentions, is none, and takes time to parse.
-    if matches!(value.first(), b'{' | b'[') {
-        return false;
-    }
-    let words = words(name);
-    is_of_counts(&words) && serde_json::from_str(value.text).is_ok_and(|value| is_estimate(&words, &value))
+    let simple = !matches!(value.first(), b'{' | b'[');
+    simple && is_of_counts(words) && serde_json::from_str(value.text).is_ok_and(|value| is_estimate(words, &value))
 }
 
 fn described((name, value): (&String, &Value)) -> String {

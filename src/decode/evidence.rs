@@ -87,7 +87,7 @@ impl Evidence {
             if self.incomplete.is_none() && !other && reports_failure(&words, within, *raw, members) {
                 self.incomplete = Some((path(within, name), shown(*raw)));
             }
-            if calls_estimate(name, *raw) {
+            if calls_estimate(&words, *raw) {
                 self.estimates.push(within.clone());
             }
             if (self.list || !is_number(*raw))

@@ -52,8 +52,8 @@ pub(super) struct Dialogue {
     /// Responses with data.
     pub(super) seen: Vec<Seen>,
     pub(super) known: Known,
-    /// The response to a search without a saved search, once it was requested.
-    bare: Option<Reply>,
+    /// Set once a search was requested without a saved search.
+    has_tried_bare: bool,
     /// Set once a search was requested with the ends of a window that a refusal misses.
     has_tried_ends: bool,
     /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any
@@ -73,7 +73,7 @@ impl Dialogue {
             refusals: Vec::new(),
             first: None,
             seen: Vec::new(),
-            bare: None,
+            has_tried_bare: false,
             has_tried_ends: false,
             parameters: None,
             known,
@@ -499,11 +499,11 @@ impl Dialogue {
                 let Some(again) = self.asker.ask("search", &asked).await? else { break };
                 reply = again;
             }
-            if reply.is_refusal() && self.asker.refuses(AID) && self.bare.is_none() {
+            if reply.is_refusal() && self.asker.refuses(AID) && !self.has_tried_bare {
                 // Without the parameter, a refusal may say which one is missing.
                 self.refusals.push(reply);
                 let Some(again) = self.asker.ask("search", &self.found.with.clone()).await? else { break };
-                self.bare = Some(again.clone());
+                self.has_tried_bare = true;
                 reply = again;
                 self.learn_names(&reply.message());
             }

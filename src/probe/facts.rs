@@ -131,12 +131,15 @@ impl Facts {
         Ok(other)
     }
 
+    /// The value that a person stated last for an entry of the profile, as TOML.
+    fn stated(&self, section: &str, key: &str) -> Option<&str> {
+        let mut entries = self.entries.iter().filter(|entry| entry[0] == section && entry[1] == key);
+        Some(&entries.next_back()?[2])
+    }
+
     /// The form of the key that entries of the profile state: header, and value.
     fn stated_auth(&self) -> Option<(String, String)> {
-        let stated = |key: &str| {
-            let mut entries = self.entries.iter().filter(|entry| entry[0] == "auth" && entry[1] == key);
-            Some(entries.next_back()?[2].trim_matches(['"', '\'']).to_owned())
-        };
+        let stated = |key: &str| Some(self.stated("auth", key)?.trim_matches(['"', '\'']).to_owned());
         let (header, format) = (stated("header"), stated("format"));
         if header.is_none() && format.is_none() {
             return None;
@@ -150,9 +153,7 @@ impl Facts {
     /// Makes the findings agree with the entries of the profile that a person stated, so that no section contradicts them.
     pub(super) fn apply(&self, found: &mut Findings) {
         let stated = |section: &str, key: &str| {
-            let mut entries = self.entries.iter().filter(|entry| entry[0] == section && entry[1] == key);
-            let [_, _, value] = entries.next_back()?;
-            let table = format!("value = {value}").parse::<toml::Table>().ok()?;
+            let table = format!("value = {}", self.stated(section, key)?).parse::<toml::Table>().ok()?;
             table.get("value").cloned()
         };
         let text = |value: &toml::Value| value.as_str().map(str::to_owned);
@@ -231,10 +232,7 @@ impl Facts {
             (SIZE, "page", "parameter"),
             (SORT, "sort", "parameter"),
         ];
-        let stated = |section: &str, key: &str| {
-            let mut entries = self.entries.iter().filter(|entry| entry[0] == section && entry[1] == key);
-            Some(entries.next_back()?[2].trim_matches('"').to_owned())
-        };
+        let stated = |section: &str, key: &str| Some(self.stated(section, key)?.trim_matches('"').to_owned());
         let guessed = |usual: &str| {
             let used = |name: &str| self.example.iter().any(|(given, _)| given == name);
             let alike = |name: &&String| {
