@@ -43,7 +43,8 @@ use crate::host::running::gather;
 use crate::host::temporary::for_each;
 use crate::host::type_compat::{result_schema, sent_batch, table_schema};
 use crate::session::{follow_time_zone, session_of};
-use crate::shell::{ChartOptions, chart_svg, estimate_all, refuse_writes, window_note};
+use crate::shell::{ChartOptions, chart_svg, refuse_writes};
+use crate::wording::{estimate_all, window_note};
 
 /// Batches that wait for the reader: the next one is read while the last one is processed.
 const AHEAD: usize = 2;

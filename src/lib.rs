@@ -65,7 +65,7 @@ mod functions;
 #[cfg(feature = "flight")]
 mod host;
 pub mod http;
-#[cfg(all(unix, feature = "mcp"))]
+#[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod memory;
 mod numbers;
@@ -99,6 +99,8 @@ mod table;
 pub mod ui;
 #[cfg(feature = "store")]
 mod verify;
+#[cfg(feature = "wording")]
+mod wording;
 
 pub use catalog::{CATALOG, catalog};
 pub use client::{Completeness, RetryPolicy, Secret};

@@ -1,7 +1,7 @@
 //! Cost of a scan, as far as it can be known before its first request.
 
 use std::collections::BTreeSet;
-#[cfg(feature = "shell")]
+#[cfg(feature = "wording")]
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::scan_config::{Mode, ScanConfig, Slice};
 #[cfg(feature = "store")]
 use super::stored::StoreUse;
 use crate::connection::Connection;
-#[cfg(feature = "shell")]
+#[cfg(feature = "wording")]
 use crate::numbers::counted;
 #[cfg(feature = "distributed")]
 use crate::profile::TableKind;
@@ -85,7 +85,7 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
 }
 
 /// Expected number of requests: what is certain if the last list still holds, and what is likely.
-#[cfg(feature = "shell")]
+#[cfg(feature = "wording")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ExpectedRequests {
     /// Minimum number of requests.
@@ -98,7 +98,7 @@ pub(crate) struct ExpectedRequests {
     pub(crate) searches: Option<u64>,
 }
 
-#[cfg(feature = "shell")]
+#[cfg(feature = "wording")]
 impl PlanCost {
     /// The expected number of requests of the plan.
     pub(crate) fn expected(&self) -> ExpectedRequests {
@@ -111,7 +111,7 @@ impl PlanCost {
     }
 }
 
-#[cfg(feature = "shell")]
+#[cfg(feature = "wording")]
 impl Cost {
     /// The expected number of requests of the scan, including the list.
     pub(crate) fn expected(&self, at_least: u64, exact: bool) -> ExpectedRequests {
@@ -129,7 +129,7 @@ impl Cost {
 }
 
 /// As in `28`, `at least 3` or `at least 13, likely about 40 (12 saved searches in the last list)`.
-#[cfg(feature = "shell")]
+#[cfg(feature = "wording")]
 impl fmt::Display for ExpectedRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at_least, exact, likely, searches } = self;

@@ -39,10 +39,10 @@ mod stream;
 mod traced;
 mod usage;
 mod value_lists;
-#[cfg(feature = "shell")]
+#[cfg(feature = "wording")]
 mod windows_read;
 
-#[cfg(feature = "shell")]
+#[cfg(feature = "wording")]
 pub(crate) use cost::ExpectedRequests;
 pub(crate) use cost::least_requests;
 #[cfg(feature = "distributed")]
@@ -60,7 +60,7 @@ pub(crate) use traced::in_parts;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use traced::{in_span, statement_kind};
 pub use usage::{Spent, spent};
-#[cfg(feature = "shell")]
+#[cfg(feature = "wording")]
 pub(crate) use windows_read::{WindowRead, windows};
 
 pub(crate) use aid_rows::source;

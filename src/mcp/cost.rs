@@ -8,7 +8,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::text::table;
 use crate::exec::{ExpectedRequests, plan_cost};
 use crate::numbers::counted;
-use crate::shell::estimate;
+use crate::wording::estimate;
 
 /// Estimated cost of a plan.
 #[derive(Debug)]

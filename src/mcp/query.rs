@@ -34,7 +34,7 @@ use crate::host::sessions::Session;
 use crate::host::settings::Limits;
 use crate::numbers::{counted, grouped};
 use crate::profile::{Origin, TableSpec};
-use crate::shell::{Mistake, summary, window_note};
+use crate::wording::{Mistake, summary, window_note};
 
 /// Rows shown of a result that is refused.
 const PREVIEW: usize = 5;

@@ -13,7 +13,7 @@ use super::tools::{REQUESTS, ROWS};
 use crate::error::{describe as describe_error, one_line};
 use crate::host::sessions::Session;
 use crate::numbers::{counted, grouped};
-use crate::shell::schema;
+use crate::wording::{period_in_words, schema};
 
 /// Pages of the documentation: name, title, text.
 const PAGES: [(&str, &str, &str); 4] = [
@@ -33,7 +33,7 @@ pub(super) async fn list_tables(session: &Session) -> Result<String, String> {
         let _ = write!(
             text,
             "\nWithout a time filter, a query reads {}. `describe` has the columns of a table.\n",
-            crate::shell::period_in_words(&connection.profile().window.default)
+            period_in_words(&connection.profile().window.default)
         );
     }
     let mut others = session.context.catalog_names();

@@ -17,6 +17,9 @@ const fn entry(name: &'static str, takes: &'static str, what: &'static str) -> E
     Entry { name, takes, what }
 }
 
+/// Advice that names the command for the list of tables.
+pub(super) const TABLES: &str = "\\d lists the tables";
+
 /// All commands, in help order.
 pub(super) const COMMANDS: [Entry; 19] = [
     entry("\\d", "[TABLE]", "lists tables (\\d m* by name), or the columns of a table"),

@@ -18,19 +18,17 @@ use console::style;
 use datafusion::error::DataFusionError;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::commands::{COMMANDS, Command};
+use super::commands::{COMMANDS, Command, TABLES};
 use super::completion::Words;
-use super::diagnostics::Mistake;
 use super::name_cache;
 use super::output::{Format, Output, OutputOptions};
-use super::report::cancelled;
 use super::run::{Failure, LastResult, Reports, Shell, write};
-use super::schema;
 use super::screen::Display;
 use super::splitter::{Piece, pieces};
 use crate::config::variable;
 use crate::error::{describe, one_line};
 use crate::numbers::counted;
+use crate::wording::{Mistake, cancelled, schema};
 
 /// Nesting depth of `\i` beyond which files are assumed to include each other.
 pub(super) const DEEPEST: usize = 16;
@@ -430,7 +428,7 @@ impl Interpreter {
         let table = match self.shell.context().table_provider(name).await {
             Ok(table) => table,
             Err(error) => {
-                return Err(Failure::Query(Mistake::of(&error, &text, self.shell.context(), Mistake::TABLES).await));
+                return Err(Failure::Query(Mistake::of(&error, &text, self.shell.context(), TABLES).await));
             }
         };
         let (columns, lines) = schema::one(&table).map_err(|error| Failure::line(describe(&error)))?;

@@ -3,7 +3,7 @@
 //! ```text
 //! repl (line_editor, completion) ─┐
 //! script (-c, -f, stdin) ─────────┴▶ interpreter (commands) ─▶ run ─▶ output ─▶ screen (table, pager) │ chart, picture │ file
-//!                                                               └▶ progress, report, diagnostics ─▶ stderr
+//!                                                               └▶ progress, wording ─▶ stderr
 //! ```
 //!
 //! The shell only prints what the library returns. Only results go to stdout; a file appears under its name once it is
@@ -17,8 +17,6 @@ mod chart;
 mod commands;
 mod completion;
 mod csv;
-mod diagnostics;
-mod estimate;
 mod interpreter;
 mod line_editor;
 mod name_cache;
@@ -26,9 +24,7 @@ mod output;
 mod picture;
 mod progress;
 mod repl;
-mod report;
 mod run;
-pub(crate) mod schema;
 mod screen;
 mod script;
 mod splitter;
@@ -38,11 +34,9 @@ mod variables;
 mod workbook;
 mod writer;
 
-pub use diagnostics::Mistake;
 pub use output::{ChartOptions, CsvDialect, CsvOptions, Format, Output, OutputOptions};
 pub use progress::Progress;
 pub use repl::interact;
-pub use report::cancelled;
 pub use run::{Failure, Shell};
 pub use screen::Display;
 pub use script::{Script, run_scripts};
@@ -51,13 +45,13 @@ pub use script::{Script, run_scripts};
 pub(crate) use chart::Covered;
 #[cfg(feature = "ui")]
 pub(crate) use completion::{KEYWORDS, Words};
-pub(crate) use estimate::{estimate, estimate_all};
 #[cfg(feature = "ui")]
 pub(crate) use output::write_file;
-pub(crate) use report::{period_in_words, summary, window_note};
 #[cfg(feature = "ui")]
 pub(crate) use run::covered;
 pub(crate) use run::refuse_writes;
 #[cfg(feature = "ui")]
 pub(crate) use variables::Variables;
 pub(crate) use writer::chart_svg;
+
+pub use crate::wording::{Mistake, cancelled};

@@ -22,12 +22,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::chart::Covered;
-use super::diagnostics::Mistake;
-use super::estimate::estimate;
+use super::commands::TABLES;
 use super::output::Output;
 use super::progress::Progress;
-use super::report::{Report, window_note};
-use super::screen::{Rest, Shown};
 use super::statement::{refuse_changes, used, with_order};
 use super::variables::Variables;
 use crate::catalog::{CATALOG, SCHEMA};
@@ -39,6 +36,7 @@ use crate::numbers::counted;
 use crate::profile::Zone;
 use crate::session::{Headers, begin_here, follow_time_zone, parse_statements, plan_statement, with_schema};
 use crate::table::{is_read_only, read_only};
+use crate::wording::{Mistake, Report, Rest, Shown, estimate, window_note};
 
 /// Rows of the last result kept for `\\chart`: charts of more rows are unreadable.
 const KEPT: usize = 10_000;
@@ -318,9 +316,7 @@ impl Shell {
     }
 
     async fn mistake(&self, error: &DataFusionError, text: &str) -> Failure {
-        Failure::Query(
-            Mistake::of(error, text, &self.context, Mistake::TABLES).await.map_text(|text| self.redact(text)),
-        )
+        Failure::Query(Mistake::of(error, text, &self.context, TABLES).await.map_text(|text| self.redact(text)))
     }
 
     /// Removes API keys from a text: the engine quotes values, and a value may contain a key.

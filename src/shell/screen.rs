@@ -9,6 +9,7 @@ use console::Term;
 
 use super::table::{Layout, expanded};
 use crate::config::variable;
+use crate::wording::{Rest, Shown};
 
 /// Layout of results on a terminal.
 #[derive(Debug, Clone)]
@@ -27,31 +28,6 @@ impl Default for Display {
     fn default() -> Self {
         Self { expanded: false, rows: 1_000, pager: true, wraps: false }
     }
-}
-
-/// Extent to which a result was shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Shown {
-    /// Rows printed.
-    pub(super) rows: usize,
-    /// State of the remaining rows.
-    pub(super) rest: Rest,
-    /// Columns hidden because the terminal is too narrow.
-    pub(super) hidden: usize,
-}
-
-/// State of the rows that were not shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Rest {
-    /// There are no further rows.
-    #[default]
-    Nothing,
-    /// There are further rows.
-    Some,
-    /// Unknown: the display was full, and the next batch was not awaited.
-    Unknown,
-    /// Unknown: the pager was closed.
-    Left,
 }
 
 /// Prints one result.

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
-use super::commands::Command;
-use super::diagnostics::Mistake;
+use super::commands::{Command, TABLES};
 use super::interpreter::{DEEPEST, Destination, Interpreter, Next, Within};
 use super::output::{Format, Output, one_result};
 use super::run::{Failure, Shell};
 use super::splitter::pieces;
 use super::variables::Variables;
 use crate::session::parse_statements;
+use crate::wording::Mistake;
 
 /// Text of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +112,7 @@ async fn check_syntax(shell: &Shell, script: &Script, known: &mut Known) -> Resu
                 Err(wrong) => Some(Mistake::new(wrong)),
                 Ok(text) => match parse_statements(&text) {
                     Ok(_) => None,
-                    Err(error) => Some(Mistake::of(&error, &text, shell.context(), Mistake::TABLES).await),
+                    Err(error) => Some(Mistake::of(&error, &text, shell.context(), TABLES).await),
                 },
             },
         };

@@ -20,10 +20,11 @@ use parquet::file::properties::WriterProperties;
 use super::chart::{Covered, Drawing};
 use super::csv::Style;
 use super::output::{ChartOptions, CsvDialect, Format, OutputOptions, chart_height, terminal_width};
-use super::screen::{Display, Rest, Screen, Shown};
+use super::screen::{Display, Screen};
 use super::workbook::{Book, Sheets};
 use super::{csv, picture, table};
 use crate::numbers::counted;
+use crate::wording::{Rest, Shown};
 
 /// Destination of a result's bytes.
 pub(super) type Sink = BufWriter<Box<dyn Write + Send>>;

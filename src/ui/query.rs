@@ -40,7 +40,8 @@ use crate::host::running::Pending;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
 use crate::session::{Headers, follow_time_zone, with_schema};
-use crate::shell::{Variables, covered, estimate, period_in_words, schema, summary};
+use crate::shell::{Variables, covered};
+use crate::wording::{estimate, period_in_words, schema, summary};
 
 /// Rows of a part of the response.
 const PART: usize = 1_000;

@@ -1,9 +1,11 @@
-//! Output of `\d`: the tables, or the columns of a table and their pushdown.
+//! Tables, and the columns of a table with their pushdown: the output of `\d`.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
+#[cfg(feature = "shell")]
 use arrow::compute::filter_record_batch;
+#[cfg(feature = "shell")]
 use arrow::compute::kernels::comparison::ilike;
 use arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
@@ -11,7 +13,7 @@ use datafusion::datasource::TableType;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
-use super::report::period_in_words;
+use super::period::period_in_words;
 use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TableKind, TableSpec, TimezoneKind};
 use crate::session::suggestion::tables_of;
 use crate::table::ApiTable;
@@ -36,7 +38,8 @@ pub(crate) async fn all(context: &SessionContext) -> Result<RecordBatch> {
 }
 
 /// As [`all`], the tables whose names match a pattern, in which `*` stands for any characters and `?` for one.
-pub(super) async fn matching(context: &SessionContext, pattern: &str) -> Result<RecordBatch> {
+#[cfg(feature = "shell")]
+pub(crate) async fn matching(context: &SessionContext, pattern: &str) -> Result<RecordBatch> {
     let tables = all(context).await?;
     let literal = pattern.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
     let pattern = StringArray::new_scalar(literal.replace('*', "%").replace('?', "_"));

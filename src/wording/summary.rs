@@ -2,25 +2,50 @@
 
 use std::time::Duration;
 
-use super::screen::{Rest, Shown};
 use crate::exec::{Spent, WindowRead};
 use crate::numbers::counted;
 
+/// Extent to which a result was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Shown {
+    /// Rows printed.
+    pub(crate) rows: usize,
+    /// State of the remaining rows.
+    pub(crate) rest: Rest,
+    /// Columns hidden because the terminal is too narrow.
+    pub(crate) hidden: usize,
+}
+
+/// State of the rows that were not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(not(feature = "shell"), allow(dead_code, reason = "other fronts show all rows"))]
+pub(crate) enum Rest {
+    /// There are no further rows.
+    #[default]
+    Nothing,
+    /// There are further rows.
+    Some,
+    /// Unknown: the display was full, and the next batch was not awaited.
+    Unknown,
+    /// Unknown: the pager was closed.
+    Left,
+}
+
 /// Summary of a statement.
 #[derive(Debug, Clone)]
-pub(super) struct Report {
+pub(crate) struct Report {
     /// Rows printed; `None` for a statement without a result.
-    pub(super) shown: Option<Shown>,
+    pub(crate) shown: Option<Shown>,
     /// Time from the statement to its plan.
-    pub(super) planning: Duration,
+    pub(crate) planning: Duration,
     /// Time from the statement to its first rows.
-    pub(super) first: Option<Duration>,
+    pub(crate) first: Option<Duration>,
     /// Time from the statement to the end of its result.
-    pub(super) elapsed: Duration,
-    pub(super) spent: Spent,
-    pub(super) windows: Vec<WindowRead>,
+    pub(crate) elapsed: Duration,
+    pub(crate) spent: Spent,
+    pub(crate) windows: Vec<WindowRead>,
     /// Set if a warning was issued.
-    pub(super) warned: bool,
+    pub(crate) warned: bool,
 }
 
 /// Shorter waits in milliseconds are not shown.
@@ -30,7 +55,7 @@ const NAMED: usize = 2;
 
 impl Report {
     /// Returns the summary as one line. `timing` adds planning time and time to the first row.
-    pub(super) fn line(&self, timing: bool) -> String {
+    pub(crate) fn line(&self, timing: bool) -> String {
         let Self { shown, planning, first, elapsed, spent, windows, warned } = self;
         if shown.is_none() && spent.requests == 0 {
             return "done".to_owned();
@@ -94,28 +119,7 @@ pub(crate) fn summary(rows: usize, elapsed: Duration, spent: Spent, windows: Vec
     Report { shown, planning: Duration::ZERO, first: None, elapsed, spent, windows, warned }.line(false)
 }
 
-/// `7d` as "the last 7 days"; other periods as they are.
-pub(crate) fn period_in_words(period: &str) -> String {
-    let (number, unit) = period.split_at(period.len() - period.chars().next_back().map_or(0, char::len_utf8));
-    let unit = match unit {
-        "h" => "hour",
-        "d" => "day",
-        "w" => "week",
-        _ => return format!("the default window, {period}"),
-    };
-    match number.parse::<u64>() {
-        Ok(1) => format!("the last {unit}"),
-        Ok(number) => format!("the last {number} {unit}s"),
-        Err(_) => format!("the default window, {period}"),
-    }
-}
-
-/// The note of a query that has no time filter: the window that it reads.
-pub(crate) fn window_note(windows: &[WindowRead]) -> Option<String> {
-    let period = period_in_words(&windows.iter().find(|window| window.default)?.words);
-    Some(format!("no time filter: reading {period}; add `published_at >= …` or `duration = '…'` to change this"))
-}
-
+#[cfg(feature = "shell")]
 /// Message for a cancelled statement that had sent this many requests.
 pub fn cancelled(requests: u64) -> String {
     match requests {

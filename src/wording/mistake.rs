@@ -1,9 +1,11 @@
 //! Errors of statements as users see them: the place, a marked line, and a suggestion.
 
+#[cfg(feature = "shell")]
 use std::path::Path;
 
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
+use unicode_width::UnicodeWidthStr;
 
 use crate::error::describe;
 use crate::session::suggestion::{as_written, place, suggestion, without_place};
@@ -20,11 +22,9 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// Advice that names the shell's command for the list of tables.
-    pub(super) const TABLES: &str = "\\d lists the tables";
-
     /// A message without a place in a statement.
-    pub(super) fn new(line: impl Into<String>) -> Self {
+    #[cfg(feature = "shell")]
+    pub(crate) fn new(line: impl Into<String>) -> Self {
         Self { line: line.into(), marked: None, row: None }
     }
 
@@ -46,14 +46,16 @@ impl Mistake {
     }
 
     /// The message with its place in a file, of whose lines the statement begins with number `first`.
-    pub(super) fn in_file(self, path: &Path, first: usize) -> Self {
+    #[cfg(feature = "shell")]
+    pub(crate) fn in_file(self, path: &Path, first: usize) -> Self {
         let row = self.row.unwrap_or(1);
         let message = self.line.replacen(&format!(" (line {row})"), "", 1);
         Self { line: format!("{}: line {}: {message}", path.display(), first + row - 1), row: None, ..self }
     }
 
     /// The message with its texts changed, such as redacted.
-    pub(super) fn map_text(self, change: impl Fn(String) -> String) -> Self {
+    #[cfg(feature = "shell")]
+    pub(crate) fn map_text(self, change: impl Fn(String) -> String) -> Self {
         Self { line: change(self.line), marked: self.marked.map(|lines| lines.map(&change)), row: self.row }
     }
 }
@@ -70,7 +72,7 @@ fn marked(text: &str, line: usize, column: usize) -> Option<[String; 2]> {
     let before: String = part.chars().take(column - from).collect();
     let ahead = if from > 0 { "…" } else { "" };
     let behind = if from + SHOWN < shown.chars().count() { "…" } else { "" };
-    let width = console::measure_text_width(&before) + ahead.chars().count();
+    let width = before.width() + ahead.chars().count();
     Some([format!("  {ahead}{part}{behind}"), format!("  {}^", " ".repeat(width))])
 }
 
