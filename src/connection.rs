@@ -298,6 +298,7 @@ fn with_as_of(mut profile: Profile) -> Profile {
             zone: None,
             time_at: None,
             joined_with: Vec::new(),
+            is_unzoned: false,
             nulls: Arc::default(),
         });
     }

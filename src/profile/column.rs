@@ -1,5 +1,6 @@
 //! Tables, columns and their places in a response.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -135,6 +136,9 @@ pub struct ColumnSpec {
     /// Zone of timestamps that have none. Absent: UTC, unless they contradict it.
     #[schemars(with = "Option<String>")]
     pub zone: Option<Zone>,
+    /// True for a text that is the time of a mention, in a zone that is not known. It is returned as it is, and a condition on it
+    /// does not set the period that is requested.
+    pub is_unzoned: bool,
     /// Pointer to the time of day, if `at` is the day alone.
     pub time_at: Option<Pointer>,
     /// Pointers to further fields of a text, which are appended with `:`. Without one of them the value is NULL.
@@ -200,6 +204,9 @@ pub enum ColumnType {
     Json,
 }
 
+/// The `zone` of a text that is a time without one.
+const UNKNOWN_ZONE: &str = "unknown";
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawColumn {
@@ -213,7 +220,7 @@ struct RawColumn {
     scope: Option<Scope>,
     /// Format of timestamps in `strftime` notation.
     pattern: Option<String>,
-    /// Zone of timestamps that have none: an IANA name or an offset such as +09:00.
+    /// Zone of timestamps that have none: an IANA name or an offset such as +09:00. `unknown` for a text that is such a time.
     zone: Option<String>,
     /// Pointer to the time of day, if `at` is the day alone. A pattern then reads both, with a blank between them.
     time_at: Option<Pointer>,
@@ -282,6 +289,8 @@ impl TryFrom<RawColumn> for ColumnSpec {
             }
         }
         let in_record = matches!(origin, Origin::Field(_, Scope::Record));
+        let is_unzoned = in_record && kind == ColumnType::Utf8 && zone.as_deref() == Some(UNKNOWN_ZONE);
+        let zone = zone.filter(|_| !is_unzoned);
         if (zone.is_some() || time_at.is_some()) && (kind != ColumnType::Timestamp || !in_record) {
             return Err(format!(
                 "column `{name}`: expected `zone` and `time_at` only on a timestamp column of the record"
@@ -295,7 +304,7 @@ impl TryFrom<RawColumn> for ColumnSpec {
         }
         let zone = zone.map(|zone| zone.parse()).transpose().map_err(|error| format!("column `{name}`: {error}"))?;
         let (pattern, nulls) = (pattern.map(Arc::from), nulls.into());
-        Ok(Self { name, kind, nullable, origin, pattern, zone, time_at, joined_with, nulls })
+        Ok(Self { name, kind, nullable, origin, pattern, zone, time_at, joined_with, nulls, is_unzoned })
     }
 }
 
@@ -326,6 +335,25 @@ pub(crate) fn instant_by(pattern: &str, text: &str) -> Option<Instant> {
         || NaiveDateTime::parse_from_str(text, pattern).map(|at| Instant::Local(at.and_utc().timestamp_micros()));
     let day = || NaiveDate::parse_from_str(text, pattern).map(|day| day.and_time(NaiveTime::MIN).and_utc());
     zoned.or_else(|_| local()).or_else(|_| day().map(|at| Instant::Day(at.timestamp_micros()))).ok()
+}
+
+/// An instant in RFC 3339 of one in another form of ISO 8601: without seconds that are zero, with a comma before its fraction, or
+/// with the name of its zone behind the offset, as `OffsetDateTime` and `ZonedDateTime` of Java write it.
+pub(crate) fn completed_instant(text: &str) -> Cow<'_, str> {
+    let has_offset =
+        |instant: &str| instant.ends_with('Z') || instant.get(11..).is_some_and(|time| time.contains(['+', '-']));
+    let named = text.split_once('[').filter(|(instant, name)| name.ends_with(']') && has_offset(instant));
+    let named = named.map_or(text, |(instant, _)| instant);
+    let bytes = named.as_bytes();
+    let colon = |at: usize| bytes.get(at) == Some(&b':');
+    let ends = bytes.get(16).is_none_or(|next| matches!(next, b'Z' | b'+' | b'-' | b' '));
+    if bytes.len() >= 16 && colon(13) && ends && bytes[14].is_ascii_digit() && bytes[15].is_ascii_digit() {
+        return Cow::Owned(format!("{}:00{}", &named[..16], &named[16..]));
+    }
+    match bytes.get(19) {
+        Some(b',') if colon(13) && colon(16) => Cow::Owned(named.replacen(',', ".", 1)),
+        _ => Cow::Borrowed(named),
+    }
 }
 
 /// A JSON pointer (RFC 6901). It addresses members of arrays by 0-based position.

@@ -23,7 +23,7 @@ mod window;
 mod zone;
 
 pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
-pub(crate) use column::{Instant, RECENT, instant_by};
+pub(crate) use column::{Instant, RECENT, completed_instant, instant_by};
 pub use document::{Profile, SummedCounts};
 pub use spec::{
     Auth, Budget, Complete, CompleteField, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, ErrorFormat,

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::logical_expr::Expr;
 
 use super::interval_set::{Range, Ranges};
-use super::predicate::{always, compares_columns, looks_at, looks_only_at, never, values};
+use super::predicate::{always, bounds_nothing, looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
 use super::time_predicate::{TimeColumn, ranges};
 use super::window::{Piece, Windows, windows_of};
@@ -106,6 +106,9 @@ pub(super) fn plan_scan(
         (None, None) => one(profile.window.default.clone())?,
     };
     refuse_conditions_on_the_question(table, conjuncts, default_window)?;
+    if default_window {
+        refuse_times_without_window(table, conjuncts)?;
+    }
     let mut notes = if default_window { other_times(profile, table, conjuncts) } else { Vec::new() };
     // Its rows are days; of mentions, the days are computed here.
     let in_database = |name: &str| name.parse::<Zone>().ok().and_then(Zone::in_database);
@@ -391,6 +394,31 @@ fn refuse_conditions_on_the_question(spec: &TableSpec, conjuncts: &[Expr], defau
     Ok(())
 }
 
+/// Refuses conditions on a time of mentions from which no window follows: rows outside the default window would be missing.
+fn refuse_times_without_window(spec: &TableSpec, conjuncts: &[Expr]) -> Result<()> {
+    let compared = |name: &str| {
+        let is_present = |conjunct: &Expr| matches!(conjunct, Expr::IsNotNull(_) | Expr::IsNull(_));
+        let bounds =
+            |conjunct: &&Expr| looks_at(conjunct, name) && !is_present(conjunct) && !bounds_nothing(conjunct, name);
+        conjuncts.iter().any(|conjunct| bounds(&conjunct))
+    };
+    let no_time = spec.kind == TableKind::Mentions && spec.time.is_none();
+    for ColumnSpec { name, kind, is_unzoned, .. } in &spec.columns {
+        let why = match kind {
+            _ if *is_unzoned && compared(name) => "it is a text, because the zone of its times is unknown",
+            ColumnType::Timestamp if no_time && compared(name) => {
+                "the profile does not say which time of a mention windows refer to"
+            }
+            _ => continue,
+        };
+        let message = format!("a condition on `{name}` cannot set the time window: {why}");
+        return Err(Error::new(ErrorKind::Query, message).advice(
+            "give the window by duration = '…', or complete the columns and `time` of [tables.mentions] in the profile",
+        ));
+    }
+    Ok(())
+}
+
 /// Returns the time range allowed by conditions that became known at run time; `None` if none concerns the time. A
 /// condition that uses the time without bounding it is not satisfied by the default window.
 fn later_range(conjuncts: &[Expr], time: Option<TimeColumn<'_>>, unread: bool) -> Option<Ranges> {
@@ -449,7 +477,7 @@ impl Known {
                 // Evaluated over the aids: it keeps or drops a saved search as a whole.
             } else {
                 // The default window must not stand in for a conjunct that uses the time column without bounding it.
-                if columns.time.is_some_and(|time| looks_at(conjunct, time) && !compares_columns(conjunct, time)) {
+                if columns.time.is_some_and(|time| looks_at(conjunct, time) && !bounds_nothing(conjunct, time)) {
                     known.bound(&Ranges::all());
                 }
                 known.others.push(conjunct.human_display().to_string());

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator, TryCast};
 
 /// True if a scan can accept this conjunct, that is, evaluate it over a batch of the table's rows.
 pub(crate) fn can_claim(expr: &Expr) -> bool {
@@ -71,9 +71,71 @@ pub(crate) fn looks_only_at(expr: &Expr, column: &str) -> bool {
     !columns.is_empty() && columns.iter().all(|reference| reference.name == column)
 }
 
-/// True for a single comparison of this column with another one of its row, or of the time between them with an interval: it says
-/// nothing about instants, so that any window has rows for it.
-pub(crate) fn compares_columns(expr: &Expr, column: &str) -> bool {
+/// True for a conjunct that says nothing about the instants of this column, so that any window has rows for it. It uses the column
+/// only in comparisons with another one of its row, for the time between the two, for its time of day, or for its day of the
+/// week.
+pub(super) fn bounds_nothing(expr: &Expr, column: &str) -> bool {
+    let mut as_instant = false;
+    let visited = expr.apply(|part| {
+        as_instant |= matches!(part, Expr::Column(Column { name, .. }) if name == column);
+        let known = recurs(part) || is_time_between(part) || compares_columns(part, column);
+        Ok(if known { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue })
+    });
+    visited.is_ok() && !as_instant
+}
+
+/// True for a time of day of a column, or another part of its time that comes again each week.
+fn recurs(expr: &Expr) -> bool {
+    const PARTS: [&str; 11] = [
+        "hour",
+        "hours",
+        "minute",
+        "minutes",
+        "second",
+        "seconds",
+        "millisecond",
+        "milliseconds",
+        "microsecond",
+        "dow",
+        "isodow",
+    ];
+    match expr {
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+            matches!(field.data_type(), DataType::Time32(_) | DataType::Time64(_)) && is_time(expr)
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) => match (func.name(), args.as_slice()) {
+            ("date_part", [part, of]) => {
+                is_time(of) && text(part).is_some_and(|part| PARTS.contains(&part.to_lowercase().as_str()))
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// True for a column, in another type or zone.
+fn is_time(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Alias(alias) => is_time(&alias.expr),
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+            field.data_type().is_temporal() && is_time(expr)
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "to_local_time" => {
+            args.first().is_some_and(is_time)
+        }
+        _ => false,
+    }
+}
+
+/// True for the time between two columns of a row.
+fn is_time_between(expr: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) = expr else { return false };
+    is_time(left) && is_time(right)
+}
+
+/// True for a single comparison of this column with another one of its row, or of the time between them with an interval.
+fn compares_columns(expr: &Expr, column: &str) -> bool {
     let sides = match expr {
         Expr::Not(inner) => return compares_columns(inner, column),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => vec![left, right],

@@ -408,6 +408,12 @@ async fn times_of_one_row_may_be_compared_in_the_default_window() {
         "published_at <= indexed_at",
         "indexed_at - published_at >= INTERVAL '0 seconds'",
         "NOT published_at > indexed_at",
+        "indexed_at - published_at IN (INTERVAL '1 day', INTERVAL '2 hours', INTERVAL '0 seconds')",
+        "indexed_at - published_at NOT IN (INTERVAL '1 day', INTERVAL '2 hours')",
+        "extract(epoch FROM indexed_at - published_at) >= 0",
+        "extract(hour FROM published_at) BETWEEN 9 AND 17",
+        "extract(dow FROM published_at) IN (0, 6)",
+        "(published_at::time >= '09:00' OR published_at = indexed_at)",
     ] {
         let statement = format!(
             "SELECT count(*) FROM mentions WHERE aid = '183772' AND (indexed_at IS NULL OR id <> '') AND {condition}"
@@ -423,6 +429,11 @@ async fn times_of_one_row_may_be_compared_in_the_default_window() {
     for condition in [
         "greatest(published_at, indexed_at) > '2026-01-01'",
         "(published_at > '2026-01-01' OR published_at > indexed_at)",
+        "extract(month FROM published_at) = 5",
+        "extract(epoch FROM published_at - '2026-01-01'::timestamptz) > 60",
+        "extract(epoch FROM published_at) - reach > 1767225600",
+        "published_at - (indexed_at - published_at) > '2026-01-01'",
+        "extract(hour FROM CASE WHEN published_at < '2026-01-01' THEN published_at END) = 3",
     ] {
         let statement = format!("SELECT count(*) FROM mentions WHERE aid = '183772' AND {condition}");
         let error = answer(&world.context, &statement).await;

@@ -180,6 +180,7 @@ fn derived(name: &str, kind: ColumnType, origin: Origin) -> ColumnSpec {
         zone: None,
         time_at: None,
         joined_with: Vec::new(),
+        is_unzoned: false,
         nulls: Arc::default(),
     }
 }

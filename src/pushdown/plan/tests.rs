@@ -67,3 +67,26 @@ fn a_period_or_a_zone_that_contradicts_another_asks_for_nothing() {
         assert_eq!(later.expect("valid plan").aids, Aids::Given(Vec::new()));
     }
 }
+
+#[test]
+fn a_time_from_which_no_window_follows_is_no_condition() {
+    let profile = Profile::v4();
+    let mut table = profile.tables.mentions.clone();
+    table.time = None;
+    let range = [col("published_at").gt_eq(at("2026-06-01T00:00:00Z"))];
+    let equal = [col("published_at").like(lit("2026-06-01%"))];
+    let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("valid timestamp");
+    let planned = |table: &TableSpec, conjuncts: &[Expr]| plan_scan(&profile, table, conjuncts, "", now);
+    let error = planned(&table, &range).expect_err("no window");
+    assert!(error.message().contains("does not say which time of a mention windows refer to"), "{error}");
+    for column in table.columns.iter_mut().filter(|column| column.name == "published_at") {
+        (column.kind, column.is_unzoned) = (ColumnType::Utf8, true);
+    }
+    for conjuncts in [&range, &equal] {
+        let error = planned(&table, conjuncts).expect_err("no window");
+        assert!(error.message().contains("the zone of its times is unknown"), "{error}");
+        let within = [conjuncts.as_slice(), &[col("duration").eq(lit("30d"))]].concat();
+        assert_eq!(planned(&table, &within).expect("a window").windows, ["30d"]);
+    }
+    assert!(planned(&table, &[]).expect("the default window").default_window);
+}
