@@ -161,8 +161,8 @@ async fn judge(sql: &str, faults: &[&str], right: &(Result<Vec<Vec<String>>, Err
     // A service that returns less than was requested costs more than one that does not, and so do rows that were not requested.
     let clamped = faults.iter().any(|fault| fault.starts_with("clamp"));
     let has = |name: &str| u64::from(faults.iter().any(|fault| fault.starts_with(name)));
-    // What is not ready is requested again.
-    let share = (if clamped { 4 } else { 1 + has("filters-wider") }) + has("accepted");
+    // What is not ready, or fails, is requested again.
+    let share = (if clamped { 4 } else { 1 + has("filters-wider") }) + has("accepted") + has("503");
     let most = 3 * right.1.max(1) * share + SLACK;
     // Where counts prove nothing, the mentions are read.
     let read = 500_u64.div_ceil(if clamped { 6 } else { 19 }) * 3 + SLACK;

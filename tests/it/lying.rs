@@ -704,3 +704,34 @@ async fn a_first_page_that_comes_empty_once_does_not_hide_that_nulls_come_first(
     let error = world.ask(&sql).await.0.unwrap_err();
     assert!(error.kind() == ErrorKind::Contradiction && error.to_string().contains("`reach_desc`"), "{error}");
 }
+
+/// Responses that cover more than the window count the mentions that their pages lack.
+#[tokio::test(start_paused = true)]
+async fn a_window_that_begins_early_does_not_hide_what_pages_lack() {
+    let faults = ["timeline:by=1", "begins-early:hours=1,echo=used,counts=asked", "hidden:percent=5"];
+    let world = World::new(&faults.map(str::to_owned), false);
+    let sql = format!(
+        "SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-01-01' AND published_at < '2026-07-02'"
+    );
+    let error = world.ask(&sql).await.0.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
+}
+
+/// A service that cuts long periods returns a few mentions of the first window: that is no depth of paging in its parts.
+#[tokio::test(start_paused = true)]
+async fn a_period_that_is_cut_shows_no_depth_of_paging() {
+    let faults = [
+        "overview:by=-1",
+        "timeline:by=-1",
+        "list:name=languages,by=300",
+        "cut-period:days=9,echo=asked,counts=asked",
+        "nulls:at=smallest",
+    ];
+    let world = World::new(&faults.map(str::to_owned), false);
+    let sql = format!(
+        "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-05-01' AND published_at < '2026-06-20' AND \
+         language = 'en'"
+    );
+    let (result, requests) = world.ask(&sql).await;
+    assert!(requests <= 21, "{requests} requests: {result:?}");
+}

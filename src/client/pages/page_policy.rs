@@ -110,6 +110,10 @@ pub(super) struct PagePolicy {
     layout: Layout,
     /// Rows that paging reaches, declared or discovered.
     depth: Option<u64>,
+    /// Rows that it reaches by the profile.
+    declared: Option<u64>,
+    /// Set if the depth was discovered in another window, until the first page of this one came.
+    elsewhere: bool,
     depth_met: bool,
     /// Set if a first page that is smaller than requested shows the page size.
     clamped: bool,
@@ -117,6 +121,8 @@ pub(super) struct PagePolicy {
     pub(super) overlapping: bool,
     /// Rows per page, as far as the service was seen to honour the requested size.
     stride: u64,
+    /// Rows per page before a short page was taken for the size of all, until another page of that size follows.
+    wider: Option<u64>,
     /// Row number after the last row received in this pass.
     row: u64,
     /// Row number after the last row requested.
@@ -143,10 +149,13 @@ impl PagePolicy {
             pages,
             layout,
             depth: profile.depth.rows,
+            declared: profile.depth.rows,
+            elsewhere: false,
             depth_met: false,
             clamped: profile.page.beyond == Oversize::Clamped,
             overlapping: layout.shares_rows(pages.size),
             stride: pages.size,
+            wider: None,
             row: pages.skip,
             asked: pages.skip,
             short: None,
@@ -186,9 +195,10 @@ impl PagePolicy {
         (self.partial, self.gaps) = (false, 0);
     }
 
-    /// Records that paging reaches this many rows.
+    /// Records that paging reached this many rows in another window. The first page shows if it reaches further in this one.
     pub(super) fn reach(&mut self, depth: Option<u64>) {
         self.depth = self.depth.into_iter().chain(depth).min();
+        self.elsewhere = depth.is_some();
     }
 
     /// Records that the service limits pages to this size, and that its largest page before had this many rows.
@@ -234,6 +244,8 @@ impl PagePolicy {
 
     /// Records that the service returns nothing after the rows received so far.
     pub(super) fn met_depth(&mut self) {
+        // A short page before an empty one shows the depth, not the size of a page.
+        self.stride = self.wider.take().unwrap_or(self.stride);
         self.depth = Some(self.depth.unwrap_or(u64::MAX).min(self.row.max(1)));
         self.depth_met = true;
     }
@@ -241,7 +253,8 @@ impl PagePolicy {
     /// Returns the first span of a pass.
     pub(super) fn first(&self) -> Span {
         let size = self.stride.min(self.limit().saturating_sub(self.pages.skip)).max(1);
-        Span { row: self.pages.skip, size: self.reachable(self.pages.skip, size).max(1) }
+        let depth = if self.elsewhere { self.declared } else { self.depth };
+        Span { row: self.pages.skip, size: within(depth, self.pages.skip, size).max(1) }
     }
 
     /// Returns up to `most` spans after the first one, of full pages within the expected total.
@@ -364,6 +377,9 @@ impl PagePolicy {
         let behind = span.row >= self.row;
         let counted = self.layout == Layout::PageNumbers;
         let advance = self.layout.advance(span, got);
+        if std::mem::take(&mut self.elsewhere) && self.depth.is_some_and(|depth| span.row + got > depth) {
+            self.depth = self.declared;
+        }
         if new > 0 || first {
             // A page that goes beyond the total began before the row that was requested.
             let displaced = !first && self.layout == Layout::RowOffsets;
@@ -371,6 +387,9 @@ impl PagePolicy {
             self.row = if displaced { self.row + new } else { span.row + advance };
         }
         let ended = total.is_some_and(|total| self.row >= total);
+        if !first && new > 0 && got == self.stride {
+            self.wider = None;
+        }
         // A page that is smaller than an earlier one shows the end or the depth of paging, not the size of a page.
         self.largest = self.largest.max(got);
         self.full = if got > 0 { got >= span.size } else { self.full };
@@ -384,6 +403,7 @@ impl PagePolicy {
             }
             // Without a total, this may be the end.
             (true, None) if self.clamped && !counted && total.is_some() && size => {
+                self.wider.get_or_insert(self.stride);
                 self.stride = got;
                 None
             }
@@ -431,6 +451,11 @@ impl PagePolicy {
 
     /// Returns how many of the `size` rows from `row` on paging reaches.
     pub(super) fn reachable(&self, row: u64, size: u64) -> u64 {
-        self.depth.map_or(size, |depth| size.min(depth.saturating_sub(row)))
+        within(self.depth, row, size)
     }
+}
+
+/// Number of the `size` rows from `row` on that lie within a depth.
+fn within(depth: Option<u64>, row: u64, size: u64) -> u64 {
+    depth.map_or(size, |depth| size.min(depth.saturating_sub(row)))
 }

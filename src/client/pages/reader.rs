@@ -1,6 +1,7 @@
 //! Reader of the pages of one plan: requests ahead, links pages, re-reads those that do not fit, and cuts windows.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,6 +93,8 @@ pub(super) struct PageReader<D: PageDecoder> {
     announced: Option<u64>,
     /// Window before it was cut.
     whole: Option<FirstWindow>,
+    /// Mentions that were received, and lie outside of that window.
+    outside: u64,
     /// Numbers that the mentions were compared with.
     claims: Claims,
     last_call: Option<u64>,
@@ -116,6 +119,8 @@ struct PageAnswer<P> {
 /// Window as it was first requested, and the numbers of mentions in it by the first response.
 struct FirstWindow {
     words: Option<String>,
+    /// Its instants, if it names them.
+    instants: Option<Range<i64>>,
     /// Set if its instants replaced it, and were requested since.
     resolved: bool,
     total: u64,
@@ -162,6 +167,8 @@ struct Withheld<P> {
 struct History {
     passes: u64,
     repaired: u64,
+    /// Set once a response covered more than its window.
+    exceeded: bool,
     /// Set once a window was cut.
     cut: bool,
     /// Set if the far side of a cut lacked mentions at its edge that the near side had.
@@ -242,6 +249,7 @@ impl<D: PageDecoder> PageReader<D> {
             asked: AtomicU64::new(0),
             announced: None,
             whole: None,
+            outside: 0,
             claims: Claims::default(),
             last_call: None,
             windows_read: 0,
@@ -402,10 +410,10 @@ impl<D: PageDecoder> PageReader<D> {
         }
         let above = reading.proof.is_exceeded();
         self.announced = self.announced.or(answer.facts.total.map(|total| beside.most(total)));
-        // A total that counts mentions outside of the window says nothing about its parts.
-        let apart = self.window.cut || self.window.exceeded;
-        if let (None, Some(total), false) = (&self.whole, counted, apart) {
-            self.whole = Some(FirstWindow { resolved: asked != self.window.words, words: asked, total, beside });
+        if let (None, Some(total), false) = (&self.whole, counted, self.window.cut) {
+            let instants = self.window.instants.filter(|_| self.window.stated).map(|(from, to)| from..to);
+            self.whole =
+                Some(FirstWindow { resolved: asked != self.window.words, words: asked, instants, total, beside });
         }
         // If totals cannot show that a part is complete, its pages have to.
         let sayable = self.window.is_sayable(window, self.zone);
@@ -691,7 +699,11 @@ impl<D: PageDecoder> PageReader<D> {
             && let Some(stray) = times.iter().copied().find(|at| !self.window.holds(*at, half_open))
         {
             self.stray = self.stray.or(Some(stray));
-            taken.keep.iter_mut().zip(times).for_each(|(keep, at)| *keep &= self.window.holds(*at, half_open));
+            let whole = self.whole.as_ref().and_then(|whole| whole.instants.clone()).unwrap_or(i64::MIN..i64::MAX);
+            for (keep, at) in taken.keep.iter_mut().zip(times).filter(|(keep, _)| **keep) {
+                *keep = self.window.holds(*at, half_open);
+                self.outside += u64::from(!*keep && !whole.contains(at));
+            }
         }
         // They count as some of the rows that a limit asked for.
         if let Some(at) = self.stray.filter(|_| reading.satisfied() && !self.window.is_wider()) {
@@ -735,6 +747,7 @@ impl<D: PageDecoder> PageReader<D> {
         let exceeds = asked.check(told, now);
         let exceeds = exceeds.map_err(|error| error.at(self.place(span)))?;
         self.window.exceeded |= exceeds;
+        self.history.exceeded |= exceeds;
         Ok(())
     }
 
@@ -951,10 +964,12 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Decides from the total of the far side whether the near side of a cut is complete. If not, it is read again.
     fn settle(&mut self, part: Part, rest: Option<u64>) -> Result<bool> {
-        // If the rest was requested with a wider window, its total includes other rows.
-        let rest = rest.filter(|_| !self.window.is_wider());
-        let agree =
-            part.announced.zip(rest).map(|(announced, rest)| part.received.checked_add(rest) == Some(announced));
+        let sum = part.announced.zip(rest.and_then(|rest| part.received.checked_add(rest)));
+        let agree = match sum {
+            // If the rest was requested with a wider window, its total may include other rows.
+            Some((announced, sum)) if self.window.is_wider() => (sum < announced).then_some(false),
+            sum => sum.map(|(announced, sum)| announced == sum),
+        };
         let whole = match part.proof {
             // Unchanged totals that disagree contradict even links.
             PartProof::Links => agree != Some(false) || !part.steady,
@@ -1022,15 +1037,19 @@ impl<D: PageDecoder> PageReader<D> {
     /// Compares the mentions of a window that was read in parts, or as instants instead of a relative period, with its first
     /// total. If they are fewer, the total is requested once more: in a changing set it has changed.
     async fn check_parts(&mut self) -> Result<()> {
-        let Some(FirstWindow { words, resolved, total, beside: first }) = self.whole.take() else { return Ok(()) };
-        if self.history.cut {
+        let Some(FirstWindow { words, resolved, total, beside: first, .. }) = self.whole.take() else { return Ok(()) };
+        if self.history.cut && !self.history.exceeded {
             self.claims = Claims { total: Some(total), beside: first, opposite: false };
         }
-        let expected = first.most(total);
+        // Numbers of a response that covers more than the window count the mentions outside of it as well, or not.
+        let (expected, distinct) = match self.history.exceeded {
+            true => (total, self.distinct + self.outside),
+            false => (first.most(total), self.distinct),
+        };
         // Where an edge lacks its mentions, a total that another count contradicts does not show that no other is missing.
-        let both = first.both_above(self.distinct);
+        let both = first.both_above(distinct).filter(|_| !self.history.exceeded);
         let doubtful = (self.history.lacking && first.contradicts(total)) || both.is_some();
-        let agrees = self.distinct >= expected || (self.distinct == total && !doubtful);
+        let agrees = distinct >= expected || (distinct == total && !doubtful);
         let limited = self.plan.pages.is_none_or(|pages| pages.fetch.is_some() || pages.skip > 0);
         if agrees || limited || !(self.history.cut || resolved) || !self.history.missing.is_empty() {
             return Ok(());
@@ -1040,21 +1059,18 @@ impl<D: PageDecoder> PageReader<D> {
         let Some(now) = self.counted(facts).map(|total| facts.beside.most(total)) else { return Ok(()) };
         // As many as came or went between the two counts may be missing, but no more.
         let changed = expected.abs_diff(now);
-        if changed > 0 && self.distinct >= expected.min(now).saturating_sub(changed) {
+        if changed > 0 && distinct >= expected.min(now).saturating_sub(changed) {
             return Ok(());
         }
         if let Some(count) = both {
             let reason = format!(
-                "{} distinct mentions received, and the total is {total}, but overview and timeline both count {count}",
-                self.distinct
+                "{distinct} distinct mentions received, and the total is {total}, but overview and timeline both count {count}"
             );
             return self.incomplete_because(reason, evidence::WHICH);
         }
         let how = if self.history.cut { "in parts of the window" } else { "by the instants of the window" };
-        let reason = format!(
-            "{} distinct mentions received {how}, but the service reports {expected} for all of it",
-            self.distinct
-        );
+        let reason =
+            format!("{distinct} distinct mentions received {how}, but the service reports {expected} for all of it");
         self.incomplete_because(reason, evidence::PARTS)
     }
 

@@ -418,6 +418,34 @@ fn pages_of_a_part_are_not_smaller_than_those_of_the_window_before_it_was_cut() 
 }
 
 #[test]
+fn a_depth_of_another_window_is_no_limit_of_the_first_page() {
+    let reaching = |rows: u64| {
+        let mut part = reading(100, None, false, |_| {}).reaching(Some(2));
+        part.set_cuttable(true);
+        part.announce(Some(30));
+        let first = part.first();
+        assert_eq!(first, Span { row: 0, size: 100 });
+        let page: Vec<u64> = (0..rows).collect();
+        let times: Vec<i64> = (0..30).take(page.len()).collect();
+        part.take(first, rows, Some(timed(&page, &times))).expect("rows are accepted");
+        part.wants_cut()
+    };
+    assert!(reaching(2), "paging ends there again");
+    assert!(!reaching(20), "the window before lacked rows");
+}
+
+#[test]
+fn a_short_page_before_an_empty_one_is_a_depth() {
+    let mut reading = reading(100, None, false, |profile| profile.page.beyond = Oversize::Clamped);
+    reading.announce(Some(30));
+    reading.take(reading.first(), 2, Some(ids(&[1, 2]))).expect("rows are accepted");
+    assert_eq!(reading.stride(), 2);
+    reading.take(Span { row: 1, size: 2 }, 1, Some(ids(&[2]))).expect("rows are accepted");
+    reading.met_depth();
+    assert_eq!(reading.stride(), 100);
+}
+
+#[test]
 fn a_window_of_many_rows_is_cut_only_where_more_are_to_come() {
     let page: Vec<u64> = (0..100_000).collect();
     let times: Vec<i64> = (0..100_000).collect();
