@@ -431,12 +431,12 @@ impl Driver {
     pub(super) fn daily_counts(&self, request: &PageRequest, body: &[u8]) -> Result<Proved<CountedDays>> {
         let profile = self.config.connection.profile();
         let Some(counts) = profile.counts.as_ref().filter(|counts| counts.days) else {
-            return Ok(Err(Unproved::NoCounts));
+            return Ok(Err(Unproved::NoCounts(None)));
         };
         let head = self.decoder(totals(counts, None, &self.overview_table())).decode(request, body)?;
         self.check_window(&request.plan, &head)?;
         if self.unfiltered(counts, request, body)?.is_some() || self.estimate_of_total(body).is_some() {
-            return Ok(Err(Unproved::NoCounts));
+            return Ok(Err(Unproved::NoCounts(None)));
         }
         let total =
             head.batch.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
@@ -444,13 +444,13 @@ impl Driver {
             let relation = head.batch.column(2).as_string_opt::<i32>();
             relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
         };
-        let Some(Decoded { batch: days, .. }) = self.volume(request, body)? else {
-            return Ok(Err(Unproved::NoCounts));
-        };
+        let of_window = total.filter(|_| exact).and_then(|total| u64::try_from(total).ok()).zip(head.window);
+        let unproved = Unproved::NoCounts(of_window.map(|(total, (from, to))| WindowTotal { total, from, to }));
+        let Some(Decoded { batch: days, .. }) = self.volume(request, body)? else { return Ok(Err(unproved)) };
         let numbers = weights(days.column(1));
         let starts = days.column(0).as_primitive_opt::<TimestampMicrosecondType>();
         let starts = starts.filter(|starts| exact && starts.null_count() == 0);
-        let (Some(starts), Some(total)) = (starts, total) else { return Ok(Err(Unproved::NoCounts)) };
+        let (Some(starts), Some(total)) = (starts, total) else { return Ok(Err(unproved)) };
         if sum(&numbers) != Some(total) {
             return Ok(Err(Unproved::Contradictory));
         }
@@ -684,12 +684,21 @@ pub(super) struct CountedDays {
 #[cfg(feature = "store")]
 pub(super) type Proved<T> = std::result::Result<T, Unproved>;
 
+/// The exact total of a window, [from, to).
+#[cfg(feature = "store")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WindowTotal {
+    pub(super) total: u64,
+    pub(super) from: DateTime<Utc>,
+    pub(super) to: DateTime<Utc>,
+}
+
 /// The reason why a response proves no daily counts.
 #[cfg(feature = "store")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unproved {
-    /// It has none, or none that are exact.
-    NoCounts,
+    /// It has none, or none that are exact. Its exact total, if it has one and names the window.
+    NoCounts(Option<WindowTotal>),
     /// They differ from its total.
     Contradictory,
 }
@@ -736,6 +745,7 @@ pub(super) fn totals(counts: &Counts, rest: Option<Pointer>, overview: &TableSpe
         zone: None,
         time_at: None,
         joined_with: Vec::new(),
+        is_unzoned: false,
         nulls: Arc::default(),
     }));
     table.columns.extend(counts.relation.as_deref().and_then(|relation| overview.column(relation)).cloned());

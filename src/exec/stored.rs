@@ -40,7 +40,7 @@ use self::tail::{Received, Tail};
 use self::timeline::{DailyCounts, Expected, Timeline, is_refused};
 use super::part::Part;
 use super::scan_config::ScanConfig;
-use super::stand_ins::Unproved;
+use super::stand_ins::{Unproved, WindowTotal};
 use super::stream::{Batches, Driver};
 use crate::client::Pace;
 use crate::error::{Error, ErrorKind, Result};
@@ -284,11 +284,24 @@ impl Driver {
                 }
             }
         }
-        let expected = match Expected::of(span_of(&days), confirmed_by, counts) {
+        let asked = span_of(&days);
+        let contradiction = match counts.last() {
+            Some(Err(Unproved::Contradictory)) => Some("differ from its total and confirm no stored days".to_owned()),
+            Some(Err(Unproved::NoCounts(Some(WindowTotal { total, from, to })))) => {
+                // All days of the window are stored.
+                let of_days =
+                    division.read.is_empty() && division.stored.iter().all(|part| part.filters == confirmed_by);
+                let same = asked == (from.timestamp_micros()..to.timestamp_micros());
+                let stored = division.mentions();
+                (of_days && same && *total != stored)
+                    .then(|| format!("are missing, and its total of {total} is not that of the stored days, {stored}"))
+            }
+            _ => None,
+        };
+        let expected = match Expected::of(asked, confirmed_by, counts) {
             Ok(expected) => expected,
-            Err(Unproved::Contradictory) => {
-                let message =
-                    "the daily counts of the service differ from its total and confirm no stored days: reading them";
+            Err(_) if let Some(what) = contradiction => {
+                let message = format!("the daily counts of the service {what}: reading them");
                 let error = Error::new(ErrorKind::Contradiction, message);
                 self.note(
                     plan,
@@ -296,7 +309,7 @@ impl Driver {
                 );
                 return Ok(Some(Divided::unstored(span, confirming)));
             }
-            Err(Unproved::NoCounts) => {
+            Err(_) => {
                 let proved = |(of, region): &(Filters, Arc<Region>)| {
                     of == &subject.filters && (region.sealed || region.confirmed > region.as_of)
                 };

@@ -143,6 +143,8 @@ pub(super) enum Kind {
     Overview(i64),
     /// A day of the timeline, or an entry of a list, is off by this amount.
     Timeline(i64),
+    /// The days of the timeline have no starts.
+    NoStarts,
     List(List, i64),
     /// A copy of the data that is this many hours old answers, and says so.
     OldCopy(u64),
@@ -378,6 +380,7 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("begins-early", "hours=30, echo=used|asked, counts=used|asked", "windows begin this much earlier"),
     ("overview", "by=-10", "total of the overview off by this amount"),
     ("timeline", "by=3", "a day of the timeline off by this amount"),
+    ("no-starts", "", "days of the timeline without their starts"),
     ("list", "name=languages|countries|sources|sentiment, by=3", "an entry of a list off by this amount"),
     ("partial", "percent=20, sign=timed-out|errors|shards|status", "mentions missing, which a field reports"),
     ("accepted", "retry-after=1", "status 202 with an empty page"),
@@ -542,6 +545,7 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
         "begins-early" => Kind::BeginsEarly(options.number("hours", 30)?, options.told()?),
         "overview" => Kind::Overview(options.number("by", -10)?),
         "timeline" => Kind::Timeline(options.number("by", 3)?),
+        "no-starts" => Kind::NoStarts,
         "list" => {
             let names = [
                 ("languages", List::Languages),

@@ -123,7 +123,14 @@ fn volume<'f>(query: &Query, facts: impl Iterator<Item = &'f Facts>) -> Vec<Valu
         .iter()
         .zip(ends)
         .map(|((start, count, reach, engagement), end)| {
-            json!({"start": local(start), "end": end, "count": count, "reach": reach, "engagement": engagement})
+            let mut day =
+                json!({"start": local(start), "end": end, "count": count, "reach": reach, "engagement": engagement});
+            if query.variant.no_starts
+                && let Some(day) = day.as_object_mut()
+            {
+                day.remove("start");
+            }
+            day
         })
         .collect()
 }

@@ -55,6 +55,8 @@ pub(super) struct Variant {
     pub(super) overview_off: i64,
     pub(super) timeline_off: i64,
     pub(super) list_off: Option<(List, i64)>,
+    /// The days of the timeline have no starts.
+    pub(super) no_starts: bool,
     /// The copy that answers has no later mentions.
     pub(super) copied_at: Option<DateTime<Utc>>,
     /// Mentions that lists count with another value, and the sign of an estimate that they have.

@@ -68,6 +68,7 @@ pub(super) fn question(kinds: &[Kind], query: &mut Query, now: DateTime<Utc>) {
             Kind::OverviewUnfiltered => query.variant.overview_of_all = true,
             Kind::Overview(by) => query.variant.overview_off += by,
             Kind::Timeline(by) => query.variant.timeline_off += by,
+            Kind::NoStarts => query.variant.no_starts = true,
             Kind::List(list, by) => query.variant.list_off = Some((*list, *by)),
             Kind::Partial(percent, _) => query.variant.left_out = *percent,
             Kind::OldCopy(age) => query.variant.copied_at = Some(now - hours(*age)),

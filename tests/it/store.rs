@@ -1182,6 +1182,35 @@ async fn stored_days_are_read_if_counts_contradict_each_other() {
     assert!(visit.notes().iter().any(|note| note.contains("differ from its total")), "{:?}", visit.notes());
 }
 
+/// Without a timeline, the total alone shows that stored days have other mentions now.
+#[tokio::test]
+async fn stored_days_are_read_if_the_total_of_their_window_differs() {
+    for deleted in [false, true] {
+        let mut shop = Shop::new();
+        let of_week = |what: &str| {
+            format!(
+                "SELECT {what} FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-05-01' AND published_at < '2026-05-08'"
+            )
+        };
+        shop.at(now()).cost(&of_week("id, title")).await;
+        // Long after the day has settled.
+        let at: DateTime<Utc> = "2026-05-05T12:00:00Z".parse().unwrap();
+        match deleted {
+            true => drop(shop.delete_before(BIG, at)),
+            false => shop.arrive(BIG, "late", at),
+        }
+        let visit = shop.at_with(now() + days(10), &["no-starts"]);
+        let right = rows(&visit.plain.sql(&of_week("id")).await.unwrap().collect().await.unwrap());
+        let sorted = |mut rows: Vec<Vec<String>>| {
+            rows.sort();
+            rows
+        };
+        let seen = rows(&visit.stored.sql(&of_week("id")).await.unwrap().collect().await.unwrap());
+        assert_eq!(sorted(seen), sorted(right), "deleted: {deleted}");
+        assert!(visit.notes().iter().any(|note| note.contains("not that of the stored days")), "{:?}", visit.notes());
+    }
+}
+
 #[tokio::test]
 async fn an_old_copy_of_the_data_replaces_no_stored_day() {
     let mut shop = Shop::new();

@@ -45,7 +45,7 @@ impl Expected {
     /// Returns the counts of a span from those of its windows, if each of them proves its own.
     pub(super) fn of(asked: Range<i64>, filters: Filters, windows: Vec<Proved<Timeline>>) -> Proved<Self> {
         let windows: Vec<Timeline> = windows.into_iter().collect::<Proved<_>>()?;
-        let as_of = windows.iter().map(|window| window.as_of).min().ok_or(Unproved::NoCounts)?;
+        let as_of = windows.iter().map(|window| window.as_of).min().ok_or(Unproved::NoCounts(None))?;
         let mut counts = DailyCounts::default();
         // Two windows may each have a part of a day.
         for (day, count) in windows.into_iter().flat_map(|window| window.counts) {
@@ -207,7 +207,7 @@ impl Driver {
             let counted = counts.iter().filter(|(_, count)| **count > 0);
             window.as_ref().is_none_or(|window| !counted.clone().any(|(day, _)| strange(*day, window)))
         });
-        Ok(counts.map(|counts| Timeline { window, counts, as_of }).ok_or(Unproved::NoCounts))
+        Ok(counts.map(|counts| Timeline { window, counts, as_of }).ok_or(Unproved::NoCounts(None)))
     }
 
     /// Requests an overview. Returns it with the instant by the service's clock since which it is true.
