@@ -254,25 +254,50 @@ impl Client {
     }
 }
 
-/// The header or the status that says that a response is a part of the result, if there is one: `X-Partial-Results: true`, a
-/// `Warning` (RFC 7234, section 5.5) whose text says so, 206 without headers that place its rows among all.
+/// The header or the status that says that a response is a part of the result, if there is one: `X-Partial-Results: true`,
+/// `X-Complete: false`, `X-Shards-Failed: 2`, a `Warning` (RFC 7234, section 5.5) whose text says so, 206 without headers that place
+/// its rows among all.
 fn partial_by_headers(status: StatusCode, headers: &HeaderMap) -> Option<String> {
-    const SIGNS: [&str; 4] = ["partial result", "incomplete", "truncated", "timed out"];
     let places = |name: &str| name == "content-range" || name == "link" || name.contains("total");
     if status == StatusCode::PARTIAL_CONTENT && !texts(headers).any(|(name, _)| places(name)) {
         return Some("the status is 206 Partial Content".to_owned());
     }
-    let says = |text: &str| SIGNS.iter().any(|sign| text.to_lowercase().contains(sign));
-    if let Some((_, warning)) = texts(headers).find(|(name, value)| *name == "warning" && says(value)) {
-        return Some(format!("the header `warning` says {warning}"));
+    let (name, value) = texts(headers).find(|(name, value)| reports_a_part(name, value))?;
+    Some(format!("the header `{name}` says {value}"))
+}
+
+/// True if a header says that a result is a part. No profile can declare that a header means something else, so these are few.
+fn reports_a_part(name: &str, value: &str) -> bool {
+    // `X-Search-Incomplete`, `X-Results-Complete`
+    const OF_RESULT: [&str; 6] = ["is", "query", "response", "result", "results", "search"];
+    let words = name.strip_prefix("x-").unwrap_or(name).split('-');
+    let words: Vec<&str> = words.filter(|word| !OF_RESULT.contains(word)).collect();
+    let text = value.trim().trim_matches('"').to_ascii_lowercase();
+    match words.as_slice() {
+        ["degraded" | "incomplete" | "partial" | "sampled" | "truncated"] | ["partial", "content"] => {
+            ["true", "1", "yes", "y"].contains(&text.as_str())
+        }
+        // `X-Timeout: 1` is a duration.
+        ["timedout" | "timeout"] | ["time" | "timed", "out"] => text == "true",
+        ["complete"] => ["false", "0", "no", "n"].contains(&text.as_str()),
+        ["shards", "failed"] | ["failed", "shards"] => text.parse::<u64>().is_ok_and(|failed| failed > 0),
+        ["coverage"] => {
+            let (share, whole) = text.strip_suffix('%').map_or((&*text, 1.0), |percent| (percent, 100.0));
+            share.trim_end().parse::<f64>().is_ok_and(|share| share > 0.0 && share < whole)
+        }
+        ["warning" | "warnings"] => warns(&text),
+        _ => false,
     }
-    texts(headers).filter(|(name, _)| name.starts_with("x-")).find_map(|(name, value)| {
-        let mut words = name.split('-');
-        let partial = words.any(|word| matches!(word, "partial" | "incomplete" | "timedout"));
-        let value = value.trim();
-        let affirmed = ["true", "1", "yes"].iter().any(|yes| value.eq_ignore_ascii_case(yes));
-        (partial && affirmed).then(|| format!("the header `{name}` says {value}"))
-    })
+}
+
+/// True if a message says that a result is not all of it.
+fn warns(text: &str) -> bool {
+    const SIGNS: [&str; 3] = ["partial result", "results are partial", "not all results"];
+    // Also said of other things.
+    const OF_ANYTHING: [&str; 5] = ["incomplete", "truncated", "timed out", "did not answer", "did not respond"];
+    const RESULT: [&str; 9] = ["index", "mention", "node", "query", "response", "result", "search", "shard", "source"];
+    let has = |list: &[&str]| list.iter().any(|part| text.contains(part));
+    has(&SIGNS) || (has(&OF_ANYTHING) && has(&RESULT))
 }
 
 /// The reason why a list of this many entries continues, if its headers name one: that there is another page, or a higher
@@ -283,16 +308,111 @@ fn more_by_headers(headers: &HeaderMap, rows: u64) -> Option<String> {
             && !["limit", "rate", "quota", "time", "page"].iter().any(|other| name.contains(other));
         let total = match name {
             "content-range" => value.rsplit_once('/').map(|(_, total)| total),
-            _ => counts.then_some(value),
+            _ => (counts || counts_entries(name)).then_some(value),
         };
         if let Some(total) = total.and_then(|total| total.trim().parse::<u64>().ok()).filter(|total| *total > rows) {
             return Some(format!("the header `{name}` says {total}, and {rows} entries were received"));
         }
-        let pages = name.contains("total") && name.contains("pages");
-        let several = pages && value.trim().parse::<u64>().is_ok_and(|pages| pages > 1);
-        several.then(|| format!("the header `{name}` says that there is another page"))
+        let pages = (name.contains("total") && name.contains("pages")) || counts_pages(name);
+        // Some services count the entries of the page: `X-Page-Count: 17`.
+        let entries = |number: u64| number == rows && name.ends_with("page-count");
+        let several = pages && value.trim().parse().is_ok_and(|pages| pages > 1 && !entries(pages));
+        let truncated = matches!(name, "truncated" | "x-truncated")
+            && ["true", "1", "yes"].contains(&&*value.trim().to_ascii_lowercase());
+        (several || truncated || continues_in_json(name, value, rows))
+            .then(|| format!("the header `{name}` says that there is another page"))
     });
-    higher.or_else(|| next_page(headers))
+    higher.or_else(|| next_page(headers)).or_else(|| cursor_in(headers))
+}
+
+/// True for the name of a header with the number of entries, of a list or of its page: `Pagination-Count`, `X-Result-Count`.
+fn counts_entries(name: &str) -> bool {
+    const ENTRIES: [&str; 21] = [
+        "count",
+        "elements",
+        "entries",
+        "found",
+        "item",
+        "items",
+        "list",
+        "num",
+        "number",
+        "objects",
+        "paging",
+        "pagination",
+        "record",
+        "records",
+        "result",
+        "results",
+        "rows",
+        "saved",
+        "search",
+        "searches",
+        "total",
+    ];
+    let mut words = name.strip_prefix("x-").unwrap_or(name).split('-');
+    words.clone().all(|word| ENTRIES.contains(&word))
+        && words.any(|word| ["count", "found", "num", "number", "total"].contains(&word))
+}
+
+/// True for the name of a header with the number of pages: `X-Page-Count`, `X-Pages`.
+fn counts_pages(name: &str) -> bool {
+    let words: Vec<&str> = name.strip_prefix("x-").unwrap_or(name).split('-').collect();
+    matches!(
+        words.as_slice(),
+        ["pages"]
+            | ["page", "count" | "total"]
+            | ["pages" | "last", "count" | "page" | "total"]
+            | ["pagination" | "paging", "pages"]
+            | ["pagination" | "paging", "page", "count"]
+    )
+}
+
+/// True if a header about the pages of a list has an object that says that there is another one: `X-Pagination: {"total_pages": 3}`.
+fn continues_in_json(name: &str, value: &str, rows: u64) -> bool {
+    const ABOUT: [&str; 8] = ["list", "meta", "metadata", "page", "pages", "paging", "pagination", "result"];
+    if !value.starts_with('{') || !name.split('-').any(|word| ABOUT.contains(&word)) {
+        return false;
+    }
+    let Ok(serde_json::Value::Object(members)) = serde_json::from_str(value) else { return false };
+    members.iter().any(|(name, value)| {
+        let name: String = name.to_ascii_lowercase().chars().filter(char::is_ascii_alphabetic).collect();
+        let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
+        match name.as_str() {
+            "count" | "total" | "totalcount" | "totalelements" | "totalentries" | "totalitems" | "totalrecords"
+            | "totalresults" => number.is_some_and(|number| number > rows),
+            "lastpage" | "pagecount" | "pages" | "totalpages" => number.is_some_and(|number| number > 1),
+            "hasmore" | "hasnext" | "hasnextpage" => value.as_bool() == Some(true),
+            _ if name.starts_with("next") => match value {
+                serde_json::Value::Null | serde_json::Value::Bool(false) => false,
+                serde_json::Value::String(text) => !is_nothing(text),
+                _ => number != Some(0),
+            },
+            _ => false,
+        }
+    })
+}
+
+/// The header with a place in a list that was requested without one, unless another one counts no more than the list has: `X-Cursor`.
+fn cursor_in(headers: &HeaderMap) -> Option<String> {
+    if total_in(headers).is_some() {
+        return None;
+    }
+    texts(headers).find_map(|(name, value)| {
+        let words: Vec<&str> = name.strip_prefix("x-")?.split('-').collect();
+        let place = matches!(
+            words.as_slice(),
+            ["cursor" | "marker"]
+                | ["page" | "paging" | "pagination" | "scroll", "cursor" | "marker" | "token"]
+                | ["scroll", "id"]
+        );
+        (place && !is_nothing(value)).then(|| format!("the header `{name}` names a place in the list"))
+    })
+}
+
+/// True for a value that names no place in a list.
+fn is_nothing(value: &str) -> bool {
+    ["", "0", "-1", "end", "false", "none", "null"].contains(&&*value.trim().to_ascii_lowercase())
 }
 
 /// The header with the number of all mentions, such as `X-Total-Count` or `Content-Range: items 0-49/300`, and the number.
@@ -313,28 +433,29 @@ fn total_in(headers: &HeaderMap) -> Option<(&str, u64)> {
 /// The header that says that another page follows, if there is one: a link to it (RFC 8288), its cursor, or a flag.
 fn next_page(headers: &HeaderMap) -> Option<String> {
     texts(headers).find_map(|(name, value)| {
-        let links = name == "link"
-            && value.split(';').map(str::trim).any(|part| {
-                let relation = part.split(',').next().unwrap_or_default().trim();
-                let relation =
-                    relation.strip_prefix("rel").map(|rest| rest.trim_start_matches([' ', '=']).trim_matches('"'));
-                relation
-                    .is_some_and(|names| names.split_ascii_whitespace().any(|name| name.eq_ignore_ascii_case("next")))
-            });
+        let links = name == "link" && value.split(';').any(has_next_relation);
         let words: Vec<&str> = name.split('-').collect();
         let has = |word: &str| words.contains(&word);
-        let nothing = ["", "0", "null", "none", "false"].contains(&value.trim().to_ascii_lowercase().as_str());
         let json: String = value.to_ascii_lowercase().split_ascii_whitespace().collect();
         let goes_on = (has("next") && (has("page") || has("cursor") || has("token")))
             || has("continuation")
             || (has("has") && (has("more") || has("next")));
-        let more = (goes_on && !nothing)
+        let more = (goes_on && !is_nothing(value))
             || ["\"hasnext\":true", "\"hasnextpage\":true", "\"hasmore\":true"].iter().any(|sign| json.contains(sign));
         match links {
             true => Some(format!("the header `{name}` has a link to a next page")),
             false => more.then(|| format!("the header `{name}` says that there is another page")),
         }
     })
+}
+
+/// True for the parameter of a link to a next page (RFC 8288): `rel="next"`, also among others.
+fn has_next_relation(parameter: &str) -> bool {
+    // The next link may follow it.
+    let parameter = parameter.split(',').next().unwrap_or_default();
+    let Some((name, relations)) = parameter.split_once('=') else { return false };
+    let mut relations = relations.trim().trim_matches('"').split_ascii_whitespace();
+    name.trim().eq_ignore_ascii_case("rel") && relations.any(|relation| relation.eq_ignore_ascii_case("next"))
 }
 
 /// The headers whose values are texts.
@@ -352,4 +473,114 @@ fn html(headers: &HeaderMap, body: &[u8]) -> Option<Error> {
         Error::new(ErrorKind::Malformed, "the response is a web page, not JSON")
             .advice("check the base URL; a proxy or a login page may be in between")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use ::http::HeaderValue;
+    use ::http::header::HeaderName;
+
+    use super::*;
+
+    fn headers(of: &[(&'static str, &'static str)]) -> HeaderMap {
+        of.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn headers_report_a_part_in_many_words() {
+        for header in [
+            ("warning", "299 - \"Result incomplete: 2 of 5 shards failed\""),
+            ("x-partial-results", "yes"),
+            ("x-partial-content", "true"),
+            ("x-incomplete", "1"),
+            ("x-truncated", "true"),
+            ("x-timed-out", "True"),
+            ("x-degraded", "true"),
+            ("x-complete", "false"),
+            ("x-results-complete", "no"),
+            ("x-shards-failed", "2"),
+            ("x-coverage", "0.75"),
+            ("x-coverage", "75%"),
+            ("x-sampled", "true"),
+            ("x-warning", "results truncated"),
+            ("x-failed-shards", "1"),
+            ("x-timeout", "true"),
+            ("x-search-incomplete", "true"),
+            ("truncated", "true"),
+            ("warning", "199 - \"partial results\""),
+        ] {
+            assert!(partial_by_headers(StatusCode::OK, &headers(&[header])).is_some(), "{header:?}");
+        }
+        for header in [
+            ("warning", "299 - \"this version will be unavailable soon\""),
+            ("x-partial-results", "false"),
+            ("x-truncated", "0"),
+            ("x-complete", "true"),
+            ("x-shards-failed", "0"),
+            ("x-missing-sources", "none"),
+            ("x-error-count", "0"),
+            ("x-coverage", "1.0"),
+            ("x-sampling-level", "FULL"),
+            ("x-sampling", "1"),
+            ("x-b3-sampled", "1"),
+            ("x-datadog-sampling-priority", "1"),
+            ("x-cloud-trace-context", "105445aa7843bc8bf206b12000100000/1;o=1"),
+            ("x-amzn-trace-id", "Root=1;Sampled=1"),
+            ("x-ratelimit-limit-reached", "true"),
+            ("x-cache-status", "PARTIAL"),
+            ("x-request-timeout", "1"),
+            ("x-timeout", "1"),
+            ("x-xss-protection", "1; mode=block"),
+            ("x-allow-partial", "true"),
+            ("x-status", "200"),
+            ("x-warning", "this version will be unavailable soon"),
+            ("etag", "\"partial\""),
+            ("x-shards-skipped", "3"),
+            ("x-excluded-sources", "spam.com"),
+            ("x-failed-login-attempts", "1"),
+            ("x-partial-content-supported", "true"),
+            ("x-error-reporting", "true"),
+            ("x-limit-reached", "true"),
+            ("x-dropped-events", "5"),
+            ("x-missing-sources", "-"),
+            ("x-warning", "Your profile is incomplete"),
+        ] {
+            assert_eq!(partial_by_headers(StatusCode::OK, &headers(&[header])), None, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn headers_say_in_many_words_that_a_list_continues() {
+        for header in [
+            ("link", "</list?page=2>; REL=\"NEXT\""),
+            ("link", "</list?page=1>; rel=prev, </list?page=3>; rel = next"),
+            ("x-total-count", "12"),
+            ("content-range", "items 0-4/12"),
+            ("x-pagination", r#"{"total":12,"total_pages":3,"page":1,"next_page":2}"#),
+            ("x-pagination", r#"{"TotalCount":5,"TotalPages":1,"HasNext":true}"#),
+            ("x-pagination", r#"{"total":"12"}"#),
+            ("pagination-count", "12"),
+            ("x-result-count", "12"),
+            ("x-page-count", "3"),
+            ("x-cursor", "abc"),
+            ("x-page-token", "abc"),
+            ("x-next-cursor", "abc"),
+            ("x-truncated", "true"),
+        ] {
+            assert!(more_by_headers(&headers(&[header]), 5).is_some(), "{header:?}");
+        }
+        for of in [
+            &[("link", "</list>; rel=\"prev\"; title=\"next\"")][..],
+            &[("x-cursor", "abc"), ("x-total-count", "5")],
+            &[("x-pagination", r#"{"total":5,"total_pages":1,"page":1,"next_page":null}"#)],
+            &[("pagination-count", "5"), ("x-page-count", "1"), ("x-page-size", "100")],
+            &[("x-page-count", "5")],
+            &[("x-pagination", r#"{"next":"null"}"#)],
+            &[("x-pagination", r#"{"next":""}"#)],
+            &[("x-ratelimit-total", "900"), ("x-hits", "900"), ("x-request-count", "900"), ("x-cache-hits", "7")],
+            &[("x-cursor", ""), ("x-truncated", "false"), ("x-app-usage", r#"{"count":28,"total":25}"#)],
+        ] {
+            assert_eq!(more_by_headers(&headers(of), 5), None, "{of:?}");
+        }
+    }
 }

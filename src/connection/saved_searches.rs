@@ -139,9 +139,14 @@ impl SavedSearches {
         let rest = self.rest(profile);
         let Some(pages) = &profile.list.pages else {
             return match rest {
-                Rest::More(sign) => Err(incomplete(&sign).advice(
-                    "declare how the list is paged in the profile: [list] pages = { parameter = \"…\", unit = \"row\" }",
-                )),
+                Rest::More(sign) => {
+                    // The sign begins with the place of a member.
+                    let at = sign.split('`').nth(1).unwrap_or_default();
+                    Err(incomplete(&sign).advice(format!(
+                        "declare how the list is paged in the profile: [list] pages = {{ parameter = \"…\", unit = \"row\" }}; \
+                         if this value is about something else, declare that: [complete] fields = [{{ at = \"{at}\" }}]"
+                    )))
+                }
                 Rest::None | Rest::Unknown => Ok(None),
             };
         };

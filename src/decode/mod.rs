@@ -687,7 +687,7 @@ impl Decoder {
                         field.name()
                     ),
                 )
-                .advice("check the column's pointer and type in the profile, or set null = true"));
+                .advice("check the column's pointer, type and `pattern` in the profile, or set null = true"));
             }
         }
         let ids = self.id.map(|id| hashes(&columns[id]));

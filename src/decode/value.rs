@@ -12,7 +12,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::json::{Json, Raw};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{ColumnSpec, ColumnType, Instant, Zone, instant_by};
+use crate::profile::{ColumnSpec, ColumnType, Instant, Zone, completed_instant, instant_by};
 
 /// A column of a page, before its values are known.
 #[derive(Debug)]
@@ -428,6 +428,7 @@ fn any_instant(text: &str) -> Option<Instant> {
         #[expect(clippy::cast_possible_truncation, reason = "within the range of plausible instants, rounded")]
         return (seconds.abs() < 1e11).then_some(Instant::Zoned(micros.round() as i64));
     }
+    let text = &*completed_instant(text);
     let micros = string_to_datetime(&Utc, text).ok()?.timestamp_micros();
     Some(match text.get(10..) {
         None | Some("") => Instant::Day(micros),
@@ -688,6 +689,11 @@ mod tests {
             ("20261124T101213Z", "2026-11-24T10:12:13+00:00"),
             ("20261124T101213+0530", "2026-11-24T04:42:13+00:00"),
             ("20261124T1012", "2026-11-24T10:12:00+00:00"),
+            ("2026-11-24T10:12Z", "2026-11-24T10:12:00+00:00"),
+            ("2026-11-24T10:12+05:30", "2026-11-24T04:42:00+00:00"),
+            ("2026-11-24T10:12", "2026-11-24T10:12:00+00:00"),
+            ("2026-11-24T10:12:13,500Z", "2026-11-24T10:12:13.500+00:00"),
+            ("2026-11-24T10:12:13+01:00[Europe/Berlin]", "2026-11-24T09:12:13+00:00"),
             // Counts.
             ("1774738800", "2026-03-28T23:00:00+00:00"),
             ("20261324", "1970-08-23T12:08:44+00:00"),
