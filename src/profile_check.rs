@@ -2,21 +2,23 @@
 //! mentions in different ways.
 //!
 //! ```text
-//! list, overview, a mention ─▶ counts by overview and by reading ─▶ a window and its two parts ─▶ days of the timeline
+//! list, overview, a mention ─▶ named periods ─▶ counts by overview and by reading ─▶ a window and its two parts ─▶ days of the timeline
 //! ```
 //!
 //! Comparisons use SQL only, as users do. Nothing is written.
 
 use std::sync::Arc;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
 use crate::connection::Connection;
 use crate::error::describe;
+use crate::profile::{Direction, SortValue};
 use crate::session::session;
 
 /// Compares the profile of a connection with its service. `say` gets each comparison as soon as it is made: its name, and what
@@ -40,7 +42,13 @@ pub async fn compare(
         say(what, rows.map(|rows| format!("{rows} rows")).map_err(failed));
     }
     let time = connection.profile().tables.mentions.time.clone();
+    // The newest mention costs little if the service sorts by time.
+    let profile = connection.profile();
+    let newest = |sort: &&SortValue| Some(&sort.column) == time.as_ref() && sort.direction == Direction::Desc;
+    let is_sorted = profile.sort.values.iter().any(|sort| newest(&sort));
+    let names: Vec<String> = profile.window.names.keys().filter(|_| is_sorted).take(NAMES).cloned().collect();
     for (what, result) in [
+        ("periods", periods_agree(&context, &names, of, time.as_deref()).await),
         ("counts", counts_agree(&context, of, time.as_deref()).await),
         ("windows", parts_agree(&context, of, time.as_deref()).await),
         // The last one: it may set the zone of the session.
@@ -55,8 +63,33 @@ pub async fn compare(
     Ok(())
 }
 
+/// Named periods that are compared; each takes a request or two.
+const NAMES: usize = 6;
+
 /// A comparison of two counts: what agrees, or what does not. `None`: there was nothing to compare.
 type Compared = Result<Option<std::result::Result<String, String>>>;
+
+/// Compares the newest mentions of named periods. All of them end now, so their newest mentions are the same, but for a period
+/// that has none.
+async fn periods_agree(context: &SessionContext, names: &[String], aid: &str, time: Option<&str>) -> Compared {
+    /// Time in which mentions may arrive between two queries.
+    const MEANWHILE: TimeDelta = TimeDelta::minutes(10);
+    let Some(time) = time.filter(|_| names.len() > 1) else { return Ok(None) };
+    let mut newest: Vec<(&String, DateTime<Utc>)> = Vec::new();
+    for name in names {
+        let period = name.replace('\'', "''");
+        let query = format!("SELECT max(\"{time}\") FROM mentions WHERE aid = {aid} AND duration = '{period}'");
+        newest.extend(instant(context, &query).await?.map(|at| (name, at)));
+    }
+    let last = newest.iter().max_by_key(|(_, at)| *at);
+    Ok(last.map(|(last, end)| match newest.iter().find(|(_, at)| *end - *at > MEANWHILE) {
+        None => Ok(format!("{} named periods have the same newest mention", newest.len())),
+        Some((name, at)) => Err(format!(
+            "the newest mention of `{name}` is of {at}, that of `{last}` of {end}; remove names of periods that do not end now from \
+             [window] names"
+        )),
+    }))
+}
 
 /// Counts the mentions of two days by the overview and by reading them. The session does not count by the overview afterwards.
 async fn counts_agree(context: &SessionContext, aid: &str, time: Option<&str>) -> Compared {
@@ -141,6 +174,14 @@ fn text_of(batch: &RecordBatch) -> String {
 async fn rows_of(context: &SessionContext, sql: &str) -> Result<usize> {
     let batches = context.sql(sql).await?.collect().await?;
     Ok(batches.iter().map(RecordBatch::num_rows).sum())
+}
+
+/// Result of a query that returns one instant.
+async fn instant(context: &SessionContext, sql: &str) -> Result<Option<DateTime<Utc>>> {
+    let batches = context.sql(sql).await?.collect().await?;
+    let times = batches.iter().filter_map(|batch| batch.column(0).as_primitive_opt::<TimestampMicrosecondType>());
+    let micros = times.flatten().flatten().next();
+    Ok(micros.and_then(DateTime::from_timestamp_micros))
 }
 
 /// Result of a query that returns one number.

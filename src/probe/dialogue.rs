@@ -166,10 +166,13 @@ impl Dialogue {
         let others = zones::all().iter().copied().filter(|zone| named != Some(*zone));
         let among: Vec<Clock> = named.into_iter().chain(others).collect();
         let Some(mut fitting) = self.found.zones_of_times(&self.seen, &among) else { return Ok(()) };
+        let name = self.found.columns.path(self.found.time_name()).and_then(|path| path.last());
+        let name = name.map(|name| plain(name)).unwrap_or_default();
+        self.found.utc_is_named = ["utc", "gmt"].iter().any(|zone| name.starts_with(zone) || name.ends_with(zone));
         let (mut units, mut oldest) = (Vec::new(), self.found.oldest_times(&self.seen).is_some());
         let (mut spans, mut done) = (0, Vec::new());
         for _ in 0..REQUESTS {
-            if fitting.is_empty() || self.found.told_zone(&fitting).is_some() || self.asker.left() <= TRIAL {
+            if fitting.is_empty() || self.found.told_zone_of_times(&fitting).is_some() || self.asker.left() <= TRIAL {
                 break;
             }
             let window = self.found.telling_window(&self.seen, &fitting, &units);
@@ -215,10 +218,13 @@ impl Dialogue {
             fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
             units.extend(window.filter(|_| fitting.len() == before).map(|(unit, _)| unit));
         }
-        match (self.found.told_zone(&fitting), fitting.as_slice()) {
+        match (self.found.told_zone_of_times(&fitting), fitting.as_slice()) {
             (Some(zone), fitting) => {
                 let why = match fitting {
                     [_] => "they fit the requested windows in no other zone",
+                    _ if self.found.utc_is_named => {
+                        "the field is named after it, and they fit the windows that were requested"
+                    }
                     _ => "it is named, and they fit the windows that were requested",
                 };
                 self.found.saw("tables.mentions", format!("times without a zone are those of {zone}: {why}"));
@@ -463,9 +469,31 @@ impl Dialogue {
                 self.found.notes.push(Note { section: "your facts", told: false, text });
                 self.refusals.push(reply);
             }
-            false => self.seen.push(Seen { size: None, reply: Arc::new(reply) }),
+            false => {
+                self.name_of_number(&reply);
+                self.seen.push(Seen { size: None, reply: Arc::new(reply) });
+            }
         }
         Ok(())
+    }
+
+    /// Takes the only parameter of the example whose number is that of the mentions that came for the page size, unless that one is
+    /// known.
+    fn name_of_number(&mut self, reply: &Reply) {
+        /// A number that is not one by chance.
+        const LEAST: usize = 5;
+        let is_known = self.asker.names.iter().any(|(usual, _)| usual == SIZE);
+        let example = &self.known.facts.example;
+        if is_known || example.iter().any(|(name, _)| name == SIZE) {
+            return;
+        }
+        let arrays = reply.body.as_ref().map(shape::arrays).unwrap_or_default();
+        let lengths = arrays.iter().filter(|(_, records)| shape::is_rich(records)).map(|(_, records)| records.len());
+        let lengths: Vec<String> = lengths.filter(|length| *length >= LEAST).map(|length| length.to_string()).collect();
+        let mut sizes = example.iter().filter(|(_, value)| lengths.contains(value)).map(|(name, _)| name.clone());
+        if let (Some(own), None) = (sizes.next(), sizes.next()) {
+            self.take_names(vec![(SIZE.to_owned(), own)], "as many mentions came as the example has there");
+        }
     }
 
     /// The ends of a window in the example, if it was answered.
@@ -721,7 +749,15 @@ impl Dialogue {
             return false;
         }
         for (usual, own) in &names {
-            self.found.saw("search", format!("`{own}` is taken for `{usual}`: {why}"));
+            let what = match usual.as_str() {
+                AID => "saved search",
+                SIZE => "number of mentions of a page",
+                OFFSET => "place of a page",
+                SORT => "sort order",
+                DURATION => "period",
+                _ => "time zone",
+            };
+            self.found.saw("search", format!("`{own}` is the parameter of the {what}: {why}"));
         }
         let facts = std::mem::take(&mut self.known.facts);
         self.known.facts = facts.with_usual_names(&names);
@@ -1327,10 +1363,15 @@ impl Dialogue {
             self.found.total_is_exact =
                 same == all && summed && short && proofs > 0 && !self.found.is_capped && !total_is_unsaid;
             let text = format!(
-                "the total equals the overview's in {same} of {all} responses, and the number of mentions in {} of {} \
-                 complete ones",
-                agreed.short.iter().filter(|(rows, total)| rows == total).count(),
-                agreed.short.len()
+                "the total equals the overview's in {same} of {all} responses, and {}",
+                match agreed.short.as_slice() {
+                    [] => "no response had all mentions".to_owned(),
+                    short => format!(
+                        "the number of mentions in {} of {} complete ones",
+                        short.iter().filter(|(rows, total)| rows == total).count(),
+                        short.len()
+                    ),
+                }
             );
             self.found.saw("total", text);
             let inside = self.found.overview.as_ref().filter(|overview| !overview.is_empty());

@@ -417,9 +417,10 @@ fn mention_table(found: &Findings) -> Vec<String> {
         let line = patterned(name, kind, &located(found, path), !needed, pattern);
         let time = found.columns.times_of_day.iter().find(|(day, _)| day == path);
         let time = time.filter(|_| kind == Type::Timestamp);
-        let zone = found.time_zone.filter(|_| kind == Type::Timestamp);
+        let zone = found.time_zone.filter(|_| kind == Type::Timestamp).map(|zone| zone.to_string());
+        let zone = zone.or_else(|| found.unknown_times.contains(path).then(|| "unknown".to_owned()));
         let line = match zone {
-            Some(zone) => line.replace(" },", &format!(", zone = {} }},", quoted(&zone.to_string()))),
+            Some(zone) => line.replace(" },", &format!(", zone = {} }},", quoted(&zone))),
             None => line,
         };
         let words: Vec<String> =
@@ -496,7 +497,14 @@ fn volume(found: &Findings) -> Vec<String> {
     // Days of an unknown zone must not be taken for those of another one: the table has a place that no response has.
     let Some((at, line)) = found.timeline.as_ref().filter(|_| !found.zone_is_unknown) else {
         return vec![
-            format!("sections = [{{ at = {} }}]", quoted(&format!("{}/no timeline", below(found)))),
+            format!(
+                "sections = [{{ at = {} }}]",
+                quoted(&format!(
+                    "{}/{}",
+                    below(found),
+                    if found.zone_is_unknown { "days of an unknown zone" } else { "no timeline" }
+                ))
+            ),
             "columns = [".into(),
             asked("aid"),
             "    { name = \"bucket_start\", type = \"timestamp\", at = \"/start\" },".into(),

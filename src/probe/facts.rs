@@ -39,10 +39,43 @@ const OTHER_NAMES: [(&str, &[&str]); 6] = [
             "id",
         ],
     ),
-    (DURATION, &["period", "timerange", "range", "interval", "timeframe", "last", "timespan"]),
+    (
+        DURATION,
+        &[
+            "period",
+            "timerange",
+            "range",
+            "interval",
+            "timeframe",
+            "last",
+            "timespan",
+            "datepreset",
+            "daterange",
+            "timeperiod",
+            "lookback",
+            "days",
+            "hours",
+        ],
+    ),
     (TIMEZONE, &["tz", "zone", "timezone"]),
     (OFFSET, &["page", "offset", "pagenumber", "skip"]),
-    (SIZE, &["perpage", "pagesize", "limit", "size", "rows", "count", "maxresults"]),
+    (
+        SIZE,
+        &[
+            "perpage",
+            "pagesize",
+            "limit",
+            "size",
+            "rows",
+            "count",
+            "maxresults",
+            "take",
+            "top",
+            "pagelimit",
+            "resultsperpage",
+            "itemsperpage",
+        ],
+    ),
     (SORT, &["sort", "orderby", "sortby", "order", "rank", "ranking"]),
 ];
 
@@ -444,27 +477,20 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
             _ => no("no page of this size was seen"),
         },
         OFFSET | TIMEZONE => (true, "taken".to_owned()),
-        _ => {
-            let ends = facts.ends().is_some_and(|(since, until, _)| name == since || name == until);
-            match (&found.asked, &window.absolute) {
-                (Some(MentionsParameter::Flag(flag, _)), _) if flag == name => {
-                    yes("mentions are returned with it only")
-                }
-                (_, Some(absolute))
-                    if ends
-                        && matches!(&absolute.form, Form::Separate(since, until) if name == since || name == until) =>
-                {
-                    yes("it is an end of the window")
-                }
-                _ if found.filters.iter().any(|(parameter, _)| parameter == name) => yes("it filters mentions"),
-                _ if found.with.iter().any(|(known, _)| known == name) => yes("it is sent with each search"),
-                _ if found.sent.get(name).is_none_or(|sent| *sent == 0) => no("it was not sent"),
-                _ if found.sent.get(name) == Some(&1) && in_example => {
-                    no("no effect was seen: it was sent in the example only")
-                }
-                _ => no("no effect was seen, so it is not sent"),
+        _ => match (&found.asked, &window.absolute) {
+            (Some(MentionsParameter::Flag(flag, _)), _) if flag == name => yes("mentions are returned with it only"),
+            (_, Some(absolute)) if matches!(&absolute.form, Form::Separate(since, until) if name == since || name == until) => {
+                yes("it is an end of the window")
             }
-        }
+            _ if found.cursor.as_ref().is_some_and(|(cursor, _)| cursor == name) => yes("it names the next page"),
+            _ if found.filters.iter().any(|(parameter, _)| parameter == name) => yes("it filters mentions"),
+            _ if found.with.iter().any(|(known, _)| known == name) => yes("it is sent with each search"),
+            _ if found.sent.get(name).is_none_or(|sent| *sent == 0) => no("it was not sent"),
+            _ if found.sent.get(name) == Some(&1) && in_example => {
+                no("no effect was seen: it was sent in the example only")
+            }
+            _ => no("no effect was seen, so it is not sent"),
+        },
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::asker::{Pair, Reply};
+use super::asker::{Pair, Reply, own_name};
 use super::candidates::{
     AID, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, any_notation, more_filters, more_orders,
     more_periods, more_zones, notation, pair, parameters_of, span, template_of, unit_at, written as written_ends,
@@ -43,7 +43,7 @@ impl Dialogue {
                 continue;
             }
             // Of a complete list, no other number is one.
-            let form = if facts.all(DURATION).is_empty() { any_notation(&value) } else { None };
+            let form = if facts.all(DURATION).is_empty() { self.notation_of(&value) } else { None };
             let tried = match (form, newest.zip(template_of(&value, ""))) {
                 (Some((unit, template)), _) => Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]),
                 (None, Some((newest, (separator, how)))) => {
@@ -320,7 +320,10 @@ impl Dialogue {
                 }
                 name => {
                     let known = vocabulary::hours(name).or_else(|| self.found.days_in(name, reply, newest));
-                    if let Some(hours) = self.found.lasting(reply, known, newest) {
+                    // Of a number that is one of many, the notation is enough.
+                    let general =
+                        name.parse::<u16>().is_ok() && window.units.iter().any(|(_, template)| template == "{n}");
+                    if let Some(hours) = self.found.lasting(reply, known, newest).filter(|_| !general) {
                         window.names.push((name.to_owned(), hours));
                         notes.push(format!("duration={name} covers {hours} h"));
                     }
@@ -368,7 +371,8 @@ impl Dialogue {
             });
             let entries: Vec<String> = entries.collect();
             let text = format!(
-                "the service also lists {}, whose lengths were not seen; if they end now, add to [window]: names = {{ {} }}",
+                "the service also lists {}, whose lengths were not seen; if they end now rather than at midnight, add to \
+                 [window]: names = {{ {} }}, and run `savedsearch profile check`",
                 left.join(", "),
                 entries.join(", ")
             );
@@ -647,6 +651,17 @@ impl Dialogue {
             |name: &str| ["published_at", "reach", "engagement"].iter().position(|known| *known == name).unwrap_or(9);
         orders.sort_by_key(|(name, _)| (!called(name), rank(name)));
         orders
+    }
+
+    /// The notation of a period that was given. A number alone is one of days, unless the name of its parameter says otherwise.
+    fn notation_of(&self, value: &str) -> Option<(char, String)> {
+        let number = || value.parse::<u16>().is_ok_and(|number| number > 0);
+        any_notation(value).or_else(|| {
+            let own = vocabulary::plain(own_name(DURATION, &self.asker.names));
+            let units = [('h', "hour"), ('w', "week")];
+            let unit = units.into_iter().find(|(_, unit)| own.contains(unit)).map_or('d', |(unit, _)| unit);
+            number().then(|| (unit, "{n}".to_owned()))
+        })
     }
 
     pub(super) fn judge_orders(&mut self, orders: &Dimension) {

@@ -60,10 +60,12 @@ fn continuations(body: &Value, count: usize) -> Vec<(Vec<Pair>, String)> {
             Some((pairs, entry))
         })
         .collect();
+    // An account is none.
+    let counts = |path: &Path| path.iter().any(|step| plain(step).replace("account", "").contains("count"));
     // Numbers of other things.
     let other = |path: &Path| ["shard", "cluster", "quota", "usage", "ratelimit"].iter().any(|word| named(path, word));
     let more = leaves(body).into_iter().filter(|(path, _)| !other(path)).any(|(path, value)| {
-        let total = named(&path, "total") || named(&path, "count");
+        let total = named(&path, "total") || counts(&path);
         let flag = named(&path, "more") && value == &Value::Bool(true);
         flag || (total && !named(&path, "page") && whole(value).is_some_and(|total| total > count as u64))
     });

@@ -152,6 +152,7 @@ async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
     for (holds, text) in known.facts.verdicts(&found) {
         found.notes.push(Note { section: "your facts", told: holds, text });
     }
+    found.notes.iter_mut().for_each(|note| note.text = in_own_names(&note.text, &found.names));
     let document = known.keep(&document::write(&found, &asker.calls));
     // What was found must not be lost for one section that contradicts another.
     let check =
@@ -166,6 +167,34 @@ async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
     let holes = holes.filter(|section| known.names().all(|name| name != section));
     let (holes, abilities) = (holes.collect(), abilities::abilities(&found));
     Ok(Probed { document, notes: found.notes, calls: asker.calls, aid: found.aid, abilities, holes, recorded: None })
+}
+
+/// A note in which parameters have the names that the service gives them. What it quotes stays as it is.
+fn in_own_names(text: &str, names: &[(String, String)]) -> String {
+    let (own, quoted) = text.split_at(text.find(". The service refused").unwrap_or(text.len()));
+    names.iter().fold(own.to_owned(), |text, (usual, name)| match usual.as_str() {
+        candidates::SIZE | candidates::SORT | candidates::OFFSET => with_word(&text, usual, name),
+        // Words of English as well.
+        _ => text
+            .replace(&format!("`{usual}`"), &format!("`{name}`"))
+            .replace(&format!("{usual}="), &format!("{name}="))
+            .replace(&format!("the {usual} parameter"), &format!("the parameter {name}")),
+    }) + quoted
+}
+
+/// A text with one word in the place of another one.
+fn with_word(text: &str, word: &str, other: &str) -> String {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let mut written = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(word) {
+        let (before, behind) = (&rest[..at], &rest[at + word.len()..]);
+        let alone = !before.ends_with(part) && !behind.starts_with(part);
+        written.push_str(before);
+        written.push_str(if alone { other } else { word });
+        rest = behind;
+    }
+    written + rest
 }
 
 /// Characters of a note in the report; the profile has all.

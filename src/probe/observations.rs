@@ -36,6 +36,8 @@ pub(super) struct Findings {
     /// The zone that the list of saved searches or a person names, and true for a person.
     pub(super) named_zone: Option<Clock>,
     pub(super) zone_is_stated: bool,
+    /// Set if the field of the time says in its name that it is of UTC: `publishedUtc`.
+    pub(super) utc_is_named: bool,
     /// Words for NULL, with the fields that have them.
     pub(super) null_words: Vec<(Path, String)>,
     /// Two fields that identify a mention together, if none does alone.
@@ -282,6 +284,13 @@ impl Findings {
     pub(super) fn sent_as(&self, zone: Clock) -> String {
         let utc = self.zone_form.filter(|_| zone == Clock::UTC).map(|(_, utc)| utc.to_owned());
         utc.unwrap_or_else(|| zone.to_string())
+    }
+
+    /// Of zones that fit all that came, the one to rely on for times of mentions: as [`told_zone`](Self::told_zone), or UTC if the
+    /// field of the time is named after it.
+    pub(super) fn told_zone_of_times(&self, fitting: &[Clock]) -> Option<Clock> {
+        let utc = self.utc_is_named && !self.zone_is_stated && fitting.contains(&Clock::UTC);
+        if utc { Some(Clock::UTC) } else { self.told_zone(fitting) }
     }
 
     /// Of zones that fit all that came, the one to rely on: the only one, the one that a person states, or the one that a response

@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::asker::{Pair, Reply};
 use super::candidates::{DURATION, OFFSET, SIZE, SORT, TIMEZONE, pair};
 use super::dialogue::{Dialogue, LOOK};
-use super::effects::DAY;
+use super::effects::{DAY, starts};
 use super::observations::{Absolute, Depth, Form, Offset, PageFinding, Several, Zone as FoundZone};
 use super::scheduler::number_in;
-use super::shape::{Path, at, number, place, said, utc};
+use super::shape::{self, Path, at, number, place, said, utc};
 use super::{vocabulary, zones};
 use crate::error::Result;
 use crate::profile::Zone;
@@ -273,6 +273,8 @@ impl Dialogue {
         let mut follows = other.is_some();
         let requested: Vec<(Zone, Pair)> = other.into_iter().chain(self.utc().map(|utc| (Zone::UTC, utc))).collect();
         let (mut done, mut oldest_read) = (Vec::new(), false);
+        // Set once a window from a day to the same day had no mentions, and one to the next day had them.
+        let mut exclusive = false;
         // A recording may have any day.
         let days = if self.asker.is_recording() { 100 } else { DAYS };
         while done.len() < days && self.asker.left() > TRIAL {
@@ -293,9 +295,17 @@ impl Dialogue {
             let day = day.or_else(|| old_day(&known, &among, &done));
             let Some(day) = day else { break };
             done.push(day);
-            let word = utc(day).date_naive().to_string();
+            let word = |day: i64| utc(day).date_naive().to_string();
             let pair = zone.map(|(_, pair)| pair);
-            let Some((reply, size)) = self.within(&absolute, (&word, &word), pair).await? else { continue };
+            let end = if exclusive { day + DAY } else { day };
+            let asked_for = self.within(&absolute, (&word(day), &word(end)), pair.clone()).await?;
+            let Some((mut reply, mut size)) = asked_for else { continue };
+            let has_known = || known.iter().any(|at| (day..day + DAY).contains(at));
+            if self.found.times(&reply).is_empty() && done.len() == 1 && has_known() && self.asker.left() > TRIAL {
+                let Some(next) = self.within(&absolute, (&word(day), &word(day + DAY)), pair).await? else { continue };
+                exclusive = !self.found.times(&next.0).is_empty();
+                (reply, size) = if exclusive { next } else { (reply, size) };
+            }
             let mut come = self.found.times(&reply);
             if come.iter().any(|at| (at - day).abs() > 2 * DAY) {
                 self.find_window_time();
@@ -305,7 +315,7 @@ impl Dialogue {
                 continue;
             }
             if come.is_empty() || come.iter().any(|at| (at - day).abs() > 2 * DAY) {
-                return self.void("an absolute window of a day did not return the mentions of that day");
+                return self.void("an absolute window of a day did not return the mentions of that day alone");
             }
             // The newest ones came, or all.
             let sorted = self.newest_first().is_some() && come.is_sorted_by(|a, b| a >= b);
@@ -320,8 +330,10 @@ impl Dialogue {
                     come.iter().all(|at| within(&at)) && !(all && known.iter().filter(within).any(missing))
                 })
             };
-            follows = asked.is_some_and(|zone| fits(&zone));
-            fixed.retain(fits);
+            let begins = told_start(&reply, day);
+            let told = |zone: &Zone| begins.is_none_or(|begins| zones::day_start(*zone, day) == Some(begins));
+            follows = asked.is_some_and(|zone| fits(&zone) && told(&zone));
+            fixed.retain(|zone| fits(zone) && told(zone));
         }
         match (follows, self.found.told_zone(&fixed), &self.found.zone) {
             (true, ..) if fixed.is_empty() => {}
@@ -346,8 +358,9 @@ impl Dialogue {
                 return self.void(&format!("the days of an absolute window may be {fits}"));
             }
         }
-        self.found.saw("window", "the end of a window is inclusive");
-        self.found.window.absolute = Some(Absolute { inclusive: Some(true), ..absolute });
+        let end = if exclusive { "exclusive: a window from a day to itself is empty" } else { "inclusive" };
+        self.found.saw("window", format!("the end of a window is {end}"));
+        self.found.window.absolute = Some(Absolute { inclusive: Some(!exclusive), ..absolute });
         Ok(())
     }
 
@@ -739,4 +752,14 @@ impl Dialogue {
         self.found.could_not_tell("depth", text);
         Ok(())
     }
+}
+/// The instant at which a response says that its window begins, which was requested from this day on. A time without a zone is
+/// none.
+fn told_start(reply: &Reply, day: i64) -> Option<i64> {
+    let leaves = reply.body.as_ref().map(shape::leaves).unwrap_or_default();
+    let named = |path: &Path| path.last().is_some_and(|name| starts(name));
+    let begins = leaves.into_iter().filter(|(path, value)| named(path) && !shape::is_local(value));
+    let mut instants = begins.filter_map(|(_, value)| shape::instant(value)).filter(|at| (at - day).abs() <= DAY);
+    let first = instants.next()?;
+    instants.all(|other| other == first).then_some(first)
 }

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use super::candidates::NONSENSE;
-use super::shape::{Path, each_once, leaves, said};
+use super::shape::{Path, each_once, leaves, said, walk};
 use super::vocabulary::plain;
 
 /// Maximum length of a word of a refusal that is sent back as a candidate.
@@ -151,7 +151,7 @@ pub(super) fn required(message: &str) -> Vec<String> {
     const ABSENT: [&str; 8] = ["present", "provided", "specified", "supplied", "given", "null", "blank", "empty"];
     // An apostrophe ends a word: `can't`.
     const NOT: [&str; 4] = ["not", "be", "cannot", "t"];
-    const BETWEEN: [&str; 32] = [
+    const BETWEEN: [&str; 36] = [
         "t",
         "isn",
         "wasn",
@@ -184,6 +184,10 @@ pub(super) fn required(message: &str) -> Vec<String> {
         "search",
         "request",
         "and",
+        "or",
+        "param",
+        "empty",
+        "one",
     ];
     let words: Vec<&str> = message
         .split(|c: char| c.is_whitespace() || "'\"`,;:(){}!?".contains(c))
@@ -222,7 +226,14 @@ pub(super) fn values(message: &str) -> Vec<String> {
     found
 }
 
+/// The longest list of a message: `Must be one of a, b, c. For other periods use since and until.`
 fn values_of(message: &str) -> Vec<String> {
+    let whole = listed_in(message);
+    let sentences = message.split(". ").map(listed_in);
+    sentences.filter(|list| list.len() > whole.len()).max_by_key(Vec::len).unwrap_or(whole)
+}
+
+fn listed_in(message: &str) -> Vec<String> {
     // Values begin after the last word that announces them, or after the last colon.
     const ANNOUNCE: [&str; 14] = [
         "one of",
@@ -445,13 +456,57 @@ fn texts(body: &Value) -> Vec<(Path, &str)> {
     texts
 }
 
-/// Returns the message of a refusal: its longest string of several words.
+/// Returns the message of a refusal: what it says of parameters, or its longest string of several words.
 pub(super) fn message(body: &Value) -> Option<String> {
     let sentences = texts(body).into_iter().map(|(_, text)| text).filter(|text| text.contains(' '));
-    let sentence = sentences.max_by_key(|text| text.len());
+    let sentence = match by_parameter(body) {
+        Some((_, reasons)) => Some(reasons.join("; ")),
+        None => sentences.max_by_key(|text| text.len()).map(str::to_owned),
+    };
     match accepted(body) {
         Some(values) => Some(format!("{} (one of [{}])", sentence.unwrap_or_default(), values.join(", "))),
-        None => sentence.map(str::to_owned),
+        None => sentence,
+    }
+}
+
+/// The reasons of a refusal that has an object of parameters, each with an array of sentences, and the place of the object:
+/// `{"errors": {"aid": ["The field is required."]}}`, as frameworks of web services write them.
+fn by_parameter(body: &Value) -> Option<(Path, Vec<String>)> {
+    let says = |(name, reasons): (&String, &Value)| -> Option<Vec<String>> {
+        let reasons = reasons.as_array().filter(|reasons| !reasons.is_empty())?.iter();
+        let texts: Option<Vec<&str>> = reasons.map(|text| text.as_str().filter(|text| text.contains(' '))).collect();
+        // A list of the reasons of all parameters has the name of one.
+        let general = [
+            "errors", "error", "messages", "message", "details", "detail", "warnings", "reasons", "examples",
+            "example", "values", "allowed", "links", "hints", "options",
+        ];
+        let named = is_name(name) && !general.contains(&plain(name).as_str());
+        texts.filter(|_| named).map(|texts| texts.into_iter().map(|text| said_of(name, text)).collect())
+    };
+    walk(body).into_iter().find_map(|(path, value)| {
+        let members = value.as_object()?;
+        let reasons: Vec<Vec<String>> = members.iter().filter_map(says).collect();
+        // The whole response, or an object of errors.
+        let of_errors = path.last().map_or(reasons.len() == members.len(), |name| {
+            let name = plain(name);
+            ["error", "invalid", "violation", "field", "detail", "param"].iter().any(|word| name.contains(word))
+        });
+        (!reasons.is_empty() && of_errors).then(|| (path, reasons.concat()))
+    })
+}
+
+/// True for a text that may be the name of a parameter.
+fn is_name(text: &str) -> bool {
+    text.len() <= LONGEST && !text.is_empty() && !text.contains(char::is_whitespace)
+}
+
+/// A sentence about a parameter, which it need not name, or names in words: `The monitor id field is required.`
+fn said_of(name: &str, text: &str) -> String {
+    let mut words = text.split(|c: char| c.is_whitespace() || "'\"`,:".contains(c));
+    match () {
+        () if words.any(|word| word == name) => text.to_owned(),
+        () if required(text).is_empty() => format!("{name}: {text}"),
+        () => format!("{name}: is required"),
     }
 }
 
@@ -502,8 +557,7 @@ pub(super) fn words(body: &Value) -> String {
 /// required`.
 pub(super) fn statements(body: &Value) -> String {
     const NAMES: [&str; 8] = ["name", "param", "parameter", "field", "property", "path", "key", "loc"];
-    let is_name = |text: &str| text.len() <= LONGEST && !text.is_empty() && !text.contains(char::is_whitespace);
-    let mut statements = Vec::new();
+    let mut statements = by_parameter(body).map(|(_, reasons)| reasons).unwrap_or_default();
     let mut open = vec![body];
     while let Some(value) = open.pop() {
         match value {
@@ -523,12 +577,9 @@ pub(super) fn statements(body: &Value) -> String {
                 let inner = members.values().filter_map(Value::as_object).flatten();
                 let name = members.iter().chain(inner).find_map(|(name, value)| of(value, name));
                 let texts = members.values().filter_map(Value::as_str).filter(|text| text.contains(' '));
-                let has = |text: &str, name: &str| {
-                    text.split(|c: char| c.is_whitespace() || "'\"`,:".contains(c)).any(|word| word == name)
-                };
                 statements.extend(texts.map(|text| match &name {
-                    Some(name) if !has(text, name) => format!("{name}: {text}"),
-                    _ => text.to_owned(),
+                    Some(name) => said_of(name, text),
+                    None => text.to_owned(),
                 }));
                 open.extend(members.values());
             }
@@ -555,6 +606,8 @@ pub(super) fn places(body: &Value) -> (Option<Path>, Option<Path>, Option<Path>)
         let sentence = texts.iter().filter(|(_, text)| text.contains(' ')).max_by_key(|(_, text)| text.len());
         sentence.map(|(path, _)| path.clone())
     });
+    // The reasons rather than their title.
+    let message = by_parameter(body).map(|(at, _)| at).filter(|at| !at.is_empty()).or(message);
     let code = code.filter(|code| Some(code) != message.as_ref());
     (code, message, named(&["field", "parameter", "param"]))
 }
@@ -571,6 +624,11 @@ mod tests {
             json!({"detail": "One or more parameters are invalid.", "invalid_params": [{"name": "q", "reason": "is required"}]}),
             json!({"detail": [{"loc": ["query", "q"], "msg": "field required", "type": "missing"}]}),
             json!({"errors": [{"title": "Missing Parameter", "source": {"parameter": "q"}, "detail": "is required"}]}),
+            json!({"title": "One or more validation errors occurred.", "errors": {"q": ["The q field is required."]}}),
+            json!({"message": "The given data was invalid.", "errors": {"q": ["The query text field is required."]}}),
+            json!({"q": ["This field is required."]}),
+            json!({"errors": [{"type": "field", "msg": "Value is required", "path": "q", "location": "query"}]}),
+            json!({"error": "param is missing or the value is empty: q"}),
         ] {
             assert_eq!(required(&statements(&body)).first().map(String::as_str), Some("q"), "{body}");
         }

@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use serde_json::Value;
 
 use super::vocabulary::{self, Names, plain};
-use crate::profile::{Instant, instant_by};
+use crate::profile::{Instant, completed_instant, instant_by};
 
 /// Member names from the top level to a value.
 pub(super) type Path = Vec<String>;
@@ -544,6 +544,7 @@ pub(super) fn pattern_of<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> Op
 pub(super) fn instant(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => {
+            let text = &*completed_instant(text);
             if let Ok(at) = DateTime::parse_from_rfc3339(text) {
                 return Some(at.timestamp_micros());
             }
@@ -968,6 +969,11 @@ mod tests {
             assert_eq!(instant(&json!(same)), at, "{same}");
         }
         assert_eq!((instant(&json!(1_781_078_400.5)), instant(&json!(0.5))), (at, None));
+        let minute = instant(&json!("2026-06-10T08:00:00Z"));
+        for same in ["2026-06-10T08:00Z", "2026-06-10T08:00:00,000Z", "2026-06-10T10:00+02:00[Europe/Berlin]"] {
+            assert_eq!(instant(&json!(same)), minute, "{same}");
+        }
+        assert_eq!(instant(&json!("2026-06-10T08:00.5Z")), None, "half a minute");
         // Ambiguous: days up to 12 could be months.
         assert_eq!(pattern_of(["10/06/2026 08:00:00", "28/05/2026 09:30:00"].into_iter()), Some(PATTERNS[0]));
         assert_eq!(pattern_of(["10/06/2026 08:00:00", "08/05/2026 09:30:00"].into_iter()), None);
