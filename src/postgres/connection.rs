@@ -34,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::command::{Command, Copy, CopyFormat, parameter_count, split, words};
 use super::dialect::Names;
+use super::nested_arrays::refuse_nested_arrays;
 use super::numbers::with_numeric;
 use super::parameters::{arrow_type, decode};
 use super::report::{Report, Severity};
@@ -599,7 +600,11 @@ impl Connection {
             };
             let known = (1..=types.keys().max().copied().unwrap_or(0)).map(|number| types.get(&number));
             let known: Vec<_> = known.map(|known| known.and_then(arrow_type)).collect();
-            let statement = host.statement_of(&session, &sql, parsed, &known, with_numeric).await?;
+            let in_postgres = |plan| {
+                refuse_nested_arrays(&plan)?;
+                with_numeric(plan)
+            };
+            let statement = host.statement_of(&session, &sql, parsed, &known, in_postgres).await?;
             Ok(Ok(Planned { statement, context: None, types }))
         };
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));

@@ -73,7 +73,7 @@ use super::catalog::{known_operator, strip};
 use super::column_names;
 use super::report::Report;
 use crate::session::syntax::{self, Editor};
-use crate::session::{call, members, without_exponent};
+use crate::session::{call, like_of_many, members, without_exponent};
 
 /// The function of casts.
 const CAST: &str = "postgres_cast";
@@ -275,6 +275,15 @@ fn name_of_argument(argument: &mut FunctionArg) {
 impl Translator<'_> {
     /// Returns what stands in the place of an expression, whose parts are translated already.
     fn translate(&mut self, expr: &mut SqlExpr) -> Result<Option<SqlExpr>, Report> {
+        if let Some((left, compare_op, right, all)) = like_of_many(expr) {
+            let written = compared(left, &compare_op, right, all)?;
+            let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+            let compared = match all {
+                true => SqlExpr::AllOp { left, compare_op, right },
+                false => SqlExpr::AnyOp { left, compare_op, right, is_some: false },
+            };
+            return Ok(Some(written.unwrap_or(compared)));
+        }
         Ok(match expr {
             SqlExpr::Function(function) => {
                 strip(&mut function.name);
@@ -513,21 +522,37 @@ impl Translator<'_> {
                     let to = format!("Decimal128(38, {scale})");
                     (scale <= 37).then(|| call("arrow_cast", vec![text(&digits), text(&to)]))
                 })),
-                None => Ok(None),
+                None => named("numeric"),
             },
             _ => match postgres.kind() {
                 Kind::Array(_) if parameter => Ok(Some(inner.clone())),
                 Kind::Array(item) => match (constant, inner) {
                     (Some(literal), _) => Ok(Some(array_of(&literal, Some(data_type))?)),
-                    (None, SqlExpr::Array(array)) if *item != Type::TEXT || array.elem.iter().all(is_written) => {
-                        Ok(None)
-                    }
+                    (None, SqlExpr::Array(array)) if keeps_items(item, &array.elem) => Ok(None),
                     (None, _) if typed_parameters::of_integers(inner) => Ok(None),
-                    (None, _) => named(&format!("{}[]", item.name())),
+                    (None, _) => {
+                        let mut arguments = vec![inner.clone(), text(&format!("{}[]", item.name()))];
+                        if [Type::INT2, Type::INT4, Type::INT8].contains(item) && is_numeric(inner) {
+                            arguments.push(SqlExpr::value(Value::Boolean(true)));
+                        }
+                        Ok(Some(call(CAST, arguments)))
+                    }
                 },
                 _ => Ok(None),
             },
         }
+    }
+}
+
+/// True if the engine's cast of an array to one of this type gives the items that PostgreSQL has. Fractions are rounded to integers
+/// there, and cut here.
+fn keeps_items(to: &Type, items: &[SqlExpr]) -> bool {
+    match *to {
+        Type::TEXT => items.iter().all(is_written),
+        Type::INT2 | Type::INT4 | Type::INT8 => {
+            items.iter().all(|item| whole_number(item).is_some() || is_written(item))
+        }
+        _ => true,
     }
 }
 

@@ -10,6 +10,7 @@
 //! - `connection` follows the protocol: simple and extended queries, portals, copies.
 //! - `command` recognizes kinds of statements, `settings` has PostgreSQL's settings, `catalog` answers metadata queries.
 //! - `dialect` translates PostgreSQL's SQL to the engine's, `column_names` names its results, `printed` writes parsed SQL as text.
+//! - `numbers` gives numbers PostgreSQL's types, `nested_arrays` refuses arrays of arrays.
 //! - `types` maps types, `rows` encodes results, `parameters` decodes bound values, `report` encodes errors and notices.
 //!
 //! Sessions, users, budgets, planning and limits are those of the module `host`, shared with the Flight SQL server.
@@ -21,6 +22,7 @@ mod column_names;
 mod command;
 mod connection;
 mod dialect;
+mod nested_arrays;
 mod numbers;
 mod parameters;
 mod printed;

@@ -8,7 +8,8 @@
 //! Averages of differences of times are computed in microseconds, whatever unit the times have, and those of numeric with 16 digits
 //! after the point. A literal text of a UNION has the type of the other branches.
 //!
-//! A literal with a fraction is numeric beside a numeric, so `sum(a) / sum(b) = 0.5` is exact.
+//! A literal with a fraction is numeric beside a numeric, so `sum(a) / sum(b) = 0.5` is exact. Mathematical functions of `real` are
+//! those of double precision.
 //!
 //! Invariant: columns keep their names.
 
@@ -92,7 +93,9 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
                     Expr::BinaryExpr(operation) => matches!(operation.op, Operator::Divide | Operator::Multiply),
                     Expr::Literal(value, _) => matches!(value, ScalarValue::Float64(Some(_))),
                     Expr::ScalarFunction(function) => {
-                        DigitsKept::named(function.name()).is_some() || CHOOSING.contains(&function.name())
+                        DigitsKept::named(function.name()).is_some()
+                            || CHOOSING.contains(&function.name())
+                            || OF_DOUBLES.contains(&function.name())
                     }
                     Expr::Case(_) => true,
                     _ => false,
@@ -118,7 +121,10 @@ fn numeric_of(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             Some(call) => Transformed::yes(call),
             None => {
                 let chooses = CHOOSING.contains(&function.name());
-                let changed = chooses && with_typed_literals(function.args.iter_mut().collect(), schema);
+                let mut changed = chooses && with_typed_literals(function.args.iter_mut().collect(), schema);
+                if OF_DOUBLES.contains(&function.name()) {
+                    changed |= with_doubles(&mut function.args, schema);
+                }
                 Transformed::new_transformed(Expr::ScalarFunction(function), changed)
             }
         },
@@ -129,6 +135,52 @@ fn numeric_of(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         other => arithmetic(other, schema),
     }
+}
+
+/// Mathematical functions that PostgreSQL has for double precision and numeric only.
+const OF_DOUBLES: [&str; 30] = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "cos",
+    "cosh",
+    "cot",
+    "degrees",
+    "exp",
+    "floor",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "postgres_round",
+    "power",
+    "radians",
+    "round",
+    "signum",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+];
+
+/// Casts numbers of single precision to double. Returns true if there were any.
+fn with_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
+    let mut changed = false;
+    for arg in args {
+        if arg.get_type(schema).is_ok_and(|data_type| data_type == DataType::Float32) {
+            *arg = cast(arg.clone(), DataType::Float64);
+            changed = true;
+        }
+    }
+    changed
 }
 
 /// Functions that return one of their arguments.

@@ -12,6 +12,7 @@
 //! | positions in ROLLUP, CUBE, GROUPING SETS and DISTINCT ON | constants | the results at these positions |
 //! | `GROUP BY (a, b)`, `GROUP BY ()` | a struct; refused | both keys; one group |
 //! | `LATERAL unnest(t.list)` | refused | as `unnest(t.list)`, which may refer to the items before it |
+//! | times without seconds in arguments of a table function | refused | with their seconds |
 //! | `WITH ORDINALITY` of a table function | ignored | refused |
 //! | `NOT EXISTS (…) IS NULL`, `NOT EXISTS (…) = c` | `(NOT EXISTS (…)) IS NULL` | `NOT (EXISTS (…) IS NULL)` |
 //! | clauses of other dialects, such as PREWHERE and `OVER (w ORDER BY a)` | ignored | refused (`ignored_clauses`) |
@@ -29,6 +30,7 @@
 //! | `coalesce(published_at, '2026-01-01')` | refused | CASE, in which the literal is a time |
 //! | `-INTERVAL '1 day 2 hours'` | `-1 day 2 hours` | the sign applies to all of it |
 //! | `nth_value(x, -1)` | counted from the end | refused |
+//! | `LIKE ANY (ARRAY[…])`, `LIKE ALL (ARRAY[…])` | refused | a comparison with each item |
 //! | `LIKE … ESCAPE ''`, `SIMILAR TO … ESCAPE ''` | refused | the pattern with its backslashes doubled |
 
 use datafusion::error::Result;
@@ -43,9 +45,12 @@ use datafusion::sql::sqlparser::ast::{
 use super::ambiguous_names::ambiguous_name;
 use super::ignored_clauses::{self, Ignored};
 use super::nodes::{call, case_of, result_of};
-use super::quantified::{Elsewhere, any_as_all, is_row, is_row_with_subquery, quantified_conditions, quantified_value};
+use super::quantified::{
+    Elsewhere, any_as_all, is_row, is_row_with_subquery, like_each, quantified_conditions, quantified_value,
+};
 use super::syntax::{self, Editor};
 use crate::error::{Error, ErrorKind};
+use crate::functions::complete_time;
 
 /// Expressions of a comparison with ANY or ALL.
 const EXPRESSIONS: usize = 50_000;
@@ -165,6 +170,11 @@ impl Editor for Standard {
                 "use row_number() OVER () in a subquery: SELECT *, row_number() OVER () AS n FROM …",
             );
         }
+        match factor {
+            TableFactor::Table { args: Some(args), .. } => args.args.iter_mut().for_each(with_whole_times),
+            TableFactor::Function { args, .. } => args.iter_mut().for_each(with_whole_times),
+            _ => {}
+        }
         if let TableFactor::Function { lateral: true, name, args, alias, .. } = factor
             && name.to_string().eq_ignore_ascii_case("unnest")
             && let Some(array_exprs) = args.iter().map(plain_argument).collect()
@@ -225,6 +235,10 @@ impl Editor for Standard {
         }
         if let Some(all) = any_as_all(expr) {
             *expr = all;
+            return;
+        }
+        if let Some(each) = like_each(expr, EXPRESSIONS) {
+            *expr = each;
             return;
         }
         if let Expr::Function(function) = expr
@@ -581,6 +595,27 @@ fn plain_argument(argument: &FunctionArg) -> Option<Expr> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
         _ => None,
     }
+}
+
+/// Completes a literal time among the arguments of a table function: the engine computes them before rules see them.
+fn with_whole_times(argument: &mut FunctionArg) {
+    let (FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } | FunctionArg::Unnamed(arg)) = argument;
+    let FunctionArgExpr::Expr(expr) = arg else { return };
+    syntax::edit_expressions(expr, &mut |part| {
+        let literal = match part {
+            Expr::Cast { expr, data_type: DataType::Timestamp(..) | DataType::Date, .. } => match expr.as_mut() {
+                Expr::Value(value) => &mut value.value,
+                _ => return,
+            },
+            Expr::TypedString(typed) => &mut typed.value.value,
+            _ => return,
+        };
+        if let Value::SingleQuotedString(text) = literal
+            && let Some(complete) = complete_time(text)
+        {
+            *text = complete;
+        }
+    });
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub(crate) use self::nodes::call;
 #[cfg(feature = "postgres")]
 pub(crate) use self::nodes::query_of;
 #[cfg(feature = "postgres")]
-pub(crate) use self::nodes::{case_of, is_column, members, normalized, table_of};
+pub(crate) use self::nodes::{case_of, is_column, joined, members, normalized, pair, table_of};
 use self::now::Now;
 use self::operators::Operators;
 #[cfg(feature = "postgres")]
@@ -90,7 +90,7 @@ pub(crate) use self::output_names::unique_names;
 pub(crate) use self::output_names::with_named_results;
 #[cfg(feature = "flight")]
 pub(crate) use self::parse::parse_in;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(feature = "shell")]
 pub(crate) use self::parse::parse_statements;
 #[cfg(any(feature = "mcp", feature = "postgres"))]
 pub(crate) use self::parse::parse_trees;
@@ -99,6 +99,8 @@ pub(crate) use self::parse::{check_text, is_text_literal};
 #[cfg(feature = "flight")]
 pub(crate) use self::plan_size::bytes_of_plan;
 use self::plan_size::with_plan_limits;
+#[cfg(feature = "postgres")]
+pub(crate) use self::quantified::like_of_many;
 #[cfg(feature = "postgres")]
 pub(crate) use self::signed_numbers::with_outer_types;
 #[cfg(any(feature = "flight", feature = "shell"))]

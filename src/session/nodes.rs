@@ -2,8 +2,9 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
-    Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
+    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    GroupByExpr, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor,
+    TableWithJoins,
 };
 
 /// Name of an identifier, as the engine reads it: in lower case unless it is quoted.
@@ -120,6 +121,21 @@ pub(crate) fn case_of(pairs: Vec<(Expr, Expr)>, otherwise: Option<Expr>) -> Expr
         conditions: pairs.into_iter().map(|(condition, result)| CaseWhen { condition, result }).collect(),
         else_result: otherwise.map(Box::new),
     }
+}
+
+/// An operation in parentheses.
+pub(crate) fn pair(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }))
+}
+
+/// Joins conditions into a tree of little depth.
+pub(crate) fn joined(mut conditions: Vec<Expr>, op: &BinaryOperator) -> Option<Expr> {
+    if conditions.len() <= 1 {
+        return conditions.pop();
+    }
+    let rest = conditions.split_off(conditions.len() / 2);
+    let (left, right) = (joined(conditions, op)?, joined(rest, op)?);
+    Some(pair(left, op.clone(), right))
 }
 
 /// Call of a function.

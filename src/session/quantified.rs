@@ -17,11 +17,11 @@
 //! Source: PostgreSQL documentation, "Subquery Expressions" and "Row-wise Comparison".
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query,
+    Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
-use super::nodes::{call, case_of, members, query_of, quoted};
+use super::nodes::{call, case_of, joined, members, pair, query_of, quoted};
 use super::syntax;
 
 /// A comparison of a row with the rows of a subquery.
@@ -108,6 +108,51 @@ pub(super) fn any_as_all(expr: &Expr) -> Option<Expr> {
     };
     let all = Expr::AllOp { left: left.clone(), compare_op, right: right.clone() };
     Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) })
+}
+
+/// `x LIKE ANY (…)` and `x LIKE ALL (…)`, also of ILIKE and with NOT, as a comparison with the items of an array: its operands, the
+/// operator, and true for ALL.
+pub(crate) fn like_of_many(expr: &Expr) -> Option<(&Expr, BinaryOperator, &Expr, bool)> {
+    use BinaryOperator::{PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch};
+    let (negated, any, left, pattern, of_case) = match expr {
+        Expr::Like { negated, any, expr, pattern, escape_char: None } => (*negated, *any, expr, pattern, true),
+        Expr::ILike { negated, any, expr, pattern, escape_char: None } => (*negated, *any, expr, pattern, false),
+        _ => return None,
+    };
+    let op = match (of_case, negated) {
+        (true, false) => PGLikeMatch,
+        (true, true) => PGNotLikeMatch,
+        (false, false) => PGILikeMatch,
+        (false, true) => PGNotILikeMatch,
+    };
+    if any {
+        return Some((left, op, pattern, false));
+    }
+    // The parser takes ALL for a function.
+    let Expr::Function(function) = pattern.as_ref() else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))]
+            if function.name.to_string().eq_ignore_ascii_case("all") =>
+        {
+            Some((left, op, array, true))
+        }
+        _ => None,
+    }
+}
+
+/// The comparison with each item of an array that is written out; `None` for other arrays, and if it would have more than `most`
+/// expressions.
+pub(super) fn like_each(expr: &Expr, most: usize) -> Option<Expr> {
+    let (left, op, array, all) = like_of_many(expr)?;
+    let joint = if all { BinaryOperator::And } else { BinaryOperator::Or };
+    let items = items(array)?;
+    let each = most / items.len().max(1);
+    if syntax::count_expressions(left, each + 1) > each {
+        return None;
+    }
+    let each = items.into_iter().map(|item| pair(left.clone(), op.clone(), item));
+    joined(each.collect(), &joint).or_else(|| Some(Expr::Value(Value::Boolean(all).into())))
 }
 
 /// The items of an array that is written out, each with the type that the array is cast to; `None` for other arrays, and for one of

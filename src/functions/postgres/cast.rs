@@ -9,6 +9,8 @@
 //! | text to interval | few forms | `1 day 04:05:06`, `1 year 2 mons`, `P1DT2H` |
 //! | text to uuid, json | no such type | checked text, which clients receive with its type |
 //! | list to a list of texts | the engine's forms | each item as PostgreSQL's text |
+//! | text to numeric | cut to 10 digits after the point | all digits; here an error if 10 are too few |
+//! | floating-point number to numeric | 10 digits after the point | 15 significant digits, 20 of them after the point here |
 //!
 //! The type `output` is text as clients receive it: `t` for true, where a cast to text has `true`. `concat` takes such texts.
 //!
@@ -18,7 +20,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, ListArray, StringBuilder};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Int64Array, IntervalMonthDayNanoArray, ListArray, StringBuilder,
+};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
@@ -50,6 +54,8 @@ enum Target {
     Json,
     Uuid,
     Interval,
+    /// Numeric without a scale: [`NUMERIC`], the type of a number that is numeric already, or one for the digits of doubles.
+    Numeric,
     List(DataType),
     /// A list of texts as they are sent to clients.
     OutputList,
@@ -67,6 +73,7 @@ impl Target {
             "json" => Self::Json,
             "uuid" => Self::Uuid,
             "interval" => Self::Interval,
+            "numeric" => Self::Numeric,
             name => match name.strip_suffix("[]").and_then(item_type) {
                 Some(item) => Self::List(item),
                 None => return plan_err!("casts to {name} are not supported"),
@@ -74,8 +81,18 @@ impl Target {
         })
     }
 
+    /// The type of the result of a cast from this type.
+    fn data_type_from(&self, from: &DataType) -> DataType {
+        match self {
+            Self::Numeric if from.is_decimal() => from.clone(),
+            Self::Numeric if from.is_floating() => DataType::Decimal128(38, 20),
+            _ => self.data_type(),
+        }
+    }
+
     fn data_type(&self) -> DataType {
         match self {
+            Self::Numeric => NUMERIC,
             Self::Integer(integer) => integer.clone(),
             Self::Text | Self::Output | Self::Json | Self::Uuid => DataType::Utf8,
             Self::OutputList => DataType::new_list(DataType::Utf8, true),
@@ -84,6 +101,9 @@ impl Target {
         }
     }
 }
+
+/// Numeric without a scale, but that of floating-point numbers.
+const NUMERIC: DataType = DataType::Decimal128(38, 10);
 
 /// True for a cast of an array of numbers to one of integers, which rounds.
 fn rounds(from: &DataType, item: &DataType) -> bool {
@@ -109,7 +129,7 @@ fn item_type(name: &str) -> Option<DataType> {
         "int8" => DataType::Int64,
         "float4" => DataType::Float32,
         "float8" => DataType::Float64,
-        "numeric" => DataType::Decimal128(38, 10),
+        "numeric" => NUMERIC,
         "bool" => DataType::Boolean,
         "date" => DataType::Date32,
         "time" => DataType::Time64(TimeUnit::Nanosecond),
@@ -168,10 +188,9 @@ impl ScalarUDFImpl for PostgresCast {
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let target = name_of(arguments.scalar_arguments)?;
-        if let Some(from) = arguments.arg_fields.first() {
-            check(&target, from.data_type())?;
-        }
-        let field = Field::new(self.name(), target.data_type(), true);
+        let from = arguments.arg_fields.first().map_or(&DataType::Null, |from| from.data_type());
+        check(&target, from)?;
+        let field = Field::new(self.name(), target.data_type_from(from), true);
         let marked = match target {
             Target::Json => "json",
             Target::Uuid => "uuid",
@@ -211,23 +230,16 @@ impl ScalarUDFImpl for PostgresCast {
             }
             Target::List(item) => (from.is_nested() && !rounds(&from, item)) || from.is_null(),
             Target::Interval => matches!(from, DataType::Interval(_) | DataType::Null),
+            Target::Numeric => from.is_integer() || from.is_decimal() || from.is_null(),
             Target::Json | Target::Uuid => false,
         };
         if as_cast {
-            return Ok(ExprSimplifyResult::Simplified(cast(value.clone(), target.data_type())));
+            return Ok(ExprSimplifyResult::Simplified(cast(value.clone(), target.data_type_from(&from))));
         }
         check(&target, &from)?;
-        // The numbers of an array that was written out are numeric.
-        if let ([_, _], Target::List(item)) = (arguments.as_slice(), &target)
-            && item_of(&from).is_some_and(DataType::is_floating)
-            && rounds(&from, item)
-            && !has_double_column(value, context)?
-        {
-            arguments.push(Expr::Literal(ScalarValue::Boolean(Some(true)), None));
-            return Ok(ExprSimplifyResult::Simplified(Self::udf().call(arguments)));
-        }
         // A column of double precision makes all of an expression so.
-        if arguments.len() == 3 && from.is_floating() && has_double_column(value, context)? {
+        let floating = from.is_floating() || item_of(&from).is_some_and(DataType::is_floating);
+        if arguments.len() == 3 && floating && has_double_column(value, context)? {
             arguments.pop();
             let function = Self::udf();
             return Ok(ExprSimplifyResult::Simplified(function.call(arguments)));
@@ -267,6 +279,7 @@ impl ScalarUDFImpl for PostgresCast {
             Target::Uuid => checked(&values, uuid, "uuid")?,
             Target::Interval if values.data_type().is_string() => spans(&values)?,
             Target::Interval => strict(&intervals(&values)?, &target.data_type())?,
+            Target::Numeric => numerics(&values)?,
             Target::List(item) if rounds(values.data_type(), &item) => lists_of_integers(&values, &item, numeric)?,
             Target::List(item) if values.data_type().is_nested() => strict(&values, &DataType::new_list(item, true))?,
             Target::List(item) => lists(&values, &item)?,
@@ -291,6 +304,7 @@ fn check(target: &Target, from: &DataType) -> Result<()> {
             from.is_string()
                 || matches!(from, DataType::Interval(_) | DataType::Duration(_) | DataType::Time64(_) | DataType::Null)
         }
+        Target::Numeric => from.is_string() || from.is_numeric() || from.is_null(),
         Target::List(_) => from.is_string() || from.is_nested() || from.is_null(),
     };
     if ok { Ok(()) } else { plan_err!("cannot cast {from} to {}", target.data_type()) }
@@ -351,6 +365,88 @@ fn integers(values: &ArrayRef, to: &DataType, numeric: bool) -> Result<ArrayRef>
         return Err(beyond().into());
     }
     Ok(if wide.data_type().is_string() { strict(&wide, to)? } else { out })
+}
+
+/// Texts and numbers as numeric. Doubles have 15 significant digits, as in PostgreSQL, and numbers of single precision six.
+fn numerics(values: &ArrayRef) -> Result<ArrayRef> {
+    let from = values.data_type().clone();
+    let (texts, rounds): (Vec<Option<String>>, bool) = match &from {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            let single = from != DataType::Float64;
+            let values = strict(values, &DataType::Float64)?;
+            let written = |value| if single { format!("{value:.5e}") } else { format!("{value:.14e}") };
+            (values.as_primitive::<Float64Type>().iter().map(|value| value.map(written)).collect(), true)
+        }
+        from if from.is_string() => {
+            let values = strict(values, &DataType::Utf8)?;
+            (values.as_string::<i32>().iter().map(|text| text.map(|text| text.trim().to_owned())).collect(), false)
+        }
+        from if from.is_decimal() => return Ok(Arc::clone(values)),
+        _ => return Ok(strict(values, &NUMERIC)?),
+    };
+    let to = Target::Numeric.data_type_from(&from);
+    let DataType::Decimal128(_, scale) = to else { return internal_err!("expected a decimal") };
+    let read = |text: &String| {
+        let number = Written::of(text);
+        if number.is_none() && !rounds {
+            return Err(invalid(format!("invalid input syntax for type numeric: \"{text}\"")));
+        }
+        number.and_then(|number| number.at_scale(scale, rounds)).ok_or_else(|| {
+            let line = format!(
+                "{text} does not fit numeric, which has {scale} digits after the point here: cast to numeric(38, n)"
+            );
+            DataFusionError::from(ArrowError::ArithmeticOverflow(line))
+        })
+    };
+    let numbers = texts.iter().map(|text| text.as_ref().map(read).transpose());
+    let numbers: Decimal128Array = numbers.collect::<Result<_>>()?;
+    Ok(Arc::new(numbers.with_data_type(to)))
+}
+
+/// A number as it is written: its digits as an integer, and how many of them are after the point.
+struct Written {
+    /// `None` if it has too many digits.
+    value: Option<i128>,
+    scale: i64,
+}
+
+impl Written {
+    /// Reads a number; `None` for another text, such as `inf`.
+    fn of(text: &str) -> Option<Self> {
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i16>().ok()?),
+            None => (text, 0),
+        };
+        let (sign, digits) = match mantissa.strip_prefix('-') {
+            Some(rest) => (-1, rest),
+            None => (1, mantissa.strip_prefix('+').unwrap_or(mantissa)),
+        };
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let all = format!("{whole}{fraction}");
+        if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let short = all.trim_end_matches('0');
+        let dropped = i64::try_from(all.len() - short.len()).ok()?;
+        let value = if short.is_empty() { Some(0) } else { short.parse::<i128>().ok() };
+        let scale = i64::try_from(fraction.len()).ok()? - dropped - i64::from(exponent);
+        Some(Self { value: value.map(|value| value * sign), scale: if value == Some(0) { 0 } else { scale } })
+    }
+
+    /// The number with this many digits after the point. `None` if it is too large, or has more digits and is not to be rounded.
+    fn at_scale(&self, scale: i8, rounds: bool) -> Option<i128> {
+        let (value, shift) = (self.value?, i64::from(scale) - self.scale);
+        let unit = 10_i128.checked_pow(u32::try_from(shift.abs()).ok()?);
+        let number = match shift {
+            0.. => value.checked_mul(unit?)?,
+            _ if !rounds => return None,
+            _ => unit.map_or(0, |unit| {
+                let away = (value % unit).unsigned_abs() >= unit.unsigned_abs().div_ceil(2);
+                value / unit + if away { value.signum() } else { 0 }
+            }),
+        };
+        (number.unsigned_abs() < 10_u128.pow(38)).then_some(number)
+    }
 }
 
 /// The type that values are printed as.

@@ -370,18 +370,18 @@ fn parts_of(text: &str) -> Result<Vec<Part>, NotASpan> {
             parts.push(Part::Word(rest[..end].to_owned()));
             end
         } else if first.is_ascii_digit() || ['-', '+', '.'].contains(&first) {
-            let signed = rest.strip_prefix(['-', '+']).unwrap_or(rest);
-            let sign = rest.len() - signed.len();
-            let end = sign
-                + signed.find(|c: char| !(c.is_ascii_digit() || [':', '.', '-'].contains(&c))).unwrap_or(signed.len());
-            let token = &rest[..end];
-            let body = &token[sign..];
+            // Blanks may follow a sign: `1 month - 1 day`.
+            let signed = rest.strip_prefix(['-', '+']).map_or(rest, str::trim_start);
+            let sign = if signed.len() < rest.len() { &rest[..1] } else { "" };
+            let length =
+                signed.find(|c: char| !(c.is_ascii_digit() || [':', '.', '-'].contains(&c))).unwrap_or(signed.len());
+            let body = &signed[..length];
             parts.push(match body.split_once('-') {
-                _ if body.contains(':') => Part::Time(token.to_owned()),
-                Some((years, months)) => Part::YearMonth(format!("{}{years}", &token[..sign]), months.to_owned()),
-                None => Part::Number(token.to_owned()),
+                _ if body.contains(':') => Part::Time(format!("{sign}{body}")),
+                Some((years, months)) => Part::YearMonth(format!("{sign}{years}"), months.to_owned()),
+                None => Part::Number(format!("{sign}{body}")),
             });
-            end
+            rest.len() - signed.len() + length
         } else {
             return Err(NotASpan::Syntax);
         };
@@ -514,6 +514,8 @@ mod tests {
             ("1 c", span(1_200, 0, 0)),
             ("05:06.5", span(0, 0, 306_500_000)),
             ("250 ms", span(0, 0, 250_000)),
+            ("1 month - 1 day", span(1, -1, 0)),
+            ("- 1 day + 02:03:04", span(0, -1, 7_384 * second)),
         ] {
             assert_eq!(read_interval(text, None), Ok(expected), "{text}");
         }

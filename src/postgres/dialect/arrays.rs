@@ -26,11 +26,23 @@ fn written_items(expr: &SqlExpr) -> Option<&[SqlExpr]> {
         SqlExpr::Cast { expr, data_type: SqlType::Array(_), .. } => written_items(expr),
         SqlExpr::Function(Function { name, args: FunctionArguments::List(list), .. }) if name.to_string() == CAST => {
             match list.args.first() {
+                // The cast of each item would round it.
+                _ if to_integers(&list.args) => None,
                 Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(array @ SqlExpr::Array(_)))) => written_items(array),
                 _ => None,
             }
         }
         _ => None,
+    }
+}
+
+/// True for the arguments of a cast to an array of integers.
+fn to_integers(arguments: &[FunctionArg]) -> bool {
+    match arguments {
+        [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(to)), ..] => {
+            literal_of(to).is_some_and(|to| to.starts_with("int") && !to.starts_with("interval"))
+        }
+        _ => false,
     }
 }
 

@@ -1,10 +1,9 @@
 //! Literals that are read, and expressions that are made.
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType as SqlType, Expr as SqlExpr, UnaryOperator, Value,
-};
+use datafusion::sql::sqlparser::ast::{CastKind, DataType as SqlType, Expr as SqlExpr, UnaryOperator, Value};
 
 use crate::session::case_of;
+pub(super) use crate::session::{joined, pair};
 
 /// The text of a literal.
 pub(super) fn literal_of(expr: &SqlExpr) -> Option<String> {
@@ -52,20 +51,6 @@ pub(super) fn cast_to(expr: SqlExpr, data_type: SqlType) -> SqlExpr {
 
 pub(super) fn not(expr: SqlExpr) -> SqlExpr {
     SqlExpr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(expr) }
-}
-
-pub(super) fn pair(left: SqlExpr, op: BinaryOperator, right: SqlExpr) -> SqlExpr {
-    SqlExpr::Nested(Box::new(SqlExpr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }))
-}
-
-/// Joins conditions into a tree of little depth.
-pub(super) fn joined(mut conditions: Vec<SqlExpr>, op: &BinaryOperator) -> Option<SqlExpr> {
-    if conditions.len() <= 1 {
-        return conditions.pop();
-    }
-    let rest = conditions.split_off(conditions.len() / 2);
-    let (left, right) = (joined(conditions, op)?, joined(rest, op)?);
-    Some(pair(left, op.clone(), right))
 }
 
 /// `CASE WHEN condition THEN result END`.

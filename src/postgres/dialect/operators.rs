@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | date + interval, date - interval | a date, without the hours | a timestamp |
 //! | double precision / 0, % 0 | infinity, NaN | an error |
+//! | real with a number of another type | computed with single precision | with double precision |
 //! | `x || y` of a text and another value | the engine's form of the value | PostgreSQL's, as of `x::text` |
 //! | time + 'text' | refused | the text is an interval |
 //! | date - 'text', time - 'text' | refused | the text is a date or a time |
@@ -150,6 +151,28 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         }
         Plus if matches!(left, DataType::Interval(_)) && right == DataType::Date32 => {
             Some(at_midnight(&expr.right) + expr.left.clone())
+        }
+        Plus | Minus | Multiply | Divide | Modulo | Eq | NotEq | Lt | LtEq | Gt | GtEq
+            if (left == DataType::Float32) != (right == DataType::Float32)
+                && left.is_numeric()
+                && right.is_numeric() =>
+        {
+            let double = |side: &Expr, of: &DataType| {
+                if *of == DataType::Float32 { cast(side.clone(), DataType::Float64) } else { side.clone() }
+            };
+            let (left, right) = (double(&expr.left, &left), double(&expr.right, &right));
+            let of_doubles = RawBinaryExpr { op: expr.op.clone(), left: left.clone(), right: right.clone() };
+            planned(&of_doubles, schema).or_else(|| {
+                let op = match expr.op {
+                    Plus => Operator::Plus,
+                    Minus => Operator::Minus,
+                    Multiply => Operator::Multiply,
+                    Divide => Operator::Divide,
+                    Modulo => Operator::Modulo,
+                    _ => return Some(compared(&expr.op, left, right)),
+                };
+                Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+            })
         }
         Divide | Multiply if has_unsigned(&expr.left, schema) || has_unsigned(&expr.right, schema) => None,
         Divide if operation(&left, Operator::Divide, &right).is_some() => {

@@ -121,6 +121,8 @@ async fn sizes_that_statements_choose_end_nothing() {
         assert_eq!(status.code(), Code::ResourceExhausted, "{shown}: {status}");
         let refused = tokio::time::timeout(Duration::from_secs(60), postgres.simple_query(&sql)).await;
         let refused = match refused.unwrap_or_else(|_| panic!("{shown}: no answer")) {
+            // PostgreSQL's front has no lists in lists.
+            Err(refused) if format!("{refused:?}").contains("arrays of arrays") => continue,
             Err(refused) => refused,
             // Lists in lists are one list there, whose rows are within the limits.
             Ok(_) if sql.contains("unnest(unnest(") => continue,

@@ -54,6 +54,71 @@ async fn arrays_are_read_from_their_text() {
     .await;
 }
 
+/// Each of these is what PostgreSQL 15 prints.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_of_other_types_keep_their_digits() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            (
+                "ARRAY[1.6,2.5,-2.5]::int[], CAST(ARRAY[1.6,2.6] AS integer[]), ARRAY[2.6]::smallint[]",
+                "{2,3,-3}|{2,3}|{3}",
+            ),
+            (
+                "3 = ANY (ARRAY[2.6]::int[]), 2 = ANY (ARRAY[2.6, NULL]::int[]), 3 <> ALL (ARRAY[2.6]::int[])",
+                "t|NULL|f",
+            ),
+            ("x::numeric > 0, x::numeric = 0.000000000001 FROM (VALUES (1e-12::float8)) AS t(x)", "t|t"),
+            (
+                "round((2.0/3)::numeric, 15), 0.1::real::numeric = 0.1, 1 / (0.00000000001::float8::numeric) > 1",
+                "0.666666666666667|t|t",
+            ),
+            ("round(x, 2) > 0, round(x, 2) = 2.57, trunc(x, 1) < 2.55 FROM (VALUES (2.567::numeric)) AS t(x)", "t|t|t"),
+            (
+                "round(2.5::real), round(0.5::real), 1::real/3, 16777217::int + 0::real",
+                "2|0|0.3333333333333333|16777217",
+            ),
+            ("sqrt(2::real), 1.5::real = 1.5, 0.1::real = 0.1, 2::real * 3::real", "1.4142135623730951|t|f|6"),
+        ],
+    )
+    .await;
+    refused(
+        &client,
+        &[
+            ("x::numeric FROM (VALUES ('0.00000000001')) AS t(x)", "22003", "does not fit numeric"),
+            (
+                "x::numeric FROM (VALUES ('0.1234567890123456789012345678901234567890')) AS t(x)",
+                "22003",
+                "does not fit numeric",
+            ),
+            ("x::numeric FROM (VALUES ('infinity'::float8)) AS t(x)", "22003", "does not fit numeric"),
+            ("x::numeric FROM (VALUES ('1,5')) AS t(x)", "22P02", "invalid input syntax for type numeric"),
+            ("unnest(ARRAY[ARRAY[1,2],ARRAY[3,4]])", "0A000", "arrays of arrays"),
+            ("array_agg(a) FROM (VALUES (ARRAY[1]), (ARRAY[2,3])) AS t(a)", "0A000", "arrays of arrays"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patterns_may_be_many_and_literals_short() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("'abc' LIKE ANY (ARRAY['%b%', 'x']), 'abc' NOT LIKE ALL (ARRAY['%b%', 'x'])", "t|f"),
+            ("'ABC' ILIKE ANY ('{x,a%}'), 'abc' LIKE ANY (ARRAY['x', NULL]), 'abc' NOT ILIKE ANY ('{A%,x}')", "t|NULL|t"),
+            ("interval '1 month - 1 day', interval '- 1 day + 2 hours'", "1 mon -1 days|-1 days +02:00:00"),
+            ("count(*) FROM generate_series('2026-11-20 00:00'::timestamptz, '2026-11-21 00:00'::timestamptz, '1 hour')", "25"),
+            ("timestamp '2026-01-01' < date '9999-12-31', now() BETWEEN date '0001-01-01' AND date '9999-12-31'", "t|t"),
+        ],
+    )
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_parameters_have_the_type_of_what_they_are_compared_with() {
     let served = Served::new().await;
