@@ -26,8 +26,8 @@ use crate::functions::{comparable_interval, has_interval};
 /// Functions that compare the items of arrays, and return none of them.
 const FINDERS: [&str; 5] = ["array_has", "array_has_all", "array_has_any", "array_position", "array_positions"];
 
-/// Functions that compare the items of arrays, and return some.
-const PICKERS: [&str; 13] = [
+/// Functions that compare the items of arrays or the keys of maps, and return some.
+const PICKERS: [&str; 14] = [
     "array_distinct",
     "array_except",
     "array_intersect",
@@ -41,6 +41,7 @@ const PICKERS: [&str; 13] = [
     "array_replace_n",
     "array_sort",
     "array_union",
+    "map_extract",
 ];
 
 /// See the module's documentation. Runs once operands have one type.
@@ -262,4 +263,63 @@ fn in_node(mut plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         _ => false,
     };
     Ok(Transformed::new_transformed(plan, changed))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::functions_nested::all_default_nested_functions;
+
+    use super::{FINDERS, PICKERS};
+
+    /// Functions that take the items of arrays as they are.
+    const COMPARE_NOTHING: [&str; 38] = [
+        "array_add",
+        "array_any_value",
+        "array_append",
+        "array_avg",
+        "array_compact",
+        "array_concat",
+        "array_dims",
+        "array_distance",
+        "array_element",
+        "array_length",
+        "array_ndims",
+        "array_normalize",
+        "array_pop_back",
+        "array_pop_front",
+        "array_prepend",
+        "array_product",
+        "array_repeat",
+        "array_resize",
+        "array_reverse",
+        "array_scale",
+        "array_slice",
+        "array_subtract",
+        "array_sum",
+        "array_to_string",
+        "arrays_zip",
+        "cardinality",
+        "cosine_distance",
+        "empty",
+        "flatten",
+        "generate_series",
+        "inner_product",
+        "make_array",
+        "map",
+        "map_entries",
+        "map_keys",
+        "map_values",
+        "range",
+        "string_to_array",
+    ];
+
+    #[test]
+    fn every_array_function_of_the_engine_is_listed() {
+        let unknown: Vec<String> = all_default_nested_functions()
+            .iter()
+            .map(|function| function.name().to_owned())
+            .filter(|name| ![&FINDERS[..], &PICKERS[..], &COMPARE_NOTHING[..]].concat().contains(&name.as_str()))
+            .collect();
+        assert!(unknown.is_empty(), "do these compare items? {unknown:?}");
+    }
 }

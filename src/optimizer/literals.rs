@@ -1,4 +1,8 @@
-//! Numbers compared with keys, as text: `aid = 183772` means `aid = '183772'`.
+//! Literals of another type than the one that is meant.
+//!
+//! - Numbers compared with keys are texts: `aid = 183772` means `aid = '183772'`.
+//! - The number of digits in `round(x, 2)` and `trunc(x, 2)` has 32 bits. Of one that has to be converted, the engine knows the value
+//!   only once constants are computed, and gives a decimal another type then: `round(x, 2) > 0` was an error.
 //!
 //! Keys are strings that often look like numbers. The engine would compare both sides as numbers, and so convert the column.
 //! No saved search could then be selected before its mentions are read, and a single key such as `r-7` would make the query
@@ -13,8 +17,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
 
-/// Rule for `=`, `<>` and `IN` between an integer literal and a string column named `id`, `aid` or `…_id`. See the module's
-/// documentation.
+/// See the module's documentation. A key is a string column named `id`, `aid` or `…_id`.
 #[derive(Debug)]
 pub(super) struct Literals;
 
@@ -24,11 +27,11 @@ impl AnalyzerRule for Literals {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_expressions(plan, |expr, schema| Ok(as_text(expr, schema)), |plan| Ok(Transformed::no(plan)))
+        rewrite_expressions(plan, |expr, schema| Ok(as_meant(expr, schema)), |plan| Ok(Transformed::no(plan)))
     }
 }
 
-fn as_text(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn as_meant(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
         Expr::BinaryExpr(mut comparison) if matches!(comparison.op, Operator::Eq | Operator::NotEq) => {
             let text = if is_key(&comparison.left, schema) {
@@ -49,6 +52,16 @@ fn as_text(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
                 }
             }
             Transformed::new_transformed(Expr::InList(list), changed)
+        }
+        Expr::ScalarFunction(mut function) if matches!(function.name(), "round" | "trunc") => {
+            let places = match function.args.as_slice() {
+                [_, Expr::Literal(ScalarValue::Int64(Some(places)), _)] => i32::try_from(*places).ok(),
+                _ => None,
+            };
+            if let Some(places) = places {
+                function.args[1] = lit(places);
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(function), places.is_some())
         }
         other => Transformed::no(other),
     }

@@ -79,12 +79,14 @@ fn beyond(expr: &Expr) -> Option<Expr> {
     let mut inner = cast.expr.as_ref();
     // A literal with a type of its own is converted to that of the other side.
     while let Expr::Cast(cast) = inner
-        && matches!(cast.field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _))
+        && matches!(cast.field.data_type(), DataType::Timestamp(..) | DataType::Date32)
     {
         inner = &cast.expr;
     }
     let Expr::Literal(value, _) = inner else { return None };
-    value.try_as_str()??;
+    if !value.data_type().is_string() && !value.data_type().is_temporal() {
+        return None;
+    }
     let wide = value.cast_to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone())).ok()?;
     let ScalarValue::TimestampMicrosecond(Some(at), _) = wide else { return None };
     let last = match at.checked_mul(MICROSECOND) {
