@@ -727,7 +727,7 @@ fn served_for_a_moment(line: &str) -> String {
     let line = addresses
         .iter()
         .fold(line.trim_end_matches('&').to_owned(), |line, address| line.replace(address, "127.0.0.1:0"));
-    format!("timeout --preserve-status --signal INT 3 {line}")
+    format!("timeout --preserve-status --signal INT 5 {line}")
 }
 
 /// Runs the `sh` blocks of a page, one shell each, and returns their count.
