@@ -226,11 +226,14 @@ impl Findings {
         if !by_day {
             return moment(from).zip(moment(to));
         }
-        // Days of the requested zone, if days were seen to follow it.
+        // Days of the requested zone, if the timeline was seen to follow it, or of UTC: windows need not do as the timeline does.
         let follows = self.zone.as_ref().is_some_and(|zone| zone.kind != "ignored");
         let zone = Zone::named_otherwise(of("timezone").filter(|_| follows)?)?;
         let day = |text: &str| instant(&Value::from(text));
-        zones::day_start(zone, day(from)?).zip(zones::day_start(zone, day(to)? + DAY))
+        let (first, last) = (day(from)?, day(to)? + DAY);
+        let begins = zones::day_start(zone, first).zip(zones::day_start(Zone::UTC, first));
+        let ends = zones::day_start(zone, last).zip(zones::day_start(Zone::UTC, last));
+        begins.zip(ends).map(|((here, there), (end_here, end_there))| (here.min(there), end_here.max(end_there)))
     }
 
     /// The window that a request asks for, if it is one of instants or one that ends now.
@@ -338,7 +341,9 @@ impl Findings {
             let hours = self.rolling(reply).map(|hours| if named { hours + 24 } else { hours });
             // Of an absolute window without a filter, all that came lie within, and all others outside.
             let ends = self.absolute(reply);
-            let complete = one.size.is_some_and(|size| (rows.len() as u64) < size) && self.is_unfiltered(reply);
+            let by_day = self.window.absolute.as_ref().is_some_and(|absolute| absolute.instants == "date");
+            let complete =
+                one.size.is_some_and(|size| (rows.len() as u64) < size) && self.is_unfiltered(reply) && !by_day;
             let fits = |zone: &Zone| {
                 let latest = zones::local(*zone, now + SLACK);
                 let earliest = hours.map(|hours| zones::local(*zone, now - hours * HOUR - SLACK));

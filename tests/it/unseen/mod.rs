@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion_saved_search::client::{Direct, HttpService};
 use datafusion_saved_search::probe::{Facts, Probed, probe, probe_knowing};
-use datafusion_saved_search::profile::{Origin, Scope};
+use datafusion_saved_search::profile::{ColumnSpec, Origin, Scope};
 use datafusion_saved_search::profile_check::compare;
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
 
@@ -32,8 +32,12 @@ async fn probed(service: &Arc<Unseen>, calls: u64) -> Result<Probed, String> {
 
 /// The column for a field of the service, by its path.
 fn column(profile: &Profile, path: &[String]) -> Option<String> {
-    let has = |origin: &Origin| matches!(origin, Origin::Field(at, Scope::Record) if at.steps() == path);
-    profile.tables.mentions.columns.iter().find(|column| has(&column.origin)).map(|column| column.name.clone())
+    let has = |column: &&ColumnSpec| {
+        let field = matches!(&column.origin, Origin::Field(at, Scope::Record) if at.steps() == path);
+        // An id of two fields begins with one of them.
+        field && column.joined_with.is_empty()
+    };
+    profile.tables.mentions.columns.iter().find(has).map(|column| column.name.clone())
 }
 
 fn instant(at: DateTime<Utc>) -> String {
