@@ -95,7 +95,11 @@ pub(super) fn identity(pages: &[Vec<&Value>]) -> Option<Path> {
         let counts = other.is_some_and(|column| vocabulary::COUNTS.contains(&column) || column.ends_with("_at"));
         let short = texts.iter().all(|text| text.len() < 7 && text.bytes().all(|byte| byte.is_ascii_digit()));
         let clock = texts.iter().all(|text| text.contains(':') && text.len() <= 8 && text.parse::<NaiveTime>().is_ok());
-        if counts || clock || (short && !ends_like_id(&path)) {
+        // Two mentions of one time would be one.
+        let time = values
+            .iter()
+            .all(|value| value.as_str().is_some_and(|text| text.contains(':')) && instant(value).is_some());
+        if counts || clock || time || (short && !ends_like_id(&path)) {
             return None;
         }
         let shape = match () {
