@@ -95,10 +95,9 @@ pub(super) fn identity(pages: &[Vec<&Value>]) -> Option<Path> {
         let counts = other.is_some_and(|column| vocabulary::COUNTS.contains(&column) || column.ends_with("_at"));
         let short = texts.iter().all(|text| text.len() < 7 && text.bytes().all(|byte| byte.is_ascii_digit()));
         let clock = texts.iter().all(|text| text.contains(':') && text.len() <= 8 && text.parse::<NaiveTime>().is_ok());
-        // Two mentions of one time would be one.
-        let time = values
-            .iter()
-            .all(|value| value.as_str().is_some_and(|text| text.contains(':')) && instant(value).is_some());
+        // Two mentions of one time would be one. Digits may be an id as well, if the name says so.
+        let time = values.iter().all(|value| instant(value).is_some())
+            && (!ends_like_id(&path) || texts.iter().any(|text| text.contains(':')));
         if counts || clock || time || (short && !ends_like_id(&path)) {
             return None;
         }
