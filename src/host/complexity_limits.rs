@@ -1,8 +1,8 @@
 //! Complexity limits for statements, so that a short statement cannot exhaust the engine's stack or memory or run for
 //! hours.
 //!
-//! The parser limits the text (`session::parse`). Tables are counted in the syntax tree, and operators in the plan, before
-//! the engine walks either.
+//! The parser limits the text (`session::parse`). Tables, columns and expressions are counted in the syntax tree, and operators in
+//! the plan, before the engine walks either.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType as SqlType, Expr as SqlExpr, GroupByExpr, Query, SetExpr, Statement as SqlStatement,
+    ArrayElemTypeDef, DataType as SqlType, Expr as SqlExpr, GroupByExpr, ObjectName, ObjectNamePart, Query, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins,
     Visit,
 };
 
@@ -27,17 +28,152 @@ fn statement_of(parsed: &Parsed) -> Option<&SqlStatement> {
     }
 }
 
-/// Rejects statements that reference too many tables. Tables inside a WITH query count for each reference to it: a
-/// short statement can double them with every line, and the engine walks them all.
+/// Rejects statements that read too many tables, or have too many expressions. Those inside a WITH query count for each
+/// reference to it: a short statement can double them with every line, and the engine walks them all.
 pub(crate) fn tables(statement: &Parsed) -> Result<()> {
-    const MOST: u64 = 500;
+    const TABLES: u64 = 500;
+    const EXPRESSIONS: u64 = 1 << 18;
     let Some(statement) = statement_of(statement) else { return Ok(()) };
-    match Tables::of(statement).in_all(statement) {
+    let Extent { tables, expressions } = Extents::of(statement).in_all(statement);
+    if tables > TABLES {
+        let message = format!("statement too complex: {tables} table references, the limit is {TABLES}");
+        return Err(Error::new(ErrorKind::TooLarge, message).advice("split the query with a temporary table").into());
+    }
+    if expressions > EXPRESSIONS {
+        let message = format!("statement too complex: {expressions} expressions, the limit is {EXPRESSIONS}");
+        return Err(Error::new(ErrorKind::TooLarge, message).advice("load the values into a temporary table").into());
+    }
+    Ok(())
+}
+
+/// Rejects queries with too many columns, those within others included: the engine looks each name up in all of them. The limit is
+/// that of PostgreSQL (`MaxTupleAttributeNumber`).
+pub(crate) fn columns(statement: &Parsed) -> Result<()> {
+    const MOST: u64 = 1_664;
+    let Some(statement) = statement_of(statement) else { return Ok(()) };
+    let mut columns = Columns::default();
+    syntax::read(statement, &mut columns);
+    match columns.widest {
         ..=MOST => Ok(()),
         many => {
-            let message = format!("statement too complex: {many} table references, the limit is {MOST}");
-            Err(Error::new(ErrorKind::TooLarge, message).advice("split the query with a temporary table").into())
+            let message = format!("too many columns: a query in the statement has up to {many}, the limit is {MOST}");
+            Err(Error::new(ErrorKind::TooLarge, message).advice("name the columns that are needed").into())
         }
+    }
+}
+
+/// Columns of the widest query seen so far, and of those defined by WITH.
+#[derive(Default)]
+struct Columns {
+    widest: u64,
+    named: HashMap<String, u64>,
+}
+
+impl Reader for Columns {
+    fn pre_visit_query(&mut self, query: &Query) {
+        self.name(query);
+        let mut bodies = vec![query.body.as_ref()];
+        while let Some(body) = bodies.pop() {
+            match body {
+                SetExpr::SetOperation { left, right, .. } => bodies.extend([left.as_ref(), right.as_ref()]),
+                body => self.widest = self.widest.max(self.of_body(body)),
+            }
+        }
+    }
+}
+
+impl Columns {
+    /// Notes the columns of the queries that WITH defines.
+    fn name(&mut self, query: &Query) {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            let columns = self.of_query(&table.query);
+            let known = self.named.entry(table.alias.name.value.to_lowercase()).or_default();
+            *known = columns.max(*known);
+        }
+    }
+
+    fn of_query(&mut self, query: &Query) -> u64 {
+        self.name(query);
+        self.of_body(&query.body)
+    }
+
+    fn of_body(&mut self, mut body: &SetExpr) -> u64 {
+        while let SetExpr::SetOperation { left, .. } = body {
+            body = left;
+        }
+        match body {
+            SetExpr::Select(select) => {
+                let mut factors = Vec::new();
+                select.from.iter().for_each(|item| self.add_joined(item, &mut factors));
+                let sum = |named: &dyn Fn(&str) -> bool| {
+                    let columns = factors.iter().filter(|(name, _)| named(name)).map(|(_, columns)| *columns);
+                    columns.fold(0, u64::saturating_add)
+                };
+                let all = sum(&|_| true);
+                let of_item = |item: &SelectItem| match item {
+                    SelectItem::Wildcard(_) => all,
+                    SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                        let wanted = last_name(name);
+                        Some(sum(&|name| name == wanted)).filter(|columns| *columns > 0).unwrap_or(all)
+                    }
+                    SelectItem::QualifiedWildcard(..) => all,
+                    _ => 1,
+                };
+                select.projection.iter().map(of_item).fold(0, u64::saturating_add)
+            }
+            SetExpr::Values(values) => values.rows.iter().map(|row| row.len() as u64).max().unwrap_or_default(),
+            SetExpr::Query(query) => self.of_query(query),
+            _ => TABLE,
+        }
+    }
+
+    /// Adds the names of joined tables, and their columns.
+    fn add_joined(&mut self, item: &TableWithJoins, found: &mut Vec<(String, u64)>) {
+        for factor in std::iter::once(&item.relation).chain(item.joins.iter().map(|join| &join.relation)) {
+            let (name, columns) = match factor {
+                TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                    self.add_joined(table_with_joins, found);
+                    continue;
+                }
+                TableFactor::NestedJoin { table_with_joins, alias } => {
+                    let mut inner = Vec::new();
+                    self.add_joined(table_with_joins, &mut inner);
+                    (alias, inner.into_iter().map(|(_, columns)| columns).fold(0, u64::saturating_add))
+                }
+                TableFactor::Derived { subquery, alias, .. } => (alias, self.of_query(subquery)),
+                TableFactor::Table { name, alias: None, .. } => {
+                    found.push((last_name(name), known(&self.named, name).unwrap_or(TABLE)));
+                    continue;
+                }
+                TableFactor::Table { name, alias, .. } => (alias, known(&self.named, name).unwrap_or(TABLE)),
+                TableFactor::Function { alias, .. }
+                | TableFactor::TableFunction { alias, .. }
+                | TableFactor::UNNEST { alias, .. } => (alias, TABLE),
+                _ => (&None, TABLE),
+            };
+            found.push((alias_of(name.as_ref()), columns));
+        }
+    }
+}
+
+/// The name of an alias, in lower case.
+fn alias_of(alias: Option<&TableAlias>) -> String {
+    alias.map(|alias| alias.name.value.to_lowercase()).unwrap_or_default()
+}
+
+/// The last part of a name, in lower case.
+fn last_name(name: &ObjectName) -> String {
+    name.0.last().and_then(ObjectNamePart::as_ident).map(|name| name.value.to_lowercase()).unwrap_or_default()
+}
+
+/// Columns of a table, assumed: those of the service have 3 to 35.
+const TABLE: u64 = 16;
+
+/// Value known for a name that WITH defines.
+fn known<T: Copy>(named: &HashMap<String, T>, name: &ObjectName) -> Option<T> {
+    match name.0.as_slice() {
+        [part] => part.as_ident().and_then(|name| named.get(&name.value.to_lowercase())).copied(),
+        _ => None,
     }
 }
 
@@ -125,39 +261,65 @@ fn slots(data_type: &SqlType) -> u64 {
     }
 }
 
-/// Number of tables behind each name defined by WITH.
-#[derive(Default)]
-struct Tables(HashMap<String, u64>);
+/// Size of a part of a statement after each WITH query is put in place of its name.
+#[derive(Debug, Default, Clone, Copy)]
+struct Extent {
+    tables: u64,
+    expressions: u64,
+}
 
-impl Tables {
+/// The extent of each query that WITH defines, by its name.
+#[derive(Default)]
+struct Extents(HashMap<String, Extent>);
+
+impl Extents {
     fn of(statement: &SqlStatement) -> Self {
-        let mut tables = Self::default();
-        syntax::read(statement, &mut tables);
-        tables
+        let mut extents = Self::default();
+        syntax::read(statement, &mut extents);
+        extents
     }
 
-    fn in_all(&self, part: &impl Visit) -> u64 {
-        let mut count = 0_u64;
-        syntax::relations(part, &mut |name| {
-            let known = match name.0.as_slice() {
-                [part] => part.as_ident().and_then(|name| self.0.get(&name.value.to_lowercase())).copied(),
-                _ => None,
-            };
-            count = count.saturating_add(known.unwrap_or(1));
-        });
-        count
+    fn in_all(&self, part: &impl Visit) -> Extent {
+        let mut all = All { named: &self.0, extent: Extent::default() };
+        syntax::read(part, &mut all);
+        all.extent
     }
 }
 
-impl Reader for Tables {
+impl Reader for Extents {
     // Post-order: inner queries are counted first.
     fn post_visit_query(&mut self, query: &Query) {
         for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            // A query that reads no table counts as one.
-            let count = self.in_all(&table.query).max(1);
+            let Extent { tables, expressions } = self.in_all(&table.query);
             let known = self.0.entry(table.alias.name.value.to_lowercase()).or_default();
-            *known = count.max(*known);
+            // A query that reads no table counts as one.
+            *known =
+                Extent { tables: tables.max(1).max(known.tables), expressions: expressions.max(known.expressions) };
         }
+    }
+}
+
+/// Adds up an extent.
+struct All<'a> {
+    named: &'a HashMap<String, Extent>,
+    extent: Extent,
+}
+
+impl Reader for All<'_> {
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) {
+        // Tables have a name, and are counted there.
+        let others = !matches!(factor, TableFactor::Table { .. } | TableFactor::NestedJoin { .. });
+        self.extent.tables = self.extent.tables.saturating_add(u64::from(others));
+    }
+
+    fn visit_relation(&mut self, name: &ObjectName) {
+        let Extent { tables, expressions } = known(self.named, name).unwrap_or(Extent { tables: 1, expressions: 0 });
+        self.extent.tables = self.extent.tables.saturating_add(tables);
+        self.extent.expressions = self.extent.expressions.saturating_add(expressions);
+    }
+
+    fn pre_visit_expr(&mut self, _expr: &SqlExpr) {
+        self.extent.expressions = self.extent.expressions.saturating_add(1);
     }
 }
 
@@ -210,16 +372,58 @@ mod tests {
 
     use super::*;
 
+    fn parsed(sql: &str) -> Parsed {
+        let statement = Parser::parse_sql(&GenericDialect {}, sql).expect(sql).remove(0);
+        Parsed::Statement(Box::new(statement))
+    }
+
     #[test]
     fn tables_are_counted_as_often_as_they_are_named() {
         let doubled = "WITH a AS (SELECT 1 AS x), b AS (SELECT p.x FROM a p JOIN a q ON p.x = q.x), \
                        c AS (SELECT p.x FROM b p JOIN b q ON p.x = q.x) SELECT * FROM (SELECT * FROM c, c AS d) e";
         let quoted = doubled.replace("FROM a p JOIN a q", "FROM \"a\" p JOIN \"a\" q");
-        for (sql, count) in
-            [("SELECT 1", 0), ("SELECT * FROM t, u JOIN v ON true", 3), (doubled, 14), (quoted.as_str(), 14)]
-        {
+        for (sql, count) in [
+            ("SELECT 1", 0),
+            ("SELECT * FROM t, u JOIN v ON true", 3),
+            (doubled, 15),
+            (quoted.as_str(), 15),
+            ("SELECT 1 FROM (VALUES (1)) a, unnest([1]) b, t", 3),
+        ] {
             let statements = Parser::parse_sql(&GenericDialect {}, sql).expect(sql);
-            assert_eq!(Tables::of(&statements[0]).in_all(&statements[0]), count, "{sql}");
+            assert_eq!(Extents::of(&statements[0]).in_all(&statements[0]).tables, count, "{sql}");
+        }
+        let many = (0..600).map(|n| format!("(VALUES (1)) a{n}")).collect::<Vec<_>>().join(", ");
+        tables(&parsed(&format!("SELECT 1 FROM {many}"))).expect_err("600 tables");
+        let values = vec!["(1)"; 10_000].join(", ");
+        let reads = vec!["SELECT * FROM v"; 300].join(" UNION ALL ");
+        tables(&parsed(&format!("WITH v AS (VALUES {values}) SELECT * FROM v"))).expect("10,000 values");
+        tables(&parsed(&format!("WITH v AS (VALUES {values}) {reads}"))).expect_err("3,000,000 values");
+    }
+
+    #[test]
+    fn columns_are_counted_before_wildcards_are_expanded() {
+        let ones = vec!["1"; 1_664].join(", ");
+        let stars = vec!["*"; 150].join(", ");
+        let doubled = |levels: usize| {
+            let queries = (1..levels).map(|n| format!("c{n} AS (SELECT a.*, b.* FROM c{} a, c{} b)", n - 1, n - 1));
+            let queries: Vec<String> = queries.collect();
+            format!("WITH c0 AS (SELECT 1 AS x), {} SELECT count(*) FROM c1", queries.join(", "))
+        };
+        for (sql, fits) in [
+            (format!("SELECT {ones}"), true),
+            (format!("SELECT {ones}, 1"), false),
+            (format!("SELECT * FROM (VALUES ({ones})) v"), true),
+            (format!("VALUES ({ones}, 1)"), false),
+            ("SELECT m.*, s.* FROM mentions m JOIN saved_searches s ON m.aid = s.aid".to_owned(), true),
+            (format!("SELECT {stars} FROM (VALUES ({ones})) v"), false),
+            (format!("SELECT count(*) FROM (SELECT {stars} FROM mentions) v"), false),
+            (format!("SELECT 1 UNION ALL SELECT {ones}, 1"), false),
+            (format!("SELECT (SELECT count(*) FROM (SELECT {ones}, 1) v)"), false),
+            (doubled(10), true),
+            (doubled(13), false),
+        ] {
+            let shown: String = sql.chars().take(60).collect();
+            assert_eq!(columns(&parsed(&sql)).is_ok(), fits, "{shown}");
         }
     }
 }

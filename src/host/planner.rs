@@ -170,6 +170,7 @@ pub(crate) fn parse(sql: &str, dialect: impl Dialect) -> Result<Parsed> {
         return Err(wrong("expected exactly one statement".to_owned()));
     };
     complexity_limits::tables(&statement)?;
+    complexity_limits::columns(&statement)?;
     complexity_limits::groups(&statement)?;
     complexity_limits::types(&statement)?;
     number_parameters(&mut statement).map_err(wrong)?;

@@ -32,6 +32,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whi
 use super::syntax::{self, Reader};
 use super::table_queries;
 use crate::error::{Error, ErrorKind};
+use crate::memory;
 
 /// Levels of brackets and of CASE.
 const LEVELS: usize = 32;
@@ -45,6 +46,10 @@ const DEPTH: usize = 100;
 const QUERIES: usize = 1_000;
 /// Joins of a statement, with set operations that are executed as joins: the engine's work grows with their third power.
 const JOINS: usize = 100;
+/// Words, values and signs of a text.
+const TOKENS: usize = 250_000;
+/// Bytes that the syntax tree takes for each of them, about.
+const BYTES_OF_TOKEN: u64 = 512;
 /// Steps of the parser for any statement.
 const STEPS: u64 = 200_000;
 /// Further steps for each byte.
@@ -161,12 +166,12 @@ fn literals(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     Ok(found)
 }
 
-/// Rejects a text that nests too deeply, before it is parsed: even dropping a deep syntax tree recurses. `dialect` is the one that
-/// it is parsed with.
+/// Rejects a text that nests too deeply or has too many tokens, before it is parsed: even dropping a deep syntax tree recurses.
+/// `dialect` is the one that it is parsed with. Returns the number of tokens.
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`] with what to write instead.
-pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<()> {
+pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<usize> {
     // The parser reports invalid tokens.
     let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
     let (mut brackets, mut cases, mut deepest, mut operators, mut joins, mut queries) = (0_usize, 0_usize, 0, 0, 0, 0);
@@ -187,6 +192,11 @@ pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     if deepest > LEVELS {
         return Err(Error::new(ErrorKind::TooLarge, "the statement is nested too deeply").into());
     }
+    let words = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).count();
+    if words > TOKENS {
+        let what = format!("statement too long: {words} words, values and signs, the limit is {TOKENS}");
+        return Err(Error::new(ErrorKind::TooLarge, what).advice("load the values into a temporary table").into());
+    }
     if joins > JOINS {
         let what = format!("statement too complex: {joins} joins, EXCEPT and INTERSECT, the limit is {JOINS}");
         return Err(Error::new(ErrorKind::TooLarge, what).advice("split the query with a temporary table").into());
@@ -200,7 +210,7 @@ pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<()> {
         let error = Error::new(ErrorKind::TooLarge, what);
         return Err(error.advice("use IN (…) instead of many ORs, or load the values into a temporary table").into());
     }
-    Ok(())
+    Ok(words)
 }
 
 fn is_join(token: &Token) -> bool {
@@ -323,7 +333,8 @@ impl Reader for Depth {
 
 /// Parses a text with a dialect that counts the steps.
 fn limited<T>(sql: &str, dialect: impl Dialect, parse: impl FnOnce(&dyn Dialect) -> Result<T>) -> Result<T> {
-    check_text(sql, &dialect)?;
+    let tokens = check_text(sql, &dialect)?;
+    let _room = memory::room(BYTES_OF_TOKEN.saturating_mul(tokens as u64))?;
     let steps = STEPS.saturating_add(STEPS_PER_BYTE.saturating_mul(sql.len() as u64));
     let dialect = Counted { inner: dialect, left: Cell::new(steps) };
     catch_unwind(AssertUnwindSafe(|| parse(&dialect))).unwrap_or_else(|payload| {

@@ -18,6 +18,8 @@ pub(crate) trait Reader {
     fn post_visit_query(&mut self, _query: &Query) {}
     /// Before the parts of a SELECT.
     fn pre_visit_select(&mut self, _select: &Select) {}
+    /// Before the parts of an item of FROM.
+    fn pre_visit_table_factor(&mut self, _factor: &TableFactor) {}
     /// At the name of a table.
     fn visit_relation(&mut self, _name: &ObjectName) {}
     /// Before the parts of an expression.
@@ -126,6 +128,11 @@ impl Visitor for Reading<'_> {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         self.0.pre_visit_select(select);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        self.0.pre_visit_table_factor(factor);
         ControlFlow::Continue(())
     }
 
