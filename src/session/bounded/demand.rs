@@ -1,36 +1,36 @@
-//! Size of a function's result, computed from its arguments before anything is allocated.
+//! Growth of functions, and the size of a result, computed from the arguments before anything is allocated.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::iter::repeat_n;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, make_array};
-use arrow::compute::{cast, concat};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, IntervalMonthDayNanoType, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
 use crate::error::{Error, ErrorKind};
+use crate::functions;
 use crate::memory::{self, Room};
 
 /// Maximum bytes of one string.
-const TEXT: u128 = 1 << 20;
+pub(super) const TEXT: u128 = 1 << 20;
 /// Maximum bytes of a string that is the same for all rows: it is repeated for each row of a batch.
-const SAME: u128 = 128 << 10;
+pub(super) const SAME: u128 = 128 << 10;
 /// Maximum bytes of one list.
 const LIST: u128 = 64 << 10;
 /// Maximum bytes of all values of a batch.
 const BATCH: u128 = 64 << 20;
 /// Maximum bytes of all values that the calls of a statement produce per batch.
 const STATEMENT: u128 = 1 << 30;
-/// Maximum number of character comparisons per batch.
-const STEPS: u128 = 1 << 30;
 /// Maximum number of regular expressions compiled per batch.
 const PATTERNS: usize = 10;
 
-/// Growth of a function's result relative to its arguments.
+/// Growth of a function's result, or of its time, relative to its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Growth {
     /// Repeats a string.
@@ -59,34 +59,72 @@ pub(super) enum Growth {
     Lists,
     /// Compares two strings, character by character.
     Compare,
-    /// Matches a string against patterns.
+    /// Compares the items of two lists, each with each.
+    Pairs,
+    /// Matches a string against regular expressions.
     Match,
+    /// Finds all matches of a regular expression in a string.
+    MatchAll,
+    /// Matches a string against a pattern of LIKE.
+    Like,
+    /// Looks up the characters at the ends of a string in another one.
+    Trim,
+    /// Looks for a string in another one, at each place of the latter.
+    Search,
     /// Converts to a type that is named by an argument.
     Type,
+    /// Neither result nor time grows beyond the arguments.
+    Linear,
+    /// A result of a fixed size, in a time that is not known to be bounded by the arguments.
+    Slow,
     /// Not known to be bounded by the arguments.
     Unknown,
 }
 
-/// Functions whose result is a string or a list that is no larger than their arguments, but for a small factor that does not
-/// multiply when they are nested, and those whose signature does not show that their result has a fixed size. All others of
-/// variable size are evaluated in slices.
-pub(super) const BOUNDED: &[&str] = &[
+/// Number of calls in a statement that share a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(super) struct Calls {
+    /// Calls whose result may be larger than their arguments.
+    pub(super) growing: usize,
+    /// Calls that compare each part of an argument with each of another.
+    pub(super) comparing: usize,
+}
+
+impl Calls {
+    /// A single call.
+    pub(super) const ONE: Self = Self { growing: 1, comparing: 1 };
+
+    /// Counts a call.
+    pub(super) fn add(&mut self, growth: Growth) {
+        self.growing += usize::from(growth.is_growing());
+        self.comparing += usize::from(growth.is_comparing());
+    }
+}
+
+/// Functions whose time and result are linear in the bytes of their arguments, but for a small factor that does not
+/// multiply when they are nested. All others that take or return values of variable size are evaluated in slices.
+pub(super) const LINEAR: &[&str] = &[
     "array_add",
     "array_any_value",
+    "array_avg",
     "array_compact",
     "array_dims",
+    "array_distance",
     "array_distinct",
     "array_element",
     "array_except",
     "array_has",
     "array_intersect",
+    "array_length",
     "array_max",
     "array_min",
+    "array_ndims",
     "array_normalize",
     "array_pop_back",
     "array_pop_front",
     "array_position",
     "array_positions",
+    "array_product",
     "array_remove",
     "array_remove_all",
     "array_remove_n",
@@ -95,23 +133,42 @@ pub(super) const BOUNDED: &[&str] = &[
     "array_slice",
     "array_sort",
     "array_subtract",
+    "array_sum",
     "arrow_field",
     "arrow_metadata",
     "arrow_typeof",
-    "btrim",
+    "ascii",
+    "bit_length",
+    "cardinality",
     "cast_to_type",
+    "character_length",
     "chr",
     "coalesce",
-    "date_part",
+    "contains",
+    "cosine_distance",
+    "empty",
+    "ends_with",
+    "find_in_set",
     "flatten",
-    "get_field",
+    "from_unixtime",
     "greatest",
+    "in_values",
     "initcap",
+    "inner_product",
     "input_file_name",
+    "json_as_text",
+    "json_contains",
+    "json_get_array",
+    "json_get_bool",
+    "json_get_float",
+    "json_get_int",
+    "json_get_json",
+    "json_get_str",
+    "json_length",
+    "json_object_keys",
     "least",
     "left",
     "lower",
-    "ltrim",
     "map_entries",
     "map_extract",
     "map_keys",
@@ -119,15 +176,24 @@ pub(super) const BOUNDED: &[&str] = &[
     "nullif",
     "nvl",
     "nvl2",
-    "regexp_match",
+    "octet_length",
     "reverse",
     "right",
-    "rtrim",
     "split_part",
+    "starts_with",
     "string_to_array",
     "substr",
     "substr_index",
+    "to_date",
     "to_hex",
+    "to_local_time",
+    "to_time",
+    "to_timestamp",
+    "to_timestamp_micros",
+    "to_timestamp_millis",
+    "to_timestamp_nanos",
+    "to_timestamp_seconds",
+    "to_unixtime",
     "translate",
     "try_cast_to_type",
     "union_extract",
@@ -138,9 +204,14 @@ pub(super) const BOUNDED: &[&str] = &[
     "with_metadata",
 ];
 
+/// Functions that other code recognizes by their type, or whose time does not depend on their arguments. They are
+/// called as they are.
+const UNCHANGED: &[&str] =
+    &["changes", "date_part", "date_trunc", "get_field", "only_value", "opaque", "savedsearch_stoppable"];
+
 impl Growth {
-    /// Returns the growth of the function of this name; `None` if its result is no larger than its arguments.
-    pub(super) fn of(function: &str) -> Option<Self> {
+    /// Returns the growth of the function of this name; `None` if it is not known to grow.
+    fn of(function: &str) -> Option<Self> {
         Some(match function {
             "repeat" => Self::Repeat,
             "lpad" | "rpad" => Self::Pad,
@@ -157,29 +228,63 @@ impl Growth {
                 Self::Lists
             }
             "levenshtein" => Self::Compare,
-            "regexp_like" | "regexp_match" | "regexp_count" | "regexp_instr" => Self::Match,
+            "array_has_all" | "array_has_any" => Self::Pairs,
+            "regexp_like" | "regexp_match" | "~" | "~*" | "!~" | "!~*" => Self::Match,
+            "regexp_count" | "regexp_instr" => Self::MatchAll,
+            "LIKE" | "ILIKE" | "NOT LIKE" | "NOT ILIKE" => Self::Like,
+            "btrim" | "ltrim" | "rtrim" => Self::Trim,
+            "strpos" => Self::Search,
             "arrow_cast" | "arrow_try_cast" => Self::Type,
             _ => return None,
         })
     }
 
-    /// Returns the growth of a function; `None` if its result has a fixed size, or is no larger than its arguments.
+    /// Returns the growth of a function; `None` if it is called as it is.
     pub(super) fn of_function(function: &ScalarUDF) -> Option<Self> {
-        /// The engine's functions whose result has a fixed size. Found once: there are sessions by the hundred.
-        static FIXED: LazyLock<HashSet<String>> = LazyLock::new(|| {
-            let functions = SessionStateDefaults::default_scalar_functions();
-            let other = |name: &str| !BOUNDED.contains(&name) && Growth::of(name).is_none();
-            let fixed = functions.iter().filter(|function| other(function.name()) && returns_fixed(function));
-            fixed.map(|function| function.name().to_owned()).collect()
+        /// Functions of the engine and of this crate. Decided once: there are sessions by the hundred.
+        static KNOWN: LazyLock<HashMap<String, Option<Growth>>> = LazyLock::new(|| {
+            let known = SessionStateDefaults::default_scalar_functions().into_iter().chain(functions::all());
+            known.map(|function| (function.name().to_owned(), Growth::decide(&function))).collect()
         });
+        KNOWN.get(function.name()).copied().unwrap_or_else(|| Self::decide(function))
+    }
+
+    fn decide(function: &ScalarUDF) -> Option<Self> {
         let name = function.name();
-        let bounded = || BOUNDED.contains(&name) || FIXED.contains(name) || returns_fixed(function);
-        Self::of(name).or_else(|| (!bounded()).then_some(Self::Unknown))
+        if let Some(known) = Self::of(name) {
+            return Some(known);
+        }
+        if UNCHANGED.contains(&name) {
+            return None;
+        }
+        let fixed = FixedSizes::of(function);
+        match (LINEAR.contains(&name), fixed.returns) {
+            (true, _) => (!fixed.takes).then_some(Self::Linear),
+            (false, true) => (!fixed.takes).then_some(Self::Slow),
+            (false, false) => Some(Self::Unknown),
+        }
+    }
+
+    /// True if the calls of a statement share its limit.
+    pub(super) fn is_shared(self) -> bool {
+        self.is_growing() || self.is_comparing()
     }
 
     /// True if the result may be larger than the arguments.
-    pub(super) fn is_growing(self) -> bool {
-        !matches!(self, Self::Compare | Self::Match | Self::Type)
+    fn is_growing(self) -> bool {
+        use Growth::{Compare, Like, Linear, Match, MatchAll, Pairs, Search, Slow, Trim, Type};
+        !matches!(self, Compare | Like | Linear | Match | MatchAll | Pairs | Search | Slow | Trim | Type)
+    }
+
+    /// True if each part of an argument is compared with each of another.
+    fn is_comparing(self) -> bool {
+        matches!(self, Self::Compare | Self::Pairs)
+    }
+
+    /// Flags of a regular expression among the arguments of a function.
+    pub(super) fn flags<'a, 'v>(self, values: &'a [Values<'v>]) -> &'a [Values<'v>] {
+        let before = if self == Self::ReplaceMatches { 3 } else { 2 };
+        values.get(before..).unwrap_or_default()
     }
 
     /// Rejects a call whose result would be too large. `calls` is the number of growing calls in the statement.
@@ -187,22 +292,14 @@ impl Growth {
     /// # Errors
     /// [`ErrorKind::TooLarge`] naming the function.
     pub(super) fn check(self, function: &str, args: &ScalarFunctionArgs, calls: usize) -> Result<Room> {
-        let values: Vec<Values<'_>> = args.args.iter().map(Values).collect();
-        let same = values.iter().all(|value| matches!(value.0, ColumnarValue::Scalar(_)));
-        let rows = if same { 1 } else { args.number_rows };
-        let refuse = |what: String, advice: &str| {
-            let message = format!("{function} {what}");
-            Err(Error::new(ErrorKind::TooLarge, message).advice(advice).into())
-        };
-        if let (Self::Match | Self::ReplaceMatches, [_, pattern, flags @ ..]) = (self, values.as_slice()) {
+        let Given { values, same, rows } = Given::of(args);
+        if let (Self::Match | Self::MatchAll | Self::ReplaceMatches, [_, pattern, ..]) = (self, values.as_slice()) {
             // Compiled patterns are cached by pattern and flags; the other arguments do not add to them.
-            let others = if self == Self::Match { flags } else { flags.get(1..).unwrap_or_default() };
-            let many = others.iter().fold(pattern.distinct(), |many, flags| many.saturating_mul(flags.distinct()));
+            let flags = self.flags(&values).iter();
+            let many = flags.fold(pattern.distinct(), |many, flags| many.saturating_mul(flags.distinct()));
             if many > PATTERNS {
-                return refuse(
-                    format!("would compile {many} regular expressions (limit {PATTERNS})"),
-                    "use a literal pattern",
-                );
+                let message = format!("{function} would compile {many} regular expressions (limit {PATTERNS})");
+                return Err(too_large(message, "use a literal pattern"));
             }
         }
         let (demand, most): (Vec<u128>, u128) = match (self, values.as_slice()) {
@@ -251,13 +348,6 @@ impl Growth {
                 ((0..rows).map(row).collect(), TEXT)
             }
             (Self::Lists, parts) => (sum(parts, Values::item_bytes, rows)?, TEXT),
-            (Self::Compare, [one, other]) => {
-                let steps: u128 = product(&one.bytes()?, &other.bytes()?, rows).iter().sum();
-                return match steps {
-                    ..=STEPS => Ok(memory::room(0)?),
-                    many => refuse(format!("would make {many} comparisons (limit {STEPS})"), "use shorter strings"),
-                };
-            }
             _ => return Ok(memory::room(0)?),
         };
         let most = if same { most.min(SAME) } else { most };
@@ -269,7 +359,7 @@ impl Growth {
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`] naming the function; [`ErrorKind::Memory`].
-fn check_bytes(function: &str, demand: &[u128], most: u128, calls: usize) -> Result<Room> {
+pub(super) fn check_bytes(function: &str, demand: &[u128], most: u128, calls: usize) -> Result<Room> {
     let (largest, all) = (demand.iter().max().copied().unwrap_or_default(), demand.iter().sum::<u128>());
     let batch = BATCH.min(STATEMENT / calls.max(1) as u128);
     let what = match (largest > most, all > batch) {
@@ -277,62 +367,11 @@ fn check_bytes(function: &str, demand: &[u128], most: u128, calls: usize) -> Res
         (_, true) => format!("would produce {all} bytes per batch (limit {batch})"),
         _ => return Ok(memory::room_for_result(u64::try_from(all).unwrap_or(u64::MAX))?),
     };
-    Err(Error::new(ErrorKind::TooLarge, format!("{function} {what}")).advice("use smaller arguments").into())
+    Err(too_large(format!("{function} {what}"), "use smaller arguments"))
 }
 
-/// Evaluates a function for a few rows at a time, and counts their results before the next ones. `calls` is the number of
-/// growing calls in the statement.
-///
-/// # Errors
-/// Errors of the function; [`ErrorKind::TooLarge`] naming it.
-pub(super) fn in_slices(
-    name: &str,
-    args: ScalarFunctionArgs,
-    calls: usize,
-    evaluate: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
-) -> Result<ColumnarValue> {
-    /// Rows of a slice.
-    const ROWS: usize = 128;
-    /// Bytes of the arguments of a slice with more than one row.
-    const ARGUMENTS: u128 = 64 << 10;
-    if is_fixed(args.return_type()) {
-        return evaluate(args);
-    }
-    let rows = args.number_rows;
-    let same = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-    if same || rows <= 1 {
-        let value = evaluate(args)?;
-        let _room = check_bytes(name, &Values(&value).bytes()?, if same { SAME } else { TEXT }, calls)?;
-        return Ok(value);
-    }
-    let demand = sum(&args.args.iter().map(Values).collect::<Vec<_>>(), Values::bytes, rows)?;
-    let (mut parts, mut sizes, mut from): (Vec<ArrayRef>, Vec<u128>, usize) = (Vec::new(), Vec::new(), 0);
-    while from < rows {
-        let (mut to, mut bytes) = (from + 1, demand[from]);
-        while to < rows && to - from < ROWS && bytes + demand[to] <= ARGUMENTS {
-            bytes += demand[to];
-            to += 1;
-        }
-        let number_rows = to - from;
-        let slice = |arg: &ColumnarValue| match arg {
-            ColumnarValue::Array(array) => ColumnarValue::Array(array.slice(from, number_rows)),
-            ColumnarValue::Scalar(value) => ColumnarValue::Scalar(value.clone()),
-        };
-        let part = evaluate(ScalarFunctionArgs {
-            args: args.args.iter().map(slice).collect(),
-            arg_fields: args.arg_fields.clone(),
-            number_rows,
-            return_field: Arc::clone(&args.return_field),
-            config_options: Arc::clone(&args.config_options),
-        })?;
-        let part = part.into_array(number_rows)?;
-        sizes.extend(bytes_of(&part));
-        let _room = check_bytes(name, &sizes, TEXT, calls)?;
-        parts.push(part);
-        from = to;
-    }
-    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-    Ok(ColumnarValue::Array(concat(&parts)?))
+pub(super) fn too_large(message: String, advice: &str) -> DataFusionError {
+    Error::new(ErrorKind::TooLarge, message).advice(advice).into()
 }
 
 /// Checks the size of the concatenation of two strings, for all rows of a batch.
@@ -343,46 +382,62 @@ pub(super) fn check_joined(args: &ScalarFunctionArgs, calls: usize) -> Result<Ro
     Growth::All.check("||", args, calls)
 }
 
-/// True if all results of a function have a fixed size, by the types of its signature or by some types that it takes.
-fn returns_fixed(function: &ScalarUDF) -> bool {
-    let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
-    let tried = [
-        DataType::Utf8,
-        DataType::Int64,
-        DataType::Float64,
-        DataType::Date32,
-        DataType::Timestamp(TimeUnit::Nanosecond, None),
-        list(DataType::Int64),
-        list(DataType::Utf8),
-    ];
-    let several = (0..5).flat_map(|count| tried.iter().map(move |of| vec![of.clone(); count]));
-    let examples = function.signature().type_signature.get_example_types();
-    let mut results = examples.into_iter().chain(several).filter_map(|types| {
-        let fields: Vec<FieldRef> = types.into_iter().map(|of| Arc::new(Field::new("", of, true)) as _).collect();
-        let fields = fields_with_udf(&fields, function).ok()?;
-        let scalar_arguments = vec![None; fields.len()];
-        let args = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &scalar_arguments };
-        function.return_field_from_args(args).ok()
-    });
-    let first = results.next().is_some_and(|field| is_fixed(field.data_type()));
-    first && results.all(|field| is_fixed(field.data_type()))
+/// Values of a function that have a fixed size, by the types of its signature and by some types that it takes.
+struct FixedSizes {
+    /// All arguments.
+    takes: bool,
+    /// All results.
+    returns: bool,
+}
+
+impl FixedSizes {
+    fn of(function: &ScalarUDF) -> Self {
+        let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
+        let tried = [
+            DataType::Utf8,
+            DataType::Int64,
+            DataType::Float64,
+            DataType::Date32,
+            DataType::Timestamp(TimeUnit::Nanosecond, None),
+            list(DataType::Int64),
+            list(DataType::Utf8),
+        ];
+        let several = (0..5).flat_map(|count| tried.iter().map(move |of| vec![of.clone(); count]));
+        let examples = function.signature().type_signature.get_example_types();
+        let calls = examples.into_iter().chain(several).filter_map(|types| {
+            let fields: Vec<FieldRef> = types.into_iter().map(|of| Arc::new(Field::new("", of, true)) as _).collect();
+            let fields = fields_with_udf(&fields, function).ok()?;
+            let scalar_arguments = vec![None; fields.len()];
+            let args = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &scalar_arguments };
+            let result = function.return_field_from_args(args).ok()?;
+            let takes = fields.iter().all(|field| is_fixed(field.data_type()));
+            Some(Self { takes, returns: is_fixed(result.data_type()) })
+        });
+        let all =
+            |one: Self, other: Self| Self { takes: one.takes && other.takes, returns: one.returns && other.returns };
+        calls.reduce(all).unwrap_or(Self { takes: false, returns: false })
+    }
 }
 
 /// True if all values of a type have the same size.
-fn is_fixed(of: &DataType) -> bool {
+pub(super) fn is_fixed(of: &DataType) -> bool {
     of.primitive_width().is_some() || matches!(of, DataType::Boolean | DataType::Null | DataType::FixedSizeBinary(_))
 }
 
 /// Value for a row; a single value applies to all rows.
-fn at(values: &[u128], row: usize) -> u128 {
+pub(super) fn at<T: Copy + Default>(values: &[T], row: usize) -> T {
     values.get(row).or(values.first()).copied().unwrap_or_default()
 }
 
-fn product(a: &[u128], b: &[u128], rows: usize) -> Vec<u128> {
+pub(super) fn product(a: &[u128], b: &[u128], rows: usize) -> Vec<u128> {
     (0..rows).map(|row| at(a, row).saturating_mul(at(b, row))).collect()
 }
 
-fn sum<'v>(parts: &[Values<'v>], bytes: fn(&Values<'v>) -> Result<Vec<u128>>, rows: usize) -> Result<Vec<u128>> {
+pub(super) fn sum<'v>(
+    parts: &[Values<'v>],
+    bytes: fn(&Values<'v>) -> Result<Vec<u128>>,
+    rows: usize,
+) -> Result<Vec<u128>> {
     let parts = parts.iter().map(bytes).collect::<Result<Vec<_>>>()?;
     Ok((0..rows).map(|row| parts.iter().map(|part| at(part, row)).sum()).collect())
 }
@@ -421,10 +476,32 @@ fn steps(ends: &[Values<'_>], rows: usize) -> Result<Vec<u128>> {
     Ok((0..rows).map(row).collect())
 }
 
+/// Arguments of a call.
+pub(super) struct Given<'v> {
+    pub(super) values: Vec<Values<'v>>,
+    /// True if they are the same for all rows.
+    pub(super) same: bool,
+    /// Rows for which the function is computed.
+    pub(super) rows: usize,
+}
+
+impl<'v> Given<'v> {
+    pub(super) fn of(args: &'v ScalarFunctionArgs) -> Self {
+        let values: Vec<Values<'v>> = args.args.iter().map(Values).collect();
+        let same = values.iter().all(Values::is_same);
+        Self { values, same, rows: if same { 1 } else { args.number_rows } }
+    }
+}
+
 /// An argument: one value for all rows, or one per row.
-struct Values<'v>(&'v ColumnarValue);
+pub(super) struct Values<'v>(pub(super) &'v ColumnarValue);
 
 impl Values<'_> {
+    /// True for one value for all rows.
+    pub(super) fn is_same(&self) -> bool {
+        matches!(self.0, ColumnarValue::Scalar(_))
+    }
+
     fn array(&self) -> Result<ArrayRef> {
         match self.0 {
             ColumnarValue::Array(array) => Ok(Arc::clone(array)),
@@ -443,11 +520,11 @@ impl Values<'_> {
     }
 
     /// Bytes of each value.
-    fn bytes(&self) -> Result<Vec<u128>> {
+    pub(super) fn bytes(&self) -> Result<Vec<u128>> {
         Ok(bytes_of(&self.array()?))
     }
 
-    fn texts(&self) -> Result<ArrayRef> {
+    pub(super) fn texts(&self) -> Result<ArrayRef> {
         Ok(cast(&self.array()?, &DataType::LargeUtf8)?)
     }
 
@@ -464,7 +541,7 @@ impl Values<'_> {
     }
 
     /// Items of each list.
-    fn items(&self) -> Result<Vec<u128>> {
+    pub(super) fn items(&self) -> Result<Vec<u128>> {
         let array = self.array()?;
         Ok(item_sums(&array, |items| vec![1; items.len()]).unwrap_or_else(|| vec![1; array.len()]))
     }

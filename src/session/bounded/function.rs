@@ -1,4 +1,5 @@
-//! Engine functions that reject calls with too large a result, and the operator `||` as such a function.
+//! Engine functions that reject calls with too large a result, or that take too long, and the operator `||` as such a
+//! function.
 
 use std::sync::Arc;
 
@@ -16,37 +17,37 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, StructFieldMapping, Volatility,
 };
 
-use super::demand::{Growth, check_joined, in_slices};
+use super::demand::{Calls, Growth, check_joined};
 use super::rule::{check_type, check_type_name};
 use crate::functions::{field_of, wrapped_methods};
 use crate::memory;
 
-/// True if the result of a function may be larger than its arguments.
-pub(super) fn is_growing(function: &ScalarUDF) -> bool {
-    let growth = match function.inner().downcast_ref::<Bounded>() {
+/// Returns the growth of a function, wrapped or not; `None` if it needs no limits.
+pub(super) fn growth_of(function: &ScalarUDF) -> Option<Growth> {
+    match function.inner().downcast_ref::<Bounded>() {
         Some(known) => Some(known.growth),
         None => Growth::of_function(function),
-    };
-    growth.is_some_and(Growth::is_growing)
+    }
 }
 
-/// Wraps a function with limits, as one of `calls` growing calls in the statement; `None` if it needs none or is
-/// already wrapped.
-pub(super) fn bounded(function: &ScalarUDF, calls: usize) -> Option<ScalarUDF> {
-    if let Some(known) = function.inner().downcast_ref::<Bounded>() {
-        return (known.calls != calls)
-            .then(|| ScalarUDF::new_from_impl(Bounded { inner: known.inner.clone(), calls, ..*known }));
-    }
-    let growth = Growth::of_function(function)?;
-    Some(ScalarUDF::new_from_impl(Bounded { inner: function.clone(), growth, calls }))
+/// Wraps a function with limits, as one of `calls` in the statement; `None` if it needs none or is already wrapped.
+pub(super) fn bounded(function: &ScalarUDF, calls: Calls) -> Option<ScalarUDF> {
+    let growth = growth_of(function)?;
+    let calls = if growth.is_shared() { calls } else { Calls::ONE };
+    let inner = match function.inner().downcast_ref::<Bounded>() {
+        Some(known) if known.calls == calls => return None,
+        Some(known) => known.inner.clone(),
+        None => function.clone(),
+    };
+    Some(ScalarUDF::new_from_impl(Bounded { inner, growth, calls }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bounded {
     inner: ScalarUDF,
     growth: Growth,
-    /// Number of growing calls in the statement.
-    calls: usize,
+    /// Calls in the statement.
+    calls: Calls,
 }
 
 impl Bounded {
@@ -79,20 +80,12 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if self.growth == Growth::Unknown {
-            return in_slices(self.name(), args, self.calls, |args| self.function().invoke_with_args(args));
-        }
-        let _room = self.growth.check(self.name(), &args, self.calls)?;
-        self.function().invoke_with_args(args)
+        self.growth.evaluate(self.name(), args, self.calls, |args| self.function().invoke_with_args(args))
     }
 
     fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         match self.growth {
-            Growth::Type => self.function().simplify(args, context),
-            // A single pattern for all rows.
-            Growth::Match if args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..))) => {
-                self.function().simplify(args, context)
-            }
+            Growth::Linear | Growth::Slow | Growth::Type => self.function().simplify(args, context),
             // The function itself, with other arguments, keeps its limit. Any other simplified expression would have none.
             _ => match self.function().simplify(args.clone(), context)? {
                 ExprSimplifyResult::Simplified(Expr::ScalarFunction(ScalarFunction { func, args }))

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::demand::Calls;
 use super::function::bounded;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::{named_struct, r#struct};
@@ -31,6 +32,6 @@ impl ExprPlanner for BoundedLiterals {
 }
 
 fn call(function: Arc<ScalarUDF>, args: Vec<Expr>) -> Expr {
-    let function = bounded(&function, 1).map_or(function, Arc::new);
+    let function = bounded(&function, Calls::ONE).map_or(function, Arc::new);
     Expr::ScalarFunction(ScalarFunction::new_udf(function, args))
 }

@@ -1,16 +1,19 @@
-//! Memory limits for expressions, for sessions that run statements of untrusted clients.
+//! Limits on the memory and time of expressions, for sessions that run statements of untrusted clients.
 //!
 //! Some functions of the engine take a size, or multiply their inputs, and allocate the result before any memory pool is
 //! consulted: `repeat('x', 2147483647)`, `array_resize([1], 2147483647)`, `a || a` forty times in a row. A failed allocation
-//! ends the process, and with it the queries of all users.
+//! ends the process, and with it the queries of all users. Others take time that multiplies their inputs, as
+//! `levenshtein` does, and a statement is not ended within an evaluation.
 //!
 //! ```text
 //! by name       functions in the registry are replaced, so that planners find the bounded ones
 //! by syntax     struct literals, which a planner creates without looking up a function
 //! by plan       functions that the planner creates itself, the operator `||` and types with sizes, in an analyzer rule
-//! when called   the size of the result is computed from the arguments, and rejected beyond a limit
-//! in slices     functions that are not known to be bounded by their arguments: a few rows at a time, and the result is
-//!               counted before the next ones
+//! last          LIKE, `~` and similar operators become functions in an optimizer rule, once no other rule needs them
+//! when called   the size of the result and the steps are computed from the arguments, and rejected beyond a limit; a
+//!               statement that was ended fails here
+//! in slices     what takes many steps, and functions that are not known to be bounded by their arguments: a few rows
+//!               at a time, and the result is counted before the next ones
 //! as it grows   aggregates that keep many of their values ask for memory before each batch
 //! by table      aggregates and window functions of which nobody knows what they keep are refused
 //! between       the repeated output of joins, UNNEST and window functions is estimated from their input
@@ -24,8 +27,10 @@ mod aggregates;
 mod demand;
 mod function;
 mod literals;
+mod matching;
 mod repeated;
 mod rule;
+mod time;
 
 use std::sync::Arc;
 
@@ -33,16 +38,19 @@ use datafusion::common::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 
+pub(super) use self::matching::with_functions;
 #[cfg(feature = "distributed")]
 pub(crate) use self::repeated::{BoundedInput, bounded_input, bounds_of};
 pub(crate) use self::rule::check_sizes;
 
 use self::accumulators::asking;
 use self::aggregates::GROWING;
+use self::demand::Calls;
 use self::function::{Joined, bounded};
 use self::literals::BoundedLiterals;
 use self::repeated::BoundedRepetition;
 use self::rule::BoundedExpressions;
+use super::limited_conditions::stoppable;
 use super::plan_size::with_plan_limits;
 
 /// Returns the session with limits on the memory of its expressions.
@@ -61,7 +69,7 @@ pub(crate) fn bounded_session(context: &SessionContext) -> Result<SessionContext
     let functions: Vec<_> = context.state_ref().read().scalar_functions().values().cloned().collect();
     for function in functions {
         // Aliases of a function are registered with it.
-        if let Some(bounded) = bounded(&function, 1) {
+        if let Some(bounded) = bounded(&function, Calls::ONE) {
             context.register_udf(bounded);
         }
     }
@@ -71,6 +79,7 @@ pub(crate) fn bounded_session(context: &SessionContext) -> Result<SessionContext
     }
     // Workers look functions of a plan up by name.
     context.register_udf(Joined::new(1).into());
+    matching::functions().chain([stoppable()]).for_each(|function| context.register_udf(function));
     context.add_analyzer_rule(Arc::new(BoundedExpressions));
     Ok(context)
 }
@@ -79,24 +88,32 @@ pub(crate) fn bounded_session(context: &SessionContext) -> Result<SessionContext
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::demand::{BOUNDED, Growth};
+    use super::demand::{Growth, LINEAR};
     use super::*;
 
-    /// The engine's full list. A function that is not in a table is evaluated in slices, which is safe but slower: a new one
-    /// fails here, so that a developer decides.
+    /// The engine's full list. A function that is in no table is evaluated in slices, which is safe but slower: a new
+    /// one fails here, so that a developer decides.
     #[test]
-    fn every_function_of_the_engine_is_bounded_or_evaluated_in_slices() {
+    fn every_function_of_the_engine_is_in_a_table_or_evaluated_in_slices() {
         let context = SessionContext::new();
         let functions: Vec<_> = context.state_ref().read().scalar_functions().values().cloned().collect();
-        let sliced: BTreeSet<String> = functions
-            .iter()
-            .filter(|function| Growth::of_function(function) == Some(Growth::Unknown))
-            .map(|function| function.name().to_owned())
-            .collect();
+        let names = |of: &dyn Fn(Option<Growth>) -> bool| -> BTreeSet<String> {
+            let those = functions.iter().filter(|function| of(Growth::of_function(function)));
+            those.map(|function| function.name().to_owned()).collect()
+        };
         let expected = ["decode", "encode", "to_char"];
-        assert_eq!(sliced, expected.into_iter().map(str::to_owned).collect());
-        let names: BTreeSet<&str> = functions.iter().map(|function| function.name()).collect();
-        let gone: Vec<_> = BOUNDED.iter().filter(|name| !names.contains(*name)).collect();
+        assert_eq!(names(&|growth| growth == Some(Growth::Unknown)), BTreeSet::from(expected.map(str::to_owned)));
+        assert_eq!(names(&|growth| growth == Some(Growth::Slow)), BTreeSet::new());
+        // Recognized by their types, or over values of a fixed size.
+        let unchanged = names(&|growth| growth.is_none());
+        for name in
+            ["abs", "chr", "date_bin", "date_part", "date_trunc", "get_field", "input_file_name", "log", "now", "power"]
+        {
+            assert!(unchanged.contains(name), "{name}");
+        }
+        let mut known = names(&|_| true);
+        known.extend(crate::functions::all().iter().map(|function| function.name().to_owned()));
+        let gone: Vec<_> = LINEAR.iter().filter(|name| !known.contains(**name)).collect();
         assert!(gone.is_empty(), "no longer in the engine: {gone:?}");
     }
 }

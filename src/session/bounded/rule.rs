@@ -9,11 +9,16 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, TryCast};
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, ScalarUDF, TryCast,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::aggregates::check_known;
-use super::function::{Joined, bounded, is_growing};
+use super::demand::Calls;
+use super::function::{Joined, bounded, growth_of};
+use super::matching::{as_function, is_matching, is_regex};
+use super::time::check_pattern;
 use crate::error::{Error, ErrorKind};
 
 /// Maximum number of slots of a fixed-size list, or bytes of a fixed-size value: each row has as many, NULL or not.
@@ -38,7 +43,7 @@ impl AnalyzerRule for BoundedExpressions {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         check_sizes(&plan)?;
-        let calls = growing_calls(&plan)?;
+        let calls = calls_of(&plan)?;
         plan.transform_up_with_subqueries(|plan| {
             let schema = Arc::new(merged(&plan)?);
             let names = NamePreserver::new(&plan);
@@ -65,18 +70,21 @@ fn merged(plan: &LogicalPlan) -> Result<datafusion::common::DFSchema> {
     Ok(schema)
 }
 
-/// Number of calls in a statement whose result may be larger than their arguments.
-fn growing_calls(plan: &LogicalPlan) -> Result<usize> {
-    let mut calls = 0;
+/// Calls in a statement that share a limit.
+fn calls_of(plan: &LogicalPlan) -> Result<Calls> {
+    let mut calls = Calls::default();
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|part| {
-                let grows = match part {
-                    Expr::ScalarFunction(function) => is_growing(&function.func),
-                    Expr::BinaryExpr(BinaryExpr { op, .. }) => *op == Operator::StringConcat,
-                    _ => false,
-                };
-                calls += usize::from(grows);
+                match part {
+                    Expr::ScalarFunction(function) => {
+                        if let Some(growth) = growth_of(&function.func) {
+                            calls.add(growth);
+                        }
+                    }
+                    Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }) => calls.growing += 1,
+                    _ => {}
+                }
                 Ok(TreeNodeRecursion::Continue)
             })
         })
@@ -84,7 +92,7 @@ fn growing_calls(plan: &LogicalPlan) -> Result<usize> {
     Ok(calls)
 }
 
-fn bound(expr: Expr, schema: &datafusion::common::DFSchema, calls: usize) -> Result<Transformed<Expr>> {
+fn bound(expr: Expr, schema: &datafusion::common::DFSchema, calls: Calls) -> Result<Transformed<Expr>> {
     match expr {
         Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(match bounded(&func, calls) {
             Some(bounded) => Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(bounded), args))),
@@ -96,27 +104,32 @@ fn bound(expr: Expr, schema: &datafusion::common::DFSchema, calls: usize) -> Res
                 |of: &DataType| of.is_string() || (of.is_binary() && !matches!(of, DataType::FixedSizeBinary(_)));
             match (of_left, of_right) {
                 (Ok(one), Ok(other)) if one == other && text(&one) => {
-                    let (joined, args) = (ScalarUDF::new_from_impl(Joined::new(calls)), vec![*left, *right]);
+                    let (joined, args) = (ScalarUDF::new_from_impl(Joined::new(calls.growing)), vec![*left, *right]);
                     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(joined), args))))
                 }
                 _ => Err(too_large("|| on these types", "cast both operands to text")),
             }
         }
         Expr::BinaryExpr(BinaryExpr { op, right, .. })
-            if is_match(op) && (right.any_column_refs() || right.contains_outer() || right.is_volatile()) =>
+            if is_regex(op) && (right.any_column_refs() || right.contains_outer() || right.is_volatile()) =>
         {
             Err(too_large("a regular expression that varies by row", "use a literal pattern"))
         }
         expr => {
             check_known(&expr)?;
-            Ok(Transformed::no(expr))
+            if let Expr::Like(Like { pattern, .. }) = &expr
+                && let Expr::Literal(pattern, _) = pattern.as_ref()
+                && let Some(pattern) = pattern.try_as_str().flatten()
+            {
+                check_pattern(pattern)?;
+            }
+            // Constants are computed by the optimizer, before it replaces the operators that remain.
+            match is_matching(&expr) && !expr.any_column_refs() && !expr.contains_outer() {
+                true => Ok(as_function(expr, schema)),
+                false => Ok(Transformed::no(expr)),
+            }
         }
     }
-}
-
-fn is_match(op: Operator) -> bool {
-    use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
-    matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
 }
 
 /// Rejects literal sizes in a plan that are too large: of types, and of aggregates.
