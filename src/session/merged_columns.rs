@@ -19,6 +19,7 @@
 //! Invariant: a statement without such joins is returned unchanged.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result};
@@ -34,6 +35,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::nodes::{call, normalized, query_of, quoted};
 use super::syntax::{self, Editor, Reader};
 use crate::error::{Error, ErrorKind};
+use crate::memory;
 
 /// Rewrites the joins of a statement that the engine would merge incorrectly.
 ///
@@ -193,7 +195,7 @@ struct Scope {
 /// Surroundings of a query.
 #[derive(Debug, Clone, Default)]
 struct Env {
-    ctes: Vec<Cte>,
+    ctes: Vec<Arc<Cte>>,
     recursive: bool,
     /// Queries around this one, the innermost last.
     scopes: Vec<Scope>,
@@ -262,7 +264,7 @@ impl Rewrite<'_> {
             env.recursive |= with.recursive;
             for cte in &mut with.cte_tables {
                 self.cte(cte, with.recursive, &env)?;
-                env.ctes.push(cte.clone());
+                env.ctes.push(Arc::new(cte.clone()));
             }
         }
         if let SetExpr::Select(select) = query.body.as_mut() {
@@ -279,7 +281,7 @@ impl Rewrite<'_> {
             let columns = left.clone();
             let mut first = cte.clone();
             first.query.body = columns;
-            env.ctes.push(first);
+            env.ctes.push(Arc::new(first));
         }
         self.query(&mut cte.query, &env)
     }
@@ -541,11 +543,12 @@ impl Rewrite<'_> {
 
     /// Columns of a query, with the common table expressions around it.
     fn columns(&self, mut query: Box<Query>, env: &Env) -> Result<&Columns, Stop> {
+        memory::check().map_err(|error| Stop::Error(error.into()))?;
         if !env.ctes.is_empty() {
             query.with = Some(With {
                 with_token: AttachedToken::empty(),
                 recursive: env.recursive,
-                cte_tables: env.ctes.clone(),
+                cte_tables: env.ctes.iter().map(|cte| cte.as_ref().clone()).collect(),
             });
         }
         self.known.get(&query.to_string()).ok_or(Stop::Unknown(query))

@@ -14,6 +14,7 @@ mod ignored_clauses;
 mod kept_order;
 mod keyed_subqueries;
 mod lateral;
+mod limited_conditions;
 mod listings;
 mod merged_columns;
 mod misread;
@@ -68,6 +69,7 @@ pub(crate) use self::exact_numbers::without_exponent;
 use self::float_type::FloatType;
 #[cfg(feature = "shell")]
 pub(crate) use self::headers::{Headers, with_schema};
+use self::limited_conditions::LimitedConditions;
 #[cfg(feature = "shell")]
 pub(crate) use self::listings::is_plain;
 #[cfg(feature = "postgres")]
@@ -213,7 +215,11 @@ pub(crate) fn session_with(
 }
 
 fn builder(config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionStateBuilder {
-    SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features()
+    SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_query_planner(Arc::new(LimitedConditions))
 }
 
 /// The function `now()`, truncated to whole seconds, which a service's periods can express. The engine's has

@@ -35,6 +35,7 @@ use super::sorted_positions::SortedPositions;
 use super::syntax::{self, Editor};
 use super::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::error::{Error, ErrorKind};
+use crate::memory;
 use crate::optimizer::grouped_expressions;
 
 /// Plans a statement and returns its result, as [`SessionContext::sql`] does, but with the meaning of the SQL standard.
@@ -72,12 +73,15 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     let state = state.as_ref();
     let statement = with_named_columns(listings(statement)?);
     let statement = with_different_names(as_standard(exact_numbers(resolve_time_zone(statement)))?);
+    // Planning never waits, so a statement that was ended stops between its steps.
+    memory::check()?;
     let mut statement = with_own_names(state, merge_columns(state, statement).await?);
     if uses_name(&statement)
         && let Some(named) = with_search_names(state, statement.clone(), true).await?
     {
         statement = named;
     }
+    memory::check()?;
     let plan = match planned(state, statement.clone()).await {
         Err(refused) if lacks_name(&refused) => match with_search_names(state, statement.clone(), false).await? {
             Some(statement) => planned(state, statement).await,
@@ -85,6 +89,7 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
         },
         outcome => outcome,
     };
+    memory::check()?;
     let plan = reset_as_set(plan?, state.config());
     check_outer_names(&statement, &plan)?;
     check_recursive_types(&statement, &plan)?;
@@ -134,6 +139,7 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
     if groups_by_casts(&statement) {
         syntax::edit_statement(&mut statement, &mut EveryName::default());
     }
+    memory::check()?;
     let written = statement.clone();
     let refused = match state.statement_to_plan(statement).await {
         Ok(plan) => return Ok(plan),

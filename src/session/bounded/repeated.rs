@@ -1,12 +1,15 @@
 //! Values that an operator writes more than once. A join and UNNEST copy a long string into each of their output rows, a
 //! window function into each row of a partition, a projection into each of its columns. They allocate before any memory pool
 //! is consulted. So the size is estimated from their input, and the input is rejected or passed on in smaller batches.
+//!
+//! Such an operator may compute for hours from input that is there at once. It pauses between batches, so that it can be ended.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::compute::partition;
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array};
+use arrow::compute::{partition, take_record_batch};
 use arrow::datatypes::DataType;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -19,6 +22,7 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::unnest::{ListUnnest, UnnestExec};
@@ -35,6 +39,8 @@ use crate::optimizer::{Pass, PassThroughExec};
 
 /// Maximum bytes that an operator may write at once.
 const AT_ONCE: u128 = 512 << 20;
+/// Maximum bytes that UNNEST may write at once.
+const UNNESTED_AT_ONCE: u128 = 64 << 20;
 /// Bytes that the expressions of an operator may read at once, unless a single row has more.
 const READ_AT_ONCE: u128 = 8 << 20;
 /// Bytes from which a literal counts: it may be written into each row.
@@ -47,7 +53,9 @@ pub(super) struct BoundedRepetition;
 impl PhysicalOptimizerRule for BoundedRepetition {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
-            let Some(repetition) = Repetition::of(plan.as_ref())? else { return Ok(Transformed::no(plan)) };
+            let Some(repetition) = Repetition::of(plan.as_ref())? else {
+                return Ok(if multiplies(plan.as_ref()) { pausing(plan) } else { Transformed::no(plan) });
+            };
             let bounded = plan.children().into_iter().map(|input| -> Arc<dyn ExecutionPlan> {
                 match repetition.concerns(input.as_ref()) {
                     true => Arc::new(PassThroughExec::new(Arc::clone(input), repetition.clone())),
@@ -56,7 +64,8 @@ impl PhysicalOptimizerRule for BoundedRepetition {
             });
             let bounded = bounded.collect();
             let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            Ok(Transformed::yes(plan.replace_children(bounded, options)?))
+            let plan = plan.replace_children(bounded, options)?;
+            Ok(if multiplies(plan.as_ref()) { pausing(plan) } else { Transformed::yes(plan) })
         })
         .data()
     }
@@ -68,6 +77,20 @@ impl PhysicalOptimizerRule for BoundedRepetition {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// True for an operator that may compute long from few rows.
+fn multiplies(plan: &dyn ExecutionPlan) -> bool {
+    is_join(plan) || plan.is::<UnnestExec>() || plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>()
+}
+
+fn is_join(plan: &dyn ExecutionPlan) -> bool {
+    plan.name().ends_with("JoinExec")
+}
+
+/// The operator with pauses between its batches.
+fn pausing(plan: Arc<dyn ExecutionPlan>) -> Transformed<Arc<dyn ExecutionPlan>> {
+    Transformed::yes(Arc::new(CooperativeExec::new(plan)))
 }
 
 /// Repetition of input values by an operator.
@@ -163,7 +186,7 @@ impl Repetition {
             let values = aggregate.aggr_expr().iter().flat_map(|function| function.expressions());
             return Reads::of(keys.into_iter().chain(values), plan);
         }
-        Ok(plan.name().ends_with("JoinExec").then_some(Self::Batch))
+        Ok(is_join(plan).then_some(Self::Batch))
     }
 
     /// True if values of variable size may be written more than once.
@@ -332,7 +355,8 @@ impl Pass for Repetition {
                         parts.map_or_else(|error| vec![Err(error)], |parts| parts.into_iter().map(Ok).collect()),
                     )
                 });
-                parts.try_flatten().boxed()
+                // As for expressions.
+                parts.try_flatten().map(|part| part.and_then(|(part, bytes)| ask(bytes).map(|()| part))).boxed()
             }
             Self::Expressions(reads) => {
                 let reads = reads.clone();
@@ -357,12 +381,12 @@ fn check_rows(batch: RecordBatch, rows: u128) -> Result<RecordBatch> {
             ask(bytes)?;
             Ok(batch)
         }
-        _ => Err(too_wide(&format!("a join of rows of {widest} bytes"), "select fewer wide columns")),
+        _ => Err(too_wide(&format!("a join of rows of {widest} bytes"), AT_ONCE, "select fewer wide columns")),
     }
 }
 
-/// Splits a batch into parts whose unnested rows stay within the limit.
-fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Vec<RecordBatch>> {
+/// Splits a batch into parts whose unnested rows stay within the limit, each with their bytes.
+fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Vec<(RecordBatch, u128)>> {
     let is_list = |at: &usize| lists.iter().any(|list| list.index_in_input_schema == *at);
     let beside: Vec<ArrayRef> =
         (0..batch.num_columns()).filter(|at| !is_list(at)).map(|at| Arc::clone(batch.column(at))).collect();
@@ -379,19 +403,28 @@ fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Vec<RecordBatch
         let length = |of: &[u128]| of.get(row).copied().unwrap_or_default();
         let longest = lengths.iter().map(|(items, within)| length(items) + length(within)).max().unwrap_or_default();
         let of_row = width.saturating_mul(longest);
-        if of_row > AT_ONCE {
+        if of_row > UNNESTED_AT_ONCE {
             let what = format!("UNNEST of {longest} items with {width} bytes of other columns");
-            return Err(too_wide(&what, "select fewer wide columns"));
+            return Err(too_wide(&what, UNNESTED_AT_ONCE, "select fewer wide columns"));
         }
-        if bytes + of_row > AT_ONCE {
-            parts.push(batch.slice(first, row - first));
+        if bytes + of_row > UNNESTED_AT_ONCE {
+            parts.push((first..row, bytes));
             (first, bytes) = (row, 0);
         }
         bytes += of_row;
     }
-    ask(bytes)?;
-    parts.push(batch.slice(first, batch.num_rows() - first));
-    Ok(parts)
+    parts.push((first..batch.num_rows(), bytes));
+    let parts = parts.into_iter().map(|(rows, bytes)| Ok((rows_of_batch(batch, rows)?, bytes)));
+    parts.collect()
+}
+
+/// Some rows of a batch with values of their own: the operator would reserve memory for all items of the batch's lists.
+fn rows_of_batch(batch: &RecordBatch, rows: Range<usize>) -> Result<RecordBatch> {
+    if rows.len() == batch.num_rows() {
+        return Ok(batch.clone());
+    }
+    let rows = UInt64Array::from_iter_values(rows.map(|row| row as u64));
+    Ok(take_record_batch(batch, &rows)?)
 }
 
 /// Bytes that these columns take in each row when it is copied.
@@ -462,7 +495,7 @@ impl Partitions {
             let bytes = self.before.saturating_add(self.results());
             if bytes > AT_ONCE {
                 let what = format!("a window function with {bytes} bytes of results");
-                return Err(too_wide(&what, "aggregate with GROUP BY, or use a frame of few rows"));
+                return Err(too_wide(&what, AT_ONCE, "aggregate with GROUP BY, or use a frame of few rows"));
             }
             ask(bytes)?;
         }
@@ -482,7 +515,7 @@ impl Partitions {
 
     /// Row ranges of the partitions in a batch, each with true if it continues the last partition of the previous
     /// batch.
-    fn partitions(&mut self, batch: &RecordBatch) -> Result<Vec<(std::ops::Range<usize>, bool)>> {
+    fn partitions(&mut self, batch: &RecordBatch) -> Result<Vec<(Range<usize>, bool)>> {
         let rows = batch.num_rows();
         let keys = self.windows.keys.iter().map(|key| key.evaluate(batch)?.into_array(rows));
         let keys = keys.collect::<Result<Vec<ArrayRef>>>()?;
@@ -509,8 +542,8 @@ fn ask(bytes: u128) -> Result<()> {
     Ok(memory::room(u64::try_from(bytes).unwrap_or(u64::MAX)).map(drop)?)
 }
 
-fn too_wide(what: &str, advice: &str) -> datafusion::error::DataFusionError {
-    let message = format!("{what} would take more than {} MiB", AT_ONCE >> 20);
+fn too_wide(what: &str, most: u128, advice: &str) -> datafusion::error::DataFusionError {
+    let message = format!("{what} would take more than {} MiB", most >> 20);
     Error::new(ErrorKind::TooLarge, message).advice(advice).into()
 }
 
@@ -523,21 +556,22 @@ mod tests {
 
     #[test]
     fn a_batch_is_unnested_in_parts() {
-        let lists = ListArray::from_iter_primitive::<Int64Type, _, _>((0..4).map(|_| Some(vec![Some(1); 1_000])));
+        let lists = ListArray::from_iter_primitive::<Int64Type, _, _>((0..4).map(|_| Some(vec![Some(1); 100])));
         let text = StringArray::from(vec!["x".repeat(200_000); 4]);
         let columns: [(&str, ArrayRef); 2] = [("list", Arc::new(lists)), ("text", Arc::new(text))];
         let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let rows_of = |parts: &[(RecordBatch, u128)]| parts.iter().map(|(part, _)| part.num_rows()).collect::<Vec<_>>();
         let list = |depth| ListUnnest { index_in_input_schema: 0, depth };
-        // Each row takes 200 MB.
+        // Each row takes 20 MB.
         let parts = in_parts(&batch, &[list(1)]).expect("parts");
-        assert_eq!(parts.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(rows_of(&parts), [3, 1]);
         // A row unnested at two depths may have as many output rows as both depths have items.
         let parts = in_parts(&batch, &[list(2)]).expect("parts");
-        assert_eq!(parts.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1, 1, 1, 1]);
+        assert_eq!(rows_of(&parts), [1, 1, 1, 1]);
         // Six reads of each row's text, which take 1.2 MB.
         let reads = Reads { columns: [(1, 6)].into(), literals: 1 << 20 };
         let parts = reads.parts(&batch);
-        assert_eq!(parts.iter().map(|(part, _)| part.num_rows()).collect::<Vec<_>>(), [3, 1]);
+        assert_eq!(rows_of(&parts), [3, 1]);
         assert!(parts.iter().all(|(_, bytes)| *bytes <= READ_AT_ONCE));
         let reads = Reads { literals: 100 << 20, ..reads };
         assert_eq!(reads.parts(&batch).len(), 4, "a row is not split");
