@@ -74,13 +74,22 @@ pub(crate) fn limit(bytes: u64) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
+/// Reason why a statement was ended.
+#[derive(Debug, Clone, Copy)]
+enum Ended {
+    /// It held so many bytes when memory was short.
+    Memory(u64),
+    /// Nobody waits for it.
+    Abandoned,
+}
+
 /// Memory of one statement, over all its tasks.
 #[derive(Debug, Default)]
 pub(crate) struct StatementMemory {
     bytes: AtomicI64,
     ended: CancellationToken,
-    /// Bytes at which it was ended.
-    at: OnceLock<u64>,
+    /// Reason why it was ended.
+    why: OnceLock<Ended>,
 }
 
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers end statements"))]
@@ -96,9 +105,18 @@ impl StatementMemory {
         self.bytes.fetch_sub(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// Ends the statement when it next requests memory or pauses.
+    /// Ends the statement for its memory when it next requests some, calls [`check`] or pauses.
     pub(crate) fn end(&self) {
-        let _ = self.at.set(self.bytes());
+        self.end_for(Ended::Memory(self.bytes()));
+    }
+
+    /// Ends the statement, for which nobody waits any longer.
+    pub(crate) fn abandon(&self) {
+        self.end_for(Ended::Abandoned);
+    }
+
+    fn end_for(&self, why: Ended) {
+        let _ = self.why.set(why);
         self.ended.cancel();
     }
 
@@ -109,17 +127,23 @@ impl StatementMemory {
 
     /// Fails if the statement was ended.
     fn check(&self) -> Result<()> {
-        let Some(bytes) = self.at.get() else { return Ok(()) };
-        let message = format!("the server's memory is used up: this statement held {} MiB and was ended", bytes >> 20);
-        Err(Error::new(ErrorKind::Memory, message)
-            .advice("select fewer rows or columns, or aggregate; the operator can raise --memory"))
+        match self.why.get() {
+            None => Ok(()),
+            Some(Ended::Memory(bytes)) => {
+                let held = bytes >> 20;
+                let message = format!("the server's memory is used up: this statement held {held} MiB and was ended");
+                Err(Error::new(ErrorKind::Memory, message)
+                    .advice("select fewer rows or columns, or aggregate; the operator can raise --memory"))
+            }
+            Some(Ended::Abandoned) => Err(Error::new(ErrorKind::Timeout, "nobody waits for the statement any longer")),
+        }
     }
 }
 
-/// Fails if the current statement was ended for its memory. Code that allocates much between two pauses of its task calls it.
+/// Fails if the current statement was ended. Code that computes or allocates much between two pauses of its task calls it.
 ///
 /// # Errors
-/// [`ErrorKind::Memory`].
+/// [`ErrorKind::Memory`], or [`ErrorKind::Timeout`] if nobody waits for the statement.
 pub(crate) fn check() -> Result<()> {
     let Some(counters) = COUNTERS.get() else { return Ok(()) };
     CURRENT.with_borrow_mut(|current| match current {

@@ -1,26 +1,31 @@
 //! Execution lanes: small thread pools for planning and running statements, so that a session with a long computation
 //! delays only itself.
 //!
-//! A join that computes for minutes never yields its thread. Each lane is a runtime with a few threads. All concurrent
+//! A window function over a million rows computes for long without a pause. Each lane is a runtime with a few threads. All concurrent
 //! statements of a session run in the same lane: the lane that had the fewest sessions when the session started to run.
+//!
+//! A user has statements in half of the lanes at most, so the others remain for other users.
 //!
 //! A thread cannot be ended. If a lane does not respond, because all of its threads compute, it accepts no further
 //! statements, and another lane is started in its place. There is a limit on such lanes. If it is reached, the server drains
-//! and ends, so that its supervisor starts it again.
+//! and ends, so that its supervisor starts it again. One user alone cannot reach it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Instant;
 
+use super::failure::{Code, Failure};
 use crate::memory::STACK;
 
 /// Number of lanes: sessions that can compute concurrently without delaying each other.
 const LANES: usize = 16;
 /// Threads per lane.
 const THREADS: usize = 2;
+/// Lanes in which one user has statements, with those that do not respond.
+const LANES_OF_USER: usize = LANES / 2;
 
 /// Maximum number of lanes that are started in place of those that do not respond.
 const SPARE: usize = 16;
@@ -34,9 +39,26 @@ pub(crate) struct Lanes(Mutex<Vec<Lane>>);
 #[derive(Debug)]
 struct Lane {
     runtime: Option<Runtime>,
-    /// Number of sessions using this lane.
-    sessions: Arc<AtomicUsize>,
+    sessions: Arc<InUse>,
     pulse: Arc<Pulse>,
+}
+
+/// Sessions that use a lane: their number by user.
+#[derive(Debug, Default)]
+struct InUse(Mutex<HashMap<Arc<str>, usize>>);
+
+impl InUse {
+    fn users(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sessions(&self) -> usize {
+        self.users().values().sum()
+    }
+
+    fn has(&self, user: &str) -> bool {
+        self.users().contains_key(user)
+    }
 }
 
 /// Time of a question that a lane has not answered yet.
@@ -57,7 +79,8 @@ impl Pulse {
 #[derive(Debug)]
 pub(crate) struct InLane {
     handle: Handle,
-    sessions: Arc<AtomicUsize>,
+    user: Arc<str>,
+    sessions: Arc<InUse>,
     pulse: Arc<Pulse>,
 }
 
@@ -74,24 +97,46 @@ impl Lanes {
         (0..LANES).map(|_| Lane::start()).collect::<std::io::Result<_>>().map(|lanes| Self(Mutex::new(lanes)))
     }
 
-    /// Returns the lane that a session uses, or assigns it the least used one.
-    pub(crate) fn enter(&self, own: &OwnLane) -> Arc<InLane> {
+    /// Returns the lane that a session of a user uses, or assigns it the least used one.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if the user's statements have all threads of the lanes that the user may have.
+    pub(crate) fn enter(&self, own: &OwnLane, user: &Arc<str>) -> Result<Arc<InLane>, Failure> {
+        self.enter_one_of(own, user, LANES_OF_USER)
+    }
+
+    /// As [`enter`](Self::enter), for work that frees what the user has: in any lane.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if there is no lane.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn enter_to_free(&self, own: &OwnLane, user: &Arc<str>) -> Result<Arc<InLane>, Failure> {
+        self.enter_one_of(own, user, usize::MAX)
+    }
+
+    /// Enters a lane of a user who may have so many.
+    fn enter_one_of(&self, own: &OwnLane, user: &Arc<str>, most: usize) -> Result<Arc<InLane>, Failure> {
         let mut own = own.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = own.upgrade()
             && !lane.pulse.is_silent()
         {
-            return lane;
+            return Ok(lane);
         }
         let lanes = self.lanes();
-        let emptiest = lanes.iter().min_by_key(|lane| (lane.pulse.is_silent(), lane.sessions.load(Ordering::Relaxed)));
-        let (handle, sessions, pulse) = match emptiest.and_then(|lane| Some((lane.runtime.as_ref()?, lane))) {
-            Some((runtime, lane)) => (runtime.handle().clone(), Arc::clone(&lane.sessions), Arc::clone(&lane.pulse)),
-            None => (Handle::current(), Arc::default(), Arc::default()),
+        let everywhere = lanes.iter().filter(|lane| lane.sessions.has(user)).count() >= most;
+        let open = lanes.iter().filter(|lane| !everywhere || (lane.sessions.has(user) && !lane.pulse.is_silent()));
+        let emptiest = open.min_by_key(|lane| (lane.pulse.is_silent(), lane.sessions.sessions()));
+        let Some((handle, lane)) = emptiest.and_then(|lane| Some((lane.runtime.as_ref()?.handle().clone(), lane)))
+        else {
+            let line =
+                "the user's statements compute on all threads that a user may have; try again when one has ended";
+            return Err(Failure::new(Code::ResourceExhausted, line));
         };
-        sessions.fetch_add(1, Ordering::Relaxed);
-        let lane = Arc::new(InLane { handle, sessions, pulse });
+        *lane.sessions.users().entry(Arc::clone(user)).or_default() += 1;
+        let (sessions, pulse) = (Arc::clone(&lane.sessions), Arc::clone(&lane.pulse));
+        let lane = Arc::new(InLane { handle, user: Arc::clone(user), sessions, pulse });
         *own = Arc::downgrade(&lane);
-        lane
+        Ok(lane)
     }
 
     /// Asks all lanes for a response, and starts others for those that have not responded.
@@ -149,7 +194,13 @@ impl InLane {
 
 impl Drop for InLane {
     fn drop(&mut self) {
-        self.sessions.fetch_sub(1, Ordering::Relaxed);
+        let mut users = self.sessions.users();
+        if let Some(sessions) = users.get_mut(&self.user) {
+            *sessions -= 1;
+            if *sessions == 0 {
+                users.remove(&self.user);
+            }
+        }
     }
 }
 
@@ -163,24 +214,37 @@ impl Drop for Lane {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
-    fn a_session_stays_in_its_lane_and_others_take_another() {
+    fn a_session_stays_in_its_lane_and_a_user_has_half_of_them() {
         let lanes = Lanes::start().expect("threads");
-        let sessions: Vec<OwnLane> = (0..LANES).map(|_| OwnLane::default()).collect();
-        let entered: Vec<_> = sessions.iter().map(|own| lanes.enter(own)).collect();
-        assert!(lanes.lanes().iter().all(|lane| lane.sessions.load(Ordering::Relaxed) == 1));
-        assert!(Arc::ptr_eq(&lanes.enter(&sessions[0]), &entered[0]));
-        drop(entered);
-        assert!(lanes.lanes().iter().all(|lane| lane.sessions.load(Ordering::Relaxed) == 0));
+        let [one, other]: [Arc<str>; 2] = ["one", "other"].map(Arc::from);
+        let sessions: Vec<OwnLane> = (0..2 * LANES).map(|_| OwnLane::default()).collect();
+        let entered: Vec<_> = sessions.iter().map(|own| lanes.enter(own, &one).expect("a lane")).collect();
+        let used = |lanes: &Lanes| lanes.lanes().iter().map(|lane| lane.sessions.sessions()).collect::<Vec<_>>();
+        let counts = used(&lanes);
+        assert_eq!(counts.iter().filter(|sessions| **sessions == 4).count(), LANES_OF_USER, "{counts:?}");
+        assert!(Arc::ptr_eq(&lanes.enter(&sessions[0], &one).expect("its lane"), &entered[0]));
+        let lane = lanes.enter(&OwnLane::default(), &other).expect("a lane");
+        assert_eq!(lane.sessions.sessions(), 1, "alone in a lane");
+        // No lane responds in which the first user computes.
+        let begun = Instant::now().checked_sub(SILENT);
+        entered.iter().for_each(|lane| *lane.pulse.asked() = begun);
+        let refused = lanes.enter(&sessions[0], &one).expect_err("all threads compute");
+        assert_eq!(refused.code, Code::ResourceExhausted);
+        drop((entered, lane));
+        assert_eq!(used(&lanes), [0; LANES]);
     }
 
     #[tokio::test]
     async fn a_lane_that_does_not_respond_is_replaced() {
         let lanes = Lanes::start().expect("threads");
         let own = OwnLane::default();
-        let stuck = lanes.enter(&own);
+        let user = Arc::from("one");
+        let stuck = lanes.enter(&own, &user).expect("a lane");
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let (wait, begun) = (Arc::new(Mutex::new(wait)), Arc::new(AtomicUsize::new(0)));
         for _ in 0..THREADS {
@@ -201,7 +265,7 @@ mod tests {
         *stuck.pulse.asked() = Instant::now().checked_sub(SILENT);
         lanes.watch();
         assert_eq!(lanes.silent(), (1, LANES + 1));
-        assert!(!Arc::ptr_eq(&lanes.enter(&own), &stuck));
+        assert!(!Arc::ptr_eq(&lanes.enter(&own, &user).expect("another lane"), &stuck));
         assert!(!lanes.are_worn_out());
         lanes.lanes().iter().take(SPARE + 1).for_each(|lane| *lane.pulse.asked() = Instant::now().checked_sub(SILENT));
         assert!(lanes.are_worn_out());

@@ -26,7 +26,7 @@ use datafusion::prelude::SessionContext;
 use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -36,7 +36,7 @@ use super::planner::{Runnable, Statement, runnable};
 use super::sessions::Session;
 use super::settings::Limits;
 use super::shares::{SessionMemory, Share};
-use super::state::{Host, timed_out};
+use super::state::{Abandoned, Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
 #[cfg(feature = "postgres")]
 use crate::exec::in_parts;
@@ -179,22 +179,28 @@ impl Pending {
         }
         let (sender, mut batches) = mpsc::channel(1);
         let limits = &host.limits;
-        let lane = host.lanes.enter(&session.lane);
+        let lane = host.lanes.enter(&session.lane, &session.principal.name)?;
         let unread =
             Unread { share: Arc::clone(&session.share), pool: Arc::clone(host.sessions.pool()), own: Arc::default() };
         let memory = host.statements.admit_now(&session.principal.name).map_err(Failure::own)?;
         let account = Account::open(host, session, Arc::clone(&lane))?;
+        let cancelled = self.cancelled.clone();
         let task = drive(self, account, sender, wanted.clone(), limits.clone(), unread, Arc::clone(&memory));
         let task = AbortOnDropHandle::new(lane.handle().spawn(task));
         let seconds = limits.statement_seconds;
         let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
+        let mut abandoned = Abandoned::new(&memory);
         let stream = try_stream! {
-            // A computation that never yields cannot be cancelled; its client must not have to wait for it.
+            // A computation that does not pause ends when it next calls `memory::check`; its client must not have to wait.
             loop {
                 if let Some(wanted) = &wanted {
                     wanted.add_permits(1);
                 }
-                let next = timeout_at(late, batches.recv()).await.map_err(|_| too_late(seconds))?;
+                let next = tokio::select! {
+                    next = timeout_at(late, batches.recv()) => next.map_err(|_| too_late(seconds)),
+                    // The task ends by itself, unless it computes without a pause.
+                    () = async { cancelled.cancelled().await; sleep(GRACE).await } => Err(query_cancelled()),
+                }?;
                 let Some((batch, held)) = next else { break };
                 yield batch;
                 // The client has taken the batch if it asks for the next one.
@@ -202,7 +208,9 @@ impl Pending {
             }
             // The task has ended; its result says if it succeeded.
             let panicked = |_| Failure::new(Code::Internal, "internal error while running the query");
-            task.await.map_err(panicked).flatten()?;
+            let done = task.await;
+            abandoned.done();
+            done.map_err(panicked).flatten()?;
         };
         Ok(Reading { batches: stream.boxed(), memory })
     }
@@ -212,6 +220,10 @@ impl fmt::Debug for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pending").field("plans", &self.plans.len()).finish_non_exhaustive()
     }
+}
+
+fn query_cancelled() -> Failure {
+    Failure::new(Code::Cancelled, "query cancelled, or server shutting down")
 }
 
 fn too_late(seconds: u64) -> Failure {
@@ -237,7 +249,7 @@ async fn drive(
             Ok(sent) => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
             Err(error) => Err(Failure::own(error)),
         },
-        () = cancelled.cancelled() => Err(Failure::new(Code::Cancelled, "query cancelled, or server shutting down")),
+        () = cancelled.cancelled() => Err(query_cancelled()),
     };
     account.end = Some(result.as_ref().err().map_or(Code::Ok, |failure| failure.code));
     result

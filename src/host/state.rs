@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::auth::Auth;
 use super::connection_limit::Standing;
 use super::failure::{Code, Failure};
-use super::lanes::Lanes;
+use super::lanes::{InLane, Lanes};
 use super::memory::{CountedPool, Statements};
 use super::metrics::Metrics;
 use super::peer::Peer;
@@ -168,7 +168,8 @@ impl Host {
         let work = work.boxed();
         async move {
             let memory = self.statements.admit(&session.principal.name).await.map_err(Failure::own)?;
-            self.away_within(memory, session, work).await
+            let lane = self.lanes.enter(&session.lane, &session.principal.name)?;
+            self.away_within(memory, lane, work).await
         }
     }
 
@@ -183,18 +184,18 @@ impl Host {
         work: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
         let memory = self.statements.register(&session.principal.name);
-        self.away_within(memory, session, work.boxed()).await
+        let lane = self.lanes.enter_to_free(&session.lane, &session.principal.name)?;
+        self.away_within(memory, lane, work.boxed()).await
     }
 
     async fn away_within<T: Send + 'static, E: From<Failure> + Send + 'static>(
         &self,
         memory: Arc<StatementMemory>,
-        session: &Session,
+        lane: Arc<InLane>,
         work: BoxFuture<'static, Result<T, E>>,
     ) -> Result<T, E> {
         let seconds = self.limits.statement_seconds;
-        let lane = self.lanes.enter(&session.lane);
-        let mut abandoned = Abandoned(Some(Arc::clone(&memory)));
+        let mut abandoned = Abandoned::new(&memory);
         // The session stays in its lane until the work has ended, which may be after the client has disconnected.
         let handle = lane.handle().clone();
         let work = AbortOnDropHandle::new(handle.spawn(async move {
@@ -202,7 +203,7 @@ impl Host {
             until_ended(&memory, work).await.map_err(|error| E::from(Failure::own(error))).flatten()
         }));
         let done = timeout(Duration::from_secs(seconds), work).await.map_err(|_| timed_out(seconds))?;
-        abandoned.0 = None;
+        abandoned.done();
         done.map_err(|_| Failure::new(Code::Internal, "internal error while running the statement"))?
     }
 
@@ -312,11 +313,22 @@ pub(super) fn timed_out(seconds: u64) -> Failure {
 }
 
 /// Guard: ends a statement that nobody waits for any longer. It computes until it next asks.
-struct Abandoned(Option<Arc<StatementMemory>>);
+pub(super) struct Abandoned(Option<Arc<StatementMemory>>);
+
+impl Abandoned {
+    pub(super) fn new(memory: &Arc<StatementMemory>) -> Self {
+        Self(Some(Arc::clone(memory)))
+    }
+
+    /// The statement has ended by itself.
+    pub(super) fn done(&mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for Abandoned {
     fn drop(&mut self) {
-        self.0.iter().for_each(|memory| memory.end());
+        self.0.iter().for_each(|memory| memory.abandon());
     }
 }
 

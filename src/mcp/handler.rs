@@ -68,10 +68,11 @@ impl Handler {
         let shared = Arc::clone(&self.shared);
         let own = Arc::clone(session);
         let memory = shared.host.statements.admit(&session.principal.name).await.map_err(|error| error.to_string())?;
-        let lane = shared.host.lanes.enter(&session.lane);
+        let lane = shared.host.lanes.enter(&session.lane, &session.principal.name);
+        let lane = lane.map_err(|failure| failure.message)?;
         let handle = lane.handle().clone();
         let seconds = shared.host.limits.statement_seconds;
-        // A computation that never yields keeps its place until it ends.
+        // A computation that does not pause keeps its place until it ends.
         let task = AbortOnDropHandle::new(handle.spawn(async move {
             let busy = |failure: Failure| failure.message;
             let called = async {
