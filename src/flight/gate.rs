@@ -1,37 +1,44 @@
 //! Authentication of calls from their headers, before the body is read.
 //!
 //! ```text
-//! headers ─▶ credentials ─▶ session ─▶ call, with the session in its extensions
+//! headers ─▶ credentials ─▶ session ─▶ call, with the session in its extensions, and its body counted
 //!                │ refused: answered at once, the body is not read
 //!                └ handshake, which may carry credentials in its body: a limited part of it is read
 //! ```
 //!
 //! Messages may be many megabytes long and a client may open many streams; unauthenticated clients must not be able to
-//! use either.
+//! use either. Of authenticated ones, the bytes that are not decoded yet count against the user's share of the memory.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures::FutureExt;
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use futures::{FutureExt, Stream};
 use http::{Request, Response};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Limited, StreamBody};
+use hyper::body::Frame;
+use tokio::time::timeout;
 use tonic::body::Body;
 use tonic::transport::server::{Connected, TlsConnectInfo};
 use tonic::{Request as Call, Status};
 use tower::{Layer, Service};
 
+use super::rpc::{PATIENCE, late};
 use super::state::ServerState;
 use super::status::code_name;
 use crate::host::auth::credentials;
 use crate::host::listener::ClientStream;
 use crate::host::peer::Caller;
 use crate::host::sessions::Session;
+use crate::host::shares::Received;
 
 /// Maximum size of a handshake's body, in bytes.
-const HANDSHAKE: usize = 64 << 10;
+const HANDSHAKE: usize = 8 << 10;
 /// Bytes that a body may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
+/// Bytes before each message: a flag, and the length of the message (gRPC over HTTP2, "Length-Prefixed-Message").
+const PREFIX: usize = 5;
 
 /// Tower layer that wraps a service in a [`Gate`].
 #[derive(Clone)]
@@ -82,9 +89,9 @@ where
                     "too many concurrent calls before authentication: wait for the login to complete",
                 ));
             };
-            let limit = match request.uri().path().strip_prefix("/arrow.flight.protocol.FlightService/") {
+            let (limit, session) = match request.uri().path().strip_prefix("/arrow.flight.protocol.FlightService/") {
                 // Health checks need no authentication, and their messages are small.
-                None | Some("Handshake") => Some(HANDSHAKE),
+                None | Some("Handshake") => (Some(HANDSHAKE), None),
                 Some(method) => {
                     // Messages with rows have their own size limit; all others contain at most a statement.
                     let limit =
@@ -99,16 +106,20 @@ where
                             if let Some(caller) = caller {
                                 shared.host.standing.log_in(caller.peer, &session.principal.name, session.is_proven());
                             }
-                            request.extensions_mut().insert(session);
+                            (limit, Some(session))
                         }
                         Err(failure) => return refused(failure.into()),
                     }
-                    limit
                 }
             };
             if let Some(limit) = limit {
                 request = request
                     .map(|body| Body::new(Limited::new(body, limit).map_err(move |error| too_long(error, limit))));
+            }
+            if let Some(session) = session {
+                let (memory, is_upload) = (session.received(), limit.is_none());
+                request = request.map(|body| Body::new(StreamBody::new(counted(body, memory, is_upload))));
+                request.extensions_mut().insert(session);
             }
             let response = inner.call(request).await?;
             // The call lasts until its response is sent.
@@ -127,6 +138,63 @@ fn too_long(error: Box<dyn std::error::Error + Send + Sync>, limit: usize) -> St
     match error.downcast::<Status>() {
         Ok(status) => *status,
         Err(_) => Status::resource_exhausted(format!("message too long: the limit is {limit} bytes")),
+    }
+}
+
+/// Passes a body on, and counts what is not decoded yet: of a body of several messages the last one begun, which tonic
+/// gathers, otherwise all of it. Fails if the user's share of the memory is used up, or the next part arrives too late.
+fn counted(
+    mut body: Body,
+    mut memory: Received,
+    is_upload: bool,
+) -> impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static {
+    async_stream::try_stream! {
+        let (mut message, mut all) = (Message::default(), 0);
+        while let Some(frame) = timeout(PATIENCE, body.frame()).await.map_err(|_| late())? {
+            let frame = frame?;
+            if let Some(part) = frame.data_ref() {
+                all += part.len();
+                memory.hold(if is_upload { message.take(part) } else { all })?;
+            }
+            yield frame;
+        }
+    }
+}
+
+/// The message that a body has begun last.
+#[derive(Debug, Default)]
+struct Message {
+    prefix: [u8; PREFIX],
+    /// Bytes that have arrived, with those of the prefix.
+    bytes: usize,
+}
+
+impl Message {
+    /// Takes the next part of the body. Returns the bytes that are in memory until it is decoded. A complete message
+    /// counts until the next one begins, because it may be in use until then.
+    fn take(&mut self, mut part: &[u8]) -> usize {
+        if self.bytes == self.end() && !part.is_empty() {
+            self.bytes = 0;
+        }
+        let held = self.bytes + part.len();
+        while !part.is_empty() {
+            if self.bytes == self.end() {
+                self.bytes = 0;
+            }
+            let (taken, rest) = part.split_at((self.end() - self.bytes).min(part.len()));
+            let end = self.bytes + taken.len();
+            if let Some(prefix) = self.prefix.get_mut(self.bytes..end) {
+                prefix.copy_from_slice(taken);
+            }
+            (self.bytes, part) = (end, rest);
+        }
+        held
+    }
+
+    /// Bytes of the whole message, or of the prefix until that is complete.
+    fn end(&self) -> usize {
+        let [_, length @ ..] = self.prefix;
+        if self.bytes < PREFIX { PREFIX } else { PREFIX + u32::from_be_bytes(length) as usize }
     }
 }
 
@@ -150,5 +218,100 @@ impl Connected for ClientStream {
 
     fn connect_info(&self) -> Caller {
         self.caller()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
+    use futures::{StreamExt, stream};
+    use tonic::Code;
+
+    use super::*;
+    use crate::host::shares::Shares;
+
+    /// A message of so many bytes, with its prefix.
+    fn message(bytes: usize) -> Vec<u8> {
+        let length = u32::try_from(bytes).expect("a short message").to_be_bytes();
+        [&[0_u8][..], &length, &vec![1; bytes]].concat()
+    }
+
+    fn body(parts: impl Stream<Item = Vec<u8>> + Send + 'static) -> Body {
+        Body::new(StreamBody::new(parts.map(|part| Ok::<_, Status>(Frame::data(Bytes::from(part))))))
+    }
+
+    /// A counter in a share of 1 MiB, and the pool that it takes from.
+    fn memory() -> (Received, Arc<dyn MemoryPool>) {
+        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        (Received::new(&Shares::new(4).of(&"one".into()), &pool), pool)
+    }
+
+    /// Bytes that count after each part of a body.
+    async fn counts(parts: Vec<Vec<u8>>, several: bool) -> Vec<usize> {
+        let (memory, pool) = memory();
+        let mut parts = pin!(counted(body(stream::iter(parts)), memory, several));
+        let mut counts = Vec::new();
+        while let Some(part) = parts.next().await {
+            assert!(part.is_ok(), "{part:?}");
+            counts.push(pool.reserved());
+        }
+        assert_eq!(pool.reserved(), 0, "the body has ended");
+        counts
+    }
+
+    #[test]
+    fn messages_end_where_their_prefixes_say() {
+        let sent = [message(3), message(0), message(2)].concat();
+        let held = |size: usize| {
+            let mut message = Message::default();
+            let held: Vec<usize> = sent.chunks(size).map(|part| message.take(part)).collect();
+            (held, message.take(&[]))
+        };
+        let alone = vec![1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6, 7];
+        assert_eq!(held(1), (alone, 7));
+        assert_eq!(held(3), (vec![3, 6, 9, 4, 7, 5, 7], 7));
+        assert_eq!(held(20), (vec![20], 7));
+    }
+
+    #[tokio::test]
+    async fn a_message_counts_until_the_next_one_begins() {
+        let parts = |bytes: &[u8]| bytes.chunks(70_000).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let two = parts(&[message(200_000), message(300_000 - 10)].concat());
+        let beyond = |held: usize| held.saturating_sub(64 << 10);
+        // The third part ends the first message, and has 9,995 bytes of the second.
+        let expected = [70_000, 140_000, 210_000, 79_995, 149_995, 219_995, 289_995, 299_995];
+        assert_eq!(counts(two.clone(), true).await, expected.map(beyond));
+        let expected = [70_000, 140_000, 210_000, 280_000, 350_000, 420_000, 490_000, 500_000];
+        assert_eq!(counts(two, false).await, expected.map(beyond));
+        let one_by_one = vec![message(100_000), message(1), message(100_000), message(0)];
+        assert_eq!(counts(one_by_one, true).await, [100_005, 0, 100_005, 0].map(beyond));
+    }
+
+    #[tokio::test]
+    async fn a_call_ends_where_the_share_of_its_user_does() {
+        let (memory, pool) = memory();
+        let announced = [&[0_u8][..], &(63_u32 << 20).to_be_bytes()].concat();
+        let parts = stream::iter([announced]).chain(stream::repeat(vec![1; 64 << 10]));
+        // The error is the last item; 1 MiB counts, and 64 KiB do not.
+        let parts: Vec<_> = counted(body(parts), memory, true).collect().await;
+        let (last, passed) = parts.split_last().expect("parts");
+        assert_eq!(passed.len(), 17);
+        assert!(passed.iter().all(Result::is_ok));
+        assert_eq!(last.as_ref().expect_err("refused").code(), Code::ResourceExhausted);
+        assert_eq!(pool.reserved(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_go_on_ends() {
+        let (memory, pool) = memory();
+        let mut begun = message(200_000);
+        begun.truncate(100_000);
+        let parts: Vec<_> = counted(body(stream::iter([begun]).chain(stream::pending())), memory, true).collect().await;
+        assert_eq!(parts.len(), 2);
+        assert!(parts[0].is_ok());
+        assert_eq!(parts[1].as_ref().expect_err("late").code(), Code::DeadlineExceeded);
+        assert_eq!(pool.reserved(), 0);
     }
 }

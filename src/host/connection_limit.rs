@@ -4,7 +4,8 @@
 //! the oldest connection of the address with the most connections is closed, even if it is busy, so a new client can connect
 //! however many connections others hold open. An authenticated connection stays open while it is used. At their limit, the
 //! connection that has been idle longest is closed, of all users or of the same user. If a connection has a key that the
-//! service has not accepted yet, it counts as unauthenticated, but may be idle for as long as an authenticated one.
+//! service has not accepted yet, it counts as unauthenticated, but may be idle for as long as an authenticated one. If
+//! it has sent no credentials, it is closed after a while, even if it is busy.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -20,6 +21,8 @@ use super::peer::Peer;
 
 /// Idle time after which a connection without credentials is closed.
 const UNPROVEN: Duration = Duration::from_secs(30);
+/// Time within which a client must log in.
+const LOGIN: Duration = Duration::from_secs(60);
 /// Maximum number of unauthenticated connections.
 const STRANGERS: usize = 256;
 /// Time to send a client the reason why its connection is closed.
@@ -27,7 +30,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Maximum number of connections to which the reason is being sent.
 const FAREWELLS: usize = 256;
 /// Maximum number of concurrent calls on an unauthenticated connection.
-const CALLS: usize = 32;
+const CALLS: usize = 16;
 
 /// The open connections of a server.
 #[derive(Debug)]
@@ -151,11 +154,12 @@ impl Standing {
         Some(Call { standing: Arc::clone(self), peer })
     }
 
-    /// Closes connections that have been idle for too long; those without credentials sooner.
+    /// Closes connections that have been idle for too long, and those that have been without credentials for too long.
     pub(crate) fn sweep(&self) {
         self.connections().retain(|_, connection| {
             let most = if connection.logged_in { self.idle } else { UNPROVEN };
-            let late = connection.calls == 0 && connection.used.elapsed() >= most;
+            let idle = connection.calls == 0 && connection.used.elapsed() >= most;
+            let late = idle || (!connection.logged_in && connection.since.elapsed() >= LOGIN);
             if late {
                 connection.ended.cancel();
                 if !connection.proven {
@@ -250,6 +254,23 @@ mod tests {
             standing.come(Peer(number), address(1));
         }
         assert!(waiting.is_cancelled(), "it was the oldest");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_has_a_minute_to_log_in() {
+        let standing = Arc::new(Standing::new(1_000, 1_000, Duration::from_secs(600), Counter::default()));
+        let [stranger, waiting, known] = [0, 1, 2].map(|number| standing.come(Peer(number), address(1)));
+        standing.log_in(Peer(1), &"one".into(), false);
+        standing.log_in(Peer(2), &"other".into(), true);
+        let _busy = [0, 1, 2].map(|number| standing.call(Peer(number)).expect("a call"));
+        tokio::time::advance(LOGIN - Duration::from_millis(1)).await;
+        standing.sweep();
+        assert!(!stranger.is_cancelled(), "a call is running");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        standing.sweep();
+        assert!(stranger.is_cancelled());
+        assert!(!waiting.is_cancelled() && !known.is_cancelled());
+        assert_eq!(standing.strangers_closed.get(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,6 +26,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use super::listener::{ClientStream, End, accept};
 use super::peer::Caller;
 use super::reload::Reload;
+use super::shares::Received;
 use super::state::Host;
 use crate::error::{Error, ErrorKind, Result};
 use crate::serving::{Acceptor, TlsSpec, operate};
@@ -247,11 +248,15 @@ async fn speak(
 }
 
 /// Receives the body of a request. A client that sends no part of it for a while, or takes long for all of it, would keep its
-/// place for as long as it likes.
+/// place for as long as it likes. If the user is known, the body counts against the user's share until it is complete.
 ///
 /// # Errors
-/// Status and line for a body that is late, broken, or longer than `most` bytes.
-pub(crate) async fn received(body: Incoming, most: usize) -> Result<Bytes, (StatusCode, String)> {
+/// Status and line for a body that is late, broken, longer than `most` bytes, or does not fit into the share.
+pub(crate) async fn received(
+    body: Incoming,
+    most: usize,
+    mut memory: Option<Received>,
+) -> Result<Bytes, (StatusCode, String)> {
     let late = |time: Duration| {
         (StatusCode::REQUEST_TIMEOUT, format!("the body of the request was not received within {} s", time.as_secs()))
     };
@@ -264,6 +269,10 @@ pub(crate) async fn received(body: Incoming, most: usize) -> Result<Bytes, (Stat
             if all.len() + part.len() > most {
                 let line = format!("the body of the request is too long: the limit is {most} bytes");
                 return Err((StatusCode::PAYLOAD_TOO_LARGE, line));
+            }
+            if let Some(memory) = &mut memory {
+                let held = memory.hold(all.len() + part.len());
+                held.map_err(|failure| (StatusCode::TOO_MANY_REQUESTS, failure.message))?;
             }
             all.extend_from_slice(&part);
         }

@@ -66,9 +66,8 @@ pub(crate) fn accept(
                 sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let peer = host.next_peer();
-            let ended = host.standing.come(peer, address.ip());
-            let caller = Caller { peer, address: address.ip() };
+            let caller = Caller::new(host.next_peer(), address.ip());
+            let ended = host.standing.come(caller.peer, caller.address);
             let (ready, host, closing) = (ready.clone(), Arc::clone(&host), closing.clone());
             tokio::spawn(async move {
                 let token = ended.clone();

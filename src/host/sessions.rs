@@ -30,7 +30,7 @@ use super::lanes::OwnLane;
 use super::metrics::Metrics;
 use super::peer::{Caller, Peer};
 use super::settings::Limits;
-use super::shares::{SessionMemory, Share, Shares};
+use super::shares::{Received, SessionMemory, Share, Shares};
 use crate::catalog::catalog;
 #[cfg(feature = "distributed")]
 use crate::catalog::{CATALOG, SYSTEM_SCHEMA};
@@ -163,6 +163,11 @@ impl Session {
         let settings = change(SessionSettings::of(options));
         options.extensions.insert(settings);
         SessionContext::new_with_state(SessionStateBuilder::from(state).build())
+    }
+
+    /// A counter of what a call or a connection of the session has sent and is not decoded yet.
+    pub(crate) fn received(&self) -> Received {
+        Received::new(&self.share, &self.context.runtime_env().memory_pool)
     }
 
     /// Marks the session as in use until the returned guard is dropped.

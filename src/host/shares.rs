@@ -6,7 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::failure::Failure;
 use crate::error::{Error, ErrorKind, Result};
+
+/// Received bytes of a call, or of a connection of PostgreSQL, that do not count.
+const UNCOUNTED: usize = 64 << 10;
 
 /// The shares of all users.
 #[derive(Debug)]
@@ -35,6 +39,15 @@ pub(crate) struct SessionMemory {
     share: Arc<Share>,
     permit: Option<OwnedSemaphorePermit>,
     pool: MemoryReservation,
+}
+
+/// Bytes that a client has sent and that are not decoded yet. Beyond the first 64 KiB, they count against the share of
+/// the user. Dropping it gives the memory back.
+#[derive(Debug)]
+pub(crate) struct Received {
+    share: Arc<Share>,
+    pool: Arc<dyn MemoryPool>,
+    counted: Option<SessionMemory>,
 }
 
 impl Shares {
@@ -102,11 +115,37 @@ impl SessionMemory {
     }
 }
 
+impl Received {
+    pub(crate) fn new(share: &Arc<Share>, pool: &Arc<dyn MemoryPool>) -> Self {
+        Self { share: Arc::clone(share), pool: Arc::clone(pool), counted: None }
+    }
+
+    /// Counts so many bytes from now on, in place of those before.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if the user's share, or the memory of the server, is used up.
+    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
+        let beyond = bytes.saturating_sub(UNCOUNTED);
+        let held = match &mut self.counted {
+            Some(counted) if counted.bytes <= beyond => counted.grow(beyond - counted.bytes),
+            _ => {
+                self.counted = None;
+                match beyond {
+                    0 => Ok(()),
+                    _ => self.share.keep(&self.pool, "message", beyond).map(|counted| self.counted = Some(counted)),
+                }
+            }
+        };
+        held.map_err(Failure::own)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use datafusion::execution::memory_pool::UnboundedMemoryPool;
 
     use super::*;
+    use crate::host::failure::Code;
 
     #[test]
     fn what_one_user_keeps_is_limited_and_others_have_their_own_share() {
@@ -124,5 +163,22 @@ mod tests {
         other.keep(&pool, "view", 1 << 20).expect("another share");
         drop(kept);
         one.keep(&pool, "view", 1 << 20).expect("given back");
+    }
+
+    #[test]
+    fn what_a_client_has_sent_counts_until_it_is_decoded() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let share = Shares::new(4).of(&"one".into());
+        let mut received = Received::new(&share, &pool);
+        for (units, counted) in [(1, 0), (2, 1), (5, 4), (3, 2), (17, 16), (0, 0), (9, 8)] {
+            received.hold(units * UNCOUNTED).expect("within 1 MiB");
+            assert_eq!(pool.reserved(), counted * UNCOUNTED);
+        }
+        let refused = received.hold(17 * UNCOUNTED + 1).expect_err("more than 1 MiB");
+        assert_eq!((refused.code, refused.sqlstate()), (Code::ResourceExhausted, "53200"));
+        assert!(refused.message.contains("message: the user is limited to 1 MiB"), "{}", refused.message);
+        drop(received);
+        assert_eq!(pool.reserved(), 0);
+        share.keep(&pool, "view", 1 << 20).expect("given back");
     }
 }

@@ -130,9 +130,10 @@ impl Endpoint {
         };
         host.standing.log_in(caller.peer, &session.principal.name, session.is_proven());
         host.metrics.called("Mcp".to_owned(), Code::Ok.name());
+        let (most, memory) = (host.limits.statement_bytes.saturating_add(AROUND), session.received());
         request.extensions_mut().insert(session);
         let (head, body) = request.into_parts();
-        let body = match received(body, host.limits.statement_bytes.saturating_add(AROUND)).await {
+        let body = match received(body, most, Some(memory)).await {
             Ok(body) => body,
             Err((status, line)) => return plain(status, line),
         };

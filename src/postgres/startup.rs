@@ -57,7 +57,10 @@ pub(super) async fn start(stream: ClientStream, shared: &Shared, ended: &Cancell
         started = timeout(LOGIN, log_in(&mut wire, parameters, shared, caller)) => started.unwrap_or(Err(Lost::Gone)),
     };
     match started {
-        Ok((session, settings)) => Some(Started { wire, session, settings }),
+        Ok((session, settings)) => {
+            wire.count(session.received());
+            Some(Started { wire, session, settings })
+        }
         Err(lost) => {
             end(&mut wire, lost).await;
             None

@@ -11,11 +11,14 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::report::{Report, Severity};
 use super::rows::Rows;
+use crate::host::shares::Received;
 
+/// Time after which memory for input is asked for again.
+const ROOM: Duration = Duration::from_secs(1);
 /// Bytes of encoded messages after which they are sent.
 const SENT: usize = 64 << 10;
 /// Bytes that are read ahead while a statement runs.
@@ -99,13 +102,20 @@ pub(super) struct Wire {
     socket: Box<dyn Socket>,
     input: BytesMut,
     output: BytesMut,
+    /// Counts the input that is not decoded yet, once the user is known.
+    received: Option<Received>,
     /// Time within which the client must read what is sent.
     patience: Duration,
 }
 
 impl Wire {
     pub(super) fn new(socket: Box<dyn Socket>, patience: Duration) -> Self {
-        Self { socket, input: BytesMut::new(), output: BytesMut::new(), patience }
+        Self { socket, input: BytesMut::new(), output: BytesMut::new(), received: None, patience }
+    }
+
+    /// Counts messages that are not complete yet against the share of a user from now on.
+    pub(super) fn count(&mut self, received: Received) {
+        self.received = Some(received);
     }
 
     /// Takes the socket back, for TLS.
@@ -161,7 +171,8 @@ impl Wire {
     /// Reads the next message; `None` if the client has closed the connection. `most` limits its bytes.
     ///
     /// # Errors
-    /// [`Lost`] for malformed or too long messages, because the start of the next message is unknown.
+    /// [`Lost`] for malformed or too long messages, and for those that do not fit into the user's share of the memory,
+    /// because the start of the next message is unknown.
     pub(super) async fn next(&mut self, most: usize) -> Result<Option<Message>, Lost> {
         if self.fill(5).await.is_err() {
             return Ok(None);
@@ -186,6 +197,11 @@ impl Wire {
         loop {
             if self.input.len() >= AHEAD {
                 return std::future::pending().await;
+            }
+            if self.hold(self.input.len()).is_err() {
+                // The user's share may have room later.
+                sleep(ROOM).await;
+                continue;
             }
             self.input.reserve(4 << 10);
             match self.socket.read_buf(&mut self.input).await {
@@ -262,12 +278,19 @@ impl Wire {
     /// Reads until this many bytes are there.
     async fn fill(&mut self, bytes: usize) -> Result<(), Lost> {
         while self.input.len() < bytes {
+            self.hold(self.input.len())?;
             self.input.reserve((bytes - self.input.len()).min(64 << 10));
             if self.socket.read_buf(&mut self.input).await? == 0 {
                 return Err(Lost::Gone);
             }
         }
-        Ok(())
+        self.hold(0)
+    }
+
+    /// Counts so many bytes of the input.
+    fn hold(&mut self, bytes: usize) -> Result<(), Lost> {
+        let held = self.received.as_mut().map_or(Ok(()), |received| received.hold(bytes));
+        held.map_err(|failure| Lost::Reported(Report::from(failure).fatal()))
     }
 
     /// The length in a message, which counts itself.
@@ -362,5 +385,42 @@ fn codes(body: &mut Bytes) -> Result<Vec<i16>, Lost> {
     match codes.iter().all(|code| matches!(code, 0 | 1)) {
         true => Ok(codes),
         false => Err(violation("unknown format code")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
+
+    use super::*;
+    use crate::host::shares::Shares;
+
+    /// A message with a text of so many bytes.
+    fn query(bytes: usize) -> Vec<u8> {
+        let length = u32::try_from(bytes + 5).expect("a short text").to_be_bytes();
+        [&b"Q"[..], &length, &vec![b'x'; bytes], &[0]].concat()
+    }
+
+    #[tokio::test]
+    async fn an_unfinished_message_counts_against_the_share_of_the_user() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let share = Shares::new(4).of(&"one".into());
+        let (mut client, server) = tokio::io::duplex(16 << 10);
+        let mut wire = Wire::new(Box::new(server), Duration::from_secs(60));
+        wire.count(Received::new(&share, &pool));
+        let sent = [query(800_000), query(800_000), query(2_000_000)].concat();
+        let sending = tokio::spawn(async move { client.write_all(&sent).await });
+        for _ in 0..2 {
+            let message = wire.next(4 << 20).await;
+            assert!(matches!(message, Ok(Some(Message::Query(text))) if text.len() == 800_000));
+            assert_eq!(pool.reserved(), 0, "it is decoded");
+        }
+        let Err(Lost::Reported(report)) = wire.next(4 << 20).await else { panic!("more than 1 MiB was received") };
+        assert!(report.fields().contains(&(b'C', "53200".to_owned())), "{report:?}");
+        drop(wire);
+        assert_eq!(pool.reserved(), 0);
+        sending.await.expect("a task").expect_err("the connection is closed");
     }
 }

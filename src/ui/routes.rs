@@ -32,6 +32,8 @@ use crate::shell::{ChartOptions, Format, KEYWORDS, OutputOptions, Words};
 
 /// Bytes that a message may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
+/// Bytes of a login.
+const LOGIN: usize = 16 << 10;
 /// Bytes of a file that are read at once.
 const READ: usize = 256 << 10;
 
@@ -136,8 +138,11 @@ impl Page {
                 Err(failure) => return refused(&shared, &failure),
             },
         };
-        let received = received(body, shared.host.limits.statement_bytes.saturating_add(AROUND)).await;
-        let body = match received {
+        let (most, memory) = match &session {
+            None => (LOGIN, None),
+            Some(session) => (shared.host.limits.statement_bytes.saturating_add(AROUND), Some(session.received())),
+        };
+        let body = match received(body, most, memory).await {
             Ok(body) => body,
             Err((status, line)) => return plain(status, &line),
         };

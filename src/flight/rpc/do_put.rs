@@ -29,8 +29,6 @@ impl Service {
     ) -> Result<Bytes, Status> {
         let first = timeout(PATIENCE, messages.message()).await.map_err(|_| late())??;
         let first = first.ok_or_else(|| Status::invalid_argument("no message received"))?;
-        // It may have many rows, and wait for its turn.
-        let _held = self.0.host.hold(&session, "first message of DoPut", first.data_body.len())?;
         let descriptor = first.flight_descriptor.clone();
         let command =
             described(&descriptor.ok_or_else(|| Status::invalid_argument("the first message carries no command"))?)?;

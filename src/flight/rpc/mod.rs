@@ -12,6 +12,8 @@ mod get_flight_info;
 mod handshake;
 mod service;
 mod stream;
+
+pub(super) use self::stream::{PATIENCE, late};
 mod ticket;
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tonic::Status;
 
 /// Time within which a client must send its next message.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(in crate::flight) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Response stream of a call.
 pub(super) type Answers<T> = BoxStream<'static, Result<T, Status>>;
@@ -30,6 +30,6 @@ pub(super) fn timely(
     }
 }
 
-pub(super) fn late() -> Status {
+pub(in crate::flight) fn late() -> Status {
     Status::deadline_exceeded(format!("no message received for {} s", PATIENCE.as_secs()))
 }
