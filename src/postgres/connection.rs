@@ -399,7 +399,7 @@ impl Connection {
         match message {
             Message::Query(text) => {
                 self.shared.host.allow_length(&text)?;
-                let statements = split(&text);
+                let statements = self.on_text(text.clone(), |text| Ok(split(text))).await?;
                 if statements.is_empty() {
                     self.wire.send(Reply::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
                 }
@@ -491,7 +491,7 @@ impl Connection {
             return Err(Report::error("53400", line).into());
         }
         self.shared.host.allow_length(sql)?;
-        let mut statements = split(sql);
+        let mut statements = self.on_text(sql.to_owned(), |text| Ok(split(text))).await?;
         if statements.len() > 1 {
             let line = "cannot insert multiple commands into a prepared statement";
             return Err(Report::error("42601", line).into());
@@ -515,8 +515,8 @@ impl Connection {
 
     /// Plans a statement for its parameters and its result.
     async fn prepare(&mut self, sql: String, declared: Vec<Option<Type>>) -> Result<Prepared, Stop> {
-        check_text(&sql, &PostgreSqlDialect {}).map_err(|error| self.session.failure(&error))?;
-        let command = Command::of(&sql);
+        let read = |text: &str| check_text(text, &PostgreSqlDialect {}).map(|_| Command::of(text));
+        let command = self.on_text(sql.clone(), read).await?;
         self.may_run(&command)?;
         let empty = || Arc::new(Schema::empty());
         let (schema, parameters) = match &command {
@@ -543,6 +543,23 @@ impl Connection {
             _ => (empty(), Vec::new()),
         };
         Ok(Prepared { sql, command, parameters, schema, described: false, _held: None })
+    }
+
+    /// Reads a text of statements: in the session's lane if it is long, since this thread serves other connections as well.
+    async fn on_text<T: Send + 'static>(
+        &mut self,
+        text: String,
+        read: impl FnOnce(&str) -> datafusion::error::Result<T> + Send + 'static,
+    ) -> Result<T, Stop> {
+        /// Bytes of a text that is read at once.
+        const SHORT: usize = 16 << 10;
+        let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+        if text.len() <= SHORT {
+            return Ok(read(&text).map_err(|error| session.failure(&error))?);
+        }
+        let own = Arc::clone(&session);
+        let work = async move { read(&text).map_err(|error| own.failure(&error)) };
+        self.unless_cancelled(host.away(&session, work)).await
     }
 
     /// In a failed transaction, only its end is accepted.
