@@ -26,10 +26,8 @@ COPY LICENSE /usr/share/doc/savedsearch/LICENSE
 COPY --from=build /out/savedsearch /usr/local/bin/savedsearch
 
 # The API key comes from a mounted file (--api-key-file) or from the environment of the container.
-# The allocator returns freed memory within a tenth of a second, instead of ten seconds.
 ENV SAVEDSEARCH_LISTEN=0.0.0.0:50051 \
     SAVEDSEARCH_OPERATIONS=0.0.0.0:9090 \
-    MALLOC_CONF=dirty_decay_ms:100,muzzy_decay_ms:0 \
     XDG_STATE_HOME=/var/lib
 EXPOSE 50051 9090
 VOLUME /var/lib/savedsearch
