@@ -19,10 +19,13 @@ const BINARY: &str = env!("CARGO_BIN_EXE_savedsearch");
 const CANARY: &str = "canary-51c0-key";
 const NOW: &str = "2026-07-01T12:00:00Z";
 
+/// The program of this build, or the one that `SAVEDSEARCH_BIN` names, such as an optimized one.
 pub(crate) fn savedsearch(arguments: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
+    #[expect(clippy::disallowed_methods, reason = "the program does not read the settings of tests")]
+    let other = std::env::var("SAVEDSEARCH_BIN");
+    let mut command = Command::new(other.as_deref().unwrap_or(BINARY));
     command.args(arguments);
-    for name in ["BASE_URL", "API_KEY", "PROFILE", "CONFIG", "STORE"] {
+    for name in ["BASE_URL", "API_KEY", "PROFILE", "CONFIG", "STORE", "BIN"] {
         command.env_remove(format!("SAVEDSEARCH_{name}"));
     }
     // The configuration of whoever runs the tests must not matter.

@@ -2,8 +2,8 @@
 //! are answered meanwhile, and the memory returns.
 //!
 //! `BOMBS` sets how many of each are sent at once over each protocol (by hand 48; without it, two of one kind), `BOMB_ADDRESS_MIB` the
-//! address space of a process (none; by hand 6144: the stacks of its threads take half of it, without touching it), `BOMB_ONLY`
-//! which ones.
+//! address space of a process (none; by hand 3072 with an optimized program, which `SAVEDSEARCH_BIN` names: without optimization,
+//! the stacks of threads are addresses of 3 GiB), `BOMB_ONLY` which ones.
 
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::load::Serve;
-use super::{Client, status, try_rows};
+use super::{Client, all_rows, status, try_rows};
 use crate::binary::{Simulate, savedsearch};
 use crate::support::knob;
 
@@ -380,4 +380,124 @@ async fn bombs_end_alone() {
         "memory did not return: {returned:?} MiB"
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Statements that compute for minutes or hours, most of them without a row.
+fn endless() -> Vec<(&'static str, String)> {
+    let long = |count: u32| format!("SELECT sum(regexp_count(v, 'a*b|a')) FROM (SELECT repeat('a', {count}) v)");
+    let letters = "(SELECT repeat('ab', 4000) || value::text v FROM generate_series(1, 8000))";
+    let distances = vec!["sum(levenshtein(v, v || 'x'))"; 200].join(", ");
+    vec![
+        ("cross join", "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b".to_owned()),
+        (
+            "join without a match",
+            "SELECT count(*) FROM generate_series(1, 1000000) a(x) JOIN generate_series(1, 1000000) b(y) ON x + y < 0"
+                .to_owned(),
+        ),
+        (
+            "join of equal keys without a match",
+            "SELECT count(*) FROM generate_series(1, 100000) a(x) JOIN generate_series(1, 100000) b(y) \
+             ON x % 2 = y % 2 AND x + y < 0"
+                .to_owned(),
+        ),
+        (
+            "outer join without a match",
+            "SELECT count(*) FROM generate_series(1, 1000000) a(x) LEFT JOIN generate_series(1, 1000000) b(y) \
+             ON x * y < 0"
+                .to_owned(),
+        ),
+        (
+            "window",
+            "SELECT max(m) FROM (SELECT median(value) OVER (ORDER BY value ROWS BETWEEN 200000 PRECEDING AND 200000 \
+             FOLLOWING) m FROM generate_series(1, 1000000))"
+                .to_owned(),
+        ),
+        ("recursion", "WITH RECURSIVE r AS (SELECT 1 x UNION SELECT x + 1 FROM r) SELECT count(*) FROM r".to_owned()),
+        ("regular expression", long(100_000)),
+        ("LIKE", format!("SELECT count(*) FROM {letters} WHERE v LIKE '{}'", "%a_b".repeat(60))),
+        (
+            "lists",
+            "SELECT count(*) FROM (SELECT range(value, value + 7990) a, range(value + 1, value + 7990) b \
+             FROM generate_series(1, 5000)) WHERE array_has_all(a, b)"
+                .to_owned(),
+        ),
+        (
+            "distances",
+            format!(
+                "SELECT {distances} FROM (SELECT repeat('ab', 175) || value::text v FROM generate_series(1, 8000))"
+            ),
+        ),
+    ]
+}
+
+/// A client that leaves, and one whose time is over, end the computation, and not only the wait for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_computed_for_clients_that_are_gone() {
+    let service = Simulate::start(&["--searches", "1", "--mentions", "50"]);
+    let serve = Serve::start(&service.base_url, "v4");
+    let mut busy = Vec::new();
+    for (name, sql) in endless() {
+        let client = serve.postgres().await;
+        client.simple_query("SET statement_timeout = '2s'").await.unwrap();
+        let answer = timeout(TIME, client.simple_query(&sql)).await.expect("an answer");
+        let answer = answer.map(drop).map_err(|error| error.as_db_error().map(|error| error.message().to_owned()));
+        println!("{name}: {answer:?}");
+        // Its time is over, or it was refused before it began.
+        let known = |line: &str| {
+            ["statement timeout", "steps", "comparisons", "wildcards"].iter().any(|part| line.contains(part))
+        };
+        assert!(answer.is_err_and(|line| line.is_some_and(|line| known(&line))), "{name}");
+        let begun = Instant::now();
+        loop {
+            let before = serve.ticks();
+            sleep(Duration::from_millis(500)).await;
+            if serve.ticks() - before < 10 {
+                break;
+            }
+            if begun.elapsed() > Duration::from_secs(60) {
+                busy.push(name);
+                break;
+            }
+        }
+    }
+    assert!(busy.is_empty(), "still computing: {busy:?}");
+}
+
+/// Limits are applied to plans that the optimizer has finished: its rules run several times, and look into conditions.
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_leave_joins_and_requests_as_they_are() {
+    let service = Simulate::start(&["--searches", "1", "--mentions", "50"]);
+    let serve = Serve::start(&service.base_url, "v4");
+    let mut client = serve.client().await;
+    let mut plan = async |sql: &str| {
+        let rows = all_rows(&mut client, &format!("EXPLAIN {sql}")).await;
+        rows.into_iter().flatten().collect::<Vec<_>>().join("\n")
+    };
+    let pairs = "generate_series(1, 1000) a(x), generate_series(1, 1000) b(y)";
+    for sql in [
+        format!("SELECT count(*) FROM (SELECT a.x, b.y FROM {pairs}) t WHERE t.x = t.y"),
+        format!("WITH j AS (SELECT a.x, b.y FROM {pairs} WHERE a.x <= b.y + 5) SELECT count(*) FROM j WHERE x = y"),
+    ] {
+        let plan = plan(&sql).await;
+        assert!(plan.contains("HashJoinExec") && !plan.contains("NestedLoopJoinExec"), "{sql}\n{plan}");
+    }
+    let week = "m.published_at >= now() - interval '3 days'";
+    for condition in ["m.source_type = 'news'", "m.source_type LIKE 'news'"] {
+        let outer = plan(&format!(
+            "SELECT count(*) FROM (SELECT m.id, s.name AS q FROM mentions m LEFT JOIN saved_searches s \
+             ON m.aid = s.aid AND {condition} WHERE {week}) t WHERE t.q = 'x'"
+        ))
+        .await;
+        let inner = plan(&format!(
+            "SELECT count(*) FROM mentions m JOIN saved_searches s ON m.aid = s.aid \
+             WHERE {condition} AND {week} AND s.name = 'x'"
+        ))
+        .await;
+        let sent =
+            |plan: &str| plan.lines().filter(|line| line.contains("sent=")).map(str::to_owned).collect::<Vec<_>>();
+        let scans = |plan: &str| sent(plan).iter().map(|line| line.matches("source_type").count()).sum::<usize>();
+        assert!(!sent(&outer).is_empty(), "{outer}");
+        assert_eq!(scans(&outer), scans(&inner), "{condition}\n{outer}\n{inner}");
+        assert!(!outer.contains("savedsearch_stoppable(mentions"), "{outer}");
+    }
 }

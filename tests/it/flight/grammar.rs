@@ -1,14 +1,14 @@
 //! Generated statements against a server process: every construct nested and repeated, every function with large arguments.
 //! Each statement is answered or refused, and none takes much memory.
 //!
-//! `GRAMMAR_CASES` sets the number of statements, `GRAMMAR_SEED` which ones.
+//! `GRAMMAR_CASES` sets the number of statements, `GRAMMAR_SEED` which ones, `GRAMMAR_MIB` the memory of one.
 
 use std::time::Duration;
 
 use tonic::Code;
 
 use super::load::Serve;
-use super::{all_rows, try_rows};
+use super::{all_rows, status, try_rows};
 use crate::binary::Simulate;
 use crate::support::knob;
 
@@ -206,28 +206,51 @@ async fn generated_statements_are_answered_or_refused_within_little_memory() {
     let seed = knob("GRAMMAR_SEED", 1);
     let mut draw = Draw(seed);
     let mut postgres = served.postgres().await;
+    let most = knob("GRAMMAR_MIB", MEMORY);
+    let (threads, mut slow, mut large) = (served.threads(), 0, 0);
     for case in 0..knob("GRAMMAR_CASES", 300) {
         let sql = draw.statement(&functions);
         let shown: String = sql.chars().take(200).collect();
-        let (before, begun) = (served.peak(), std::time::Instant::now());
-        if draw.below(2) == 0 {
-            let answer = tokio::time::timeout(TIME, try_rows(&mut client, &sql)).await;
-            let answer = answer.unwrap_or_else(|_| panic!("seed {seed}, case {case}: no answer: {shown}"));
-            let lost = answer.is_err_and(|status| matches!(status.code(), Code::Unavailable | Code::Unknown));
-            assert!(!lost, "seed {seed}, case {case}: the server is gone: {shown}");
-        } else {
-            let answer = tokio::time::timeout(TIME, postgres.simple_query(&sql)).await;
-            let answer = answer.unwrap_or_else(|_| panic!("seed {seed}, case {case}: no answer: {shown}"));
-            if answer.is_err_and(|error| error.as_db_error().is_none()) {
-                postgres = served.postgres().await;
+        let of = format!("seed {seed}, case {case}");
+        served.reset_peak();
+        let (before, begun) = (served.memory(), std::time::Instant::now());
+        let front = draw.below(4);
+        match front {
+            0 | 1 => {
+                let answer = tokio::time::timeout(TIME, async {
+                    match front {
+                        0 => try_rows(&mut client, &sql).await.map(drop),
+                        _ => client.prepare(sql.clone(), None).await.map(drop).map_err(status),
+                    }
+                });
+                let answer = answer.await.unwrap_or_else(|_| panic!("{of}: no answer: {shown}"));
+                let lost = answer.is_err_and(|status| matches!(status.code(), Code::Unavailable | Code::Unknown));
+                assert!(!lost, "{of}: the server is gone: {shown}");
+            }
+            _ => {
+                let answer = tokio::time::timeout(TIME, async {
+                    match front {
+                        2 => postgres.simple_query(&sql).await.map(drop),
+                        _ => postgres.prepare(&sql).await.map(drop),
+                    }
+                });
+                let answer = answer.await.unwrap_or_else(|_| panic!("{of}: no answer: {shown}"));
+                if answer.is_err_and(|error| error.as_db_error().is_none()) {
+                    postgres = served.postgres().await;
+                }
             }
         }
-        // The kernel's peak is not exact, and may decrease a little.
-        let grown = served.peak().saturating_sub(before);
-        assert!(grown < MEMORY, "seed {seed}, case {case}: {grown} MiB: {shown}");
-        if begun.elapsed() > Duration::from_secs(5) {
-            println!("seed {seed}, case {case}: {:?}: {shown}", begun.elapsed());
+        let (grown, took) = (served.peak().saturating_sub(before), begun.elapsed());
+        (slow, large) = (slow + u64::from(took > Duration::from_secs(2)), large + u64::from(grown > 256));
+        if took > Duration::from_secs(2) || grown > 256 {
+            println!("{of}: {took:?}, {grown} MiB: {shown}");
         }
+        assert!(grown < most, "{of}: {grown} MiB: {shown}");
     }
+    println!("{slow} statements took more than 2 s, {large} more than 256 MiB");
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
+    // Each lane answers, and none was replaced.
+    let (_, health) = super::ends::get(served.operations(), "/healthz");
+    assert!(health.ends_with("ok\n"), "{health}");
+    assert!(served.threads() < threads + 200, "{} threads, {threads} at the start", served.threads());
 }

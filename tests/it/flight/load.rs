@@ -76,6 +76,11 @@ impl Serve {
         self.postgres
     }
 
+    /// Address of `/healthz`.
+    pub(super) fn operations(&self) -> SocketAddr {
+        self.operations
+    }
+
     /// Number of the process.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
@@ -88,7 +93,7 @@ impl Serve {
     }
 
     /// Resident memory in MiB.
-    fn memory(&self) -> u64 {
+    pub(super) fn memory(&self) -> u64 {
         self.mebibytes("VmRSS:")
     }
 
@@ -97,10 +102,31 @@ impl Serve {
         self.mebibytes("VmHWM:")
     }
 
+    /// Begins a new peak: from now on, it is that of what happens after this call.
+    pub(super) fn reset_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+    }
+
+    /// Processor time so far, in ticks of 10 ms (proc(5), `utime` and `stime`).
+    pub(super) fn ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        fields.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+
+    /// Number of threads.
+    pub(super) fn threads(&self) -> u64 {
+        self.number("Threads:")
+    }
+
     fn mebibytes(&self, what: &str) -> u64 {
+        self.number(what) / 1_024
+    }
+
+    fn number(&self, what: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1_024
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 }
 
