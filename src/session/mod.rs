@@ -14,6 +14,7 @@ mod ignored_clauses;
 mod kept_order;
 mod keyed_subqueries;
 mod lateral;
+#[cfg(feature = "flight")]
 mod limited_conditions;
 mod listings;
 mod merged_columns;
@@ -69,6 +70,7 @@ pub(crate) use self::exact_numbers::without_exponent;
 use self::float_type::FloatType;
 #[cfg(feature = "shell")]
 pub(crate) use self::headers::{Headers, with_schema};
+#[cfg(feature = "flight")]
 use self::limited_conditions::LimitedConditions;
 #[cfg(feature = "shell")]
 pub(crate) use self::listings::is_plain;
@@ -215,11 +217,10 @@ pub(crate) fn session_with(
 }
 
 fn builder(config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionStateBuilder {
-    SessionStateBuilder::new()
-        .with_config(config)
-        .with_runtime_env(runtime)
-        .with_default_features()
-        .with_query_planner(Arc::new(LimitedConditions))
+    let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
+    #[cfg(feature = "flight")]
+    let builder = builder.with_query_planner(Arc::new(LimitedConditions));
+    builder
 }
 
 /// The function `now()`, truncated to whole seconds, which a service's periods can express. The engine's has
