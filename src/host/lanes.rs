@@ -1,8 +1,9 @@
 //! Execution lanes: small thread pools for planning and running statements, so that a session with a long computation
 //! delays only itself.
 //!
-//! A window function over a million rows computes for long without a pause. Each lane is a runtime with a few threads. All concurrent
-//! statements of a session run in the same lane: the lane that had the fewest sessions when the session started to run.
+//! A window function over a million rows computes for long without a pause. Each lane is a runtime with a few threads. All
+//! concurrent statements of a session run in the same lane: the lane that had the fewest sessions when the session started
+//! to run.
 //!
 //! A user has statements in half of the lanes at most, so the others remain for other users.
 //!

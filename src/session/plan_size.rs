@@ -114,7 +114,7 @@ fn check_bytes(bytes: usize) -> Result<()> {
     Err(too_large(message, "split the query with a temporary table"))
 }
 
-fn too_large(message: String, advice: &str) -> DataFusionError {
+pub(super) fn too_large(message: String, advice: &str) -> DataFusionError {
     Error::new(ErrorKind::TooLarge, message).advice(advice).into()
 }
 

@@ -12,9 +12,9 @@ mod get_flight_info;
 mod handshake;
 mod service;
 mod stream;
+mod ticket;
 
 pub(super) use self::stream::{PATIENCE, late};
-mod ticket;
 
 use std::sync::Arc;
 

@@ -8,14 +8,13 @@ use arrow::array::{Array, ArrayRef, AsArray, make_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, IntervalMonthDayNanoType, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
-use crate::error::{Error, ErrorKind};
 use crate::functions;
 use crate::memory::{self, Room};
+use crate::session::plan_size::too_large;
 
 /// Maximum bytes of one string.
 pub(super) const TEXT: u128 = 1 << 20;
@@ -290,7 +289,7 @@ impl Growth {
     /// Rejects a call whose result would be too large. `calls` is the number of growing calls in the statement.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLarge`] naming the function.
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) naming the function.
     pub(super) fn check(self, function: &str, args: &ScalarFunctionArgs, calls: usize) -> Result<Room> {
         let Given { values, same, rows } = Given::of(args);
         if let (Self::Match | Self::MatchAll | Self::ReplaceMatches, [_, pattern, ..]) = (self, values.as_slice()) {
@@ -358,7 +357,7 @@ impl Growth {
 /// Rejects the values of a batch that would be too large, and asks for room for the others.
 ///
 /// # Errors
-/// [`ErrorKind::TooLarge`] naming the function; [`ErrorKind::Memory`].
+/// [`TooLarge`](crate::ErrorKind::TooLarge) naming the function; [`Memory`](crate::ErrorKind::Memory).
 pub(super) fn check_bytes(function: &str, demand: &[u128], most: u128, calls: usize) -> Result<Room> {
     let (largest, all) = (demand.iter().max().copied().unwrap_or_default(), demand.iter().sum::<u128>());
     let batch = BATCH.min(STATEMENT / calls.max(1) as u128);
@@ -370,14 +369,10 @@ pub(super) fn check_bytes(function: &str, demand: &[u128], most: u128, calls: us
     Err(too_large(format!("{function} {what}"), "use smaller arguments"))
 }
 
-pub(super) fn too_large(message: String, advice: &str) -> DataFusionError {
-    Error::new(ErrorKind::TooLarge, message).advice(advice).into()
-}
-
 /// Checks the size of the concatenation of two strings, for all rows of a batch.
 ///
 /// # Errors
-/// [`ErrorKind::TooLarge`] beyond the limits.
+/// [`TooLarge`](crate::ErrorKind::TooLarge) beyond the limits.
 pub(super) fn check_joined(args: &ScalarFunctionArgs, calls: usize) -> Result<Room> {
     Growth::All.check("||", args, calls)
 }

@@ -12,8 +12,9 @@ use arrow::compute::concat;
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::demand::{Calls, Given, Growth, SAME, TEXT, Values, at, check_bytes, is_fixed, product, sum, too_large};
+use super::demand::{Calls, Given, Growth, SAME, TEXT, Values, at, check_bytes, is_fixed, product, sum};
 use crate::memory;
+use crate::session::plan_size::too_large;
 
 /// Maximum number of steps before the next check that the statement goes on, and of comparisons of all its calls per
 /// batch.
