@@ -21,8 +21,7 @@ use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
     PollInfo, PutResult, SchemaResult, Ticket,
 };
-use datafusion_saved_search::config::SessionSettings;
-use datafusion_saved_search::flight::{Auth, FlightServer, Limits, ServerSpec, Upstream};
+use datafusion_saved_search::flight::{Auth, FlightServer, HostSpec, ServerSpec, Upstream};
 use datafusion_saved_search::{Connection, session};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -59,21 +58,10 @@ async fn main() -> Result<()> {
 }
 
 async fn serve(connection: Arc<Connection>) -> Result<FlightServer> {
-    let limits = Limits { temporary_bytes: 4 << 30, ..Limits::default() };
-    let upstream = Upstream::Own { connection, named: Vec::new() };
+    let mut host = HostSpec::new(Auth::None, Upstream::Own { connection, named: Vec::new() });
+    host.limits.temporary_bytes = 4 << 30;
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    let spec = ServerSpec {
-        listen,
-        auth: Auth::None,
-        tls: None,
-        insecure: false,
-        operations: None,
-        limits,
-        settings: SessionSettings::default(),
-        upstream,
-        workers: None,
-    };
-    Ok(FlightServer::start(spec).await?)
+    Ok(FlightServer::start(ServerSpec { listen, tls: None, insecure: false, host }).await?)
 }
 
 async fn client(address: SocketAddr) -> Result<Client> {

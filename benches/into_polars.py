@@ -1,4 +1,5 @@
-"""Stored mentions into polars, through the ADBC driver and through the Flight SQL server on loopback: prints the ratio.
+"""Stored mentions into polars, through the ADBC driver and through the Flight SQL server on loopback: prints the ratio of their
+times, and the time of `import savedsearch`. Exits with 1 if one of them is above its goal.
 
     packaging/wheel … ; pip install ….whl polars adbc-driver-flightsql
     python benches/into_polars.py [MENTIONS [RUNS]]
@@ -22,7 +23,9 @@ import savedsearch
 
 PROGRAM = str(pathlib.Path(sys.executable).parent / "savedsearch")
 MENTIONS, RUNS = (int(number) for number in (sys.argv[1:] + ["200000", "7"][len(sys.argv) - 1 :]))
+GOAL, IMPORT_GOAL = 0.7, 150
 NOW, KEY = "2026-07-01T12:00:00Z", "demo-key-comms"
+FIRST = "import savedsearch; savedsearch.sql('SELECT 1').rows()"
 SQL = "SELECT * FROM mentions WHERE published_at >= '2026-01-01' AND published_at < '2026-06-25'"
 
 
@@ -39,6 +42,12 @@ def seconds(read):
     begun = time.perf_counter()
     rows = read()
     return time.perf_counter() - begun, rows
+
+
+def process(code):
+    """Shortest time of a Python process that runs the code, in ms."""
+    command = [sys.executable, "-c", code]
+    return min(seconds(lambda: subprocess.run(command, check=True))[0] for _ in range(9)) * 1000
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -62,7 +71,14 @@ with tempfile.TemporaryDirectory() as folder:
     driver.close()
     flight.close()
     medians = {way: statistics.median(times) for way, times in taken.items()}
-    print(f"{rows} rows: driver {medians['driver']:.3f} s, Flight {medians['flight']:.3f} s, ratio {medians['driver'] / medians['flight']:.2f}")
-    for process in (server, service):
-        process.terminate()
-        process.wait(30)
+    ratio = medians["driver"] / medians["flight"]
+    print(f"{rows} rows: driver {medians['driver']:.3f} s, Flight {medians['flight']:.3f} s, ratio {ratio:.2f}, goal at most {GOAL}")
+    for started in (server, service):
+        started.terminate()
+        started.wait(30)
+
+empty, imported, loaded, first = map(process, ("", "import savedsearch", "import adbc_driver_manager.dbapi", FIRST))
+imported, loaded, first = imported - empty, loaded - empty, first - empty
+print(f"import savedsearch: {imported:.0f} ms more than an empty process, goal at most {IMPORT_GOAL}")
+print(f"and a first query: {first:.0f} ms; the driver manager alone, with what it imports: {loaded:.0f} ms")
+sys.exit(ratio > GOAL or imported > IMPORT_GOAL)

@@ -1,4 +1,5 @@
-//! The store: requests of a dashboard with and without it, the time of queries over its files, and of planning.
+//! The store: requests of a dashboard with and without it, the time of queries over its files, of planning, and of searches for
+//! words.
 //!
 //! Run with `cargo bench --bench store`. Prints the figures, and fails if a goal is missed:
 //!
@@ -7,9 +8,12 @@
 //! - queries of stored mentions take at most 1.05 times what the engine takes over the same files, and 1.5 times what
 //!   DuckDB takes over the same store. DuckDB is run if `--python` names a Python that has it (see
 //!   `tests/clients/ducklake.py`);
-//! - planning takes at most 20 ms, for one of 200 saved searches or all of them, over three years.
+//! - planning takes at most 20 ms, for one of 200 saved searches or all of them, over three years;
+//! - a search for words with an index takes at most 50 ms, and 0.1 times as long as without one. It is compared with `ILIKE` of
+//!   DuckDB as well, which has no goal: it looks for letters, not for words.
 //!
-//! `-- --mentions 5000000 --planned 5000000` sets the mentions of the queries and of the planning.
+//! `-- --mentions 5000000 --planned 5000000 --words 100000` sets the mentions of the queries, of the planning and of the searches
+//! for words. The goals of the index are for 1,000,000 mentions, the number without `--words`.
 #![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
 use std::error::Error;
@@ -18,18 +22,27 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
+use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings};
-use datafusion_saved_search::{Clock, Connection, Profile, Secret, SyncOptions, session, session_config, sync};
+use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, receive};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings, Simulator};
+use datafusion_saved_search::{
+    Clock, Connection, ErrorKind, Profile, Secret, SyncOptions, session, session_config, sync,
+};
+use futures::TryStreamExt;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
 use tempfile::TempDir;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Runs of which the median counts.
 const RUNS: usize = 9;
-/// Saved searches of the dashboard, and of the planning.
-const SEARCHES: [usize; 2] = [6, 200];
+/// Saved searches of the dashboard, of the planning, and of the searches for words.
+const SEARCHES: [usize; 3] = [6, 200, 20];
 /// Mentions in a page, where they are fetched to fill a store.
 const PAGE: u64 = 1_000;
 
@@ -39,6 +52,7 @@ async fn main() -> Result<()> {
     dashboard(&mut missed).await?;
     planning(argument("--planned", "100000").parse()?, &mut missed).await?;
     queries(argument("--mentions", "400000").parse()?, &mut missed).await?;
+    words(argument("--words", "1000000").parse()?, &mut missed).await?;
     match missed.is_empty() {
         true => Ok(()),
         false => Err(missed.join("; ").into()),
@@ -313,4 +327,179 @@ fn duckdb(python: &str, store: &Path, queries: &[String]) -> Result<f64> {
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
+}
+
+/// Number of words that texts are made of.
+const WORDS: f64 = 200_000.0;
+/// Shift of the frequency of words: the word of rank *r* is as frequent as 1 / (*r* + shift) (Mandelbrot 1953).
+const SHIFT: f64 = 2.7;
+
+/// A service whose mentions have texts with the frequencies of words of a language. The texts of the simulator have few words.
+#[derive(Debug)]
+struct Worded(Simulator);
+
+#[async_trait]
+impl HttpService for Worded {
+    async fn call(&self, request: HttpRequest) -> std::result::Result<HttpResponse, HttpFailure> {
+        let failed = |message: String| HttpFailure { kind: ErrorKind::Connect, message, temporary: false };
+        let path = request.url[url::Position::BeforePath..].to_owned();
+        let (parts, body) = self.0.get(&path, request.headers).await.into_parts();
+        let body = body.map_err(|error| failed(error.to_string()));
+        let response = receive(parts.status, parts.headers, body, HttpLimits::default()).await?;
+        let mut answer: Value = serde_json::from_slice(&response.body).map_err(|error| failed(error.to_string()))?;
+        reword(&mut answer);
+        Ok(HttpResponse { body: answer.to_string().into(), ..response })
+    }
+}
+
+/// Replaces the texts of mentions in a response.
+fn reword(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(reword),
+        Value::Object(members) => {
+            let id: Option<u64> = members.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+            match (id, members.get_mut("text")) {
+                (Some(id), Some(text)) => *text = Value::from(text_of(id)),
+                _ => members.values_mut().for_each(reword),
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The text of a mention: 8 to 71 words.
+fn text_of(id: u64) -> String {
+    let mut rng = ChaCha8Rng::seed_from_u64(id);
+    let words = rng.random_range(8..72);
+    let mut text = String::with_capacity(6 * words);
+    for at in 0..words {
+        text.push_str(if at == 0 { "" } else { " " });
+        // The inverse of the sum of the frequencies up to a rank.
+        let share: f64 = rng.random();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank of a word")]
+        let rank = (SHIFT * (1.0 + WORDS / SHIFT).powf(share) - SHIFT) as usize;
+        text.push_str(&word(rank));
+    }
+    text
+}
+
+/// The word of a rank, from zero: one syllable for each digit of a number to the base 100, the lowest first.
+fn word(rank: usize) -> String {
+    const CONSONANTS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
+    const VOWELS: &[u8; 5] = b"aeiou";
+    let (mut word, mut rest) = (String::new(), rank + 1);
+    while rest > 0 {
+        word.extend([CONSONANTS[rest % 100 / 5], VOWELS[rest % 5]].map(char::from));
+        rest /= 100;
+    }
+    word
+}
+
+/// Searches for words: their names, the query of `match`, and a condition for DuckDB on the same letters.
+fn searches() -> [(&'static str, String, String); 7] {
+    let like = |letters: &str| format!("text ILIKE '%{letters}%'");
+    let [often, also, usual, other, rare, rarer] = [20, 200, 1_000, 2_000, 10_000, 50_000].map(word);
+    let long = word(30_000);
+    let beginning = &long[..4];
+    [
+        ("a word of 1 in 15,000 mentions", rarer.clone(), like(&rarer)),
+        ("a word of 1 in 3,000", rare.clone(), like(&rare)),
+        ("a word of 1 in 300", usual.clone(), like(&usual)),
+        ("two words", format!("{often} {other}"), format!("{} AND {}", like(&often), like(&other))),
+        ("a phrase", format!("\"{often} {also}\""), like(&format!("{often} {also}"))),
+        (
+            "a word or a beginning",
+            format!("{other} OR {beginning}*"),
+            format!("({} OR {})", like(&other), like(&format!(" {beginning}"))),
+        ),
+        (
+            "a word without another",
+            format!("{other} -{often}"),
+            format!("{} AND text NOT ILIKE '%{often}%'", like(&other)),
+        ),
+    ]
+}
+
+/// Times searches for words without an index, with one, and as conditions of DuckDB.
+async fn words(mentions: usize, missed: &mut Vec<String>) -> Result<()> {
+    let now = noon()?;
+    let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 10, searches: SEARCHES[2], mentions, now }));
+    let clock = Clock::fixed(now);
+    let settings = Settings { clock: clock.clone(), largest_page: Some(PAGE), ..Settings::default() };
+    let service = Simulator::new(corpus, settings);
+    let folder = TempDir::new()?;
+    let mut profile = Profile::v4();
+    profile.page.max = PAGE;
+    let builder = Connection::builder("http://words.test/v4", Secret::new(KEY)?).clock(clock).profile(profile);
+    let builder = builder.service(Arc::new(Worded(service.clone())));
+    let connection = builder.store(folder.path()).store_owner("bench").build()?;
+    let begun = Instant::now();
+    sync(&connection, &SyncOptions::since("2026-01-01".parse()?), |_| {}).await?;
+    connection.compact_store()?;
+    let filled = begun.elapsed();
+    let context = fresh(&connection).await?;
+    let within = "published_at >= TIMESTAMP '2026-04-01T00:00:00Z' AND published_at < TIMESTAMP '2026-07-01T00:00:00Z'";
+    let asked = |condition: &str| {
+        format!("SELECT count(*) AS found, sum(length(title)) AS length FROM mentions WHERE {within} AND {condition}")
+    };
+    let searches = searches();
+    let queries = searches.each_ref().map(|(_, query, _)| asked(&format!("match(text, '{query}')")));
+    let mut scans = Vec::new();
+    for sql in &queries {
+        scans.push(found(&context, sql).await?);
+    }
+    let requests = service.requests();
+    let begun = Instant::now();
+    connection.index_store(&["text".to_owned()])?;
+    let indexed = begun.elapsed();
+    let sizes = connection.holdings()?.iter().fold((0, 0, 0), |(mentions, bytes, index), holding| {
+        (mentions + holding.mentions, bytes + holding.bytes, index + holding.index_bytes)
+    });
+    let (stored, bytes, index_bytes) = sizes;
+    println!(
+        "searches of {stored} stored mentions for words (filled in {filled:.0?}, indexed in {indexed:.1?}), median of {RUNS}, in \
+         milliseconds"
+    );
+    println!(
+        "  size of the index {:.1} MB, of the files {:.1} MB: ratio {:.2}",
+        index_bytes as f64 / 1e6,
+        bytes as f64 / 1e6,
+        index_bytes as f64 / bytes.max(1) as f64
+    );
+    println!("  with index  without    ratio    DuckDB  search");
+    let python = argument("--python", "");
+    for (((name, query, like), sql), (rows, scan)) in searches.iter().zip(&queries).zip(&scans) {
+        let (same, time) = found(&context, sql).await?;
+        if same != *rows {
+            missed.push(format!("the index changes the result of {query}: {same} instead of {rows}"));
+        }
+        let duck = match python.as_str() {
+            "" => "-".to_owned(),
+            python => format!("{:.1}", duckdb(python, folder.path(), &[asked(like)])?),
+        };
+        let ratio = time.as_secs_f64() / scan.as_secs_f64();
+        println!("  {:>10.1} {:>8.1} {ratio:>8.3} {duck:>9}  {name}: {query}", milliseconds(time), milliseconds(*scan));
+        if ratio > 0.1 {
+            missed.push(format!("with an index, {name} takes {ratio:.2} times as long as without; the goal is 0.1"));
+        }
+        if time > Duration::from_millis(50) {
+            missed.push(format!("with an index, {name} takes {time:.1?}; the goal is 50 ms"));
+        }
+    }
+    if service.requests() > requests {
+        missed.push(format!("searches for words sent {} requests", service.requests() - requests));
+    }
+    Ok(())
+}
+
+/// The rows of a query in words, and the median of its times. The first run opens files and fills caches.
+async fn found(context: &SessionContext, sql: &str) -> Result<(String, Duration)> {
+    let (mut rows, mut times) = (String::new(), Vec::new());
+    for run in 0..=RUNS {
+        let begun = Instant::now();
+        let batches = context.sql(sql).await?.collect().await?;
+        times.extend((run > 0).then(|| begun.elapsed()));
+        rows = pretty_format_batches(&batches)?.to_string();
+    }
+    Ok((rows, median(&mut times)))
 }

@@ -1,5 +1,6 @@
 //! A connection as a DataFusion catalog: schema `v4` holds the service's tables, schema `system` the crate's own.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
@@ -7,9 +8,10 @@ use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
 };
 use datafusion::common::Result;
+use datafusion::prelude::SessionContext;
 
 use crate::connection::Connection;
-use crate::table::{ApiTable, SystemTable, read_only};
+use crate::table::{ApiTable, SEARCH, SearchTable, SystemTable, read_only};
 #[cfg(feature = "store")]
 use crate::table::{CHANGES, ChangesTable, deleted_mentions};
 
@@ -25,11 +27,11 @@ pub(crate) const SYSTEM_SCHEMA: &str = "system";
 /// # Errors
 /// None in practice: tables are only registered in new, empty schemas.
 pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>> {
-    #[cfg_attr(not(feature = "store"), expect(unused_mut, reason = "only a store has changes"))]
     let mut tables = FixedSchema::default();
     for table in connection.profile().tables.all() {
         tables.own(&table.name, Arc::new(ApiTable::new(Arc::clone(connection), table)))?;
     }
+    tables.functions.push((SEARCH, Arc::new(SearchTable::new(connection))));
     #[cfg(feature = "store")]
     tables.functions.push((CHANGES, Arc::new(ChangesTable::new(Arc::clone(connection)))));
     let system = FixedSchema::default();
@@ -47,6 +49,18 @@ pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>>
     catalog.0.register_schema(SCHEMA, Arc::new(tables))?;
     catalog.0.register_schema(SYSTEM_SCHEMA, Arc::new(system))?;
     Ok(Arc::new(catalog))
+}
+
+/// Number of changes of the tables and views of a session so far; `None` if a schema of it does not count them.
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers keep plans"))]
+pub(crate) fn table_changes(context: &SessionContext) -> Option<u64> {
+    let mut changes = 0;
+    for catalog in context.catalog_names().iter().filter_map(|name| context.catalog(name)) {
+        for schema in catalog.schema_names().iter().filter_map(|name| catalog.schema(name)) {
+            changes += schema.downcast_ref::<FixedSchema>()?.changes.load(Ordering::Acquire);
+        }
+    }
+    Some(changes)
 }
 
 /// Catalog whose schemas cannot be added or dropped.
@@ -68,6 +82,8 @@ impl CatalogProvider for FixedCatalog {
 struct FixedSchema {
     tables: MemorySchemaProvider,
     own: RwLock<Vec<String>>,
+    /// Tables that were added and dropped. Each is counted after the change, so that whoever reads a number sees what it counts.
+    changes: AtomicU64,
     /// Table functions that are no tables without arguments, and are not listed.
     functions: Vec<(&'static str, Arc<dyn TableProvider>)>,
 }
@@ -94,14 +110,18 @@ impl SchemaProvider for FixedSchema {
     }
 
     fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
-        self.tables.register_table(name, table)
+        let replaced = self.tables.register_table(name, table);
+        self.changes.fetch_add(1, Ordering::Release);
+        replaced
     }
 
     fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if self.own.read().unwrap_or_else(PoisonError::into_inner).iter().any(|own| own == name) {
             return Err(read_only(name).into());
         }
-        self.tables.deregister_table(name)
+        let dropped = self.tables.deregister_table(name);
+        self.changes.fetch_add(1, Ordering::Release);
+        dropped
     }
 
     fn table_exist(&self, name: &str) -> bool {

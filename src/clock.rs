@@ -10,29 +10,47 @@ use chrono::{DateTime, Utc};
 
 /// Source of the current time.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
+pub struct Clock {
+    now: Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>,
+    /// The instant that SQL's `now()` returns as well.
+    stopped: Option<DateTime<Utc>>,
+}
 
 impl Clock {
     /// The system clock.
     pub fn system() -> Self {
         #[expect(clippy::disallowed_methods, reason = "the only place that reads the wall clock")]
-        Self(Arc::new(Utc::now))
+        Self::of(Utc::now)
     }
 
     /// A clock that always returns the same instant, for tests and for corpora that end at a fixed time.
     pub fn fixed(now: DateTime<Utc>) -> Self {
-        Self(Arc::new(move || now))
+        Self::of(move || now)
+    }
+
+    /// A clock that has stopped, for data that ends at that instant. SQL's `now()`, `current_date` and `current_time` follow it.
+    pub fn stopped(now: DateTime<Utc>) -> Self {
+        Self { stopped: Some(now), ..Self::fixed(now) }
     }
 
     /// A clock that starts at the given instant and advances with tokio's monotonic time, which tests can fast-forward.
     pub fn starting_at(now: DateTime<Utc>) -> Self {
         let begun = tokio::time::Instant::now();
-        Self(Arc::new(move || now + begun.elapsed()))
+        Self::of(move || now + begun.elapsed())
+    }
+
+    fn of(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
+        Self { now: Arc::new(now), stopped: None }
+    }
+
+    /// The instant at which it has [stopped](Self::stopped).
+    pub(crate) fn stopped_at(&self) -> Option<DateTime<Utc>> {
+        self.stopped
     }
 
     /// Returns the current time.
     pub fn now(&self) -> DateTime<Utc> {
-        (self.0)()
+        (self.now)()
     }
 }
 

@@ -15,7 +15,9 @@ use std::collections::HashMap;
 #[cfg(feature = "store")]
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+#[cfg(feature = "store")]
+use std::time::Duration;
 
 use bytes::Bytes;
 #[cfg(feature = "store")]
@@ -23,10 +25,13 @@ use chrono::TimeDelta;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
+#[cfg(feature = "store")]
+use tokio::time::Instant;
 
 pub use self::fields::UnknownField;
 
 use self::fields::Fields;
+pub(crate) use self::page::facts_of;
 pub(crate) use self::saved_searches::SavedSearches;
 use crate::client::{
     Caller, Client, ClientSpec, Exchanges, Held, HttpLimits, HttpService, Network, QueryBudget, QueryCounts, QuerySpan,
@@ -44,7 +49,7 @@ use crate::profile::{ColumnSpec, ColumnType, Origin};
 use crate::request::{FilterTerm, PageRequest, RequestKey};
 #[cfg(feature = "store")]
 use crate::store::{
-    AS_OF, Compacted, Erase, Erased, Extent, Filters, FromStore, Holding, Owner, Store, StoreStatistics,
+    AS_OF, Compacted, Erase, Erased, Extent, Filters, FromStore, Holding, Indexed, Owner, Store, StoreStatistics,
 };
 
 /// A service, a key and a profile. Cheap to share; create one per key and process.
@@ -75,12 +80,26 @@ pub struct ConnectionBuilder {
     clock: Clock,
     retry: RetryPolicy,
     state: Option<PathBuf>,
+    keeps_estimates: bool,
+    shown_as: Option<String>,
     limits: HttpLimits,
     exchanges: Exchanges,
     /// Folder of the store, and its owner if that is not the service and key.
     #[cfg(feature = "store")]
     store: Option<(PathBuf, Option<String>)>,
 }
+
+/// Saved searches of the last list.
+#[derive(Debug)]
+pub(crate) struct LastList {
+    pub(crate) aids: Vec<String>,
+    /// The time of the list if an earlier process has requested it.
+    pub(crate) earlier: Option<DateTime<Utc>>,
+}
+
+/// Longest wait for reads that were dropped to store their complete days.
+#[cfg(feature = "store")]
+const SETTLING: Duration = Duration::from_secs(10);
 
 /// A running query.
 #[derive(Debug)]
@@ -138,6 +157,12 @@ fn counts_of(id: &str, execution: &Arc<Execution>) -> Arc<QueryCounts> {
     counts
 }
 
+/// Returns the running query of this name and execution.
+fn known_query(queries: &Queries, id: &str, execution: &Arc<Execution>) -> Option<Arc<Query>> {
+    let (known, query) = queries.get(id)?;
+    known.ptr_eq(&Arc::downgrade(execution)).then(|| Arc::clone(query))
+}
+
 /// The number of values of a filter, and their bytes.
 fn extent(term: &FilterTerm) -> (usize, usize) {
     (term.values.len(), term.values.iter().map(String::len).sum())
@@ -182,11 +207,26 @@ impl ConnectionBuilder {
         self
     }
 
+    /// Sets what people are shown instead of the base URL, such as `built-in demo data`, whose address says nothing to them.
+    #[must_use]
+    pub fn shown_as(mut self, name: impl Into<String>) -> Self {
+        self.shown_as = Some(name.into());
+        self
+    }
+
     /// Sets the folder for state that outlives the process, instead of `savedsearch` in the user's state folder. It
     /// records the usage of a key if the profile declares a limit over more than an hour.
     #[must_use]
     pub fn state_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.state = Some(folder.into());
+        self
+    }
+
+    /// Keeps the last list of saved searches and the numbers of mentions of windows in the folder for state, so that other
+    /// processes estimate by them. They are written when the connection is closed.
+    #[must_use]
+    pub fn keep_estimates(mut self) -> Self {
+        self.keeps_estimates = true;
         self
     }
 
@@ -236,11 +276,12 @@ impl ConnectionBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for an invalid address or key; [`ErrorKind::Store`] for a store that cannot be opened, or
-    /// belongs to another service or key.
+    /// was made with another address or key.
     pub fn build(self) -> Result<Arc<Connection>> {
         #[cfg(feature = "store")]
         let folder = self.store;
-        let Self { base_url, key, profile, service, clock, retry, state, limits, exchanges, .. } = self;
+        let Self { base_url, key, profile, service, clock, retry, state, keeps_estimates, limits, .. } = self;
+        let (exchanges, shown_as) = (self.exchanges, self.shown_as);
         let base_url = parse_base_url(&base_url)?;
         let service = match service {
             Some(service) => service,
@@ -256,6 +297,8 @@ impl ConnectionBuilder {
             clock: clock.clone(),
             retry,
             state_folder: state.or_else(state_folder),
+            keeps_estimates,
+            shown_as,
             exchanges,
         })?;
         #[cfg(feature = "store")]
@@ -289,23 +332,22 @@ impl ConnectionBuilder {
 fn with_as_of(mut profile: Profile) -> Profile {
     let mentions = &mut profile.tables.mentions;
     if mentions.column(AS_OF).is_none() {
-        mentions.columns.push(ColumnSpec {
-            name: AS_OF.to_owned(),
-            kind: ColumnType::Timestamp,
-            nullable: true,
-            origin: Origin::AsOf,
-            pattern: None,
-            zone: None,
-            time_at: None,
-            joined_with: Vec::new(),
-            is_unzoned: false,
-            nulls: Arc::default(),
-        });
+        mentions.columns.push(ColumnSpec::new(AS_OF, ColumnType::Timestamp, Origin::AsOf).nullable());
     }
     profile
 }
 
 impl Query {
+    /// Keeps a response for the other scans of the query.
+    fn share(&self, scan: &Scan, key: &RequestKey, body: &Bytes) -> Result<()> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(answers.get(key), Some(SharedAnswer::Given { .. })) {
+            let _memory = scan.hold(body.len())?;
+            answers.insert(key.clone(), SharedAnswer::Given { body: body.clone(), _memory });
+        }
+        Ok(())
+    }
+
     /// Returns the span that scans of the query belong to: that of its statement, or else one that lasts as long as a
     /// scan does. The query itself may be remembered for longer than it runs, so it does not hold the span.
     pub(crate) fn span(&self, statement: Option<Arc<QuerySpan>>) -> Arc<QuerySpan> {
@@ -331,6 +373,8 @@ impl Connection {
             clock: Clock::system(),
             retry: RetryPolicy::default(),
             state: None,
+            keeps_estimates: false,
+            shown_as: None,
             limits: HttpLimits::default(),
             exchanges: Exchanges::Live,
             #[cfg(feature = "store")]
@@ -376,6 +420,12 @@ impl Connection {
     /// Aids that a query without an aid read according to the last list; `None` until a query has requested it.
     pub(crate) fn last_fan_out(&self) -> Option<Vec<String>> {
         self.fan_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same for estimates: without a list of this process, the last one of an earlier process.
+    pub(crate) fn estimated_fan_out(&self) -> Option<LastList> {
+        let own = self.last_fan_out().map(|aids| LastList { aids, earlier: None });
+        own.or_else(|| self.client.earlier_list().map(|(aids, at)| LastList { aids, earlier: Some(at) }))
     }
 
     /// The store, if the connection has one.
@@ -442,7 +492,28 @@ impl Connection {
     /// As [`holdings`](Self::holdings).
     #[cfg(feature = "store")]
     pub fn compact_store(&self) -> Result<Compacted> {
-        self.some_store()?.compact(self.now(), self.profile().store.settle.length(), Extent::All)
+        let store = self.some_store()?;
+        let compacted = store.compact(self.now(), self.profile().store.settle.length(), Extent::All)?;
+        Ok(Compacted { indexed: store.update_indexes()?, ..compacted })
+    }
+
+    /// Indexes the words of columns of stored mentions, from now on, so that conditions with `match` read less. Without columns,
+    /// those that were named before, or else `title` and `text`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] if there is no such column of texts; [`ErrorKind::Store`] if a file cannot be read or written.
+    #[cfg(feature = "store")]
+    pub fn index_store(&self, columns: &[String]) -> Result<Indexed> {
+        self.some_store()?.index(columns)
+    }
+
+    /// Removes the indexes of words from the store, and keeps none from now on.
+    ///
+    /// # Errors
+    /// As [`holdings`](Self::holdings).
+    #[cfg(feature = "store")]
+    pub fn remove_indexes(&self) -> Result<Indexed> {
+        self.some_store()?.remove_indexes()
     }
 
     /// Erases stored mentions, of one saved search or of all, so that nothing of them is left in the store's folder. Mentions that
@@ -478,9 +549,27 @@ impl Connection {
         Some(FromStore { store, reads, writes, keeps_deleted: settings.keep_deleted, freshness })
     }
 
+    /// Waits until the days that stopped queries had read completely are stored, for a few seconds at most. Returns what was stored
+    /// since the last call, such as `the days of 7 from 2026-05-01 to 2026-05-03 are stored`.
+    #[cfg(feature = "store")]
+    #[doc(hidden)]
+    pub async fn settle_store(&self) -> Vec<String> {
+        let Some(store) = &self.store else { return Vec::new() };
+        store.in_flight().settle(None, Instant::now() + SETTLING).await;
+        store.in_flight().take_stored()
+    }
+
+    /// As [`Self::settle_store`], for a query beside which others may run.
+    #[cfg(all(unix, feature = "store", feature = "flight", feature = "shell"))]
+    pub(crate) async fn settle_query(&self, query: &str) {
+        if let Some(store) = &self.store {
+            store.in_flight().settle(Some(query), Instant::now() + SETTLING).await;
+        }
+    }
+
     /// Number of requests that the running queries have announced. They may turn out to need more.
     pub fn announced(&self) -> u64 {
-        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let queries = self.queries();
         let running = queries.values().filter(|(runs, _)| runs.strong_count() > 0);
         running.map(|(_, query)| query.budget.announced()).sum()
     }
@@ -517,6 +606,9 @@ impl Connection {
         settings: &SessionSettings,
         caller: Option<Arc<Caller>>,
     ) -> Arc<Query> {
+        if let Some(query) = known_query(&self.queries(), id, execution) {
+            return query;
+        }
         let budget =
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
                 .with_completeness(settings.completeness)
@@ -524,15 +616,14 @@ impl Connection {
                 .with_counts(counts_of(id, execution));
         // Before taking the lock: another process may hold the ledger.
         let possible = self.client.possible_until(budget.deadline);
-        let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queries = self.queries();
+        // Another scan may have started the query in the meantime.
+        if let Some(query) = known_query(&queries, id, execution) {
+            return query;
+        }
         // A long-lived execution may run many queries: those that no scan reads any more have ended.
         let crowded = queries.len() > MANY;
         queries.retain(|_, (runs, query)| runs.strong_count() > 0 && !(crowded && Arc::strong_count(query) == 1));
-        if let Some((known, query)) = queries.get(id)
-            && known.ptr_eq(&Arc::downgrade(execution))
-        {
-            return Arc::clone(query);
-        }
         let query = Query {
             budget: Arc::new(budget.with_possible(possible)),
             begun: self.clock.now(),
@@ -546,6 +637,10 @@ impl Connection {
         let query = Arc::new(query);
         queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));
         query
+    }
+
+    fn queries(&self) -> MutexGuard<'_, Queries> {
+        self.queries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the list of saved searches. All scans of a query share one request.
@@ -581,7 +676,9 @@ impl Connection {
 
     /// Remembers a list for completion and estimates. No query depends on it.
     fn note_searches(&self, list: &SavedSearches) {
-        *self.fan_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(list.fan_out());
+        let aids = list.fan_out();
+        self.client.note_list(aids.clone());
+        *self.fan_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(aids);
         if let Some(names) = &list.names {
             *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
         }
@@ -598,7 +695,7 @@ impl Connection {
     ) -> Result<T> {
         let key = request.key(self.profile());
         #[cfg(feature = "store")]
-        if let Some(body) = self.kept(query, &key) {
+        if let Some(body) = self.kept(query, &key).await {
             return decode(&body).map(|(value, _)| value);
         }
         let decode = Arc::new(decode);
@@ -633,24 +730,20 @@ impl Connection {
             })
         };
         let body = asked.await?;
+        // First, so that no scan requests it again meanwhile.
+        let shared = query.share(scan, &key, &body);
         #[cfg(feature = "store")]
-        self.keep(query, &key, &body);
-        {
-            let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            if !matches!(answers.get(&key), Some(SharedAnswer::Given { .. })) {
-                let _memory = scan.hold(body.len())?;
-                answers.insert(key, SharedAnswer::Given { body: body.clone(), _memory });
-            }
-        }
+        self.keep(query, &key, &body).await;
+        shared?;
         let own = decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
         own.map_or_else(|| decode(&body).map(|(value, _)| value), Ok)
     }
 
     /// Returns the stored response to a request, if it is as fresh as the query wants it.
     #[cfg(feature = "store")]
-    fn kept(&self, query: &Query, key: &RequestKey) -> Option<Bytes> {
+    async fn kept(&self, query: &Query, key: &RequestKey) -> Option<Bytes> {
         let kept = query.kept.as_ref()?;
-        match kept.answer(key, self.now()) {
+        match kept.answer(key, self.now()).await {
             Ok(found) => found.map(|(body, _)| {
                 kept.store.counters().answered();
                 body
@@ -664,12 +757,12 @@ impl Connection {
 
     /// Stores a response that was requested during a query.
     #[cfg(feature = "store")]
-    fn keep(&self, query: &Query, key: &RequestKey, body: &Bytes) {
+    async fn keep(&self, query: &Query, key: &RequestKey, body: &Bytes) {
         // Without a freshness, no query would use it.
         let Some(kept) = query.kept.as_ref().filter(|kept| kept.writes && kept.freshness > TimeDelta::zero()) else {
             return;
         };
-        if let Err(error) = kept.store.keep_answer(key, body, query.begun + self.client.ahead()) {
+        if let Err(error) = kept.store.keep_answer(key, body, query.begun + self.client.ahead()).await {
             self.client.log().note(&query.budget, None, error.to_string());
         }
     }

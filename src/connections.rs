@@ -85,6 +85,14 @@ enum KeySource {
 }
 
 impl Named {
+    /// File that the key is read from; `None` if it comes from elsewhere.
+    pub fn key_file(&self) -> Option<&Path> {
+        match &self.key {
+            Some(KeySource::File(file)) => Some(file),
+            _ => None,
+        }
+    }
+
     /// Reads the key. A command may ask the user questions.
     ///
     /// # Errors
@@ -149,10 +157,11 @@ impl Connections {
                 Ok(key) => {
                     let exchanges = exchanges(&name, &base_url, &key)?;
                     let limits = HttpLimits::default().insecure(insecure || allowed);
-                    Connection::builder(base_url, key).profile(profile).http_limits(limits).exchanges(exchanges)
+                    let builder = Connection::builder(base_url, key).profile(profile).http_limits(limits);
+                    builder.exchanges(exchanges).keep_estimates()
                 }
                 Err(error) if name == default => return Err(error),
-                Err(error) => Connection::builder(base_url, Secret::new("unavailable")?)
+                Err(error) => Connection::builder(base_url, Secret::unused())
                     .profile(profile)
                     .service(Arc::new(Unavailable(error.to_string()))),
             };

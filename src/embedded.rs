@@ -20,30 +20,30 @@ use datafusion::common::{ScalarValue, TableReference};
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::client::QuerySpan;
+use crate::client::{Client, QuerySpan};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
-use crate::exec::{in_span, spent, statement_kind, windows};
+use crate::exec::{spent, start, statement_kind, windows};
 pub use crate::flight::metadata::{TABLE, TEMPORARY, VIEW, kind_named};
 use crate::flight::metadata::{key, kind};
 use crate::flight::parameters::plain;
 use crate::host::failure::KeyOwner;
 pub use crate::host::failure::{Code, Failure};
 pub use crate::host::planner::takes_parameters;
-use crate::host::planner::{Runnable, Statement, runnable};
+use crate::host::planner::{Runnable, Statement, check_setting, runnable};
 use crate::host::running::gather;
 use crate::host::temporary::for_each;
 use crate::host::type_compat::{result_schema, sent_batch, table_schema};
-use crate::session::{follow_time_zone, session_of};
-use crate::shell::{ChartOptions, chart_svg, refuse_writes};
+use crate::session::{follow_time_zone, refuse_writes, session_of};
+use crate::shell::{ChartOptions, chart_svg};
 use crate::wording::{estimate_all, window_note};
 
 /// Batches that wait for the reader: the next one is read while the last one is processed.
@@ -100,7 +100,9 @@ impl Session {
     /// # Errors
     /// None in practice: errors of registering tables.
     pub fn open(connection: &Arc<Connection>, named: &[(String, Arc<Connection>)]) -> Result<Self, Failure> {
-        let failed = |error: DataFusionError| Failure::of(&error, KeyOwner::Client, str::to_owned);
+        let clients = || [connection].into_iter().chain(named.iter().map(|(_, other)| other)).map(|of| of.client());
+        let failed =
+            |error: DataFusionError| Failure::of(&error, KeyOwner::Client, |text| Client::redact_all(clients(), text));
         let context = session_of(connection, named).map_err(failed)?;
         // Lets errors name their place in the statement.
         context.state_ref().write().config_mut().options_mut().sql_parser.collect_spans = true;
@@ -115,6 +117,7 @@ impl Session {
     /// # Errors
     /// An unknown setting or an invalid value.
     pub async fn set(&self, name: &str, value: &str) -> Result<(), Failure> {
+        check_setting(name, value).map_err(|error| self.failure(&error))?;
         let set = self.context.state_ref().write().config_mut().options_mut().set(name, value);
         set.map_err(|error| self.failure(&error))?;
         if name == "savedsearch.timezone" {
@@ -291,11 +294,11 @@ impl Session {
     ) -> Result<(), Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
         let Runnable { plan, task, query } = planned;
-        account.begin(query, &plan);
+        account.begin(query.clone(), &plan);
         let span = QuerySpan::start(Some("query"));
         let mut rows = 0;
         let read = async {
-            let mut stream = execute_stream(plan, in_span(task, &span)).map_err(failed)?.fuse();
+            let mut stream = start(&plan, task, Some(&span)).map_err(failed)?.fuse();
             while let Some(batch) = gather(&mut stream).await.map_err(failed)? {
                 rows += batch.num_rows() as u64;
                 let batch = sent_batch(&batch, schema).map_err(|error| failed(error.into()))?;
@@ -306,8 +309,19 @@ impl Session {
             Ok(())
         };
         let read: Result<(), Failure> = read.await;
-        span.ended(if read.is_ok() { "ok" } else { "error" }, rows);
+        span.ended_with(&read, rows);
+        #[cfg(feature = "store")]
+        self.settle(&query).await;
         read
+    }
+
+    /// Waits until the days that a query read completely are stored: a LIMIT above a join stops reads, and the process may end after
+    /// the query.
+    #[cfg(feature = "store")]
+    async fn settle(&self, query: &str) {
+        for connection in &self.connections {
+            connection.settle_query(query).await;
+        }
     }
 
     /// Runs a statement that changes the session.
@@ -321,7 +335,7 @@ impl Session {
         let span = QuerySpan::start(Some(kind));
         let ran = async { self.context.execute_logical_plan(plan).await?.collect().await };
         let ran = ran.await;
-        span.ended(if ran.is_ok() { "ok" } else { "error" }, 0);
+        span.ended_with(&ran, 0);
         ran?;
         if sets {
             follow_time_zone(&self.context).await?;
@@ -335,9 +349,12 @@ impl Session {
             let query = Arc::unwrap_or_clone(table.input);
             let schema = Arc::clone(query.schema().inner());
             let Runnable { plan, task, query } = Box::pin(runnable(&self.limited(account), query)).await?;
-            account.begin(query, &plan);
-            let batches = execute_stream(plan, task)?.try_collect().await?;
-            let rows = self.context.read_table(Arc::new(MemTable::try_new(schema, vec![batches])?))?;
+            account.begin(query.clone(), &plan);
+            let read = async { start(&plan, task, None)?.try_collect().await };
+            let batches: Result<Vec<RecordBatch>, DataFusionError> = read.await;
+            #[cfg(feature = "store")]
+            self.settle(&query).await;
+            let rows = self.context.read_table(Arc::new(MemTable::try_new(schema, vec![batches?])?))?;
             table.input = Arc::new(rows.into_unoptimized_plan());
         }
         Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)))
@@ -373,6 +390,18 @@ impl Session {
         Ok(tables)
     }
 
+    /// Number of rows of a temporary table.
+    ///
+    /// # Errors
+    /// A table that was dropped meanwhile; errors of the engine.
+    pub async fn count(&self, table: &TableInfo) -> Result<i64, Failure> {
+        let TableInfo { catalog, schema, name, .. } = table;
+        let place = TableReference::full(catalog.as_str(), schema.as_str(), name.as_str());
+        let counted = async { self.context.table(place).await?.count().await };
+        let rows = Box::pin(counted).await.map_err(|error| self.failure(&error))?;
+        i64::try_from(rows).map_err(|error| Failure::new(Code::Internal, error.to_string()))
+    }
+
     /// Columns of a table. Sends no request.
     ///
     /// # Errors
@@ -396,10 +425,8 @@ impl Session {
     }
 
     fn failure(&self, error: &DataFusionError) -> Failure {
-        let redact = |text: &str| {
-            self.connections.iter().fold(text.to_owned(), |text, connection| connection.client().redact(&text))
-        };
-        Failure::of(error, KeyOwner::Client, redact)
+        let clients = || self.connections.iter().map(|connection| connection.client());
+        Failure::of(error, KeyOwner::Client, |text| Client::redact_all(clients(), text))
     }
 }
 
@@ -484,7 +511,7 @@ impl Account {
         let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.connections.iter().flat_map(|connection| connection.client().log().warnings());
         let own = all.filter(|warning| queries.iter().any(|(query, _)| *query == warning.query));
-        own.filter(|warning| warning.incomplete).map(|warning| warning.message).collect()
+        own.filter(|warning| warning.incomplete).map(|warning| warning.message.into()).collect()
     }
 }
 

@@ -695,14 +695,14 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("0"),
     },
     EngineDefect {
-        name: "`array_has` of members of which one is NULL",
+        name: "`array_has` of an array that contains NULL",
         upstream: Some(24_246),
         statement: "SELECT array_has([nullif(w, 'de'), 'b'], 'a') AS h FROM words WHERE id = 2",
         plain: "NULL",
         here: Here::Right("false"),
     },
     EngineDefect {
-        name: "`array_has_any` and `array_has_all` of NULL and of members that are NULL",
+        name: "`array_has_any` and `array_has_all` of NULL and of arrays that contain NULL",
         upstream: Some(24_985),
         statement: "SELECT array_has_any([1, NULL], [NULL, id + 2]) AS a, array_has_all([1], CASE WHEN id < 2 THEN [id] END) AS b \
                     FROM words WHERE id = 2",
@@ -739,7 +739,7 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("true"),
     },
     EngineDefect {
-        name: "an instant of a number that is none",
+        name: "an instant computed from NaN",
         upstream: None,
         statement: "SELECT to_timestamp(CAST('NaN' AS double)) = to_timestamp(0) AS t",
         plain: "true",

@@ -12,6 +12,7 @@ mod engine;
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::iter::successors;
 use std::time::Duration;
 
 use datafusion::error::DataFusionError;
@@ -19,7 +20,11 @@ use datafusion::error::DataFusionError;
 #[cfg(feature = "flight")]
 pub(crate) use self::engine::INVALID_PATTERN;
 pub use self::engine::describe;
+#[cfg(feature = "flight")]
+pub(crate) use self::engine::out_of_space;
 pub(crate) use self::engine::own_or_query;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::engine::value_in_quotes;
 
 /// Result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -70,7 +75,7 @@ pub enum ErrorKind {
     TooDeep,
     /// The query needs more requests than it is allowed.
     Budget,
-    /// The query needs more memory than it is allowed.
+    /// The query needs more memory, or space for temporary files, than it is allowed.
     Memory,
     /// The file, terminal or stream that receives the results failed.
     Output,
@@ -160,6 +165,14 @@ impl Error {
         self
     }
 
+    /// Adds a clause to the description of the failure.
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub(crate) fn and(mut self, clause: &str) -> Self {
+        self.0.message = format!("{}; {clause}", self.0.message);
+        self
+    }
+
     /// Marks the error as transient: the same request may succeed later.
     #[must_use]
     pub fn passing(mut self) -> Self {
@@ -229,20 +242,24 @@ impl Error {
 
     /// Finds this crate's error inside an engine error, through contexts, sharing and Arrow's wrapping.
     pub fn find(error: &DataFusionError) -> Option<&Self> {
-        let mut next: Option<&(dyn StdError + 'static)> = Some(error);
-        while let Some(error) = next {
-            if let Some(found) = error.downcast_ref::<Self>() {
-                return Some(found);
-            }
-            // `source()` of both wrappers skips the wrapped value itself, so they are unwrapped here.
-            next = match error.downcast_ref::<DataFusionError>() {
-                Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
-                Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
-                Some(DataFusionError::Collection(inner)) => inner.first().map(|e| e as _),
-                _ => error.source(),
-            };
-        }
-        None
+        chain(error).find_map(|error| error.downcast_ref::<Self>())
+    }
+}
+
+/// An error of the engine, and those in it.
+fn chain(error: &DataFusionError) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    let first: &(dyn StdError + 'static) = error;
+    successors(Some(first), |&error| inner(error))
+}
+
+/// The error in an error.
+fn inner<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    // `source()` of both wrappers skips the wrapped value itself, so they are unwrapped here.
+    match error.downcast_ref::<DataFusionError>() {
+        Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
+        Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
+        Some(DataFusionError::Collection(inner)) => inner.first().map(|e| e as _),
+        _ => error.source(),
     }
 }
 
@@ -250,7 +267,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { message, advice, place, attempts, elapsed, .. } = self.0.as_ref();
         if let Some(table) = &place.table {
-            write!(f, "{table}: ")?;
+            write!(f, "{}: ", shown(table))?;
         }
         if let Some(aid) = &place.aid {
             write!(f, "aid {}: ", shown(aid))?;
@@ -263,7 +280,7 @@ impl fmt::Display for Error {
             write!(f, " (after {attempts} attempts in {:.1} s)", elapsed.as_secs_f64())?;
         }
         match advice {
-            Some(advice) => write!(f, "; {}", one_line(advice)),
+            Some(advice) => write!(f, "; {}", shown(advice)),
             None => Ok(()),
         }
     }
@@ -281,9 +298,25 @@ impl From<Error> for DataFusionError {
     }
 }
 
+/// Maximum length of a message in characters: Flight sends it percent-encoded in a header, and clients limit headers to a
+/// few KiB.
+const MOST: usize = 1_000;
+
+/// A message for a client. A long one, which may repeat a part of the statement, loses its middle: the advice is at its end.
+#[cfg_attr(not(any(feature = "flight", feature = "wording")), allow(dead_code, reason = "fronts have clients"))]
+pub(crate) fn shortened(message: String) -> String {
+    const CUT: &str = " … ";
+    const END: usize = MOST / 4;
+    let length = if message.len() <= MOST { 0 } else { message.chars().count() };
+    let at = |characters: usize| message.char_indices().nth(characters).map(|(at, _)| at);
+    match (length > MOST).then(|| at(MOST - END - CUT.chars().count()).zip(at(length - END))).flatten() {
+        Some((begin, end)) => format!("{}{CUT}{}", &message[..begin], &message[end..]),
+        None => message,
+    }
+}
+
 /// Text on one line, truncated to a readable length.
 fn shown(text: &str) -> String {
-    const MOST: usize = 1_000;
     // Bounds the work on long text. White space collapses, but rarely by more than a factor of four.
     let part: String = text.chars().take(4 * MOST).collect();
     let line = one_line(&part);
@@ -301,12 +334,16 @@ pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Opti
         return None;
     }
     let lower = name.to_lowercase();
-    let near = known.into_iter().map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known));
+    let length = lower.chars().count();
     // A third of a short name makes another name: `nope` is not a misspelt `type`.
     let most = match name.chars().count() {
         ..3 => 0,
         length => (length / 3).max(1),
     };
+    // Names whose lengths differ by more are farther apart. They are not compared: the name of a result may be its whole text.
+    let known = known.into_iter().map(|known| (known.to_lowercase(), known));
+    let similar = known.filter(|(known, _)| known.chars().count().abs_diff(length) <= most);
+    let near = similar.map(|(lowered, known)| (strsim::damerau_levenshtein(&lower, &lowered), known));
     let near = near.filter(|(distance, known)| *distance <= most && *known != name);
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
@@ -353,6 +390,7 @@ pub(crate) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn says_where_what_how_often_and_what_to_do_in_one_line() {
@@ -368,6 +406,21 @@ mod tests {
     }
 
     #[test]
+    fn a_long_text_is_cut() {
+        let long = "x".repeat(300_000);
+        let place = Place { table: Some(long.clone()), aid: Some(long.clone()), row: None };
+        let error = Error::new(ErrorKind::Query, long.clone()).advice(long).at(place).to_string();
+        assert!(error.chars().count() < 4_100, "{}", error.len());
+        let message = shortened(format!("unknown column `{}`; did you mean aid?", "é".repeat(300_000)));
+        assert_eq!(message.chars().count(), 1_000);
+        assert!(message.starts_with("unknown column `é") && message.ends_with("é`; did you mean aid?"), "{message}");
+        assert!(message.contains("é … é"), "{message}");
+        for whole in ["é".repeat(1_000), String::new()] {
+            assert_eq!(shortened(whole.clone()), whole);
+        }
+    }
+
+    #[test]
     fn what_is_near_is_found_and_what_is_not_is_not() {
         let known = ["mentions", "overview", "saved_searches", "volume"];
         assert_eq!(nearest("mentons", known), Some("mentions"));
@@ -379,6 +432,11 @@ mod tests {
         assert_eq!(nearest("id", ["as", "ID"]), Some("ID"));
         assert_eq!(nearest("mentions", known), None, "identical names are not suggested");
         assert_eq!(nearest(&"mentions".repeat(100_000), known), None, "too long to be a typo");
+        // A comparison with one of these would take a gigabyte.
+        let results: Vec<String> = (0..9).map(|number| format!("{number}{}", "mentions".repeat(100_000))).collect();
+        let known = results.iter().map(String::as_str).chain(["mentions"]);
+        assert_eq!(nearest(&"mentons".repeat(20), known.clone()), None);
+        assert_eq!(nearest("mentons", known), Some("mentions"), "beside results without a name");
     }
 
     #[test]
@@ -405,7 +463,7 @@ mod tests {
             "reach",
             "system.requests",
         ];
-        for (typed, meant) in [
+        let cases = [
             ("autor", Some("author_name")),
             ("author", Some("author_name")),
             ("followers", Some("author_followers")),
@@ -417,8 +475,9 @@ mod tests {
             ("colour", None),
             ("x", None),
             ("requests", Some("system.requests")),
-        ] {
+        ];
+        each(cases, |(typed, meant)| {
             assert_eq!(nearest_name(typed, &known), meant, "{typed}");
-        }
+        });
     }
 }

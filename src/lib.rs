@@ -38,6 +38,8 @@
 //! `savedsearch` program needs. Hidden modules are not part of the stable API.
 
 mod boxed_future;
+#[cfg(test)]
+mod cases;
 mod catalog;
 #[doc(hidden)]
 pub mod client;
@@ -101,6 +103,7 @@ pub mod ui;
 mod verify;
 #[cfg(feature = "wording")]
 mod wording;
+mod words;
 
 pub use catalog::{CATALOG, catalog};
 pub use client::{Completeness, RetryPolicy, Secret};
@@ -113,9 +116,9 @@ pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
-pub use store::{Compacted, Erase, Erased, Holding, StoreStatistics};
+pub use store::{Compacted, Erase, Erased, Holding, Indexed, StoreStatistics};
 #[cfg(feature = "store")]
-pub use sync::{NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, sync};
+pub use sync::{CutStep, NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, sync};
 pub use table::SavedSearchFactory;
 #[cfg(feature = "store")]
 pub use verify::{DifferingDay, verify_counts};
@@ -124,3 +127,122 @@ pub use verify::{DifferingDay, verify_counts};
 #[cfg(doctest)]
 #[doc = include_str!("../docs/embedding.md")]
 struct Embedding;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use ::http::{HeaderMap, StatusCode};
+    use async_trait::async_trait;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cases::each_async;
+    use crate::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
+
+    /// A service with three mentions, of which a filter by language selects two or one. Counts its requests.
+    #[derive(Debug, Default)]
+    struct Service(AtomicU64);
+
+    #[async_trait]
+    impl HttpService for Service {
+        async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let asked: HashMap<String, String> = request.url.query_pairs().into_owned().collect();
+            let number = |name: &str| asked[name].parse::<usize>().expect("a number");
+            let wanted = |language: &&str| asked.get("language").is_none_or(|asked| asked == language);
+            let of: Vec<&str> = ["de", "de", "en"].into_iter().filter(wanted).collect();
+            let named = |name: &str| of.iter().filter(|language| **language == name).count();
+            let languages = ["de", "en"].into_iter().filter(|name| named(name) > 0);
+            let languages: Vec<Value> = languages.map(|name| json!({ "name": name, "count": named(name) })).collect();
+            let item = |row: usize| {
+                json!({ "id": row.to_string(), "publishedAt": format!("2026-06-30T10:00:0{row}Z"), "language": of[row],
+                    "source": { "name": "s" }, "sentiment": { "label": "neutral" } })
+            };
+            let (from, size) = (number("dataFrom"), number("dataSize"));
+            let items: Vec<Value> = (from..(from + size).min(of.len())).map(item).collect();
+            let body = json!({
+                "search": { "aid": asked["aid"] },
+                "window": { "timezone": asked["timezone"], "from": "2026-06-24T12:00:00Z", "to": "2026-07-01T12:00:00Z" },
+                "overview": {
+                    "totalMentions": of.len(),
+                    "sentiment": { "positive": 0, "neutral": of.len(), "negative": 0, "unknown": 0 },
+                    "languages": languages,
+                    "countries": [],
+                    "topSources": [{ "name": "s", "count": of.len() }],
+                    "otherCount": 0,
+                    "volume": [{ "start": "2026-06-30T00:00:00Z", "end": "2026-07-01T00:00:00Z", "count": of.len() }],
+                },
+                "mentions": { "total": of.len(), "from": from, "items": items },
+            });
+            let body = body.to_string();
+            let wire_bytes = body.len() as u64;
+            Ok(HttpResponse { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into(), wire_bytes })
+        }
+    }
+
+    /// A count uses the totals, the timeline, lists and mentions of a response, and reads its body once.
+    #[tokio::test]
+    async fn an_overview_is_decoded_once() {
+        let now = "2026-07-01T12:00:00Z".parse().expect("an instant");
+        let service = Arc::new(Service::default());
+        let connection = Connection::builder("http://once.test/v4", Secret::new("key").expect("a key"))
+            .service(Arc::clone(&service) as Arc<dyn HttpService>)
+            .clock(Clock::fixed(now))
+            .build()
+            .expect("a connection");
+        let context = session(&connection).expect("a session");
+        let cases = [
+            ("SELECT count(*) FROM mentions WHERE aid = '1'", 1),
+            ("SELECT count(*) FROM mentions WHERE aid = '1' AND language = 'de'", 1),
+            ("SELECT language, count(*) FROM mentions WHERE aid = '1' GROUP BY 1", 2),
+            ("SELECT published_at::date, count(*) FROM mentions WHERE aid = '1' GROUP BY 1", 1),
+            ("SELECT total_mentions FROM overview WHERE aid = '1'", 1),
+        ];
+        each_async(cases, async |(sql, expected)| {
+            let before = (service.0.load(Ordering::Relaxed), decode::passes());
+            let batches = context.sql(sql).await.expect("a plan").collect().await.expect("rows");
+            let after = (service.0.load(Ordering::Relaxed), decode::passes());
+            let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+            assert_eq!((rows, after.0 - before.0, after.1 - before.1), (expected, 1, 1), "{sql}");
+        })
+        .await;
+    }
+
+    /// A plan of stored days is divided once for its estimates, and once when it runs, whatever asks for its division.
+    #[cfg(all(feature = "store", feature = "simulator"))]
+    #[tokio::test]
+    async fn stored_days_are_divided_once() {
+        let now = "2026-07-01T12:00:00Z".parse().expect("an instant");
+        let corpus = simulator::Corpus::generate(simulator::CorpusSpec { seed: 7, searches: 1, mentions: 300, now });
+        let aid = corpus.searches[0].aid.clone();
+        let settings = simulator::Settings { clock: Clock::fixed(now), ..simulator::Settings::default() };
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let service = simulator::start(address, Arc::new(corpus), settings).await.expect("a service");
+        let folder = tempfile::tempdir().expect("a folder");
+        let connection = Connection::builder(service.base_url(), Secret::new(simulator::KEY).expect("a key"))
+            .clock(Clock::fixed(now))
+            .store(folder.path())
+            .build()
+            .expect("a connection");
+        let context = session(&connection).expect("a session");
+        let set = context.sql("SET savedsearch.freshness = '1h'").await.expect("a setting");
+        set.collect().await.expect("it is set");
+        for (until, requests) in [("11", true), ("11", false), ("21", true)] {
+            let sql = format!(
+                "SELECT id FROM mentions WHERE aid = '{aid}' AND published_at >= TIMESTAMP '2026-05-01T00:00:00Z' \
+                 AND published_at < TIMESTAMP '2026-05-{until}T00:00:00Z'"
+            );
+            let plan = context.sql(&sql).await.expect("a plan").create_physical_plan().await.expect("operators");
+            plan_cost(&plan);
+            let (planned, before) = (exec::decisions(), service.requests());
+            plan_cost(&plan);
+            assert_eq!(exec::decisions(), planned, "its cost again: {sql}");
+            datafusion::physical_plan::collect(plan, context.task_ctx()).await.expect("rows");
+            assert_eq!(exec::decisions(), planned + 1, "its run: {sql}");
+            assert_eq!(service.requests() > before, requests, "{sql}");
+        }
+    }
+}

@@ -17,12 +17,15 @@
 //!
 //! Invariant: a thread charges one statement at a time.
 
+#[cfg(feature = "flight")]
+pub(crate) mod statements;
+
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
@@ -53,6 +56,10 @@ static EXPECTED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static CURRENT: RefCell<Option<Charge>> = const { RefCell::new(None) };
+    /// Bytes of this thread at which [`check`] fails.
+    static CEILING: Cell<i64> = const { Cell::new(i64::MAX) };
+    /// Bytes that were asked for in small amounts, since the last look at the memory of the process.
+    static SMALL: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Counts memory from now on, with the counts of the program's allocator. Further calls have no effect.
@@ -87,6 +94,7 @@ enum Ended {
 #[derive(Debug, Default)]
 pub(crate) struct StatementMemory {
     bytes: AtomicI64,
+    copies: Mutex<Copies>,
     ended: CancellationToken,
     /// Reason why it was ended.
     why: OnceLock<Ended>,
@@ -115,6 +123,10 @@ impl StatementMemory {
         self.end_for(Ended::Abandoned);
     }
 
+    fn copies(&self) -> MutexGuard<'_, Copies> {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn end_for(&self, why: Ended) {
         let _ = self.why.set(why);
         self.ended.cancel();
@@ -131,28 +143,70 @@ impl StatementMemory {
             None => Ok(()),
             Some(Ended::Memory(bytes)) => {
                 let held = bytes >> 20;
-                let message = format!("the server's memory is used up: this statement held {held} MiB and was ended");
+                let message = format!("memory is used up: this statement held {held} MiB and was ended");
                 Err(Error::new(ErrorKind::Memory, message)
-                    .advice("select fewer rows or columns, or aggregate; the operator can raise --memory"))
+                    .advice("select fewer rows or columns, or aggregate; whoever runs the program can raise --memory"))
             }
             Some(Ended::Abandoned) => Err(Error::new(ErrorKind::Timeout, "nobody waits for the statement any longer")),
         }
     }
 }
 
+/// Room for copies of what a statement holds, while some of its tasks may make them. Together they copy it once at most.
+#[derive(Debug, Default)]
+struct Copies {
+    rooms: Vec<Room>,
+    /// Polls that may make copies.
+    polls: usize,
+}
+
+impl Copies {
+    fn bytes(&self) -> u64 {
+        self.rooms.iter().map(|room| room.0).sum()
+    }
+}
+
 /// Fails if the current statement was ended. Code that computes or allocates much between two pauses of its task calls it.
 ///
 /// # Errors
-/// [`ErrorKind::Memory`], or [`ErrorKind::Timeout`] if nobody waits for the statement.
+/// [`ErrorKind::Memory`], or [`ErrorKind::Timeout`] if nobody waits for the statement; [`ErrorKind::TooLarge`] above a [`Ceiling`].
 pub(crate) fn check() -> Result<()> {
     let Some(counters) = COUNTERS.get() else { return Ok(()) };
+    let now = (counters.of_thread)();
+    if now > CEILING.get() {
+        let message = "the statement takes too much memory in one step of its planning";
+        return Err(Error::new(ErrorKind::TooLarge, message).advice("use fewer or shorter constant values"));
+    }
     CURRENT.with_borrow_mut(|current| match current {
         Some(charge) => {
-            charge.settle((counters.of_thread)());
+            charge.settle(now);
             charge.memory.check()
         }
         None => Ok(()),
     })
+}
+
+/// Guard: until it is dropped, [`check`] fails on this thread if the thread has taken more than some bytes since it was made. It is
+/// for code that does not pause, and whose memory nothing else limits.
+#[derive(Debug)]
+#[must_use = "there is a limit until it is dropped"]
+pub(crate) struct Ceiling(i64);
+
+impl Ceiling {
+    /// Sets the limit, unless a lower one is set.
+    pub(crate) fn of(bytes: i64) -> Self {
+        let outer = CEILING.get();
+        if let Some(counters) = COUNTERS.get() {
+            CEILING.set(outer.min((counters.of_thread)().saturating_add(bytes)));
+        }
+        Self(outer)
+    }
+}
+
+impl Drop for Ceiling {
+    fn drop(&mut self) {
+        CEILING.set(self.0);
+    }
 }
 
 /// Bytes that are about to be allocated, until it is dropped.
@@ -166,18 +220,29 @@ pub(crate) struct Room(u64);
 /// [`ErrorKind::Memory`] if the process would exceed its limit, or the current statement was ended.
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
 pub(crate) fn room(bytes: u64) -> Result<Room> {
-    /// Fewer bytes are not worth the question.
-    const FEW: u64 = 256 << 10;
     check()?;
-    let Some(allocated) = Some(bytes).filter(|bytes| *bytes >= FEW).and_then(|_| allocated()) else {
+    reserved(bytes)
+}
+
+/// As [`room`], for a statement that was checked just now.
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+fn reserved(bytes: u64) -> Result<Room> {
+    /// Fewer bytes are not worth the question, unless they add up.
+    const FEW: u64 = 256 << 10;
+    let small = if bytes < FEW { SMALL.get() + bytes } else { 0 };
+    SMALL.set(if small < FEW { small } else { 0 });
+    let Some(allocated) = Some(bytes.max(small)).filter(|bytes| *bytes >= FEW).and_then(|_| allocated()) else {
         return Ok(Room(0));
     };
     let expected = EXPECTED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
     let room = Room(bytes);
-    if allocated.saturating_add(expected) <= LIMIT.load(Ordering::Relaxed) {
+    let limit = LIMIT.load(Ordering::Relaxed);
+    // What others may need does not refuse a statement that needs little.
+    let expected = if bytes <= limit / 64 { bytes } else { expected };
+    if allocated.saturating_add(expected) <= limit {
         return Ok(room);
     }
-    let message = format!("not enough memory for another {} MiB: the server's memory is in use", bytes >> 20);
+    let message = format!("not enough memory for another {} MiB: statements use the rest of it", (bytes >> 20).max(1));
     Err(Error::new(ErrorKind::Memory, message).advice("try again later, or select fewer rows or columns"))
 }
 
@@ -188,21 +253,35 @@ pub(crate) fn room(bytes: u64) -> Result<Room> {
 /// Those of [`room`].
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
 pub(crate) fn room_for_result(bytes: u64) -> Result<Room> {
-    let held = CURRENT.with_borrow_mut(|current| {
-        let charge = current.as_mut()?;
-        charge.copies = None;
-        Some(charge.memory.bytes())
-    });
     let result = room(bytes)?;
-    if let (Some(held), true) = (held, result.0 > 0) {
-        let copies = room(bytes.saturating_add(held))?;
-        CURRENT.with_borrow_mut(|current| {
-            if let Some(charge) = current {
-                charge.copies = Some(copies);
-            }
-        });
+    if result.0 > 0 {
+        reserved_for_copies(bytes)?;
     }
     Ok(result)
+}
+
+/// Asks for room for some bytes, and for a copy of what the statement holds, until the end of the poll: an operator keeps the bytes
+/// in memory that doubles while it grows.
+///
+/// # Errors
+/// Those of [`room`].
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+pub(crate) fn room_for_copies(bytes: u64) -> Result<()> {
+    check()?;
+    reserved_for_copies(bytes)
+}
+
+/// As [`room_for_copies`], for a statement that was checked just now.
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+fn reserved_for_copies(bytes: u64) -> Result<()> {
+    let Some(memory) = current() else { return reserved(bytes).map(drop) };
+    let needed = bytes.saturating_add(memory.bytes());
+    let more = reserved(needed.saturating_sub(memory.copies().bytes()))?;
+    CURRENT.with_borrow_mut(|current| current.iter_mut().for_each(Charge::begin_copies));
+    if more.0 > 0 {
+        memory.copies().rooms.push(more);
+    }
+    Ok(())
 }
 
 impl Drop for Room {
@@ -215,14 +294,32 @@ impl Drop for Room {
 struct Charge {
     memory: Arc<StatementMemory>,
     since: i64,
-    /// Room for copies of the last result of a function.
-    copies: Option<Room>,
+    /// Set if the poll may copy what the statement holds.
+    copies: bool,
 }
 
 impl Charge {
+    fn begin_copies(&mut self) {
+        if !std::mem::replace(&mut self.copies, true) {
+            self.memory.copies().polls += 1;
+        }
+    }
+
     fn settle(&mut self, now: i64) {
         self.memory.bytes.fetch_add(now.wrapping_sub(self.since), Ordering::Relaxed);
         self.since = now;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if self.copies {
+            let mut copies = self.memory.copies();
+            copies.polls -= 1;
+            if copies.polls == 0 {
+                copies.rooms.clear();
+            }
+        }
     }
 }
 
@@ -239,7 +336,7 @@ impl Entered {
         let now = (counters.of_thread)();
         let outer = CURRENT.with_borrow_mut(|current| {
             current.iter_mut().for_each(|outer| outer.settle(now));
-            current.replace(Charge { memory: Arc::clone(memory), since: now, copies: None })
+            current.replace(Charge { memory: Arc::clone(memory), since: now, copies: false })
         });
         Some(Self { counters, outer })
     }
@@ -250,7 +347,10 @@ impl Drop for Entered {
         let now = (self.counters.of_thread)();
         CURRENT.with_borrow_mut(|current| {
             current.iter_mut().for_each(|charge| charge.settle(now));
-            *current = self.outer.take().map(|outer| Charge { since: now, ..outer });
+            if let Some(outer) = &mut self.outer {
+                outer.since = now;
+            }
+            *current = self.outer.take();
         });
     }
 }
@@ -301,6 +401,16 @@ pub(crate) fn inherited<F: Future>(task: F) -> impl Future<Output = F::Output> {
     }
 }
 
+/// Charges work on another thread to the statement that starts it, if there is one.
+#[cfg(feature = "store")]
+pub(crate) fn inherited_work<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let of = current();
+    move || {
+        let _entered = of.as_ref().and_then(Entered::new);
+        work()
+    }
+}
+
 /// Charges the tasks that the engine spawns to the statement that spawned them.
 struct Inherited;
 
@@ -327,7 +437,7 @@ impl JoinSetTracer for Inherited {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::cell::Cell;
 
     use tokio::task::yield_now;
@@ -342,7 +452,8 @@ mod tests {
         THREAD.set(THREAD.get() + bytes);
     }
 
-    fn counted() {
+    /// Counts what tests say that they allocate.
+    pub(crate) fn counted() {
         count_with(Counters { allocated: || 0, of_thread: || THREAD.get() });
     }
 
@@ -389,6 +500,61 @@ mod tests {
         .await;
         tokio::spawn(inherited(async { allocate(1_000) })).await.expect("a task of nobody");
         assert_eq!(memory.bytes(), 15);
+    }
+
+    #[cfg(feature = "store")]
+    #[tokio::test]
+    async fn work_on_another_thread_counts_to_the_statement_that_starts_it_and_ends_with_it() {
+        counted();
+        let memory = Arc::new(StatementMemory::default());
+        within(&memory, async {
+            let work = || {
+                let work = inherited_work(|| {
+                    allocate(10);
+                    check().is_ok()
+                });
+                std::thread::spawn(work).join().expect("work")
+            };
+            assert!(work());
+            memory.end();
+            assert!(!work(), "the statement was ended");
+        })
+        .await;
+        assert_eq!(memory.bytes(), 20);
+        assert!(std::thread::spawn(inherited_work(|| check().is_ok())).join().expect("work of nobody"));
+    }
+
+    #[test]
+    fn code_that_takes_more_than_its_ceiling_fails_at_its_next_check() {
+        counted();
+        let outer = Ceiling::of(100);
+        allocate(60);
+        check().expect("below the ceiling");
+        let inner = Ceiling::of(1_000);
+        allocate(60);
+        assert_eq!(check().expect_err("above the outer ceiling").kind(), ErrorKind::TooLarge);
+        drop(inner);
+        check().expect_err("the outer ceiling is still there");
+        drop(outer);
+        check().expect("no ceiling");
+    }
+
+    #[tokio::test]
+    async fn polls_of_a_statement_share_the_room_for_copies() {
+        counted();
+        let memory = Arc::new(StatementMemory::default());
+        within(&memory, async {
+            allocate(64 << 20);
+            room_for_copies(1 << 20).expect("room");
+            let other = Arc::clone(&memory);
+            let other = std::thread::spawn(move || {
+                futures::executor::block_on(within(&other, async { room_for_copies(1 << 20).expect("room") }));
+            });
+            other.join().expect("the other poll");
+            assert_eq!(memory.copies().bytes(), 65 << 20);
+        })
+        .await;
+        assert_eq!(memory.copies().bytes(), 0);
     }
 
     #[tokio::test]

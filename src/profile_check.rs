@@ -13,33 +13,43 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 use datafusion::arrow::util::display::array_value_to_string;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 
 use crate::connection::Connection;
-use crate::error::describe;
+use crate::error::{Error, ErrorKind, describe};
+use crate::numbers::counted;
 use crate::profile::{Direction, SortValue};
-use crate::session::session;
+use crate::session::{literal, session};
 
 /// Compares the profile of a connection with its service. `say` gets each comparison as soon as it is made: its name, and what
 /// agrees or what does not.
 ///
 /// # Errors
-/// Fails if no session can be built. Failed queries are comparisons that do not agree.
+/// Fails if no session can be built, or if the service refuses the key: nothing can be compared then. Other queries that fail are
+/// comparisons that do not agree.
 pub async fn compare(
     connection: &Arc<Connection>,
     mut say: impl FnMut(&'static str, std::result::Result<String, String>),
 ) -> Result<()> {
     let context = session(connection)?;
-    let failed = |error| connection.client().redact(&describe(&error));
+    let failed = |error| String::from(connection.client().redact(&describe(&error)));
+    let refused = |error: &DataFusionError| Error::find(error).is_some_and(|own| own.kind() == ErrorKind::Unauthorized);
     let of = "(SELECT min(aid) FROM saved_searches WHERE kind <> 'recent')";
-    for (what, sql) in [
-        ("list", "SELECT aid, kind FROM saved_searches".to_owned()),
-        ("overview", format!("SELECT * FROM overview WHERE aid = {of}")),
-        ("mentions", format!("SELECT * FROM mentions WHERE aid = {of} LIMIT 1")),
+    for (what, table, sql) in [
+        ("list", "saved_searches", "SELECT aid, kind FROM saved_searches".to_owned()),
+        ("overview", "overview", format!("SELECT * FROM overview WHERE aid = {of}")),
+        ("mentions", "mentions", format!("SELECT * FROM mentions WHERE aid = {of} LIMIT 1")),
     ] {
-        let rows = rows_of(&context, &sql).await;
-        say(what, rows.map(|rows| format!("{rows} rows")).map_err(failed));
+        match rows_of(&context, &sql).await {
+            Ok(rows) => say(what, Ok(counted(rows as u64, "row"))),
+            Err(error) if refused(&error) => return Err(error),
+            Err(error) => {
+                // The name of the comparison names the table.
+                let told = failed(error);
+                say(what, Err(told.strip_prefix(&format!("{table}: ")).unwrap_or(&told).to_owned()));
+            }
+        }
     }
     let time = connection.profile().tables.mentions.time.clone();
     // The newest mention costs little if the service sorts by time.
@@ -57,6 +67,7 @@ pub async fn compare(
         match result {
             Ok(None) => {}
             Ok(Some(compared)) => say(what, compared),
+            Err(error) if refused(&error) => return Err(error),
             Err(error) => say(what, Err(failed(error))),
         }
     }
@@ -77,8 +88,8 @@ async fn periods_agree(context: &SessionContext, names: &[String], aid: &str, ti
     let Some(time) = time.filter(|_| names.len() > 1) else { return Ok(None) };
     let mut newest: Vec<(&String, DateTime<Utc>)> = Vec::new();
     for name in names {
-        let period = name.replace('\'', "''");
-        let query = format!("SELECT max(\"{time}\") FROM mentions WHERE aid = {aid} AND duration = '{period}'");
+        let period = literal(name);
+        let query = format!("SELECT max(\"{time}\") FROM mentions WHERE aid = {aid} AND duration = {period}");
         newest.extend(instant(context, &query).await?.map(|at| (name, at)));
     }
     let last = newest.iter().max_by_key(|(_, at)| *at);

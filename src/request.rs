@@ -7,12 +7,15 @@
 //! A [`RequestPlan`] describes everything about reading one table of one saved search; it is serializable, and EXPLAIN
 //! prints it. A [`PageRequest`] is one HTTP request of a plan. Neither ever contains the service's key.
 
+mod window;
+
 use std::fmt;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::window::RequestedWindow;
 use crate::profile::{Profile, RequestedBy, Several, Zone};
 
 /// Tolerated difference between the service's clock and ours (a range that ends "now" must not lose its newest rows).
@@ -266,6 +269,11 @@ impl PageRequest {
         Self::first(Arc::new(RequestPlan { pages: None, sort: None, ..plan }))
     }
 
+    /// The window as the request names it to the service.
+    pub(crate) fn duration(&self) -> Option<&str> {
+        self.frozen.as_deref().or(self.plan.duration.as_deref())
+    }
+
     /// Returns the identity of the request.
     pub fn key(&self, profile: &Profile) -> RequestKey {
         let path = match self.plan.endpoint {
@@ -278,7 +286,7 @@ impl PageRequest {
     /// Returns the query parameters, in a fixed order. Every control is sent explicitly, as the API description
     /// (section 4.2) recommends.
     pub fn parameters(&self, profile: &Profile) -> Vec<(String, String)> {
-        let RequestPlan { endpoint, aid, duration, named: _, timezone, filters, sort, pages } = self.plan.as_ref();
+        let RequestPlan { endpoint, aid, duration: _, named: _, timezone, filters, sort, pages } = self.plan.as_ref();
         let mut sent = Vec::new();
         if *endpoint == Endpoint::List {
             let pages = profile.list.pages.as_ref();
@@ -290,7 +298,7 @@ impl PageRequest {
             return sent;
         }
         sent.extend(aid.iter().map(|aid| (profile.search.aid.clone(), aid.clone())));
-        if let Some(words) = self.frozen.as_ref().or(duration.as_ref()) {
+        if let Some(words) = self.duration() {
             sent.extend(profile.window.parameters(words));
         }
         sent.extend(profile.timezone.parameter.iter().cloned().zip(timezone.clone()));
@@ -392,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn cursors_and_zones_are_sent_where_the_profile_has_parameters_for_them() {
+    fn cursors_and_zones_are_sent_if_the_profile_has_parameters_for_them() {
         let mut profile = Profile::v4();
         profile.timezone.parameter = None;
         profile.offset.unit = OffsetUnit::Cursor;

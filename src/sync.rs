@@ -22,7 +22,6 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, ident};
-use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionContext, lit};
 use futures::stream::{FuturesUnordered, StreamExt};
 
@@ -31,6 +30,7 @@ use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Place, Result, own_or_query};
+use crate::exec::start;
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
@@ -84,8 +84,24 @@ pub struct Synced {
     pub requests: u64,
     /// Steps that were left when the requests were used up.
     pub left: usize,
+    /// The step that was in progress then; `None` if none was. The days that it read completely are stored.
+    pub cut: Option<CutStep>,
     /// Numbers of mentions and days that were removed from the store because of their age.
     pub removed: Erased,
+    /// Reason why the words of stored mentions could not be indexed; `None` if they were, or are not.
+    pub unindexed: Option<String>,
+}
+
+/// A step of which a part was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CutStep {
+    /// Saved search.
+    pub aid: String,
+    /// First day that is left.
+    pub from: NaiveDate,
+    /// Last day that is left.
+    pub to: NaiveDate,
 }
 
 /// As in `183772 2026-06-01 to 2026-07-01: 2,774 mentions · 29 requests · 2 steps left`.
@@ -102,7 +118,13 @@ impl fmt::Display for Synced {
         let requests = counted(self.requests, "request");
         match self.left {
             0 => write!(f, "up to date: {} · {requests}", counted(self.searches, "saved search")),
-            left => write!(f, "not finished: {} left · {requests}", counted(left as u64, "step")),
+            left => {
+                write!(f, "not finished: {} left", counted(left as u64, "step"))?;
+                if let Some(CutStep { aid, from, to }) = &self.cut {
+                    write!(f, ", of which {aid} {from} to {to} has begun")?;
+                }
+                write!(f, " · {requests}")
+            }
         }
     }
 }
@@ -199,9 +221,13 @@ pub async fn sync(
             }
             // What is left of the requests may be enough for a part of the days.
             Err(error) if error.kind() == ErrorKind::Budget && spent.left > Some(0) && piece.days.len() > 1 => {
+                let piece = Piece { begun: piece.begun || requests > 0, ..piece };
                 steps.put_back(search, piece.halves(options.oldest_first));
             }
-            Err(error) if error.kind() == ErrorKind::Budget && options.max_requests.is_some() => synced.left = left + 1,
+            Err(error) if error.kind() == ErrorKind::Budget && options.max_requests.is_some() => {
+                synced.left = left + usize::from(!piece.continues);
+                synced.cut = (piece.begun || requests > 0).then(|| steps.cut(search, &piece, aid));
+            }
             Err(error) => failed = failed.or(Some(error)),
         }
     }
@@ -213,6 +239,8 @@ pub async fn sync(
         synced.removed = store.retain_from(first, connection.now(), settling)?;
     }
     store.compact(connection.now(), settling, Extent::Bounded)?;
+    // Everything is stored, and queries read files without an index as well.
+    synced.unindexed = store.update_indexes().err().map(|error| error.to_string());
     synced.requests = spent.requests;
     Ok(synced)
 }
@@ -236,9 +264,19 @@ impl Steps {
         None
     }
 
-    /// Number of pieces.
+    /// Number of steps. Pieces of one step count once.
     fn left(&self) -> usize {
-        self.queues.iter().map(VecDeque::len).sum()
+        self.queues.iter().flatten().filter(|piece| !piece.continues).count()
+    }
+
+    /// The rest of a step: one of its pieces, and those that follow.
+    fn cut(&self, search: usize, piece: &Piece, aid: &str) -> CutStep {
+        let mut days = piece.days.clone();
+        let mut continues = piece.continues;
+        for next in self.queues[search].iter().take_while(|next| std::mem::replace(&mut continues, next.continues)) {
+            days = days.start.min(next.days.start)..days.end.max(next.days.end);
+        }
+        CutStep { aid: aid.to_owned(), from: date_of(days.start), to: date_of(days.end - 1) }
     }
 
     /// Replaces a piece by two smaller ones, which are next.
@@ -257,7 +295,7 @@ fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
     let warnings = connection.client().log().warnings();
     let reason = warnings.iter().rev().find(|warning| warning.aid.as_deref() == Some(aid));
     let reason =
-        reason.map_or_else(|| "its mentions were not read completely".to_owned(), |reason| reason.message.clone());
+        reason.map_or_else(|| "its mentions were not read completely".to_owned(), |reason| reason.message.to_string());
     let place = Place { aid: Some(aid.to_owned()), ..Place::default() };
     Err(Error::new(ErrorKind::Store, format!("{} could not be stored: {reason}", date_of(day))).at(place))
 }
@@ -272,15 +310,26 @@ struct Piece {
     rescan: bool,
     /// Set to keep deleted mentions.
     keep_deleted: bool,
+    /// Set if the next piece is of the same step, which was divided.
+    continues: bool,
+    /// Set if requests were sent for the step.
+    begun: bool,
 }
 
 impl Piece {
+    /// A step of its own.
+    fn of(days: Range<Day>, keep_deleted: bool) -> Self {
+        Self { days, confirms: false, rescan: false, keep_deleted, continues: false, begun: false }
+    }
+
     /// Returns two pieces with half of the days each, the one to read first first.
     fn halves(&self, oldest_first: bool) -> [Self; 2] {
         let middle = self.days.start + (self.days.end - self.days.start) / 2;
         let older = Self { days: self.days.start..middle, ..self.clone() };
         let newer = Self { days: middle..self.days.end, ..self.clone() };
-        if oldest_first { [older, newer] } else { [newer, older] }
+        let [first, second] = if oldest_first { [older, newer] } else { [newer, older] };
+        // The second one is read only after the first one.
+        [Self { continues: true, ..first }, Self { begun: true, ..second }]
     }
 }
 
@@ -307,14 +356,14 @@ fn pieces(connection: &Connection, aid: &str, days: &Range<Day>, options: &SyncO
         && start_of(confirm.start) == span.start
         && days_of(tail).len() <= LONGEST as usize
     {
-        return Ok([Piece { days: days.clone(), confirms: false, rescan: false, keep_deleted }].into());
+        return Ok([Piece::of(days.clone(), keep_deleted)].into());
     }
     for read in &division.read {
         let (mut day, end) = (day_of(read.start), day_of(read.end - 1) + 1);
         while day < end {
             // A month at a time, so that little is lost if the sync is stopped.
             let next = if end - day > LONGEST { month_of(day).end.min(end) } else { end };
-            pieces.push(Piece { days: day..next, confirms: false, rescan: options.rescan, keep_deleted });
+            pieces.push(Piece { rescan: options.rescan, ..Piece::of(day..next, keep_deleted) });
             day = next;
         }
     }
@@ -323,7 +372,7 @@ fn pieces(connection: &Connection, aid: &str, days: &Range<Day>, options: &SyncO
     }
     // What was read just now needs no confirmation.
     if division.to_confirm().is_some() {
-        pieces.push(Piece { days: days.clone(), confirms: true, rescan: false, keep_deleted });
+        pieces.push(Piece { confirms: true, ..Piece::of(days.clone(), keep_deleted) });
     }
     Ok(pieces.into())
 }
@@ -353,7 +402,7 @@ async fn run(
         let time = mentions.time.as_deref().unwrap_or_default();
         let table = context.table("mentions").await?.filter(filter)?.select(vec![ident(time)])?;
         let plan = table.create_physical_plan().await?;
-        Ok::<_, DataFusionError>((execute_stream(Arc::clone(&plan), context.task_ctx())?, plan))
+        Ok::<_, DataFusionError>((start(&plan, context.task_ctx(), None)?, plan))
     };
     let (mut rows, plan) = match query.await {
         Ok(begun) => begun,
@@ -407,4 +456,53 @@ pub(crate) fn filter_of(table: &TableSpec, aid: &str, days: &Range<Day>) -> Resu
     let instant = |day: Day| lit(ScalarValue::TimestampMicrosecond(Some(start_of(day)), Some("UTC".into())));
     let from = ident(time).gt_eq(instant(days.start));
     Ok(ident(of).eq(lit(aid)).and(from).and(ident(time).lt(instant(days.end))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(days: Range<Day>) -> Piece {
+        Piece::of(days, false)
+    }
+
+    #[test]
+    fn a_divided_step_is_one_step() {
+        let mut steps = Steps { queues: vec![[piece(60..91), piece(30..60)].into()], idle: [0].into() };
+        let (search, whole) = steps.next().expect("a piece");
+        let begun = Piece { begun: true, ..whole };
+        steps.put_back(search, begun.halves(false));
+        assert_eq!(steps.left(), 2);
+        let again = |steps: &mut Steps| {
+            steps.idle.push_back(0);
+            steps.next().expect("a piece").1
+        };
+        let newer = again(&mut steps);
+        assert_eq!((newer.days.clone(), newer.continues, newer.begun, steps.left()), (75..91, true, true, 2));
+        assert_eq!(steps.cut(0, &newer, "7").to_string_of_days(), "7 1970-03-02 to 1970-04-01");
+        steps.put_back(0, newer.halves(false));
+        assert_eq!(steps.left(), 2);
+        let newest = again(&mut steps);
+        assert_eq!((newest.days.clone(), newest.continues), (83..91, true));
+        assert_eq!(steps.cut(0, &newest, "7").to_string_of_days(), "7 1970-03-02 to 1970-04-01");
+        let [_, older] = [again(&mut steps), again(&mut steps)];
+        assert_eq!((older.days.clone(), older.continues, steps.left()), (60..75, false, 1));
+        // The step behind it is another one.
+        assert_eq!(steps.cut(0, &older, "7").to_string_of_days(), "7 1970-03-02 to 1970-03-16");
+    }
+
+    #[test]
+    fn the_last_line_names_the_step_that_was_begun() {
+        let mut synced = Synced { searches: 1, requests: 20, left: 2, ..Synced::default() };
+        assert_eq!(synced.to_string(), "not finished: 2 steps left · 20 requests");
+        synced.cut = Some(CutStep { aid: "7".to_owned(), from: date_of(60), to: date_of(90) });
+        let expected = "not finished: 2 steps left, of which 7 1970-03-02 to 1970-04-01 has begun · 20 requests";
+        assert_eq!(synced.to_string(), expected);
+    }
+
+    impl CutStep {
+        fn to_string_of_days(&self) -> String {
+            format!("{} {} to {}", self.aid, self.from, self.to)
+        }
+    }
 }

@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result, own_or_query};
 use crate::exec::can_confirm;
 use crate::session::session;
-use crate::store::{Day, Terms, date_of, day_of};
+use crate::store::{Day, Terms, blocking, date_of, day_of};
 use crate::sync::filter_of;
 
 /// A stored day that has another number of mentions at the service.
@@ -64,9 +64,12 @@ pub async fn verify_counts(connection: &Arc<Connection>) -> Result<Vec<Differing
     let settling = profile.store.settle.length();
     let terms = Terms { now: connection.now(), settling, since: DateTime::<Utc>::MAX_UTC, rescan: None };
     let mut differing = Vec::new();
-    for aid in store.aids()? {
+    let catalog = Arc::clone(store);
+    for aid in blocking(move || catalog.aids()).await? {
+        let (catalog, of) = (Arc::clone(store), aid.clone());
+        let regions = blocking(move || catalog.regions(&of)).await?;
         let mut stored: BTreeMap<Day, u64> = BTreeMap::new();
-        for (_, region) in store.regions(&aid)?.iter().filter(|(filters, _)| filters.is_empty()) {
+        for (_, region) in regions.iter().filter(|(filters, _)| filters.is_empty()) {
             let settled = |day: &Day| region.sealed || terms.had_settled(region.as_of, *day);
             let days = region.days.clone().filter(settled);
             stored.extend(days.filter_map(|day| Some((day, region.count_of(day)?))));

@@ -31,17 +31,20 @@ pub(super) fn for_connection(kind: ErrorKind, message: &str, base_url: &Url) -> 
     })
 }
 
-/// Advice for a response 404, which does not tell an unknown saved search from a wrong base URL.
-pub(super) fn for_not_found(base_url: &Url) -> String {
-    match base_url.path().trim_matches('/') {
-        "" => format!("the base URL has no path; try {}/v4", base_url.as_str().trim_end_matches('/')),
-        _ => format!("check the aid and the base URL {base_url}"),
+/// Advice for a response 404, which does not tell an unknown saved search from a wrong base URL. `shown_as`: what people know the
+/// service as.
+pub(super) fn for_not_found(base_url: &Url, shown_as: Option<&str>) -> String {
+    match (shown_as, base_url.path().trim_matches('/')) {
+        (Some(name), _) => format!("check the aid; saved_searches lists those of the {name}"),
+        (None, "") => format!("the base URL has no path; try {}/v4", base_url.as_str().trim_end_matches('/')),
+        (None, _) => format!("check the aid and the base URL {base_url}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     fn url(text: &str) -> Url {
         text.parse().expect("a URL")
@@ -49,7 +52,7 @@ mod tests {
 
     #[test]
     fn advice_fits_the_failure() {
-        for (kind, message, base_url, expected) in [
+        let cases = [
             (
                 ErrorKind::Tls,
                 "received corrupt message of type InvalidContentType",
@@ -86,11 +89,17 @@ mod tests {
                 "https://host/v4",
                 "check the proxy in HTTPS_PROXY; NO_PROXY lists hosts to reach directly",
             ),
-        ] {
+        ];
+        each(cases, |(kind, message, base_url, expected)| {
             assert_eq!(for_connection(kind, message, &url(base_url)).as_deref(), Some(expected));
-        }
+        });
         assert_eq!(for_connection(ErrorKind::Timeout, "", &url("http://host/v4")), None);
-        assert_eq!(for_not_found(&url("http://host:8080")), "the base URL has no path; try http://host:8080/v4");
-        assert_eq!(for_not_found(&url("http://host/v5")), "check the aid and the base URL http://host/v5");
+        let not_found = |address: &str| for_not_found(&url(address), None);
+        assert_eq!(not_found("http://host:8080"), "the base URL has no path; try http://host:8080/v4");
+        assert_eq!(not_found("http://host/v5"), "check the aid and the base URL http://host/v5");
+        assert_eq!(
+            for_not_found(&url("http://127.0.0.1:81/v4"), Some("built-in demo data")),
+            "check the aid; saved_searches lists those of the built-in demo data"
+        );
     }
 }

@@ -16,6 +16,7 @@ use super::log::RequestRecord;
 use super::retry::Cause;
 use super::single_flight::Flight;
 use super::source::{Exchange, Question, Unsent, past_deadline};
+use super::waits::length;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Outcome of an attempt.
@@ -39,7 +40,7 @@ impl Client {
         record.status = None;
         let (mut own, sent) = (question.clone(), Arc::<AtomicBool>::default());
         own.spending.sent = Arc::clone(&sent);
-        let Exchange { answer, wait } = loop {
+        let Exchange { answer, waits } = loop {
             let Flight { outcome, shared } = self.in_flight.join(&question.key, || self.send(own.clone()));
             let outcome = match timeout_at(query.deadline, outcome.clone()).await {
                 Ok(outcome) => outcome,
@@ -64,7 +65,8 @@ impl Client {
             }
         };
         if !record.cached {
-            record.wait += wait;
+            record.wait += length(&waits);
+            scan.waited(&waits);
             record.attempts += 1;
             // A replayed request is not sent.
             self.log.requests.fetch_add(u64::from(!sent.load(Ordering::Relaxed)), Ordering::Relaxed);

@@ -1,29 +1,26 @@
 //! The API key and the header that carries it. Nothing printable ever contains the key in clear text.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use base64::Engine;
-use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use data_encoding::BASE32_NOPAD;
 use http::{HeaderName, HeaderValue};
-use memchr::memmem;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
+use super::redactor::{self, Clean};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Auth;
 
-const REDACTED: &str = Secret::REDACTED;
-
-/// An API key. `Debug` and `Display` print `<redacted>`; memory is wiped on drop. All clones are the same key: if one is
-/// renewed, all of them are.
+/// An API key. `Debug` and `Display` print `<redacted>`. All clones are the same key: if one is renewed, all of them are.
 #[derive(Clone)]
 pub struct Secret(Arc<Keys>);
 
-/// A key, and those that replaced it.
+/// A key, and those that replaced it. Their texts are wiped from memory on drop.
 struct Keys {
     first: SecretString,
     /// Number of renewals, and the last keys that they returned, newest last.
@@ -32,6 +29,8 @@ struct Keys {
     source: Option<KeySource>,
     /// Held while the key is read again.
     renewing: Mutex<()>,
+    /// Set if there is no key: nothing is redacted.
+    is_unused: bool,
 }
 
 type KeySource = Box<dyn Fn() -> Result<Secret> + Send + Sync>;
@@ -43,10 +42,13 @@ impl Secret {
     /// Text in place of the key.
     pub(crate) const REDACTED: &str = "<redacted>";
 
+    /// Longest key, in bytes. HTTP servers accept headers of 8 KiB, in which the key may be encoded in base64.
+    const LONGEST: usize = 4 << 10;
+
     /// Creates a key. Surrounding white space is trimmed, because keys are read from files.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if the key is empty or contains characters that HTTP headers cannot carry.
+    /// [`ErrorKind::Config`] if the key is empty, too long, or contains characters that HTTP headers cannot carry.
     pub fn new(key: &str) -> Result<Self> {
         let key = key.trim();
         if key.is_empty() {
@@ -59,11 +61,22 @@ impl Secret {
                 "the API key contains characters that HTTP headers cannot carry",
             ));
         }
+        if key.len() > Self::LONGEST {
+            let line = format!("the API key has {} bytes; at most {} are accepted", key.len(), Self::LONGEST);
+            return Err(Error::new(ErrorKind::Config, line).advice("check that the file has nothing but the key"));
+        }
         Ok(Self::of(SecretString::from(key), None))
     }
 
     fn of(first: SecretString, source: Option<KeySource>) -> Self {
-        Self(Arc::new(Keys { first, later: RwLock::default(), source, renewing: Mutex::default() }))
+        let (later, renewing) = Default::default();
+        Self(Arc::new(Keys { first, later, source, renewing, is_unused: false }))
+    }
+
+    /// Stands for the key of a connection that sends no requests. It is a word, so it is not redacted.
+    pub fn unused() -> Self {
+        let (later, renewing, source) = Default::default();
+        Self(Arc::new(Keys { first: SecretString::from("unused"), later, source, renewing, is_unused: true }))
     }
 
     /// Sets the source from which the key is read again, once, if the service no longer accepts it.
@@ -143,57 +156,42 @@ impl Secret {
 
     /// Redacts the key in a text, in any letter case: in clear text, percent-encoded once or twice, JSON-escaped, in
     /// hexadecimal, and inside data encoded in base64 or base32.
-    pub fn redact(&self, text: &str) -> String {
-        let later = self.0.later.read().unwrap_or_else(PoisonError::into_inner);
-        let keys = [&self.0.first].into_iter().chain(&later.1);
-        keys.fold(text.to_owned(), |text, key| Self::without_key(&text, key.expose_secret()))
+    pub fn redact(&self, text: &str) -> Clean {
+        Clean::of(text, [self])
     }
 
-    fn without_key(text: &str, key: &str) -> String {
-        let query: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
-        let percent: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        // JSON-escaped, with and without escaped slashes.
-        let json = serde_json::to_string(key).unwrap_or_default();
-        let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned();
-        let slashes = json.replace('/', "\\/");
-        let twice = |once: &str| once.replace('%', "%25");
-        let escaped: String = key.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
-        let hexadecimal: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
-        let mut forms = vec![key.to_owned(), base64(key), BASE64_STANDARD.encode(key), twice(&query), twice(&percent)];
-        forms.extend([query, percent, json, slashes, escaped, hexadecimal]);
-        // Five bytes encode to eight characters.
-        for before in 0..5 {
-            let encoded = BASE32_NOPAD.encode(&[&vec![0; before], key.as_bytes()].concat());
-            let inner = encoded.get((before * 8).div_ceil(5)..(before + key.len()) * 8 / 5).unwrap_or_default();
-            forms.extend((inner.len() >= LEAST).then(|| inner.to_owned()));
+    /// True if a text has the key in one of the forms that are redacted.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        self.any(|key| redactor::is_in(key, text))
+    }
+
+    /// Adds the places at which a text has the key, or one that it replaced.
+    pub(super) fn find(&self, text: &str, places: &mut Vec<Range<usize>>) {
+        if self.0.is_unused {
+            return;
         }
-        // Three bytes encode to four characters, so the same bytes have three encodings, depending on their offset.
-        for before in 0..3 {
-            let encoded = BASE64_STANDARD_NO_PAD.encode([&vec![0; before], key.as_bytes()].concat());
-            let inner = encoded.get((before * 8).div_ceil(6)..(before + key.len()) * 8 / 6).unwrap_or_default();
-            if inner.len() >= LEAST {
-                forms.extend([inner.to_owned(), inner.replace('+', "-").replace('/', "_")]);
-            }
+        let later = self.0.later.read().unwrap_or_else(PoisonError::into_inner);
+        for key in [&self.0.first].into_iter().chain(&later.1) {
+            places.extend(redactor::places(key.expose_secret(), text));
         }
-        forms.iter().fold(text.to_owned(), |text, form| without(&text, form))
     }
 
     /// Redacts the key in the body of a response, whose values become rows: a service may repeat the address of the request, or
     /// write the key into the link to a next page. Only a key that no text contains by chance is looked for.
     pub(super) fn redact_body(&self, body: Bytes) -> Bytes {
-        let later = self.0.later.read().unwrap_or_else(PoisonError::into_inner);
-        let keys = [&self.0.first].into_iter().chain(&later.1).map(ExposeSecret::expose_secret);
-        let found = keys.filter(|key| key.len() >= LONG).any(|key| {
-            let query: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
-            let mut forms = vec![key.to_owned(), key.replace('/', "\\/"), query];
-            forms.dedup();
-            forms.iter().any(|form| memmem::find(&body, form.as_bytes()).is_some())
-        });
-        drop(later);
-        match found {
-            true => self.redact(&String::from_utf8_lossy(&body)).into(),
+        match self.any(|key| redactor::is_in_body(key, &body)) {
+            true => String::from(self.redact(&String::from_utf8_lossy(&body))).into(),
             false => body,
         }
+    }
+
+    /// True if it holds for the key, or for one that it replaced.
+    fn any(&self, holds: impl Fn(&str) -> bool) -> bool {
+        if self.0.is_unused {
+            return false;
+        }
+        let later = self.0.later.read().unwrap_or_else(PoisonError::into_inner);
+        [&self.0.first].into_iter().chain(&later.1).any(|key| holds(key.expose_secret()))
     }
 
     /// Digest that distinguishes the keys of one service without revealing them. A renewed key keeps it.
@@ -204,7 +202,7 @@ impl Secret {
 }
 
 /// A key as the user name of the Basic scheme, without a password (RFC 7617).
-fn base64(key: &str) -> String {
+pub(super) fn base64(key: &str) -> String {
     BASE64_STANDARD.encode(format!("{key}:"))
 }
 
@@ -213,42 +211,28 @@ pub(super) fn name_of(digest: [u8; 32]) -> String {
     digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Shortest key that values are searched for, in characters. A shorter one may be a word, or the number of a mention.
-const LONG: usize = 16;
-
-/// Shortest base64 or base32 match that is not a coincidence, in characters.
-const LEAST: usize = 6;
-
-/// Redacts every occurrence of `form`, in any letter case.
-fn without(text: &str, form: &str) -> String {
-    let (lower, form) = (text.to_ascii_lowercase(), form.to_ascii_lowercase());
-    let mut kept = String::with_capacity(text.len());
-    let mut from = 0;
-    while let Some(at) = lower[from..].find(&form).filter(|_| !form.is_empty()) {
-        kept.push_str(&text[from..from + at]);
-        kept.push_str(REDACTED);
-        from += at + form.len();
-    }
-    kept.push_str(&text[from..]);
-    kept
-}
-
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(REDACTED)
+        f.write_str(Self::REDACTED)
     }
 }
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(REDACTED)
+        f.write_str(Self::REDACTED)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::prelude::BASE64_STANDARD_NO_PAD;
+    use data_encoding::BASE32_NOPAD;
+
     use super::*;
+    use crate::cases::each;
     use crate::profile::Profile;
+
+    const REDACTED: &str = Secret::REDACTED;
 
     #[test]
     fn a_key_is_never_printed() {
@@ -258,7 +242,7 @@ mod tests {
         assert_eq!(value.as_bytes(), b"Bearer s3cr3t-k3y");
         assert_eq!(format!("{value:?}"), "Sensitive");
         assert_eq!(key.redact("no s3cr3t-k3y, czNjcjN0LWszeTo= here"), "no <redacted>, <redacted> here");
-        for shown in [
+        let cases = [
             "S3CR3T-K3Y".to_owned(),
             BASE64_STANDARD.encode("Bearer s3cr3t-k3y"),
             BASE64_STANDARD_NO_PAD.encode("x s3cr3t-k3y y"),
@@ -268,9 +252,18 @@ mod tests {
             "733363723374-".replace('-', "2d6B3379"),
             BASE32_NOPAD.encode(b"s3cr3t-k3y"),
             BASE32_NOPAD.encode(b"Bearer s3cr3t-k3y!").to_lowercase(),
-        ] {
+        ];
+        each(cases, |shown| {
             assert!(key.redact(&format!("{{\"{shown}\"}}")).contains(REDACTED), "{shown}");
-        }
+        });
+    }
+
+    #[test]
+    fn where_there_is_no_key_nothing_is_redacted() {
+        let key = Secret::unused();
+        assert_eq!(key.redact("unused: 756e75736564"), "unused: 756e75736564");
+        assert!(!key.is_in("unused"));
+        assert_eq!(format!("{key} {key:?}"), "<redacted> <redacted>");
     }
 
     #[test]
@@ -316,5 +309,8 @@ mod tests {
     fn an_empty_or_broken_key_is_refused() {
         assert!(Secret::new(" \n").is_err());
         assert!(Secret::new("a\nb").is_err());
+        assert!(Secret::new(&"k".repeat(4_096)).is_ok_and(|key| key.is_in(&"%256b".repeat(4_096))));
+        let error = Secret::new(&"k".repeat(4_097)).expect_err("too long").to_string();
+        assert!(error.starts_with("the API key has 4097 bytes") && !error.contains("kk"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! Budget of one query: the requests, time and memory that it may spend and has spent.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tracing::Span;
 use super::principal::{Allowance, Caller};
 use super::trace::{self, QuerySpan};
 use super::verdict::Verdicts;
+use super::waits::Waits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::numbers::counted;
 use crate::request::RequestKey;
@@ -109,6 +111,7 @@ pub struct QueryCounts {
     planned: AtomicU64,
     /// Rows in the responses, those that pages share included.
     rows: AtomicU64,
+    waits: Waits,
 }
 
 impl QueryBudget {
@@ -165,20 +168,31 @@ impl QueryBudget {
         Self { possible, ..self }
     }
 
-    /// Spends one request.
+    /// Spends one request, of the query and of its caller's allowance, and returns the instant. Requests are spent by a
+    /// [`SpendGuard`](super::spend_guard::SpendGuard), which gives them back if they are not sent.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`] if none is left.
-    pub fn spend(&self) -> Result<()> {
+    pub(super) fn spend(&self) -> Result<Instant> {
         let taken = |issued| (issued < self.max_requests).then_some(issued + 1);
         match self.counts.issued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
-            Ok(_) => self.allowance().map_or(Ok(()), Allowance::spend).inspect_err(|_| self.take_back()),
+            Ok(_) => {
+                let spent = self.allowance().map_or_else(|| Ok(Instant::now()), Allowance::spend);
+                spent.inspect_err(|_| self.uncount())
+            }
             Err(issued) => Err(self.used_up(issued)),
         }
     }
 
-    /// Gives back a request that was spent but not sent.
-    pub(super) fn take_back(&self) {
+    /// Gives back a request that was spent at this instant but not sent.
+    pub(super) fn give_back(&self, spent: Instant) {
+        self.uncount();
+        if let Some(allowance) = self.allowance() {
+            allowance.give_back(spent);
+        }
+    }
+
+    fn uncount(&self) {
         self.counts.issued.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -290,7 +304,7 @@ pub struct Scan {
     pub retries: AtomicU64,
     /// Bytes received on the wire.
     pub bytes: AtomicU64,
-    /// Milliseconds spent waiting for the limiter and between attempts.
+    /// Milliseconds in which limits of the service delayed its requests, without those counted by other requests of the query.
     pub wait_ms: AtomicU64,
     /// Pages received.
     pub pages: AtomicU64,
@@ -416,11 +430,16 @@ impl Scan {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
     }
 
-    pub(super) fn count(&self, attempts: u32, bytes: u64, wait: Duration) {
+    pub(super) fn count(&self, attempts: u32, bytes: u64) {
         self.requests.fetch_add(attempts.into(), Ordering::Relaxed);
         self.retries.fetch_add(attempts.saturating_sub(1).into(), Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.wait_ms.fetch_add(trace::millis(wait), Ordering::Relaxed);
+    }
+
+    /// Counts the waits of a request for limits of the service.
+    pub(super) fn waited(&self, waits: &[Range<Instant>]) {
+        let new = self.query.counts.waits.add(waits);
+        self.wait_ms.fetch_add(trace::millis(new), Ordering::Relaxed);
     }
 }
 

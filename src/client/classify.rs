@@ -4,6 +4,7 @@
 use ::http::StatusCode;
 use ::http::header::{AGE, CONTENT_TYPE, HeaderMap};
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::advice;
 use super::attempt::Outcome;
 use super::error_body::{self, ErrorBody};
 use super::fetch::Client;
+use super::headers::with_headers;
 use super::http::HttpResponse;
 use super::log::RequestRecord;
 use super::retry::{self, Cause};
@@ -20,6 +22,22 @@ use crate::request::Endpoint;
 
 /// Age of a response in a cache, beyond which it does not tell the newest mentions.
 const STALE: Duration = Duration::from_secs(15 * 60);
+
+/// Bytes of an error body that are read. A longer one contains nothing worth reading.
+const ERROR_BYTES: usize = 256 << 10;
+
+/// A response apart from its data.
+struct Heard<'r> {
+    /// Status that it has.
+    stated: StatusCode,
+    /// Status that it is treated as: an error inside a success has the one that its code maps to.
+    status: StatusCode,
+    /// True for an error inside a success.
+    inside: bool,
+    said: ErrorBody,
+    headers: &'r HeaderMap,
+    now: DateTime<Utc>,
+}
 
 impl Client {
     /// Cause of a failure that a successful response reports. What a code means that the profile does not map is not known: if
@@ -76,6 +94,16 @@ impl Client {
         ))
     }
 
+    /// The body of a response as decoders read it: that of a search has the headers that the profile reads beside it. Their
+    /// values become rows as those of the body do, and are searched for the key as well.
+    fn with_headers(&self, record: &RequestRecord, headers: &HeaderMap, body: &Bytes) -> Bytes {
+        let names = &self.profile.search.headers;
+        match names.is_empty() || record.endpoint != Endpoint::Search.to_string() {
+            true => body.clone(),
+            false => self.key.redact_body(with_headers(names, headers, body)),
+        }
+    }
+
     /// Classifies the response to an attempt.
     pub(super) fn classify<T>(
         &self,
@@ -83,11 +111,9 @@ impl Client {
         record: &mut RequestRecord,
         decode: &impl Fn(&Bytes) -> Result<(T, u64)>,
     ) -> Outcome<T> {
-        let HttpResponse { status, headers, body, .. } = response;
-        // A longer error body contains nothing worth reading.
-        const ERROR_BYTES: usize = 256 << 10;
-        let said = if (status.is_success() && !self.profile.error.inside_success)
-            || (!status.is_success() && body.len() > ERROR_BYTES)
+        let HttpResponse { status: stated, headers, body, .. } = response;
+        let said = if (stated.is_success() && !self.profile.error.inside_success)
+            || (!stated.is_success() && body.len() > ERROR_BYTES)
         {
             ErrorBody::default()
         } else {
@@ -95,50 +121,69 @@ impl Client {
         };
         record.rate_limit = retry::number(headers, self.profile.throttle.limit.as_deref());
         record.rate_remaining = retry::number(headers, self.profile.throttle.remaining.as_deref());
-        let now = self.clock.now();
-        // An error inside a success is treated as the status that its code maps to.
-        let stated = status;
-        let inside = status.is_success() && said.is_failure();
-        let status = if inside { &self.profile.error.status_of(said.code.as_deref()) } else { status };
+        let inside = stated.is_success() && said.is_failure();
+        let status = if inside { self.profile.error.status_of(said.code.as_deref()) } else { *stated };
+        let heard = Heard { stated: *stated, status, inside, said, headers, now: self.clock.now() };
+        if let Some(outcome) = self.limited(&heard).or_else(|| self.unready(&heard, record)) {
+            return outcome;
+        }
+        match heard.status.is_success() {
+            true => self.accept(&heard, body, record, decode),
+            false => self.refused(&heard),
+        }
+    }
+
+    /// A response that a limit of the service explains.
+    fn limited<T>(&self, heard: &Heard<'_>) -> Option<Outcome<T>> {
+        let Heard { stated, status, said, headers, now, .. } = heard;
+        let throttle = &self.profile.throttle;
         let fits = |rules: &[ThrottleRule]| {
             rules.iter().any(|rule| {
                 [status, stated].iter().any(|s| s.as_u16() == rule.status)
                     && (rule.code.is_none() || rule.code == said.code)
             })
         };
-        if fits(&self.profile.throttle.quota) {
-            let error = self.refusal(ErrorKind::Quota, *stated, &said);
-            return Outcome::Failed(error.advice("the quota of the API key is used up; retry when it is renewed"));
+        if fits(&throttle.quota) {
+            let error = self.refusal(ErrorKind::Quota, *stated, said);
+            return Some(Outcome::Failed(
+                error.advice("the quota of the API key is used up; retry when it is renewed"),
+            ));
         }
-        if fits(&self.profile.throttle.when) {
-            let wait = retry::named_wait(&self.profile.throttle, headers, now);
+        if fits(&throttle.when) {
+            let wait = retry::named_wait(throttle, headers, *now);
             let error =
-                self.refusal(ErrorKind::Throttled, *stated, &said).advice("try again later, or narrow the query");
-            return Outcome::Again(Cause::Throttled(wait), error);
+                self.refusal(ErrorKind::Throttled, *stated, said).advice("try again later, or narrow the query");
+            return Some(Outcome::Again(Cause::Throttled(wait), error));
         }
-        let exhausted = retry::exhausted(&self.profile.throttle, headers, now);
+        let exhausted = retry::exhausted(throttle, headers, *now);
         if let Some(wait) = exhausted {
             self.limiter.close(wait);
         }
         if *status == StatusCode::FORBIDDEN
-            && let Some(wait) = retry::retry_after(&self.profile.throttle, headers, now).or(exhausted)
+            && let Some(wait) = retry::retry_after(throttle, headers, *now).or(exhausted)
         {
             // A limit beside that of the rate: what is forbidden for good names no wait.
-            let error = self.refusal(ErrorKind::Throttled, *stated, &said).advice("try again later");
-            return Outcome::Again(Cause::Throttled(Some(wait)), error);
+            let error = self.refusal(ErrorKind::Throttled, *stated, said).advice("try again later");
+            return Some(Outcome::Again(Cause::Throttled(Some(wait)), error));
         }
+        None
+    }
+
+    /// A response that is not the result yet, or no longer.
+    fn unready<T>(&self, heard: &Heard<'_>, record: &RequestRecord) -> Option<Outcome<T>> {
+        let Heard { stated, status, said, headers, now, .. } = heard;
         if *status == StatusCode::ACCEPTED {
             // The result is not ready (RFC 9110, section 15.3.3), whatever the body looks like.
-            let wait = retry::retry_after(&self.profile.throttle, headers, now).unwrap_or_default();
-            let error = self.refusal(ErrorKind::Unavailable, *stated, &said).advice("try again later");
-            return Outcome::Again(Cause::Unavailable(wait), error);
+            let wait = retry::retry_after(&self.profile.throttle, headers, *now).unwrap_or_default();
+            let error = self.refusal(ErrorKind::Unavailable, *stated, said).advice("try again later");
+            return Some(Outcome::Again(Cause::Unavailable(wait), error));
         }
         if *status == StatusCode::NO_CONTENT {
             let error = Error::new(
                 ErrorKind::Malformed,
                 "the response is 204 (no content), which does not say that there are no rows",
             );
-            return Outcome::Again(Cause::Unusable, error.advice("try again later"));
+            return Some(Outcome::Again(Cause::Unusable, error.advice("try again later")));
         }
         if status.is_success()
             && !record.cached
@@ -148,62 +193,75 @@ impl Client {
             let error = Error::new(
                 ErrorKind::Unavailable,
                 format!("the response comes from a cache and is {minutes} min old (header `age`)"),
-            );
-            return Outcome::Again(
-                Cause::Temporary,
-                error.advice("try again later, or use an address without the cache"),
-            );
+            )
+            .advice("try again later, or use an address without the cache");
+            return Some(Outcome::Again(Cause::Temporary, error));
         }
-        if status.is_success() {
-            let accepted = html(headers, body).map_or_else(|| decode(body), Err);
-            let accepted = accepted.and_then(|(value, rows)| match self.continues(record, headers, rows) {
-                Some(error) => Err(error),
-                None => self.exceeds(record, headers, body).map_or(Ok((value, rows)), Err),
-            });
-            if accepted.is_ok()
-                && let Some(sign) = partial_by_headers(*status, headers)
-            {
-                let error = Error::new(ErrorKind::Unavailable, format!("the response is a part of the result: {sign}"));
-                return Outcome::Again(Cause::Temporary, error.advice("try again later"));
-            }
-            // The data beside an error may be a part of the result.
-            if accepted.is_ok()
-                && let Some((cause, error)) = self.error_beside_data(*status, body)
-            {
-                return Outcome::Again(cause, error);
-            }
-            return match accepted {
-                Ok((value, rows)) => {
-                    if !record.cached {
-                        self.limiter.answered();
-                        // The date of a cached response is that of its caching, and a difference of a year is not clock
-                        // skew.
-                        let date = retry::server_date(headers).filter(|_| !headers.contains_key(AGE));
-                        let skew = date.map(|date| (date - now).num_seconds()).filter(|skew| *skew < 366 * 86_400);
-                        self.skew.store(skew.unwrap_or_default(), Ordering::Relaxed);
-                        self.tells_time.store(skew.is_some(), Ordering::Relaxed);
-                    }
-                    record.rows += rows;
-                    Outcome::Done(value, next_page(headers))
-                }
-                Err(error) => {
-                    // The body may be an error despite the success status.
-                    let said = match body.len() {
-                        0..=ERROR_BYTES => ErrorBody::read(&self.profile, &self.key, body),
-                        _ => ErrorBody::default(),
-                    };
-                    if error.kind() == ErrorKind::Contradiction && said.is_error() {
-                        let error = self.refusal(ErrorKind::Unavailable, *status, &said).advice("try again later");
-                        return Outcome::Again(self.cause_of(&said), error);
-                    }
-                    match error.kind() {
-                        ErrorKind::Malformed => Outcome::Again(Cause::Unusable, error),
-                        _ if error.may_pass() => Outcome::Again(Cause::Unusable, error),
-                        _ => Outcome::Failed(error),
-                    }
-                }
-            };
+        None
+    }
+
+    /// A success, if its decoder accepts it and nothing else contradicts it.
+    fn accept<T>(
+        &self,
+        heard: &Heard<'_>,
+        body: &Bytes,
+        record: &mut RequestRecord,
+        decode: &impl Fn(&Bytes) -> Result<(T, u64)>,
+    ) -> Outcome<T> {
+        let Heard { status, headers, now, .. } = heard;
+        let whole = self.with_headers(record, headers, body);
+        let accepted = html(headers, body).map_or_else(|| decode(&whole), Err);
+        let accepted = accepted.and_then(|(value, rows)| match self.continues(record, headers, rows) {
+            Some(error) => Err(error),
+            None => self.exceeds(record, headers, &whole).map_or(Ok((value, rows)), Err),
+        });
+        if accepted.is_ok()
+            && let Some(sign) = partial_by_headers(*status, headers)
+        {
+            let error = Error::new(ErrorKind::Unavailable, format!("the response is a part of the result: {sign}"));
+            return Outcome::Again(Cause::Temporary, error.advice("try again later"));
         }
+        // The data beside an error may be a part of the result.
+        if accepted.is_ok()
+            && let Some((cause, error)) = self.error_beside_data(*status, body)
+        {
+            return Outcome::Again(cause, error);
+        }
+        match accepted {
+            Ok((value, rows)) => {
+                if !record.cached {
+                    self.limiter.answered();
+                    // The date of a cached response is that of its caching, and a difference of a year is not clock skew.
+                    let date = retry::server_date(headers).filter(|_| !headers.contains_key(AGE));
+                    let skew = date.map(|date| (date - *now).num_seconds()).filter(|skew| *skew < 366 * 86_400);
+                    self.skew.store(skew.unwrap_or_default(), Ordering::Relaxed);
+                    self.tells_time.store(skew.is_some(), Ordering::Relaxed);
+                }
+                record.rows += rows;
+                Outcome::Done(value, next_page(headers))
+            }
+            Err(error) => {
+                // The body may be an error despite the success status.
+                let said = match body.len() {
+                    0..=ERROR_BYTES => ErrorBody::read(&self.profile, &self.key, body),
+                    _ => ErrorBody::default(),
+                };
+                if error.kind() == ErrorKind::Contradiction && said.is_error() {
+                    let error = self.refusal(ErrorKind::Unavailable, *status, &said).advice("try again later");
+                    return Outcome::Again(self.cause_of(&said), error);
+                }
+                match error.kind() {
+                    ErrorKind::Malformed => Outcome::Again(Cause::Unusable, error),
+                    _ if error.may_pass() => Outcome::Again(Cause::Unusable, error),
+                    _ => Outcome::Failed(error),
+                }
+            }
+        }
+    }
+
+    /// A response with the status of an error.
+    fn refused<T>(&self, heard: &Heard<'_>) -> Outcome<T> {
+        let Heard { stated, status, inside, said, headers, now } = heard;
         let kind = match status.as_u16() {
             300..=399 => ErrorKind::Redirect,
             401 => ErrorKind::Unauthorized,
@@ -213,12 +271,12 @@ impl Client {
             408 | 425 | 500..=599 => ErrorKind::Unavailable,
             _ => ErrorKind::Rejected,
         };
-        let error = self.refusal(kind, *stated, &said);
+        let error = self.refusal(kind, *stated, said);
         match kind {
             ErrorKind::Unavailable => {
                 // RFC 9110, section 10.2.3, names Retry-After for these responses first.
-                let cause = match retry::retry_after(&self.profile.throttle, headers, now) {
-                    None if inside => self.cause_of(&said),
+                let cause = match retry::retry_after(&self.profile.throttle, headers, *now) {
+                    None if *inside => self.cause_of(said),
                     wait => Cause::Unavailable(wait.unwrap_or_default()),
                 };
                 Outcome::Again(cause, error.advice("try again later"))
@@ -230,7 +288,9 @@ impl Client {
             ErrorKind::Forbidden => Outcome::Failed(
                 error.advice("this key may not read this saved search; saved_searches lists those that it may read"),
             ),
-            ErrorKind::NotFound => Outcome::Failed(error.advice(advice::for_not_found(&self.base_url))),
+            ErrorKind::NotFound => {
+                Outcome::Failed(error.advice(advice::for_not_found(&self.base_url, self.shown_as.as_deref())))
+            }
             _ if *status == StatusCode::URI_TOO_LONG || status.as_u16() == 431 => Outcome::Failed(error.advice(
                 "the values of the query's filters are too long to be sent; set a lower [filters] longest in the profile",
             )),
@@ -240,18 +300,28 @@ impl Client {
 
     fn refusal(&self, kind: ErrorKind, status: StatusCode, said: &ErrorBody) -> Error {
         let mut message = format!("the service answered {status}");
-        if let Some(code) = &said.code {
+        let repeats = |code: &&String| says_the_same(code, status.canonical_reason().unwrap_or_default());
+        if let Some(code) = said.code.as_ref().filter(|code| !repeats(code) && code.as_str() != status.as_str()) {
             message.push_str(&format!(" {code}"));
         }
         if let Some(field) = &said.field {
             message.push_str(&format!(" (parameter `{field}`)"));
         }
-        if let Some(text) = &said.message {
+        if let Some(text) = said.message.as_ref().filter(|text| !repeats(text)) {
             message.push_str(": ");
             message.push_str(text);
         }
         Error::new(kind, one_line(&message))
     }
+}
+
+/// True for two names of the same, such as `not_found` and `Not Found`.
+fn says_the_same(one: &str, other: &str) -> bool {
+    let letters = |text: &str| {
+        text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>()
+    };
+    let one = letters(one);
+    !one.is_empty() && one == letters(other)
 }
 
 /// The header or the status that says that a response is a part of the result, if there is one: `X-Partial-Results: true`,
@@ -481,14 +551,29 @@ mod tests {
     use ::http::header::HeaderName;
 
     use super::*;
+    use crate::cases::each;
 
     fn headers(of: &[(&'static str, &'static str)]) -> HeaderMap {
         of.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
     }
 
     #[test]
+    fn a_code_that_repeats_the_status_is_the_same() {
+        for (code, reason, same) in [
+            ("unauthorized", "Unauthorized", true),
+            ("NOT_FOUND", "Not Found", true),
+            ("tooManyRequests", "Too Many Requests", true),
+            ("rate_limited", "Too Many Requests", false),
+            ("busy", "", false),
+            ("--", "", false),
+        ] {
+            assert_eq!(says_the_same(code, reason), same, "{code}");
+        }
+    }
+
+    #[test]
     fn headers_report_a_part_in_many_words() {
-        for header in [
+        let cases = [
             ("warning", "299 - \"Result incomplete: 2 of 5 shards failed\""),
             ("x-partial-results", "yes"),
             ("x-partial-content", "true"),
@@ -508,10 +593,11 @@ mod tests {
             ("x-search-incomplete", "true"),
             ("truncated", "true"),
             ("warning", "199 - \"partial results\""),
-        ] {
+        ];
+        each(cases, |header| {
             assert!(partial_by_headers(StatusCode::OK, &headers(&[header])).is_some(), "{header:?}");
-        }
-        for header in [
+        });
+        let cases = [
             ("warning", "299 - \"this version will be unavailable soon\""),
             ("x-partial-results", "false"),
             ("x-truncated", "0"),
@@ -544,14 +630,15 @@ mod tests {
             ("x-dropped-events", "5"),
             ("x-missing-sources", "-"),
             ("x-warning", "Your profile is incomplete"),
-        ] {
+        ];
+        each(cases, |header| {
             assert_eq!(partial_by_headers(StatusCode::OK, &headers(&[header])), None, "{header:?}");
-        }
+        });
     }
 
     #[test]
     fn headers_say_in_many_words_that_a_list_continues() {
-        for header in [
+        let cases = [
             ("link", "</list?page=2>; REL=\"NEXT\""),
             ("link", "</list?page=1>; rel=prev, </list?page=3>; rel = next"),
             ("x-total-count", "12"),
@@ -566,10 +653,11 @@ mod tests {
             ("x-page-token", "abc"),
             ("x-next-cursor", "abc"),
             ("x-truncated", "true"),
-        ] {
+        ];
+        each(cases, |header| {
             assert!(more_by_headers(&headers(&[header]), 5).is_some(), "{header:?}");
-        }
-        for of in [
+        });
+        let cases = [
             &[("link", "</list>; rel=\"prev\"; title=\"next\"")][..],
             &[("x-cursor", "abc"), ("x-total-count", "5")],
             &[("x-pagination", r#"{"total":5,"total_pages":1,"page":1,"next_page":null}"#)],
@@ -579,8 +667,9 @@ mod tests {
             &[("x-pagination", r#"{"next":""}"#)],
             &[("x-ratelimit-total", "900"), ("x-hits", "900"), ("x-request-count", "900"), ("x-cache-hits", "7")],
             &[("x-cursor", ""), ("x-truncated", "false"), ("x-app-usage", r#"{"count":28,"total":25}"#)],
-        ] {
+        ];
+        each(cases, |of| {
             assert_eq!(more_by_headers(&headers(of), 5), None, "{of:?}");
-        }
+        });
     }
 }

@@ -20,7 +20,8 @@ use url::Url;
 use super::attempt::Outcome;
 use super::auth::{Secret, name_of};
 use super::budget::{QueryBudget, Scan};
-use super::circuit_breaker::{self, Breaker};
+use super::circuit_breaker::{self, Breaker, Circuit};
+use super::estimates::{self, Grounds, Total};
 use super::http::{HttpRequest, HttpService};
 use super::ledger::{self, Ledger};
 use super::live::Live;
@@ -28,6 +29,7 @@ use super::log::{RequestLog, RequestRecord};
 use super::pages::Totals;
 use super::rate_limit::Limiter;
 use super::recording::Exchanges;
+use super::redactor::Clean;
 use super::retry::{Cause, Decision, RetryPolicy, RetryState};
 use super::single_flight::SingleFlight;
 use super::source::{AnswerSource, Exchange, Question, Spending, Unsent, too_long};
@@ -51,6 +53,10 @@ pub(crate) struct ClientSpec {
     /// Folder for the request counts of limits over more than an hour, if the profile declares such. All processes with
     /// the same folder count together.
     pub(crate) state_folder: Option<PathBuf>,
+    /// Set if the grounds of estimates outlast the process, in the same folder.
+    pub(crate) keeps_estimates: bool,
+    /// Name that people are shown instead of the address.
+    pub(crate) shown_as: Option<String>,
     pub(crate) exchanges: Exchanges,
 }
 
@@ -58,6 +64,7 @@ pub(crate) struct ClientSpec {
 #[derive(Debug)]
 pub struct Client {
     pub(super) base_url: Url,
+    pub(super) shown_as: Option<String>,
     pub(super) key: Secret,
     pub(super) profile: Arc<Profile>,
     pub(super) source: Arc<dyn AnswerSource>,
@@ -74,6 +81,8 @@ pub struct Client {
     pub(super) in_flight: SingleFlight<RequestKey, Result<Exchange, Unsent>>,
     /// Totals that windows are expected to have.
     pub(super) totals: Totals,
+    /// Knowledge of other processes; `None` if it is not kept.
+    estimates: Option<Grounds>,
     /// Largest page size that the service was seen to refuse as too small, or as none that it accepts.
     refused_size: AtomicU64,
     /// Set if the service was seen to round offsets down to multiples of the page size.
@@ -99,10 +108,13 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::Config`] if the key cannot be sent, or if a state folder is needed and none is given.
     pub(crate) fn try_new(spec: ClientSpec) -> Result<Self> {
-        let ClientSpec { base_url, key, profile, service, clock, retry, state_folder, exchanges } = spec;
+        let ClientSpec { base_url, key, profile, service, clock, retry, state_folder, keeps_estimates, .. } = spec;
+        let (exchanges, shown_as) = (spec.exchanges, spec.shown_as);
         key.header(&profile.auth)?;
         let identity = key.digest(base_url.as_str().trim_end_matches('/'));
         let limiter = Limiter::shared(identity, &profile.budget);
+        let kept_in = state_folder.as_deref().filter(|_| keeps_estimates);
+        let estimates = kept_in.map(|folder| Grounds::read(folder, identity));
         let ledger = match state_folder {
             Some(folder) => Ledger::of(&folder, identity, &profile.budget).map(Arc::new),
             None if !ledger::is_needed(&profile.budget) => None,
@@ -126,6 +138,7 @@ impl Client {
         };
         Ok(Self {
             base_url,
+            shown_as,
             log,
             key,
             profile,
@@ -139,6 +152,7 @@ impl Client {
             clock,
             in_flight: SingleFlight::default(),
             totals: Totals::default(),
+            estimates,
             refused_size: AtomicU64::new(0),
             rounds_offsets: AtomicBool::new(false),
             overview_alone: AtomicBool::new(false),
@@ -194,8 +208,14 @@ impl Client {
     }
 
     /// Redacts every form of the key in a text.
-    pub fn redact(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> Clean {
         self.key.redact(text)
+    }
+
+    /// Redacts every form of the keys of several clients in a text.
+    #[cfg(any(feature = "flight", feature = "shell"))]
+    pub(crate) fn redact_all<'c>(clients: impl IntoIterator<Item = &'c Arc<Self>>, text: &str) -> Clean {
+        Clean::of(text, clients.into_iter().map(|client| &client.key))
     }
 
     /// Redacts the key in a query's error: responses that it quotes may repeat the key.
@@ -203,12 +223,11 @@ impl Client {
         // Redacted before anything is cut for display: a cut could leave a part of the key that is no longer
         // recognized.
         if let Some(own) = Error::find(&error) {
-            let clean = own.clone().map_text(|text| self.key.redact(text));
+            let clean = own.clone().map_text(|text| self.key.redact(text).into());
             return if clean == *own { error } else { clean.into() };
         }
         let text = error.to_string();
-        let clean = self.key.redact(&text);
-        if clean == text { error } else { DataFusionError::Execution(clean) }
+        if self.key.is_in(&text) { DataFusionError::Execution(self.key.redact(&text).into()) } else { error }
     }
 
     /// Profile of the service.
@@ -221,6 +240,11 @@ impl Client {
         &self.base_url
     }
 
+    /// Name under which people are shown the address of the service.
+    pub fn address(&self) -> &str {
+        self.shown_as.as_deref().unwrap_or(self.base_url.as_str())
+    }
+
     /// Digest of the service's address and the key, which reveals neither.
     #[cfg(feature = "store")]
     pub(crate) fn identity(&self) -> String {
@@ -231,12 +255,105 @@ impl Client {
     /// Expects a window to have this many mentions, so that its pages are requested together.
     #[cfg(any(feature = "shell", feature = "store"))]
     pub(crate) fn expect(&self, plan: RequestPlan, mentions: u64) {
-        self.totals.expect(PageRequest::overview(plan).key(&self.profile), mentions);
+        self.note_total(&plan, mentions);
+    }
+
+    /// Remembers the number of mentions of the window of a plan.
+    pub(super) fn note_total(&self, plan: &RequestPlan, mentions: u64) {
+        let (window, total) = self.total_of(plan, mentions);
+        self.totals.expect(window, total);
+    }
+
+    /// Remembers the number of mentions that an overview states for the window of a plan. For estimates only.
+    pub(crate) fn note_count(&self, plan: &RequestPlan, mentions: u64) {
+        let (window, total) = self.total_of(plan, mentions);
+        self.totals.count(window, total);
+    }
+
+    /// The total of the window of a plan that now has this many mentions.
+    fn total_of(&self, plan: &RequestPlan, mentions: u64) -> (RequestKey, Total) {
+        let window = PageRequest::overview(plan.clone()).key(&self.profile);
+        (window, Total { at: self.clock.now(), mentions, span: self.span_of(plan) })
+    }
+
+    /// The instants of the window of a plan; of a relative period, those if it were requested now.
+    fn span_of(&self, plan: &RequestPlan) -> Option<estimates::Span> {
+        let (words, window) = (plan.duration.as_deref()?, &self.profile.window);
+        let relative = || {
+            let now = self.clock.now();
+            Some((now.checked_sub_signed(window.length_of(words)?)?, now))
+        };
+        let (from, to) = window.span_of(words, plan.zone(&self.profile)).or_else(relative)?;
+        let rest = RequestPlan { duration: None, timezone: None, ..plan.clone() };
+        Some(estimates::Span::new(&PageRequest::overview(rest).key(&self.profile), from, to))
     }
 
     /// The number of mentions that the window of a plan had when it was last read or counted, if known. It may be outdated.
     pub(crate) fn expected_total(&self, plan: RequestPlan) -> Option<u64> {
-        self.totals.of(&PageRequest::overview(plan).key(&self.profile))
+        self.totals.last(&PageRequest::overview(plan).key(&self.profile))
+    }
+
+    /// As [`expected_total`](Self::expected_total), by this process or an earlier one, with the time at which an earlier process
+    /// knew it. For estimates only.
+    pub(crate) fn estimated_total(&self, plan: RequestPlan) -> Option<(u64, Option<DateTime<Utc>>)> {
+        let window = PageRequest::overview(plan).key(&self.profile);
+        let own = self.totals.known(&window).map(|mentions| (mentions, None));
+        let earlier = || self.estimates.as_ref()?.earlier_total(&window);
+        own.or_else(|| earlier().map(|Total { at, mentions, .. }| (mentions, Some(at))))
+    }
+
+    /// As [`estimated_total`](Self::estimated_total), by this process alone. For estimates only.
+    #[cfg(feature = "shell")]
+    pub(crate) fn own_total(&self, plan: RequestPlan) -> Option<u64> {
+        self.totals.known(&PageRequest::overview(plan).key(&self.profile))
+    }
+
+    /// The smallest known total of a window that contains the window of a plan, so that this one has hardly more mentions; and the
+    /// time at which an earlier process knew it. For estimates only.
+    #[cfg(feature = "store")]
+    pub(crate) fn estimated_limit(&self, plan: &RequestPlan) -> Option<(u64, Option<DateTime<Utc>>)> {
+        let within = self.span_of(plan)?;
+        let own = self.totals.limit(&within).map(|total| (total.mentions, None));
+        let earlier = self.estimates.as_ref().and_then(|estimates| estimates.earlier_limit(&within));
+        let earlier = earlier.map(|total| (total.mentions, Some(total.at)));
+        own.into_iter().chain(earlier).min_by_key(|(mentions, _)| *mentions)
+    }
+
+    /// Rows of a page of this size, as far as the service was seen to return them. For estimates only.
+    pub(crate) fn likely_page(&self, size: u64) -> u64 {
+        let page = self.totals.page(size);
+        match self.estimates.as_ref().map_or(0, Grounds::earlier_page) {
+            smaller if page == size && smaller > 0 => size.min(smaller),
+            _ => page,
+        }
+    }
+
+    /// Notes the saved searches that a query reads if it names none.
+    pub(crate) fn note_list(&self, aids: Vec<String>) {
+        if let Some(estimates) = &self.estimates {
+            estimates.note_list(aids, self.clock.now());
+            self.totals.note_change();
+        }
+    }
+
+    /// The saved searches of the last list of an earlier process, and the time of that list. For estimates only.
+    pub(crate) fn earlier_list(&self) -> Option<(Vec<String>, DateTime<Utc>)> {
+        self.estimates.as_ref()?.earlier_list()
+    }
+
+    /// Writes the grounds of estimates for other processes, if they have changed and the connection
+    /// [keeps them](crate::ConnectionBuilder::keep_estimates).
+    pub fn write_estimates(&self) {
+        if let Some(estimates) = &self.estimates
+            && let Some((totals, smaller_page)) = self.totals.take_changed()
+        {
+            estimates.write(totals, smaller_page);
+        }
+    }
+
+    /// The reason for which what other processes know was ignored, once.
+    pub fn take_estimates_problem(&self) -> Option<String> {
+        self.estimates.as_ref()?.take_problem()
     }
 
     /// Log of the requests made so far.
@@ -357,24 +474,8 @@ impl Client {
     ) -> Result<Fetched<T>> {
         let query = scan.query.as_ref();
         let begun = Instant::now();
-        let mut record = RequestRecord {
-            at: self.clock.now(),
-            caller: query.caller.as_ref().map(|caller| Arc::clone(&caller.name)),
-            query: query.id.clone(),
-            endpoint: request.plan.endpoint.to_string(),
-            parameters: key.to_string(),
-            status: None,
-            attempts: 0,
-            wait: Duration::ZERO,
-            elapsed: Duration::ZERO,
-            bytes: 0,
-            rows: 0,
-            cached: false,
-            rate_limit: None,
-            rate_remaining: None,
-            error: None,
-            verdict: None,
-        };
+        let parameters = self.log.clean(&key.to_string());
+        let mut record = RequestRecord::begin(query, self.clock.now(), request.plan.endpoint, parameters);
         let place = Place {
             table: None,
             aid: request.plan.aid.clone(),
@@ -382,9 +483,10 @@ impl Client {
         };
         let circuit = circuit_breaker::circuit(request);
         self.breaker.admit(circuit).map_err(|error| error.at(place.clone()))?;
-        let mut renewals = (self.key.renewals(), false);
+        // Before the header: a key that is renewed in between is not asked for again.
+        let renewals = self.key.renewals();
         let header = self.key.header(&self.profile.auth)?;
-        let mut question = Question {
+        let question = Question {
             request: HttpRequest { url: self.url(request, &key), headers: HeaderMap::from_iter([header]) },
             key,
             spending: Spending {
@@ -394,76 +496,107 @@ impl Client {
                 sent: Arc::default(),
             },
         };
-        let (mut state, mut last) = (RetryState::default(), None);
-        let result = loop {
-            match self.attempt(scan, &question, &mut record, &decode).await {
+        let result = self.until_accepted(scan, circuit, (question, renewals), &mut record, &decode).await;
+        record.elapsed = begun.elapsed();
+        let result = result.map_err(|error| error.after(record.attempts, record.elapsed).at(place));
+        scan.count(record.attempts, record.bytes);
+        query.received(record.rows);
+        record.error = result.as_ref().err().map(|error| self.log.clean_error(error));
+        trace::answered(span, &record);
+        let call = self.log.add(record);
+        result.map(|(value, more)| Fetched { value, more, call: Some(call) })
+    }
+
+    /// Makes attempts until one is accepted, or another one would be pointless. The question has the key after so many renewals.
+    /// Returns the value, and the header that says that another page follows.
+    async fn until_accepted<T>(
+        &self,
+        scan: &Scan,
+        circuit: Circuit,
+        (mut question, mut renewals): (Question, u64),
+        record: &mut RequestRecord,
+        decode: &impl Fn(&Bytes) -> Result<(T, u64)>,
+    ) -> Result<(T, Option<String>)> {
+        let (mut state, mut last, mut renewed) = (RetryState::default(), None, false);
+        loop {
+            match self.attempt(scan, &question, record, decode).await {
                 Outcome::Done(value, more) => {
                     if !record.cached {
                         self.breaker.succeeded(circuit);
                     }
-                    break Ok((value, more));
+                    return Ok((value, more));
                 }
                 // The key may have expired: it is read again, once.
-                Outcome::Failed(error) if error.kind() == ErrorKind::Unauthorized && !renewals.1 => {
-                    let (key, used) = (self.key.clone(), renewals.0);
-                    let renewed = spawn_blocking(move || key.renew(used)).await;
+                Outcome::Failed(error) if error.kind() == ErrorKind::Unauthorized && !renewed => {
+                    let key = self.key.clone();
+                    let other = spawn_blocking(move || key.renew(renewals)).await;
                     let header = self.key.header(&self.profile.auth);
-                    let (Ok(Ok(true)), Ok(header)) = (renewed, header) else { break Err(error) };
+                    let (Ok(Ok(true)), Ok(header)) = (other, header) else { return Err(error) };
                     question.request.headers = HeaderMap::from_iter([header]);
-                    renewals = (self.key.renewals(), true);
+                    (renewals, renewed) = (self.key.renewals(), true);
                 }
                 Outcome::Failed(error) => {
                     // The service responded: it is healthy, though the request failed.
                     if record.status.is_some() {
                         self.breaker.succeeded(circuit);
                     }
-                    break Err(error);
+                    return Err(error);
                 }
                 // A response that is refused for the same reason twice does not pass.
                 Outcome::Again(Cause::Unusable, error)
                     if error.kind() != ErrorKind::Incomplete && last.as_deref() == Some(error.message()) =>
                 {
                     self.breaker.failed(circuit);
-                    break Err(error);
+                    return Err(error);
                 }
                 Outcome::Again(cause, error) => {
                     last = (cause == Cause::Unusable).then(|| error.message().to_owned());
-                    let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
-                        // A time limit below the default says nothing about the service.
-                        let impatient =
-                            error.kind() == ErrorKind::Timeout && query.request_timeout < QueryBudget::USUAL_TIMEOUT;
-                        if !matches!(cause, Cause::Throttled(_)) && !impatient {
-                            self.breaker.failed(circuit);
-                        }
-                        break Err(error);
-                    };
-                    if let Cause::Throttled(_) = cause {
-                        // The limiter keeps this request waiting along with all others of the key. A shared response
-                        // was reported to it by the attempt that sent the request.
-                        if !record.cached {
-                            self.limiter.throttled(wait);
-                        }
-                        if wait > query.deadline.saturating_duration_since(Instant::now()) {
-                            let named = matches!(cause, Cause::Throttled(Some(named)) if !named.is_zero());
-                            break Err(if named { too_long(wait) } else { error });
-                        }
-                    } else if wait > query.deadline.saturating_duration_since(Instant::now()) {
-                        break Err(error);
-                    } else {
-                        record.wait += wait;
-                        sleep(wait).await;
-                    }
+                    self.pause(scan.query.as_ref(), circuit, &mut state, record, cause, error).await?;
                 }
             }
+        }
+    }
+
+    /// Waits before another attempt, if there is to be one.
+    ///
+    /// # Errors
+    /// That of the last attempt, or that the wait is too long.
+    async fn pause(
+        &self,
+        query: &QueryBudget,
+        circuit: Circuit,
+        state: &mut RetryState,
+        record: &mut RequestRecord,
+        cause: Cause,
+        error: Error,
+    ) -> Result<()> {
+        let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
+            // A time limit below the default says nothing about the service.
+            let impatient = error.kind() == ErrorKind::Timeout && query.request_timeout < QueryBudget::USUAL_TIMEOUT;
+            if !matches!(cause, Cause::Throttled(_)) && !impatient {
+                self.breaker.failed(circuit);
+            }
+            return Err(error);
         };
-        record.elapsed = begun.elapsed();
-        let result = result.map_err(|error| error.after(record.attempts, record.elapsed).at(place));
-        scan.count(record.attempts, record.bytes, record.wait);
-        query.received(record.rows);
-        record.error = result.as_ref().err().map(|error| self.log.clean_error(error));
-        trace::answered(span, &record);
-        let call = self.log.add(record);
-        result.map(|(value, more)| Fetched { value, more, call: Some(call) })
+        let is_late = wait > query.deadline.saturating_duration_since(Instant::now());
+        if let Cause::Throttled(named) = cause {
+            // The limiter keeps this request waiting along with all others of the key. A shared response was reported to it by
+            // the attempt that sent the request.
+            if !record.cached {
+                self.limiter.throttled(wait);
+            }
+            return match named {
+                Some(named) if is_late && !named.is_zero() => Err(too_long(wait)),
+                _ if is_late => Err(error),
+                _ => Ok(()),
+            };
+        }
+        if is_late {
+            return Err(error);
+        }
+        record.pause += wait;
+        sleep(wait).await;
+        Ok(())
     }
 
     /// Units of the declared windows that a request costs: one, plus the cost of the records that it asks for.
@@ -504,6 +637,12 @@ impl Client {
     }
 }
 
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.write_estimates();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -521,13 +660,15 @@ mod tests {
             clock: Clock::system(),
             retry: RetryPolicy::default(),
             state_folder: None,
+            keeps_estimates: false,
+            shown_as: None,
             exchanges: Exchanges::Live,
         };
         let client = Client::try_new(spec).expect("client is built");
         for before in [0, 985, 990, 1_500] {
             let error = Error::new(ErrorKind::Contradiction, format!("{}{secret}", "x".repeat(before)));
             let shown = [
-                client.log.clean_error(&error),
+                client.log.clean_error(&error).to_string(),
                 client.redacted(error.clone().into()).to_string(),
                 format!("{:?}", client.redacted(error.into())),
             ];

@@ -114,7 +114,7 @@ impl Ledger {
 
     /// Keeps other processes from writing until the returned file is dropped. Blocks the thread for a few seconds at
     /// most.
-    fn lock(&self) -> Result<File> {
+    pub(super) fn lock(&self) -> Result<File> {
         let path = self.path.with_extension("lock");
         let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
         let file = files::lockable(&path).map_err(|error| bad(format!("cannot be locked: {error}")))?;

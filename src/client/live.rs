@@ -16,6 +16,7 @@ use super::http::{HttpRequest, HttpResponse, HttpService};
 use super::ledger::Ledger;
 use super::rate_limit::Limiter;
 use super::source::{AnswerSource, Exchange, Question, Spending, Unsent, past_deadline, too_long};
+use super::spend_guard::SpendGuard;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -51,27 +52,118 @@ impl Live {
             Err(Duration::ZERO) => return Err(past_deadline()),
             Err(wait) => return Err(too_long(wait)),
         };
-        let wait = permit.delayed;
-        query.spend().inspect_err(|_| limiter.give_back(units))?;
+        let waits = permit.delays.clone();
+        let spend = SpendGuard::spend(&query, &limiter, permit.admitted, units)?;
         if let Some(ledger) = ledger {
             // Another process may hold the lock.
-            let spent = spawn_blocking(move || ledger.spend(clock.now(), units)).await;
-            let spent = spent
-                .map_err(|error| {
-                    Error::new(ErrorKind::Config, format!("internal error in the request ledger: {error}"))
-                })
-                .flatten();
-            spent.inspect_err(|_| {
-                query.take_back();
-                limiter.give_back(units);
-            })?;
+            let recorded = spawn_blocking(move || ledger.spend(clock.now(), units)).await;
+            let failed =
+                |error| Error::new(ErrorKind::Config, format!("internal error in the request ledger: {error}"));
+            recorded.map_err(failed).flatten()?;
         }
         let limit = query.deadline.min(Instant::now() + query.request_timeout);
         // From here on it counts, whether somebody waits for the answer or not.
+        spend.commit();
         requests.fetch_add(1, Ordering::Relaxed);
         sent.store(true, Ordering::Relaxed);
         let answer = timeout_at(limit, service.call(request)).await.ok();
         let without_key = |response: HttpResponse| HttpResponse { body: key.redact_body(response.body), ..response };
-        Ok(Exchange { answer: answer.map(|answer| answer.map(without_key)), wait })
+        Ok(Exchange { answer: answer.map(|answer| answer.map(without_key)), waits })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::http::{HeaderMap, StatusCode};
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use tokio::sync::Semaphore;
+
+    use super::super::budget::QueryBudget;
+    use super::super::http::HttpFailure;
+    use super::super::principal::{Allowance, Caller};
+    use super::*;
+    use crate::profile::{Budget, Profile, RateWindow};
+
+    /// Answers each request with an empty body.
+    #[derive(Debug)]
+    struct Empty;
+
+    #[async_trait]
+    impl HttpService for Empty {
+        async fn call(&self, _: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+            Ok(HttpResponse { status: StatusCode::OK, headers: HeaderMap::new(), body: Bytes::new(), wire_bytes: 0 })
+        }
+    }
+
+    /// A query of a caller, with a limit of the key that needs a ledger.
+    struct World {
+        live: Live,
+        query: Arc<QueryBudget>,
+        allowance: Arc<Allowance>,
+        _folder: tempfile::TempDir,
+    }
+
+    impl World {
+        /// `requests`: those that the query may send. The ledger allows one a day.
+        fn new(requests: u64) -> Self {
+            let folder = tempfile::tempdir().expect("temporary folder");
+            let [minute, day] = [(9, 60), (1, 86_400)].map(|(requests, seconds)| RateWindow { requests, seconds });
+            let budget = Budget { windows: vec![minute, day], ..Profile::v4().budget };
+            let live = Live {
+                service: Arc::new(Empty),
+                key: Secret::new("key").expect("a key"),
+                limiter: Limiter::new(&budget),
+                ledger: Ledger::of(folder.path(), [7; 32], &budget).map(Arc::new),
+                clock: Clock::system(),
+                requests: Arc::default(),
+            };
+            let allowance = Arc::new(Allowance::new("ada", [minute]));
+            let caller = Caller { name: "ada".into(), share: "ada".into(), allowance: Some(Arc::clone(&allowance)) };
+            let seconds = Duration::from_secs(60);
+            let query =
+                QueryBudget::new("q".to_owned(), requests, seconds, seconds).with_caller(Some(Arc::new(caller)));
+            Self { live, query: Arc::new(query), allowance, _folder: folder }
+        }
+
+        fn call(&self) -> impl Future<Output = Result<Exchange>> + use<> {
+            let request =
+                HttpRequest { url: "http://service.test/list".parse().expect("an address"), headers: HeaderMap::new() };
+            let (query, places) = (Arc::clone(&self.query), Arc::new(Semaphore::new(1)));
+            self.live.clone().call(request, Spending { query, places, units: 1, sent: Arc::default() })
+        }
+
+        /// Requests counted against the caller's allowance, and units against the limiter's window.
+        fn spent(&self) -> (u64, u64) {
+            (self.allowance.standing()[0].1, self.live.limiter.standing()[0].1)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_the_ledger_refuses_is_not_spent() {
+        let world = World::new(2);
+        world.call().await.expect("the only request of the day");
+        assert_eq!(world.spent(), (1, 1));
+        let error = world.call().await.expect_err("the ledger has none left");
+        assert_eq!(error.kind(), ErrorKind::Quota);
+        assert_eq!(world.spent(), (1, 1));
+        world.query.check().expect("the query has one left");
+        assert_eq!(world.live.requests.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_dropped_while_the_ledger_waits_is_not_spent() {
+        let world = World::new(1);
+        let ledger = world.live.ledger.as_ref().expect("a ledger");
+        let locked = ledger.lock().expect("the lock");
+        let mut call = Box::pin(world.call());
+        assert!((&mut call).now_or_never().is_none(), "the ledger is locked");
+        assert_eq!(world.spent(), (1, 1));
+        world.query.check().expect_err("the query has spent its request");
+        drop(call);
+        assert_eq!(world.spent(), (0, 0));
+        world.query.check().expect("the query has its request again");
+        assert_eq!(world.live.requests.load(Ordering::Relaxed), 0);
+        drop(locked);
     }
 }

@@ -9,21 +9,15 @@ use chrono::{DateTime, Utc};
 
 use super::auth::Secret;
 use super::budget::QueryBudget;
+use super::redactor::Clean;
 use crate::error::Error;
+use crate::request::Endpoint;
 
 /// Calls remembered; older ones are forgotten.
 const REMEMBERED: usize = 10_000;
 
 /// Longest string in a record, in bytes.
 const TEXT: usize = 2_000;
-
-/// Shortens a long string to its beginning and its length.
-fn shortened(text: String) -> String {
-    match text.len() {
-        ..=TEXT => text,
-        long => format!("{} … ({long} bytes)", &text[..text.floor_char_boundary(TEXT)]),
-    }
-}
 
 /// A call: one request with its retries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,14 +31,16 @@ pub struct RequestRecord {
     /// Endpoint.
     pub endpoint: String,
     /// Parameters as sent, decoded; long ones are shortened to their beginning and their length.
-    pub parameters: String,
+    pub parameters: Clean,
     /// Status of the last response; `None` if there was none.
     pub status: Option<u16>,
     /// Attempts, the first included.
     pub attempts: u32,
-    /// Time spent waiting for the limiter and between attempts.
+    /// Time for which the limits of the service delayed the call.
     pub wait: Duration,
-    /// Time from the first attempt to the last byte, waits included.
+    /// Time between failed attempts and the next ones.
+    pub pause: Duration,
+    /// Time from the first attempt to the last byte, waits and pauses included.
     pub elapsed: Duration,
     /// Bytes received on the wire.
     pub bytes: u64,
@@ -57,9 +53,34 @@ pub struct RequestRecord {
     /// Requests left in the window, according to the last response.
     pub rate_remaining: Option<i64>,
     /// Error that the call ended with.
-    pub error: Option<String>,
+    pub error: Option<Clean>,
     /// Verdict on the scan, the count or the list, on its last call.
-    pub verdict: Option<String>,
+    pub verdict: Option<Clean>,
+}
+
+impl RequestRecord {
+    /// The record of a call before its first attempt.
+    pub(super) fn begin(query: &QueryBudget, at: DateTime<Utc>, endpoint: Endpoint, parameters: Clean) -> Self {
+        Self {
+            caller: query.caller.as_ref().map(|caller| Arc::clone(&caller.name)),
+            at,
+            query: query.id.clone(),
+            endpoint: endpoint.to_string(),
+            parameters,
+            status: None,
+            attempts: 0,
+            wait: Duration::ZERO,
+            pause: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            bytes: 0,
+            rows: 0,
+            cached: false,
+            rate_limit: None,
+            rate_remaining: None,
+            error: None,
+            verdict: None,
+        }
+    }
 }
 
 /// Message about a query's result.
@@ -72,12 +93,12 @@ pub struct Warning {
     /// Query.
     pub query: String,
     /// Saved search.
-    pub aid: Option<String>,
+    pub aid: Option<Clean>,
     /// Missing rows, or a note, in one line.
-    pub message: String,
+    pub message: Clean,
 }
 
-/// Calls of a connection and their totals. The key is redacted from every text that enters.
+/// Calls of a connection and their totals.
 #[derive(Debug)]
 pub struct RequestLog {
     key: Secret,
@@ -105,19 +126,17 @@ impl RequestLog {
     }
 
     /// Formats an error with the key redacted, before anything is cut for display.
-    pub(super) fn clean_error(&self, error: &Error) -> String {
-        error.clone().map_text(|text| self.key.redact(text)).to_string()
+    pub(super) fn clean_error(&self, error: &Error) -> Clean {
+        self.clean(&error.clone().map_text(|text| self.key.redact(text).into()).to_string())
     }
 
     /// Redacts the key in a string and shortens it for the log.
-    fn clean(&self, text: &str) -> String {
-        shortened(self.key.redact(text))
+    pub(super) fn clean(&self, text: &str) -> Clean {
+        self.key.redact(text).shortened(TEXT)
     }
 
     /// Records a call and returns its number.
-    pub(crate) fn add(&self, mut record: RequestRecord) -> u64 {
-        record.parameters = self.clean(&record.parameters);
-        record.error = record.error.map(|error| self.clean(&error));
+    pub(crate) fn add(&self, record: RequestRecord) -> u64 {
         if record.error.is_none() {
             self.pages.fetch_add(1, Ordering::Relaxed);
         }
@@ -126,12 +145,12 @@ impl RequestLog {
         tracing::debug!(
             query = record.query,
             endpoint = record.endpoint,
-            parameters = record.parameters,
+            parameters = record.parameters.as_str(),
             status = record.status,
             attempts = record.attempts,
             bytes = record.bytes,
             rows = record.rows,
-            error = record.error,
+            error = record.error.as_deref(),
             "request"
         );
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,20 +183,20 @@ impl RequestLog {
 
     /// Records a warning that a query's result is incomplete.
     pub(crate) fn warn(&self, query: &QueryBudget, error: &Error) {
-        self.tell(query, error.place().aid.clone(), self.clean_error(error), true);
+        self.tell(query, error.place().aid.as_deref(), self.clean_error(error), true);
     }
 
     /// Records a note for the author of a query whose result is complete.
     pub(crate) fn note(&self, query: &QueryBudget, aid: Option<String>, message: String) {
-        self.tell(query, aid, message, false);
+        self.tell(query, aid.as_deref(), self.clean(&message), false);
     }
 
-    fn tell(&self, query: &QueryBudget, aid: Option<String>, message: String, incomplete: bool) {
-        let (aid, message) = (aid.map(|aid| self.clean(&aid)), self.clean(&message));
+    fn tell(&self, query: &QueryBudget, aid: Option<&str>, message: Clean, incomplete: bool) {
+        let aid = aid.map(|aid| self.clean(aid));
         if incomplete {
-            tracing::warn!(query = query.id, error = message, "incomplete");
+            tracing::warn!(query = query.id, error = message.as_str(), "incomplete");
         } else {
-            tracing::info!(query = query.id, message, "note");
+            tracing::info!(query = query.id, message = message.as_str(), "note");
         }
         let caller = query.caller.as_ref().map(|caller| Arc::clone(&caller.name));
         let query = query.id.clone();

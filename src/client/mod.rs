@@ -21,8 +21,10 @@ mod budget;
 mod circuit_breaker;
 mod classify;
 mod error_body;
+mod estimates;
 mod evidence;
 mod fetch;
+mod headers;
 mod http;
 mod ledger;
 mod live;
@@ -31,28 +33,33 @@ mod pages;
 mod principal;
 mod rate_limit;
 mod recording;
+mod redactor;
 mod retry;
 mod single_flight;
 mod sliding_window;
 mod source;
+mod spend_guard;
 mod trace;
 mod verdict;
+mod waits;
 
 pub use self::auth::Secret;
 pub use self::base_url::parse_base_url;
 pub use self::budget::{Completeness, Held, Memory, QueryBudget, QueryCounts, Scan};
-pub(crate) use self::evidence::{RequestedWindow, check_as_of};
 pub use self::fetch::Client;
 pub(crate) use self::fetch::ClientSpec;
+#[cfg(feature = "probe")]
+pub(crate) use self::headers::value_of;
 pub use self::http::{
     HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, LimitedService, Network, receive,
 };
 pub use self::log::{RequestLog, RequestRecord, Warning};
-pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
+pub use self::pages::{Page, PageDecoder, PageFacts, Prefetch, read_pages};
 pub use self::principal::{Allowance, Caller};
 #[cfg(feature = "probe")]
 pub(crate) use self::recording::RecordedAnswer;
 pub use self::recording::{Exchanges, Recorder, Replay};
+pub use self::redactor::Clean;
 pub use self::retry::RetryPolicy;
 #[cfg(feature = "probe")]
 pub(crate) use self::retry::asked_wait;

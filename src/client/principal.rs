@@ -33,18 +33,23 @@ impl Allowance {
         Self { name: name.into(), windows: Mutex::new(SlidingWindows::new(windows)) }
     }
 
-    /// Spends one request.
+    /// Spends one request, and returns the instant.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`] if none is left, with the time until one is.
-    pub fn spend(&self) -> Result<()> {
+    pub fn spend(&self) -> Result<Instant> {
         let now = Instant::now();
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(free) = windows.free_at(now, 1) {
             return Err(self.used_up("the request budget is used up", free, now));
         }
         windows.spend(now, 1);
-        Ok(())
+        Ok(now)
+    }
+
+    /// Gives back a request that was spent at this instant and not sent.
+    pub(super) fn give_back(&self, spent: Instant) {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner).give_back(spent, 1);
     }
 
     /// Fails if fewer requests are left than needed, before the first one is sent.

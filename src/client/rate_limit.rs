@@ -6,11 +6,12 @@
 //! limiter.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::ledger::SHORT;
 use super::sliding_window::SlidingWindows;
@@ -142,9 +143,9 @@ impl LimitState {
         Admission::Go
     }
 
-    /// Gives back the units of a request that was admitted but not sent.
-    pub(super) fn give_back(&mut self, units: u64) {
-        self.windows.give_back(units);
+    /// Gives back the units of a request that was admitted at this instant but not sent.
+    pub(super) fn give_back(&mut self, admitted: Instant, units: u64) {
+        self.windows.give_back(admitted, units);
     }
 
     /// Requests that the declared windows allow to start before `until`; `None` if none is declared.
@@ -193,9 +194,11 @@ pub(super) struct Limiter {
 #[derive(Debug)]
 pub(super) struct Permit {
     limiter: Arc<Limiter>,
-    /// Time for which the limits of the service delayed the request. Waiting for other requests of this process is not
-    /// part of it.
-    pub(super) delayed: Duration,
+    /// Instant at which the request was admitted.
+    pub(super) admitted: Instant,
+    /// Spans in which the limits of the service delayed the request. Waiting for other requests of this process is not
+    /// part of them.
+    pub(super) delays: Vec<Range<Instant>>,
 }
 
 /// Waiting request, removed from the queue on drop.
@@ -237,7 +240,7 @@ impl Limiter {
         share: &Arc<str>,
     ) -> Result<Permit, Duration> {
         let queued = self.enter(share);
-        let mut delayed = Duration::ZERO;
+        let mut delays = Vec::new();
         loop {
             let now = Instant::now();
             if now >= deadline {
@@ -245,11 +248,12 @@ impl Limiter {
             }
             let admission = self.state().admit(now, units, share, queued.ticket);
             match admission {
-                Admission::Go => return Ok(Permit { limiter: Arc::clone(self), delayed }),
+                Admission::Go => return Ok(Permit { limiter: Arc::clone(self), admitted: now, delays }),
                 Admission::NotBefore(at) if at > deadline => return Err(at - now),
                 Admission::NotBefore(at) => {
-                    sleep_until(at).await;
-                    delayed += now.elapsed();
+                    // Another request may give its units back before that.
+                    drop(timeout_at(at, queued.woken.notified()).await);
+                    delays.push(now..Instant::now());
                 }
                 // Past the deadline, the next iteration reports it.
                 Admission::Full => drop(timeout_at(deadline, queued.woken.notified()).await),
@@ -273,8 +277,8 @@ impl Limiter {
     }
 
     /// See [`LimitState::give_back`].
-    pub(super) fn give_back(&self, units: u64) {
-        self.state().give_back(units);
+    pub(super) fn give_back(&self, admitted: Instant, units: u64) {
+        self.state().give_back(admitted, units);
     }
 
     /// See [`LimitState::possible`].
@@ -334,6 +338,7 @@ impl Drop for Queued<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::waits::length;
     use crate::profile::Profile;
 
     fn budget(concurrency: usize, windows: &[(u32, u32)]) -> Budget {
@@ -426,10 +431,10 @@ mod tests {
         let limiter = Limiter::new(&budget(1, &[(1, 7)]));
         let deadline = Instant::now() + Duration::from_secs(60);
         let first = limiter.acquire(deadline, 1, &me()).await.expect("permit granted");
-        assert_eq!(first.delayed, Duration::ZERO);
+        assert!(first.delays.is_empty());
         let waiting = tokio::spawn({
             let limiter = Arc::clone(&limiter);
-            async move { limiter.acquire(deadline, 1, &me()).await.map(|permit| permit.delayed) }
+            async move { limiter.acquire(deadline, 1, &me()).await.map(|permit| length(&permit.delays)) }
         });
         // The first request takes five seconds; for the two that follow the window is full.
         tokio::time::sleep(Duration::from_secs(5)).await;

@@ -12,7 +12,6 @@ use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -27,6 +26,7 @@ use url::Url;
 
 use super::auth::Secret;
 use super::http::{HttpFailure, HttpResponse};
+use super::redactor::Clean;
 use super::source::{AnswerSource, Exchange, Question, Unsent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
@@ -34,6 +34,7 @@ use crate::request::RequestKey;
 
 /// File with the metadata of the recording.
 const HEAD: &str = "recording.json";
+
 /// True for a response header that is recorded: not for credentials of the service, and not for headers of the connection and of the
 /// encoding, which a recorded body does not have.
 fn is_recorded(name: &str) -> bool {
@@ -55,30 +56,30 @@ fn is_recorded(name: &str) -> bool {
     needed || !(secret || OMITTED.contains(&name))
 }
 
-/// Metadata of a recording.
+/// Metadata of a recording. What is written has [`Clean`] texts; what is read has any.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
-    base_url: String,
+struct Head<Text = String> {
+    base_url: Text,
     begun: DateTime<Utc>,
 }
 
-/// A request with its response.
+/// A request with its response. What is written has [`Clean`] texts; what is read has any.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RecordedExchange {
+struct RecordedExchange<Text = String> {
     /// Path and query.
-    question: String,
+    question: Text,
     /// Header with the key, which is redacted; absent in recordings of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
+    key: Option<Text>,
     /// Status; absent if there was no response.
     status: Option<u16>,
     #[serde(default)]
-    headers: Vec<(String, String)>,
+    headers: Vec<(String, Text)>,
     /// Body as text.
     #[serde(default)]
-    body: Option<String>,
+    body: Option<Text>,
     /// Body in base64, if it is not valid UTF-8.
     #[serde(default)]
     bytes: Option<String>,
@@ -86,7 +87,7 @@ struct RecordedExchange {
     wire_bytes: u64,
     /// Reason why there was no response.
     #[serde(default)]
-    failure: Option<String>,
+    failure: Option<Text>,
     /// Set if another attempt could have had one.
     #[serde(default)]
     temporary: bool,
@@ -155,7 +156,7 @@ impl Recorder {
     fn write(
         &self,
         url: &Url,
-        key: Option<String>,
+        key: Option<Clean>,
         answer: &Result<HttpResponse, HttpFailure>,
     ) -> Result<(), HttpFailure> {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
@@ -170,7 +171,7 @@ impl Recorder {
     }
 
     /// Returns the request with its response as they are written, with the key redacted.
-    fn exchange(&self, question: String, answer: &Result<HttpResponse, HttpFailure>) -> RecordedExchange {
+    fn exchange(&self, question: Clean, answer: &Result<HttpResponse, HttpFailure>) -> RecordedExchange<Clean> {
         match answer {
             Ok(answer) => {
                 let headers = answer.headers.iter().filter(|(name, _)| is_recorded(name.as_str()));
@@ -180,7 +181,7 @@ impl Recorder {
                 let text = std::str::from_utf8(&answer.body).ok().map(|text| self.key.redact(text));
                 // Binary bodies cannot be redacted: one that may contain the key is omitted.
                 let lossy = String::from_utf8_lossy(&answer.body);
-                let clean = text.is_some() || self.key.redact(&lossy) == lossy;
+                let clean = text.is_some() || !self.key.is_in(&lossy);
                 RecordedExchange {
                     question,
                     key: None,
@@ -213,7 +214,7 @@ impl AnswerSource for Recorded {
         let (recorder, url) = (self.recorder.clone(), question.request.url.clone());
         // The key is the only sensitive header.
         let sent = question.request.headers.iter().find(|(_, value)| value.is_sensitive());
-        let key = sent.and_then(|(name, value)| Some(format!("{name}: {}", recorder.key.redact(value.to_str().ok()?))));
+        let key = sent.and_then(|(name, value)| Some(recorder.key.redact(value.to_str().ok()?).of_header(name)));
         let asked = self.source.ask(question);
         async move {
             let exchange = asked.await?;
@@ -278,7 +279,7 @@ impl Replay {
 impl AnswerSource for Replay {
     fn ask(&self, question: Question) -> BoxFuture<'static, Result<Exchange, Unsent>> {
         let answer = self.answer(&question);
-        async move { Ok(Exchange { answer: Some(answer), wait: Duration::ZERO }) }.boxed()
+        async move { Ok(Exchange { answer: Some(answer), waits: Vec::new() }) }.boxed()
     }
 }
 

@@ -191,6 +191,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cases::each;
     use crate::profile::Profile;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -220,7 +221,7 @@ mod tests {
         let mut throttle = Profile::v4().throttle;
         for declared in [ResetFormat::EpochS, ResetFormat::Seconds, ResetFormat::Iso] {
             throttle.reset_format = declared;
-            for (value, seconds) in [
+            let cases = [
                 ("1795615335", 3),
                 ("1795615335000", 3),
                 ("1795615335000000", 3),
@@ -229,12 +230,13 @@ mod tests {
                 ("3s", 3),
                 ("2026-11-25T14:02:15Z", 3),
                 ("Wed, 25 Nov 2026 14:02:15 GMT", 3),
-            ] {
+            ];
+            each(cases, |(value, seconds)| {
                 for name in ["retry-after", "x-ratelimit-reset"] {
                     let wait = named_wait(&throttle, &headers(&[(name, value)]), now);
                     assert_eq!(wait, Some(Duration::from_secs(seconds)), "{name}: {value}, {declared:?}");
                 }
-            }
+            });
         }
         // Ten years are a number of seconds, and no instant near now.
         let wait = named_wait(&throttle, &headers(&[("retry-after", "315360000")]), now);

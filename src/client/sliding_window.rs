@@ -42,11 +42,15 @@ impl SlidingWindows {
         }
     }
 
-    /// Takes back the units that were spent last.
-    pub(super) fn give_back(&mut self, units: u64) {
+    /// Takes back units that were spent at this instant. Those that have left a window are not taken from others.
+    pub(super) fn give_back(&mut self, spent: Instant, units: u64) {
         for (_, starts) in &mut self.0 {
-            let left = starts.len().saturating_sub(usize::try_from(units).unwrap_or(usize::MAX));
-            starts.truncate(left);
+            let mut left = units;
+            starts.retain(|start| {
+                let is_own = *start == spent && left > 0;
+                left -= u64::from(is_own);
+                !is_own
+            });
         }
     }
 
@@ -83,5 +87,25 @@ impl SlidingWindows {
             (*window, starts.iter().filter(|start| **start + length > now).count() as u64)
         };
         self.0.iter().map(counts).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_given_back_to_the_request_that_spent_them() {
+        let now = Instant::now();
+        let later = |seconds| now + Duration::from_secs(seconds);
+        let mut windows = SlidingWindows::new([RateWindow { requests: 2, seconds: 10 }]);
+        windows.spend(now, 1);
+        windows.spend(later(5), 1);
+        windows.give_back(now, 1);
+        windows.spend(later(6), 1);
+        assert_eq!(windows.free_at(later(7), 1), Some(later(15)));
+        assert_eq!(windows.free_at(later(15), 1), None);
+        windows.give_back(later(5), 1);
+        assert_eq!(windows.standing(later(15))[0].1, 1, "those that have left the window are not taken from others");
     }
 }

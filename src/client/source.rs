@@ -10,6 +10,7 @@
 //! if their [`RequestKey`]s are equal.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
 use super::budget::QueryBudget;
 use super::http::{HttpFailure, HttpRequest, HttpResponse, HttpService};
@@ -67,7 +68,7 @@ impl AnswerSource for Direct {
         let service = Arc::clone(&self.0);
         async move {
             let answer = timeout_at(spending.query.deadline, service.call(request)).await.ok();
-            Ok(Exchange { answer, wait: Duration::ZERO })
+            Ok(Exchange { answer, waits: Vec::new() })
         }
         .boxed()
     }
@@ -89,8 +90,8 @@ pub(super) struct Spending {
 pub struct Exchange {
     /// Response, or the reason why there is none; `None` if it did not arrive in time.
     pub answer: Option<Result<HttpResponse, HttpFailure>>,
-    /// Wait before the question was sent.
-    pub wait: Duration,
+    /// Spans in which the limits of the service delayed the question.
+    pub waits: Vec<Range<Instant>>,
 }
 
 /// Reason why a question was not sent.

@@ -60,6 +60,12 @@ impl QuerySpan {
         }
     }
 
+    /// As [`Self::ended`], for a statement that is not an account of a server.
+    #[cfg(any(feature = "flight", feature = "shell"))]
+    pub(crate) fn ended_with<T, E>(&self, result: &Result<T, E>, rows: u64) {
+        self.ended(if result.is_ok() { "ok" } else { "error" }, rows);
+    }
+
     /// Starts the span of a scan of `table`. `query` is the name of the query in `system.requests`.
     pub(super) fn scan(&self, query: &str, table: &str) -> Span {
         if !self.named.swap(true, Ordering::Relaxed) {
@@ -104,6 +110,7 @@ pub(super) fn request(scan: &Span, query: &str, endpoint: Endpoint) -> Span {
         status = Empty,
         attempts = Empty,
         wait_ms = Empty,
+        pause_ms = Empty,
         bytes = Empty,
         rows = Empty,
         shared = Empty,
@@ -117,6 +124,7 @@ pub(super) fn answered(request: &Span, record: &RequestRecord) {
     request.record("status", record.status);
     request.record("attempts", record.attempts);
     request.record("wait_ms", millis(record.wait));
+    request.record("pause_ms", millis(record.pause));
     request.record("bytes", record.bytes);
     request.record("rows", record.rows);
     request.record("shared", record.cached);

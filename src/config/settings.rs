@@ -266,6 +266,21 @@ impl SessionSettings {
         let engine = || options.execution.time_zone.clone().filter(|zone| zone != "UTC").unwrap_or_default();
         if own.is_empty() { engine() } else { own }
     }
+
+    /// Checks the value of a setting of a server or driver; `name` has no prefix. Their estimates send no request: a page
+    /// estimates with each change of a statement, and no protocol announces requests before the response that they are for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for `estimate = 'ask'`.
+    pub fn check_for_server(name: &str, value: &str) -> DataFusionResult<()> {
+        if name != "estimate" || !value.eq_ignore_ascii_case(EstimateBy::Ask.name()) {
+            return Ok(());
+        }
+        let error = Error::new(ErrorKind::Unsupported, "savedsearch.estimate = 'ask' is supported in the shell only");
+        Err(error
+            .advice("run `savedsearch sql --estimate=ask`; estimates of servers and drivers send no request")
+            .into())
+    }
 }
 
 impl ConfigExtension for SessionSettings {

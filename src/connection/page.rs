@@ -88,9 +88,13 @@ impl PageDecoder for Decoder {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let decoded = Self::decode(self, request, body)?;
-        let Decoded { total, hint, beside, counted_days, window, as_of, .. } = decoded;
-        let rows = decoded.batch.num_rows() as u64;
-        let facts = PageFacts { rows, total, hint, beside, counted_days, window, as_of };
+        let facts = facts_of(&decoded);
         Ok((decoded, facts))
     }
+}
+
+/// The facts that a decoded page reports about its scan.
+pub(crate) fn facts_of(page: &Decoded) -> PageFacts {
+    let Decoded { total, hint, beside, counted_days, window, as_of, .. } = *page;
+    PageFacts { rows: page.batch.num_rows() as u64, total, hint, beside, counted_days, window, as_of }
 }

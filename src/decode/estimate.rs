@@ -1,35 +1,161 @@
 //! Counts that call themselves estimates: `estimated: true`, `docCountErrorUpperBound: 12` or `totalIsExact: false`, beside a total
-//! or a list, or in an entry of the list.
+//! or a list, or in an entry of the list. The list of a field may be one of several: what another one
+//! says of itself does not count.
 
 use serde_json::Value;
 
 use super::Relation;
+use super::envelope::{below, is_wanted};
 use super::evidence::words;
-use super::json::Raw;
-use crate::profile::Pointer;
+use super::json::{Json, Raw};
+use super::pointer_tree::Tree;
+use crate::error::Result;
+use crate::profile::{Only, Pointer, SectionSpec};
 
-/// The first member that calls the list at this place of a response an estimate, with its value.
-pub(crate) fn estimated_list(body: &[u8], list: &Pointer) -> Option<String> {
-    let body: Value = serde_json::from_slice(body).ok()?;
-    let entries: Vec<&Value> = match list.member_of(&body)? {
-        Value::Array(entries) => entries.iter().collect(),
-        Value::Object(entries) => entries.values().collect(),
-        _ => return None,
-    };
-    let mut within = entries.into_iter().flat_map(members);
-    beside(&body, list).or_else(|| Some(described(within.find(said_of_counts)?)))
+/// Place of a list of counts.
+#[derive(Debug)]
+pub(crate) struct ListPlace {
+    /// The list, or the records that hold it.
+    at: Pointer,
+    /// The list in each of the records.
+    inside: Option<Pointer>,
+    /// The record whose list it is.
+    only: Option<Only>,
 }
 
-/// The first member that calls the total at this place of a response an estimate, with its value.
-pub(crate) fn estimated_total(body: &[u8], total: &Pointer) -> Option<String> {
-    beside(&serde_json::from_slice(body).ok()?, total)
+impl From<&SectionSpec> for ListPlace {
+    fn from(section: &SectionSpec) -> Self {
+        Self { at: section.at.clone(), inside: section.inside.clone(), only: section.only.clone() }
+    }
 }
 
-/// Beside a count, `estimatedReach: true` is said of another number.
-fn beside(body: &Value, place: &Pointer) -> Option<String> {
-    let (_, parent) = place.steps().split_last()?;
-    let around = Pointer::of(parent.iter().map(String::as_str)).member_of(body)?;
-    members(around).find(said_of_counts).map(described)
+impl ListPlace {
+    /// The values whose members may call the counts of the list estimates: its entries, and the object around it in a record.
+    ///
+    /// # Errors
+    /// Errors of the text.
+    fn values(&self, raw: Raw<'_>) -> Result<Vec<Value>> {
+        let Some(inside) = &self.inside else { return Ok(entries(raw)) };
+        let around = inside.steps().split_last().map(|(_, around)| Pointer::of(around.iter().map(String::as_str)));
+        let mut records = Json::new(raw.text);
+        if records.peek()? != b'[' {
+            return Ok(entries(raw));
+        }
+        records.enter();
+        let (mut first, mut found) = (true, Vec::new());
+        while records.item(&mut first)? {
+            let record = records.value()?;
+            if let Some(only) = &self.only
+                && !is_wanted(record, only)?
+            {
+                continue;
+            }
+            if let Some(around) = &around
+                && let Some(mut around) = below(record, around)?
+            {
+                found.extend(serde_json::from_str::<Value>(around.value()?.text));
+            }
+            if let Some(mut list) = below(record, inside)? {
+                found.extend(entries(list.value()?));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The entries of a list; none if the value is neither an array nor an object.
+fn entries(list: Raw<'_>) -> Vec<Value> {
+    match serde_json::from_str(list.text) {
+        Ok(Value::Array(entries)) => entries,
+        Ok(Value::Object(entries)) => entries.into_iter().map(|(_, value)| value).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Places of counts in a response: of a total, and of lists.
+#[derive(Debug, Default)]
+pub(crate) struct CountPlaces {
+    total: Option<Pointer>,
+    lists: Vec<ListPlace>,
+    tree: Tree<usize>,
+}
+
+impl CountPlaces {
+    pub(crate) fn new(total: Option<Pointer>, lists: Vec<ListPlace>) -> Self {
+        let mut tree = Tree::default();
+        if let Some(total) = &total {
+            tree.ignore(total.steps());
+        }
+        for (at, list) in lists.iter().enumerate() {
+            tree.insert(list.at.steps(), at);
+        }
+        Self { total, lists, tree }
+    }
+
+    /// The places as a tree with the numbers of the lists; `None` if there are none.
+    pub(super) fn tree(&self) -> Option<&Tree<usize>> {
+        (self.total.is_some() || !self.lists.is_empty()).then_some(&self.tree)
+    }
+}
+
+/// Counts of a response that call themselves estimates: for each, a member that says so, with its value.
+#[derive(Debug, Default)]
+pub(crate) struct Estimates {
+    /// The total.
+    pub(crate) total: Option<String>,
+    /// The lists, in the order of their places.
+    pub(crate) lists: Vec<Option<String>>,
+}
+
+/// Members of a response that may call its counts estimates, as they are found.
+#[derive(Debug)]
+pub(super) struct Said<'t> {
+    /// Those around the places, with the names of the objects around them.
+    beside: Vec<(Vec<String>, String, String)>,
+    lists: Vec<Option<Raw<'t>>>,
+}
+
+impl<'t> Said<'t> {
+    pub(super) fn new(places: &CountPlaces) -> Self {
+        Self { beside: Vec::new(), lists: vec![None; places.lists.len()] }
+    }
+
+    /// Notes a member of an object around a place, which is neither an object nor an array.
+    pub(super) fn member(&mut self, within: &[String], name: &str, raw: Raw<'t>) {
+        if calls_estimate(&words(name), raw)
+            && let Ok(value) = serde_json::from_str(raw.text)
+        {
+            let name = name.to_owned();
+            let said = described((&name, &value));
+            self.beside.push((within.to_vec(), name, said));
+        }
+    }
+
+    /// Notes the text of a list.
+    pub(super) fn list(&mut self, list: usize, raw: Raw<'t>) {
+        self.lists[list] = Some(raw);
+    }
+
+    /// Returns what was said of the counts.
+    pub(super) fn estimates(self, places: &CountPlaces) -> Estimates {
+        let Self { beside, lists } = self;
+        // Beside a count, `estimatedReach: true` is said of another number. Of several members, the first by its name is shown.
+        let beside = |place: &Pointer| {
+            let (_, parent) = place.steps().split_last()?;
+            let around = beside.iter().filter(|(within, ..)| within == parent);
+            around.min_by(|(_, one, _), (_, other, _)| one.cmp(other)).map(|(.., said)| said.clone())
+        };
+        let of_list = |(place, raw): (&ListPlace, Option<Raw<'_>>)| {
+            let raw = raw.filter(|raw| matches!(raw.first(), b'[' | b'{'))?;
+            let values = place.values(raw).unwrap_or_default();
+            let mut within = values.iter().flat_map(members);
+            beside(&place.at).or_else(|| Some(described(within.find(said_of_counts)?)))
+        };
+        Estimates {
+            total: places.total.as_ref().and_then(beside),
+            lists: places.lists.iter().zip(lists).map(of_list).collect(),
+        }
+    }
 }
 
 /// True for a member that calls counts estimates.
@@ -104,23 +230,32 @@ fn is_estimate(words: &[String], value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
+    use crate::decode::decode_tables;
+
+    /// Reads a body for the counts at these places alone.
+    fn read(body: &str, total: Option<Pointer>, lists: Vec<ListPlace>) -> Estimates {
+        decode_tables(&[], &CountPlaces::new(total, lists), body.as_bytes()).1
+    }
 
     #[test]
     fn a_list_may_call_itself_an_estimate() {
         let of = |entry: &str, beside: &str| {
             let body = format!(r#"{{"overview":{{"languages":[{{"name":"de","count":7{entry}}}]{beside}}}}}"#);
-            estimated_list(body.as_bytes(), &Pointer::of(["overview", "languages"]))
+            let place = ListPlace { at: Pointer::of(["overview", "languages"]), inside: None, only: None };
+            read(&body, None, vec![place]).lists.remove(0)
         };
-        for (entry, beside) in [
+        let cases = [
             (r#","estimated":true"#, ""),
             (r#","docCountErrorUpperBound":12"#, ""),
             (r#","countType":"approximate""#, ""),
             (r#","exact":false"#, ""),
             ("", r#","doc_count_error_upper_bound":3"#),
             ("", r#","countsAreEstimates":true"#),
-        ] {
+        ];
+        each(cases, |(entry, beside)| {
             assert!(of(entry, beside).is_some(), "{entry} {beside}");
-        }
+        });
         for (entry, beside) in [
             ("", ""),
             (r#","docCountErrorUpperBound":0"#, r#","estimatedReach":true"#),
@@ -131,11 +266,34 @@ mod tests {
         }
     }
 
+    /// The list of a field is one of several, each in a record with the name of its field.
+    #[test]
+    fn one_of_several_lists_may_call_itself_an_estimate() {
+        let of = |entry: &str, source: &str, beside: &str| {
+            let body = format!(
+                r#"{{"facets":[{{"field":"lang","held":{{"values":[{{"value":"de","count":7{entry}}}]}}}},
+                    {{"field":"site"{source},"held":{{"values":[{{"value":"x.com","count":7{source}}}]{source}}}}}]{beside}}}"#
+            );
+            let only = Some(Only { at: Pointer::of(["field"]), is: "lang".to_owned() });
+            let place = ListPlace { at: Pointer::of(["facets"]), inside: Some(Pointer::of(["held", "values"])), only };
+            read(&body, None, vec![place]).lists.remove(0)
+        };
+        let flag = r#","estimated":true"#;
+        let said = Some("`estimated` is true".to_owned());
+        assert_eq!(of(flag, "", ""), said, "in an entry");
+        assert_eq!(of("", "", flag), said, "beside all lists");
+        assert_eq!(of("", "", ""), None);
+        assert_eq!(of("", flag, ""), None, "of another field");
+        let body = format!(r#"{{"facets":[{{"values":[{{"count":7}}]{flag}}}]}}"#);
+        let place = ListPlace { at: Pointer::of(["facets"]), inside: Some(Pointer::of(["values"])), only: None };
+        assert_eq!(read(&body, None, vec![place]).lists, [said], "beside the list, in the record");
+    }
+
     #[test]
     fn a_total_may_call_itself_an_estimate() {
         let of = |beside: &str| {
             let body = format!(r#"{{"mentions":{{"total":7,"items":[]{beside}}}}}"#);
-            estimated_total(body.as_bytes(), &Pointer::of(["mentions", "total"]))
+            read(&body, Some(Pointer::of(["mentions", "total"])), Vec::new()).total
         };
         for beside in [r#","totalIsEstimate":true"#, r#","isExact":false"#, r#","totalType":"estimate""#] {
             assert!(of(beside).is_some(), "{beside}");

@@ -1385,6 +1385,7 @@ pub(super) fn shown(raw: Raw<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
     use crate::profile::Profile;
 
     fn of(text: &str, list: bool) -> Evidence {
@@ -1396,7 +1397,7 @@ mod tests {
 
     #[test]
     fn failures_that_a_response_reports_are_found_whatever_they_are_called() {
-        for text in [
+        let cases = [
             r#"{"errors":[{"code":"SHARD_FAILED"}]}"#,
             r#"{"timed_out":true}"#,
             r#"{"window":{"from":"2026-11-20T00:00:00Z","clipped":true}}"#,
@@ -1512,16 +1513,17 @@ mod tests {
             r#"{"samplingRate":0.5}"#,
             r#"{"excludedShards":2}"#,
             r#"{"warnings":[[{"text":"results were truncated"}]]}"#,
-        ] {
+        ];
+        each(cases, |text| {
             assert!(of(text, false).check().is_err(), "{text}");
-        }
+        });
     }
 
     #[test]
     fn large_and_deep_objects_take_little_time() {
         let members =
             |of: &dyn Fn(usize) -> String| format!("{{{}}}", (0..20_000).map(of).collect::<Vec<_>>().join(","));
-        for (text, complete) in [
+        let cases = [
             (members(&|at| format!(r#""a{at}":{at}"#)), true),
             (members(&|at| format!(r#""sampling_{at}_rate":1"#)), true),
             (
@@ -1530,16 +1532,17 @@ mod tests {
             ),
             (format!(r#"{{"warnings":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000)), true),
             (format!(r#"{{"warnings":"{}truncated"}}"#, " ".repeat(LONGEST)), true),
-        ] {
+        ];
+        each(cases, |(text, complete)| {
             let start = std::time::Instant::now();
             assert_eq!(of(&text, false).check().is_ok(), complete, "{text:.60}");
             assert!(start.elapsed().as_secs() < 5, "{text:.60}");
-        }
+        });
     }
 
     #[test]
     fn the_states_of_other_things_are_not_those_of_the_response() {
-        for text in [
+        let cases = [
             r#"{"user":{"status":"pending"},"currentUser":{"errors":2}}"#,
             r#"{"billing":{"status":"failed"},"data":{"export":{"status":"pending","progress":0.4}}}"#,
             r#"{"autoComplete":{"complete":false}}"#,
@@ -1554,9 +1557,10 @@ mod tests {
             r#"{"export":{"status":"pending"}}"#,
             r#"{"lake":{"status":"queued","ready":"no"}}"#,
             r#"{"warnings":[{"source":"account","message":"Your user profile is incomplete"}]}"#,
-        ] {
+        ];
+        each(cases, |text| {
             assert!(of(text, false).check().is_ok(), "{text}");
-        }
+        });
         // The profile reads from this object: its sections are those of a team.
         let mut evidence = Evidence::new(true, Vec::new());
         let members = members_of(Raw::of(r#"{"partial":true}"#)).expect("an object");
@@ -1566,7 +1570,7 @@ mod tests {
 
     #[test]
     fn responses_that_report_none_are_complete() {
-        for text in [
+        let cases = [
             r#"{"errors":[]}"#,
             r#"{"errors":null,"error":""}"#,
             r#"{"errors":{}}"#,
@@ -1609,16 +1613,17 @@ mod tests {
             r#"{"samplingMode":"auto"}"#,
             r#"{"total":300,"answered":20}"#,
             r#"{"data":{"code":4711},"results":{"code":"50123"}}"#,
-        ] {
+        ];
+        each(cases, |text| {
             assert!(of(text, false).check().is_ok(), "{text}");
-        }
+        });
     }
 
     #[test]
     fn the_rest_of_a_list_is_told_in_many_words() {
         let table = &Profile::v4().tables.saved_searches;
         let rest = |text: &str| of(text, true).rest(table, &[8, 2, 0], None);
-        for text in [
+        let cases = [
             r#"{"paging":{"next":"/v4/list?dataFrom=10"}}"#,
             r#"{"data":{"total":30}}"#,
             r#"{"data":{"total":"1,030"}}"#,
@@ -1666,10 +1671,11 @@ mod tests {
             r#"{"cursor":"abc","nextRun":null}"#,
             r#"{"lake":{"hasMore":true}}"#,
             r#"{"autoTruncated":true}"#,
-        ] {
+        ];
+        each(cases, |text| {
             assert!(matches!(rest(text), Rest::More(_)), "{text}: {:?}", rest(text));
-        }
-        for text in [
+        });
+        let cases = [
             r#"{"data":{"total":10,"size":10}}"#,
             r#"{"paging":{"next":null}}"#,
             r#"{"hasMore":false,"pages":1,"page":1}"#,
@@ -1686,10 +1692,11 @@ mod tests {
             r#"{"users":{"total":300},"total":10}"#,
             r#"{"next_cursor":0}"#,
             r#"{"links":{"next":null}}"#,
-        ] {
+        ];
+        each(cases, |text| {
             assert_eq!(rest(text), Rest::None, "{text}");
-        }
-        for text in [
+        });
+        let cases = [
             r#"{"limit":100,"perPage":50,"max":1000,"quota":5000}"#,
             r#"{"totalMentions":16332,"unreadCount":40}"#,
             r#"{"requestId":"1","nextUpdate":"2026-01-01"}"#,
@@ -1706,9 +1713,10 @@ mod tests {
             r#"{"notifications":{"hasMore":true}}"#,
             r#"{"notifications":{"hasMore":false},"lake":{"hasMore":false}}"#,
             r#"{"range":"2026-01-01/2026-02-01","page":"overview","user":{"marker":"x"},"contentRange":"bytes 0-9/99"}"#,
-        ] {
+        ];
+        each(cases, |text| {
             assert_eq!(rest(text), Rest::Unknown, "{text}");
-        }
+        });
     }
 
     #[test]
@@ -1736,7 +1744,7 @@ mod tests {
 
     #[test]
     fn mentions_that_follow_are_told_by_words_and_not_by_numbers() {
-        for (text, says) in [
+        let cases = [
             (r#"{"mentions":{"hasMore":true}}"#, Some("`/mentions/hasMore` is true")),
             (r#"{"paging":{"next":"/search?x=1"}}"#, Some(r#"`/paging/next` is "/search?x=1""#)),
             (r#"{"hasMore":false,"nextCursor":"abc"}"#, Some(r#"`/nextCursor` is "abc""#)),
@@ -1751,9 +1759,10 @@ mod tests {
             (r#"{"total":450,"totalPages":5,"nextOffset":"200"}"#, None),
             (r#"{"cursor":"abc","_scroll_id":"abc","page":"2/3","range":"0-4/12"}"#, None),
             (r#"{"NextMarker":"abc"}"#, Some(r#"`/NextMarker` is "abc""#)),
-        ] {
+        ];
+        each(cases, |(text, says)| {
             assert_eq!(of(text, false).more().as_deref(), says, "{text}");
-        }
+        });
     }
 
     #[test]

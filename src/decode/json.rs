@@ -692,6 +692,7 @@ mod tests {
     }
 
     use super::*;
+    use crate::cases::each;
 
     /// Reads a text with one value.
     fn read(text: &str) -> Result<Raw<'_>> {
@@ -796,7 +797,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_byte_and_what_is_expected_there() {
-        for (text, message) in [
+        let cases = [
             ("{\"a\":1", "unexpected end at byte 6, expected `,` or `}`"),
             ("[1 2]", "expected `,` or `]` at byte 3"),
             ("[1,]", "expected a value at byte 3"),
@@ -809,11 +810,12 @@ mod tests {
             ("\"abc", "unexpected end at byte 4, expected the end of a string"),
             ("{} x", "expected the end of the response at byte 3"),
             ("", "unexpected end at byte 0, expected a value"),
-        ] {
+        ];
+        each(cases, |(text, message)| {
             let error = read(text).expect_err(text);
             assert_eq!(error.kind(), ErrorKind::Malformed);
             assert!(error.to_string().contains(message), "{text}: {error}");
-        }
+        });
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! and the time of its last search are in its other entries.
 //!
 //! Invariant: no two rows have the same aid, and every row has one. Rows come in the order in which the list first names
-//! their aids.
+//! their aids, those of the history alone last: they have no names.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,6 +93,7 @@ impl OneRowAnAid {
         for row in &mut rows {
             row.sort_by_key(|entry| strength(kind_of(*entry)));
         }
+        rows.sort_by_key(|row| row.first().is_some_and(|entry| kind_of(*entry) == RECENT));
         let columns = entries.columns().iter().zip(&self.origins).map(|(column, origin)| match origin {
             Origin::Kinds => Ok(kinds_of(&rows, &kind_of)),
             _ => strongest(column, &rows),

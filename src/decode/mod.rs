@@ -5,17 +5,23 @@
 //!            └─ sections ─ record ─▶ raw value of each wanted field ─ value ─▶ column builders ─▶ RecordBatch
 //! ```
 //!
-//! The body is read in one pass. The text of each value is found once, and that of a wanted one is converted by this module's
-//! own rules, so that ids and counts never pass through a float. A value that does not fit its column becomes NULL, is
-//! counted, and stays in `extra` if that column is wanted; nothing is rounded or guessed.
+//! The body is read in one pass, also for several tables (`decode_tables`). The text of each value is found once, and that of a
+//! wanted one is converted by this module's own rules, so that ids and counts never pass through a float. A value that does not fit
+//! its column becomes NULL, is counted, and stays in `extra` if that column is wanted; nothing is rounded or guessed.
+//!
+//! `layout` decides which values are read, `echoes` compares what a response repeats, and `derived` computes what follows from
+//! rows.
 //!
 //! Invariant: a batch is returned only if the entire body is valid JSON, its echoes agree with the request, and every
 //! non-nullable column has a value in each row.
 
+mod derived;
+mod echoes;
 mod envelope;
 mod estimate;
 mod evidence;
 mod json;
+mod layout;
 mod list;
 mod lossy_utf8;
 mod places;
@@ -25,33 +31,30 @@ mod schema;
 mod value;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondBuilder,
 };
-use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
-use sha2::{Digest, Sha256};
 
-pub(crate) use self::estimate::{estimated_list, estimated_total};
+pub(crate) use self::estimate::{CountPlaces, Estimates, ListPlace};
 pub use self::evidence::Rest;
 pub(crate) use self::list::{OneRowAnAid, check_aids, entries_of};
 pub(crate) use self::schema::in_zone_of;
 pub use self::schema::{arrow_schema, data_type};
 
-use self::envelope::Envelope;
+use self::envelope::{Envelope, Reading};
 use self::evidence::{Evidence, count_of};
 use self::pointer_tree::Tree;
 use self::record::Rows;
-use self::schema::decoded_schema;
-use self::value::{Column, InstantForm, Instants, integer_of, joined};
+use self::value::{Column, InstantForm, Instants, joined};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{
-    ColumnType, CompleteField, Direction, Nulls, Origin, Pointer, Profile, Scope, SectionSpec, Shape, TableKind,
-    TableSpec, Trust, Zone,
+    ColumnType, CompleteField, Origin, Pointer, Profile, Scope, SectionSpec, TableKind, TableSpec, Trust,
 };
 use crate::request::{Beside, CountedDays, Hint, PageRequest, Traits};
 
@@ -102,14 +105,6 @@ pub struct Decoded {
     pub assumed: Option<(i64, i64)>,
     /// Traits of mentions that distinguish them apart from their ids, as far as they were requested: time, url and source.
     pub traits: Option<Vec<Traits>>,
-}
-
-/// A url without its query and fragment, which may be signed anew for each response; all of it if nothing else distinguishes it from
-/// others of its host.
-fn place_of(url: &str) -> &str {
-    let place = url.split(['?', '#']).next().unwrap_or(url);
-    let path = place.split_once("://").map_or(place, |(_, rest)| rest).split_once('/').map_or("", |(_, path)| path);
-    if path.is_empty() { url } else { place }
 }
 
 /// Evidence of a response about the end of a list.
@@ -196,6 +191,8 @@ pub struct Decoder {
     joined: Vec<([usize; 2], InstantForm)>,
     /// Columns with the parts of texts.
     texts: Vec<Vec<usize>>,
+    /// Place in a record of the cursor of the page that follows it.
+    last: Option<Pointer>,
     /// Other name of the requested zone that responses use.
     same_zone: OnceLock<String>,
     /// Captured counts beside mentions, with the place of the count in each entry: of the timeline, and of lists.
@@ -282,188 +279,10 @@ const NEXT: usize = 9;
 const AS_OF: usize = 10;
 const FIRST_COLUMN: usize = 11;
 
-/// Beginning of an id that is derived from other columns.
-const DERIVED: &str = "~";
-
 /// Records that an answer may have even if fewer were requested.
 const MOST: usize = 100_000;
 
 impl Decoder {
-    /// Creates a decoder for the columns at these positions of the table.
-    pub fn new(profile: Arc<Profile>, table: Arc<TableSpec>, columns: &[usize]) -> Self {
-        let full = decoded_schema(&table);
-        // `project` fails only for positions out of bounds.
-        let schema = Arc::new(full.project(columns).expect("column positions are within the table"));
-        let of_origin = |origin: &Origin| columns.iter().position(|column| table.columns[*column].origin == *origin);
-        let extra_at = of_origin(&Origin::Extra);
-        let extra = extra_at.is_some();
-
-        let mut records = Tree::default();
-        let mut envelope = Tree::default();
-        let mut built = Vec::new();
-        let mut sources = vec![None; table.columns.len()];
-        let (mut captures, mut joined, mut texts) = (FIRST_COLUMN, Vec::new(), Vec::<Vec<usize>>::new());
-        for (index, column) in table.columns.iter().enumerate() {
-            let wanted = columns.contains(&index);
-            let form = InstantForm::of(column);
-            // Numbers in identifiers are compared with those in other notations.
-            let identifies =
-                Some(&column.name) == table.id.as_ref() || column.name == "aid" || column.name.ends_with("_id");
-            let build = |built: &mut Vec<Column>| {
-                let nulls = &column.nulls;
-                built.push(Column::new(column.kind, form.clone()).identifying(identifies).with_nulls(nulls));
-                built.len() - 1
-            };
-            let source = match &column.origin {
-                Origin::Field(at, Scope::Record)
-                    if let Some(time_at) = column.time_at.as_ref().filter(|_| wanted || extra) =>
-                {
-                    let slots = [at, time_at].map(|at| {
-                        built.push(Column::new(ColumnType::Utf8, InstantForm::default()));
-                        records.insert(at.steps(), built.len() - 1);
-                        built.len() - 1
-                    });
-                    joined.push((slots, form));
-                    Source::Joined(joined.len() - 1)
-                }
-                // `extra` must not repeat values of other columns, so these are converted even if not wanted
-                // themselves.
-                Origin::Field(at, Scope::Record) if !column.joined_with.is_empty() && (wanted || extra) => {
-                    let parts = [at].into_iter().chain(&column.joined_with).map(|at| {
-                        let slot = build(&mut built);
-                        records.insert_checked(at.steps(), slot);
-                        slot
-                    });
-                    texts.push(parts.collect());
-                    Source::Texts(texts.len() - 1)
-                }
-                Origin::Field(at, Scope::Record) if wanted || extra => {
-                    let slot = build(&mut built);
-                    match column.nulls.is_empty() {
-                        true => records.insert(at.steps(), slot),
-                        false => records.insert_checked(at.steps(), slot),
-                    }
-                    Source::Row(slot)
-                }
-                Origin::Field(at, Scope::Answer) if wanted => {
-                    envelope.insert(at.steps(), Capture::Value(captures));
-                    captures += 1;
-                    Source::Answer(captures - 1, build(&mut built))
-                }
-                Origin::Aid => Source::Aid,
-                Origin::Duration => Source::Duration,
-                Origin::Timezone => Source::Timezone,
-                Origin::AsOf | Origin::Kinds => Source::Later,
-                Origin::Section | Origin::Rank | Origin::Extra if wanted => Source::Row(build(&mut built)),
-                _ => continue,
-            };
-            sources[index] = Some(source);
-        }
-        for pointer in &table.ignore {
-            records.ignore(pointer.steps());
-        }
-        for (index, section) in table.sections.iter().enumerate() {
-            envelope.insert(section.at.steps(), Capture::Section(index));
-        }
-        let own = |at: &Pointer| table.sections.iter().any(|section| section.at == *at);
-        let others = profile.tables.all().filter(|other| other.kind.is_search() == table.kind.is_search());
-        let others = others.flat_map(|other| &other.sections).filter(|section| !own(&section.at));
-        for section in others {
-            envelope.insert(section.at.steps(), Capture::Foreign);
-        }
-        let mut complete = Vec::new();
-        for field in &profile.complete.fields {
-            envelope.insert(field.at.steps(), Capture::Value(captures));
-            complete.push((captures, field.clone()));
-            captures += 1;
-        }
-        // Inside a record that is read anyway, the total would be read twice.
-        let counted = profile.counted_total();
-        let counted = counted.filter(|_| !table.sections.iter().any(|section| section.shape == Shape::Record));
-        let (counted, counted_relation) = counted.map_or((None, None), |(at, relation)| (Some(at), relation));
-        let next = match table.kind {
-            TableKind::List => profile.list.pages.as_ref().and_then(|pages| pages.next.clone()),
-            TableKind::Mentions => profile.offset.next.clone(),
-            _ => None,
-        };
-        let summed = profile.summed_counts().filter(|_| table.kind == TableKind::Mentions);
-        let mut capture = |(at, count): (Pointer, Option<Pointer>)| {
-            envelope.insert(at.steps(), Capture::Value(captures));
-            captures += 1;
-            (captures - 1, count)
-        };
-        let start = summed.as_ref().and_then(|summed| summed.start.as_ref()).and_then(|start| match &start.origin {
-            Origin::Field(at, Scope::Record) if start.time_at.is_none() => Some((at.clone(), InstantForm::of(start))),
-            _ => None,
-        });
-        let (timeline, lists) = match summed {
-            Some(summed) => (summed.timeline.map(&mut capture), summed.lists.into_iter().map(&mut capture).collect()),
-            None => (None, Vec::new()),
-        };
-        let known = [
-            (COUNTED, &counted),
-            (COUNTED_RELATION, &counted_relation),
-            (TOTAL, &profile.total.at),
-            (RELATION, &profile.total.relation),
-            (ECHO_AID, &profile.echo.aid),
-            (ECHO_TIMEZONE, &profile.echo.timezone),
-            (ECHO_OFFSET, &profile.echo.offset),
-            (WINDOW_FROM, &profile.echo.from),
-            (WINDOW_TO, &profile.echo.to),
-            (NEXT, &next),
-            (AS_OF, &profile.complete.as_of),
-        ];
-        for (slot, pointer) in known {
-            if let Some(pointer) = pointer {
-                envelope.insert(pointer.steps(), Capture::Value(slot));
-            }
-        }
-        let position = |name: &Option<String>| {
-            columns.iter().position(|column| Some(&table.columns[*column].name) == name.as_ref())
-        };
-        let (id, time, version) = (position(&table.id), position(&table.time), position(&table.version));
-        let sources: Vec<Source> =
-            columns.iter().map(|column| sources[*column].expect("every wanted column has a source")).collect();
-        let slot = |source: &Source| match source {
-            Source::Row(slot) => Some(*slot),
-            Source::Joined(pair) => joined.get(*pair).map(|([day, _], _): &([usize; 2], InstantForm)| *day),
-            Source::Texts(parts) => texts.get(*parts).and_then(|parts| parts.first()).copied(),
-            _ => None,
-        };
-        let origins = [Origin::Section, Origin::Rank, Origin::Extra];
-        let origins = origins.map(|origin| of_origin(&origin).and_then(|at| slot(&sources[at])));
-        let is_field = |at: &usize| matches!(table.columns[columns[*at]].origin, Origin::Field(_, Scope::Record));
-        let fields = (0..columns.len()).filter(is_field);
-        let fields = fields.filter_map(|at| Some((at, slot(&sources[at])?))).collect();
-        Self {
-            profile,
-            table,
-            schema,
-            sources,
-            columns: built,
-            objects: records.numbered(0),
-            records,
-            envelope,
-            captures,
-            id,
-            time,
-            version,
-            origins,
-            fields,
-            extra: extra_at,
-            lossy: false,
-            needs_section: false,
-            continues: false,
-            complete,
-            joined,
-            texts,
-            same_zone: OnceLock::new(),
-            timeline,
-            start,
-            lists,
-        }
-    }
-
     /// Evidence of a response, with nothing read yet.
     fn evidence(&self) -> Evidence {
         let error = &self.profile.error;
@@ -526,35 +345,23 @@ impl Decoder {
     }
 
     fn decode_body(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, Ends)> {
-        let decoded = match simdutf8::basic::from_utf8(body) {
-            // Some services prepend a byte order mark.
-            Ok(text) => self.decode_text(request, text.trim_start_matches('\u{feff}')),
-            Err(_) => Err(Error::new(ErrorKind::Malformed, "the response is not UTF-8")),
-        };
-        match decoded {
-            Err(error) if error.kind() == ErrorKind::Malformed => {
-                let Some(at) = lossy_utf8::first_flaw(body) else { return Err(error) };
-                if self.lossy {
-                    let (text, mended) = lossy_utf8::mend(body);
-                    let text = text.trim_start_matches('\u{feff}');
-                    let (decoded, ends) = self.decode_text(request, text)?;
-                    return Ok((Decoded { mended, ..decoded }, ends));
-                }
-                let message = format!("invalid UTF-8 or escape at byte {at} of the response: {}", error.message());
-                Err(Error::new(ErrorKind::Malformed, message)
-                    .advice("use SET savedsearch.lossy_text = on to replace and count invalid characters"))
-            }
-            decoded => decoded,
-        }
+        read_body(&[(self, request)], &CountPlaces::default(), body).0.swap_remove(0)
     }
 
-    fn decode_text(&self, request: &PageRequest, text: &str) -> Result<(Decoded, Ends)> {
+    /// Begins to read the table.
+    fn reading<'t>(&self, request: &PageRequest) -> Reading<'_, 't> {
         let most = usize::try_from(request.size).unwrap_or(usize::MAX).saturating_mul(100).max(MOST);
-        let mut rows = Rows::new((&self.records, self.objects), &self.columns, self.origins, most);
-        let mut answer = envelope::read(self, text, &mut rows)?;
-        if let Some(opened) = answer.opened.take() {
-            return self.decode_text(request, &opened);
-        }
+        Reading::new(self, Rows::new((&self.records, self.objects), &self.columns, self.origins, most))
+    }
+
+    /// Builds the table from what was read of a text.
+    fn build(
+        &self,
+        request: &PageRequest,
+        text: &str,
+        answer: Envelope<'_>,
+        rows: Rows<'_, '_>,
+    ) -> Result<(Decoded, Ends)> {
         self.check_echoes(request, &answer)?;
         self.check_complete(&answer)?;
         // An overview that stands beside no mentions has none of their sections.
@@ -636,6 +443,10 @@ impl Decoder {
             Some(Source::Row(slot)) => rows.instants(slot),
             _ => (None, 0),
         };
+        if let Some((slot, text)) = rows.ambiguous() {
+            let column = self.sources.iter().position(|source| *source == Source::Row(slot));
+            return Err(ambiguous(column.map(|column| self.schema.field(column).name().as_str()), text));
+        }
         let mut built = rows.finish();
         let mut columns: Vec<ArrayRef> = self
             .sources
@@ -648,6 +459,9 @@ impl Decoder {
                     let mut instants = Instants::of(form.clone());
                     let (days, times) = (built.array(*day), built.array(*time_of_day));
                     let (array, unfit) = joined_instants(&mut instants, &days, &times);
+                    if let Some(text) = &instants.ambiguous {
+                        return Err(ambiguous(Some(field.name().as_str()), text));
+                    }
                     conflicts += unfit;
                     if time == Some(*source) {
                         read = (instants.assumed, instants.days);
@@ -717,6 +531,7 @@ impl Decoder {
         let is_list = self.table.kind == TableKind::List;
         let cursor =
             next.as_deref().filter(|_| !is_list).map(|next| self.profile.offset.cursor_of(next)).transpose()?;
+        let cursor = cursor.or(self.cursor_of_last(&answer)?);
         let Envelope { entries, evidence, .. } = answer;
         let decoded = Decoded {
             batch,
@@ -742,6 +557,17 @@ impl Decoder {
             traits,
         };
         Ok((decoded, Ends { next, entries, evidence }))
+    }
+
+    /// The cursor of the page that follows the last record of a response, if records have cursors.
+    fn cursor_of_last(&self, answer: &Envelope<'_>) -> Result<Option<String>> {
+        let (Some(at), Some(record)) = (&self.last, answer.last) else { return Ok(None) };
+        let cursor = envelope::text_below(record, at)?.filter(|cursor| !cursor.is_empty());
+        let cursor = cursor.ok_or_else(|| {
+            let message = format!("the last record of the response has no `{at}`, which requests the page after it");
+            Error::new(ErrorKind::Contradiction, message).advice("check `last` in [offset] of the profile")
+        });
+        cursor.map(Some)
     }
 
     /// Checks that the records of a response whose instants are days have no field with the time of day.
@@ -800,262 +626,117 @@ impl Decoder {
         }
         answer.evidence.check()
     }
+}
 
-    /// The fields in the column `extra`, each with the number of records that have it.
-    fn unknown(&self, batch: &RecordBatch) -> Vec<(String, u64)> {
-        let mut found: BTreeMap<String, u64> = BTreeMap::new();
-        let texts = self.extra.and_then(|extra| batch.column(extra).as_string_opt::<i32>());
-        for text in texts.into_iter().flatten().flatten().filter(|text| *text != "{}") {
-            places::each(text, |at| *found.entry(at.to_owned()).or_default() += 1);
+/// A table to decode, and the request whose response has it.
+type Wanted<'a> = (&'a Decoder, &'a PageRequest);
+
+/// A table as it was read, or the reason why the response does not have it.
+type Table = Result<(Decoded, Ends)>;
+
+/// Decodes tables of one body, in their order, in one pass over it, and finds what it says of the counts at some places. Each
+/// table has its own error, as if it were decoded alone.
+pub(crate) fn decode_tables(
+    wanted: &[Wanted<'_>],
+    places: &CountPlaces,
+    body: &[u8],
+) -> (Vec<Result<Decoded>>, Estimates) {
+    let (tables, estimates) = read_body(wanted, places, body);
+    (tables.into_iter().map(|table| table.map(|(decoded, _)| decoded)).collect(), estimates)
+}
+
+/// Reads tables of a body. Invalid characters are replaced for those that allow it, which takes another pass.
+fn read_body(wanted: &[Wanted<'_>], places: &CountPlaces, body: &[u8]) -> (Vec<Table>, Estimates) {
+    let (mut tables, mut estimates) = match simdutf8::basic::from_utf8(body) {
+        // Some services prepend a byte order mark.
+        Ok(text) => read_text(wanted, places, text.trim_start_matches('\u{feff}')),
+        Err(_) => {
+            let error = Error::new(ErrorKind::Malformed, "the response is not UTF-8");
+            (wanted.iter().map(|_| Err(error.clone())).collect(), Estimates::default())
         }
-        found.into_iter().collect()
+    };
+    let is_malformed = |table: &Table| table.as_ref().is_err_and(|error| error.kind() == ErrorKind::Malformed);
+    if !tables.iter().any(is_malformed) {
+        return (tables, estimates);
     }
-
-    /// Derives an id from the `stand_in` columns for rows without one, and returns the number of such rows.
-    fn name(&self, request: &PageRequest, text: &str, columns: &mut [ArrayRef]) -> Result<u64> {
-        let Some(at) = self.id.filter(|id| columns[*id].null_count() > 0 && !self.table.stand_in.is_empty()) else {
-            return Ok(0);
-        };
-        let stand_in: Vec<usize> = (0..self.table.columns.len())
-            .filter(|c| self.table.stand_in.contains(&self.table.columns[*c].name))
-            .collect();
-        let table =
-            TableSpec { id: None, time: None, version: None, stand_in: Vec::new(), ..self.table.as_ref().clone() };
-        let decoder = Self::new(Arc::clone(&self.profile), Arc::new(table), &stand_in);
-        let parts = decoder.decode_text(request, text)?.0.batch;
-        let parts: Vec<ArrayRef> = parts
-            .columns()
-            .iter()
-            .map(|part| arrow::compute::cast(part, &DataType::Utf8))
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|error| {
-                Error::new(ErrorKind::Profile, format!("cannot cast the `stand_in` columns to text: {error}"))
-            })?;
-        let known = columns[at].as_string::<i32>();
-        let named = |row: usize| {
-            if known.is_valid(row) {
-                return Some(known.value(row).to_owned());
-            }
-            let mut digest = Sha256::new();
-            for part in &parts {
-                let part = part.as_string::<i32>();
-                let part = part.is_valid(row).then(|| part.value(row));
-                digest.update(part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes());
-                digest.update(part.unwrap_or_default());
-            }
-            let any = parts.iter().any(|part| part.is_valid(row));
-            any.then(|| digest.finalize()[..12].iter().fold(DERIVED.to_owned(), |id, byte| format!("{id}{byte:02x}")))
-        };
-        let ids: StringArray = (0..known.len()).map(named).collect();
-        let unnamed = known.null_count() - ids.null_count();
-        columns[at] = Arc::new(ids);
-        Ok(unnamed as u64)
-    }
-
-    /// Checks that no two rows have the same derived id, where no total shows if they are one mention or two.
-    fn check_stand_ins(&self, columns: &[ArrayRef]) -> Result<()> {
-        let ids = self.id.and_then(|id| columns[id].as_string_opt::<i32>());
-        let mut seen = HashSet::new();
-        let mut derived = ids.into_iter().flatten().flatten().filter(|id| id.starts_with(DERIVED));
-        if derived.all(|id| seen.insert(id)) {
-            return Ok(());
+    let Some(at) = lossy_utf8::first_flaw(body) else { return (tables, estimates) };
+    let mut lossy = Vec::new();
+    for (position, table) in tables.iter_mut().enumerate() {
+        let Err(error) = table else { continue };
+        if error.kind() == ErrorKind::Malformed {
+            let message = format!("invalid UTF-8 or escape at byte {at} of the response: {}", error.message());
+            *table = Err(Error::new(ErrorKind::Malformed, message)
+                .advice("use SET savedsearch.lossy_text = on to replace and count invalid characters"));
+            lossy.extend(wanted[position].0.lossy.then_some(position));
         }
-        let columns = self.table.stand_in.join("`, `");
-        let message = format!(
-            "two mentions of a response have no id and are equal in `{columns}`: they may be one or two, and no total is exact"
-        );
-        Err(Error::new(ErrorKind::Contradiction, message)
-            .advice("add columns in which they differ to `stand_in` in the profile, or declare [total]"))
     }
-
-    /// Traits that distinguish mentions apart from their ids.
-    fn traits<'c>(&self, times: &[i64], columns: &'c [ArrayRef]) -> Vec<Traits> {
-        let column =
-            |name: &str| self.schema.index_of(name).ok().and_then(|at| columns.get(at)?.as_string_opt::<i32>());
-        let texts = [column("url"), column("source")];
-        let of = |row: usize| {
-            let text = |column: Option<&'c StringArray>| {
-                column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
-            };
-            let hashed = |text: &str| {
-                let mut hasher = DefaultHasher::new();
-                text.hash(&mut hasher);
-                hasher.finish()
-            };
-            let [url, source] = texts.map(text);
-            let (url, source) = (url.map(|url| hashed(place_of(url))), source.map(hashed));
-            Traits::new(times[row], url, source)
-        };
-        (0..times.len()).map(of).collect()
+    if !lossy.is_empty() {
+        let (text, mended) = lossy_utf8::mend(body);
+        let again: Vec<Wanted<'_>> = lossy.iter().map(|position| wanted[*position]).collect();
+        let (read, found) = read_text(&again, places, text.trim_start_matches('\u{feff}'));
+        for (position, table) in lossy.into_iter().zip(read) {
+            tables[position] = table.map(|(decoded, ends)| (Decoded { mended, ..decoded }, ends));
+        }
+        estimates = of_either(estimates, found);
     }
+    (tables, estimates)
+}
 
-    /// The ends of the buckets that count mentions. `in_zone`: set if the response repeats the zone of its days.
-    fn counted_days(&self, buckets: &[(serde_json::Value, u64)], in_zone: bool) -> Option<CountedDays> {
-        let (at, form) = self.start.as_ref()?;
-        let mut instants = Instants::of(form.clone());
-        let starts = buckets.iter().map(|(bucket, count)| {
-            let start = match at.member_of(bucket)? {
-                serde_json::Value::String(text) => instants.read(text),
-                serde_json::Value::Number(number) => instants.read(&number.to_string()),
-                _ => None,
-            };
-            Some((start?, *count))
+/// Reads tables of a text. If a string holds the JSON of an object that a table needs, that JSON is read in its place.
+fn read_text(wanted: &[Wanted<'_>], places: &CountPlaces, text: &str) -> (Vec<Table>, Estimates) {
+    let mut readings: Vec<Reading<'_, '_>> = wanted.iter().map(|(decoder, request)| decoder.reading(request)).collect();
+    let mut estimates = envelope::read(&mut readings, places, text).unwrap_or_default();
+    let mut opened: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut tables = Vec::with_capacity(wanted.len());
+    for (position, Reading { mut answer, rows, failed, .. }) in readings.into_iter().enumerate() {
+        let (decoder, request) = wanted[position];
+        tables.push(match (failed, answer.opened.take()) {
+            (Some(error), _) => Err(error),
+            (None, None) => decoder.build(request, text, answer, rows),
+            (None, Some(inner)) => {
+                opened.entry(inner).or_default().push(position);
+                Err(Error::new(ErrorKind::Malformed, "the response has JSON in a string"))
+            }
         });
-        let mut starts = starts.collect::<Option<Vec<(i64, u64)>>>()?;
-        starts.sort_unstable();
-        let counting = |(_, count): &(i64, u64)| *count > 0;
-        let first = starts.iter().position(counting)?;
-        let last = starts.iter().rposition(counting)?;
-        let first_end = starts.get(first + 1).map(|(start, _)| *start);
-        let zoned = in_zone && instants.assumed.is_none() && instants.days == 0;
-        Some(CountedDays { first_end, last_start: starts[last].0, instants: zoned })
     }
-
-    /// Numbers in the order in which the service sorts the rows, if that is by another column than the time.
-    fn sort_keys(&self, request: &PageRequest, columns: &[ArrayRef]) -> Option<Vec<i64>> {
-        let sort = self.profile.sort.values.iter().find(|sort| Some(&sort.value) == request.plan.sort.as_ref())?;
-        let at = self.schema.index_of(&sort.column).ok().filter(|_| Some(&sort.column) != self.table.time.as_ref())?;
-        let column = columns.get(at)?;
-        let null = match (sort.direction, sort.nulls) {
-            (Direction::Asc, Nulls::First) | (Direction::Desc, Nulls::Last) => i64::MIN,
-            (Direction::Asc, Nulls::Last) | (Direction::Desc, Nulls::First) => i64::MAX,
-        };
-        Some(match column.data_type() {
-            DataType::Int64 => column.as_primitive::<Int64Type>().iter().map(|key| key.unwrap_or(null)).collect(),
-            DataType::Float64 => {
-                // The bits of floats, as IEEE 754 orders them.
-                let number = |key: f64| {
-                    let bits = (key + 0.0).to_bits().cast_signed();
-                    if bits < 0 { bits ^ i64::MAX } else { bits }
-                };
-                column.as_primitive::<Float64Type>().iter().map(|key| key.map_or(null, number)).collect()
-            }
-            DataType::Timestamp(..) => {
-                column.as_primitive::<TimestampMicrosecondType>().iter().map(|key| key.unwrap_or(null)).collect()
-            }
-            _ => return None,
-        })
-    }
-
-    /// True if a response repeats the offset rounded down to a multiple of the page size.
-    fn is_rounded(&self, request: &PageRequest, echoed: &str) -> bool {
-        let rounded = request.row - request.row % request.size.max(1);
-        let further = request.plan.pages.is_some_and(|pages| request.row > pages.skip);
-        further
-            && self.profile.offset.reaches_any_row()
-            && self.profile.offset.of(rounded, request.size).is_some_and(|offset| Ok(offset) == echoed.parse())
-    }
-
-    /// The window that the response reports; `None` if one of its ends is no instant ([`instant`](Self::instant)).
-    fn window(&self, answer: &Envelope<'_>, request: &PageRequest) -> Result<Option<(DateTime<Utc>, DateTime<Utc>)>> {
-        let end = |slot| self.instant(answer, request, slot, "`from` and `to` in [echo]");
-        Ok(end(WINDOW_FROM)?.zip(end(WINDOW_TO)?))
-    }
-
-    /// An instant outside the records. Local times are those of the column with the time of mentions, or else of UTC. `None` if
-    /// it is absent, if its zone is not known, or if it is a day, which a window may include or not. `entry`: the profile's entry
-    /// for it.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Contradiction`] for a value that is no instant: what the response covers would not be noticed.
-    fn instant(
-        &self,
-        answer: &Envelope<'_>,
-        request: &PageRequest,
-        slot: usize,
-        entry: &str,
-    ) -> Result<Option<DateTime<Utc>>> {
-        /// Instants before 1973, in seconds: numbers that are something else.
-        const EARLY: i64 = 100_000_000;
-        let mentions = &self.profile.tables.mentions;
-        let of_time = mentions.time.as_ref().and_then(|time| mentions.column(time)).and_then(|column| column.zone);
-        let requested = request.plan.zone(&self.profile);
-        let Some(text) = answer.text(slot) else { return Ok(None) };
-        let mut instants = Instants::of(InstantForm { pattern: None, zone: of_time });
-        match instants.read(&text) {
-            Some(_) if instants.days > 0 => Ok(None),
-            // It may be a time of UTC or of the requested zone.
-            Some(_) if instants.assumed.is_some() && requested != Zone::UTC => Ok(None),
-            Some(at) => Ok(Some(at).filter(|at| *at > EARLY * 1_000_000).and_then(DateTime::from_timestamp_micros)),
-            // The words that were requested, such as `now`.
-            None if !(text.len() >= 8 && text.starts_with(|first: char| first.is_ascii_digit())) => Ok(None),
-            None => {
-                let value: String = text.chars().take(100).collect();
-                let message = format!("a time that the response reports cannot be read: `{value}` is no instant");
-                Err(Error::new(ErrorKind::Contradiction, message)
-                    .advice(format!("correct or remove {entry} of the profile")))
-            }
+    for (inner, positions) in opened {
+        let again: Vec<Wanted<'_>> = positions.iter().map(|position| wanted[*position]).collect();
+        let (read, found) = read_text(&again, places, &inner);
+        for (position, table) in positions.into_iter().zip(read) {
+            tables[position] = table;
         }
+        // Tables may be in several strings, each of which is opened alone.
+        estimates = of_either(estimates, found);
     }
+    (tables, estimates)
+}
 
-    /// True if a response names the requested zone otherwise.
-    fn is_same_zone(&self, asked: &str, echoed: &str) -> bool {
-        if self.same_zone.get().is_some_and(|known| known == echoed) {
-            return true;
-        }
-        let (Ok(asked), Some(other)) = (asked.parse::<Zone>(), Zone::named_otherwise(echoed)) else { return false };
-        let same = asked.has_rules_of(other);
-        if same {
-            self.same_zone.get_or_init(|| echoed.to_owned());
-        }
-        same
-    }
+/// The counts that either of two readings of a response found to be estimates.
+fn of_either(one: Estimates, other: Estimates) -> Estimates {
+    let places = one.lists.len().max(other.lists.len());
+    let (mut ones, mut others) = (one.lists.into_iter(), other.lists.into_iter());
+    let lists = std::iter::repeat_with(|| {
+        let (one, other) = (ones.next().flatten(), others.next().flatten());
+        one.or(other)
+    });
+    Estimates { total: one.total.or(other.total), lists: lists.take(places).collect() }
+}
 
-    fn check_echoes(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<()> {
-        let plan = request.plan.as_ref();
-        let offset = plan.pages.and_then(|_| self.profile.offset.of(request.row, request.size));
-        let offset = offset.map(|offset| offset.to_string());
-        for (slot, asked, what) in [
-            (ECHO_AID, plan.aid.as_deref(), "aid"),
-            (ECHO_TIMEZONE, plan.timezone.as_deref(), "timezone"),
-            (ECHO_OFFSET, offset.as_deref(), "offset"),
-        ] {
-            // A JSON number may be written as `100.0`; the text `0100` is the key of another saved search.
-            let is_number = answer.raw(slot).is_some_and(|raw| matches!(raw.first(), b'0'..=b'9' | b'-'));
-            let number = |text: &str| integer_of(text).filter(|_| is_number || slot == ECHO_OFFSET);
-            let plain = |text: &str| number(text).filter(|number| slot == ECHO_OFFSET || number.to_string() == text);
-            if let (Some(asked), Some(echoed)) = (asked, answer.text(slot))
-                && *asked != *echoed
-                && (slot == ECHO_TIMEZONE || plain(asked).is_none() || plain(asked) != number(&echoed))
-                && !(slot == ECHO_TIMEZONE && self.is_same_zone(asked, &echoed))
-                // An offset that was rounded down shows in the rows.
-                && !(slot == ECHO_OFFSET && self.is_rounded(request, &echoed))
-            {
-                return Err(Error::new(
-                    ErrorKind::Contradiction,
-                    format!("requested {what} `{asked}`, but the response is for `{}`", echoed),
-                )
-                .advice("the service ignores the parameter or uses another name for it; check the profile")
-                .passing());
-            }
-        }
-        let words = request.frozen.as_deref().or(plan.duration.as_deref());
-        let asked = words.and_then(|words| self.profile.window.span_of(words, plan.zone(&self.profile)));
-        match (asked, self.window(answer, request)?) {
-            // A window without any instant: the service has no data for what was requested.
-            (_, Some((since, until))) if until <= since => Err(Error::new(
-                ErrorKind::Contradiction,
-                match asked {
-                    Some((from, to)) => {
-                        format!("requested {from} to {to}, but the response covers nothing of it: {since} to {until}")
-                    }
-                    None => format!("the response covers an empty window: {since} to {until}"),
-                },
-            )
-            .advice(
-                "the service may keep mentions for a shorter time: check [window] in the profile, whose `earliest` is the \
-                 beginning of the data",
-            )),
-            // A service may clip a window to its data, at the beginning and at the current time.
-            (Some((from, to)), Some((since, until))) if until <= from || to <= since => Err(Error::new(
-                ErrorKind::Contradiction,
-                format!("requested {from} to {to}, but the response is for {since} to {until}"),
-            )
-            .advice("the service ignores the time window or interprets it differently; check [window] in the profile")
-            .passing()),
-            _ => Ok(()),
-        }
-    }
+#[cfg(test)]
+thread_local! {
+    /// Passes over bodies that this thread has made.
+    static PASSES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+fn count_pass() {
+    PASSES.set(PASSES.get() + 1);
+}
+
+/// Number of passes over bodies that this thread has made.
+#[cfg(test)]
+pub(crate) fn passes() -> u64 {
+    PASSES.get()
 }
 
 /// Texts that consist of the values of several columns, with `:` between them; NULL if one of them is.
@@ -1067,6 +748,16 @@ fn joined_texts(parts: &[ArrayRef]) -> ArrayRef {
         values.collect::<Option<Vec<&str>>>().map(|values| values.join(":"))
     };
     Arc::new((0..rows).map(text).collect::<StringArray>())
+}
+
+/// The error for a time that is another instant in each of the zones that its column may be of.
+fn ambiguous(column: Option<&str>, text: &str) -> Error {
+    let of = column.map(|column| format!(" of `{column}`")).unwrap_or_default();
+    Error::new(
+        ErrorKind::Contradiction,
+        format!("the time `{text}`{of} has no zone, and the zones that it may be of do not agree on it"),
+    )
+    .advice("set `zone` of the column in the profile to the zone of the service")
 }
 
 /// Joins days and times of day, and counts those that are none.

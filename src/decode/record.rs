@@ -133,6 +133,14 @@ impl<'t, 'j> Rows<'t, 'j> {
         }
     }
 
+    /// A time that is another instant in each of the zones that it may be of, and its builder.
+    pub(super) fn ambiguous(&self) -> Option<(usize, &str)> {
+        self.builders.iter().enumerate().find_map(|(slot, builder)| match builder {
+            ColumnBuilder::Timestamp(_, instants) => Some((slot, instants.ambiguous.as_deref()?)),
+            _ => None,
+        })
+    }
+
     pub(super) fn finish(self) -> Built<'t> {
         Built { arrays: vec![None; self.columns.len()], columns: self.columns, builders: self.builders }
     }

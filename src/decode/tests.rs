@@ -3,6 +3,7 @@ use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 use proptest::prelude::*;
 
 use super::*;
+use crate::cases::each;
 use crate::request::{Pages, RequestPlan};
 
 const BODY: &str = r#"{"requestId":"1","search":{"aid":"7"},"window":{"timezone":"UTC"},"overview":{"totalMentions":2},
@@ -72,20 +73,21 @@ fn no_column_still_counts_the_records() {
 
 #[test]
 fn an_answer_to_another_question_is_a_contradiction() {
-    for (from, to, what) in [
+    let cases = [
         ("\"aid\":\"7\"", "\"aid\":\"8\"", "aid `7`"),
         ("\"timezone\":\"UTC\"", "\"timezone\":\"CET\"", "timezone `UTC`"),
         ("\"from\":0", "\"from\":100", "offset `0`"),
         ("\"items\"", "\"things\"", "has no `/mentions/items`"),
         ("\"total\":2", "\"total\":null", "has no total"),
         ("\"items\":[", "\"items\":{\"a\":[", ""),
-    ] {
+    ];
+    each(cases, |(from, to, what)| {
         let body = BODY.replacen(from, to, 1);
         let error = mentions(&["id"], &body).expect_err(what);
         assert!(error.to_string().contains(what), "{error}");
         let expected = if what.is_empty() { ErrorKind::Malformed } else { ErrorKind::Contradiction };
         assert!(error.kind() == expected || what.is_empty(), "{error}");
-    }
+    });
 }
 
 #[test]
@@ -110,10 +112,10 @@ fn more_records_than_anybody_asked_for_are_refused_while_they_are_read() {
 
 #[test]
 fn a_truncated_or_garbled_body_gives_nothing() {
-    for end in [0, 1, 50, BODY.len() / 2, BODY.len() - 1] {
+    each([0, 1, 50, BODY.len() / 2, BODY.len() - 1], |end| {
         let error = mentions(&["id"], &BODY[..end]).expect_err("truncated");
         assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
-    }
+    });
     let half = BODY.replace("a \\\"b", "a \\ud83d");
     assert_eq!(mentions(&["text"], &half).expect_err("half a pair").kind(), ErrorKind::Malformed);
     let decoder = decoder(|profile| &profile.tables.mentions, &["id"]);
@@ -305,10 +307,62 @@ fn entries_are_objects_and_saved_searches_are_in_maps_and_folders() {
 }
 
 #[test]
+fn the_last_record_of_a_page_may_have_the_cursor_of_the_next_one() {
+    let mine = format!("{ODD}[offset]\nunit = \"cursor\"\nlast = \"/place/no\"\n");
+    let next = |items: &str| {
+        let body = format!("{{\"items\": {items}}}");
+        with_profile(&mine, |profile| &profile.tables.mentions, &["id"], &body).map(|decoded| decoded.next)
+    };
+    let record = |no: &str| format!(r#"{{"source": "x.com", "no": 7, "at": 1767225600, "place": {{"no": {no}}}}}"#);
+    let both = |last: &str| next(&format!("[{}, {}]", record("1"), record(last)));
+    assert_eq!(both("90071992547409931").expect("decoded").as_deref(), Some("90071992547409931"));
+    assert_eq!(both(r#""a?b""#).expect("decoded").as_deref(), Some("a?b"));
+    assert_eq!(next("[]").expect("decoded"), None);
+    let error = both("null").expect_err("no cursor").to_string();
+    assert!(error.contains("has no `/place/no`"), "{error}");
+}
+
+#[test]
+fn the_list_of_a_field_is_one_of_several() {
+    let lists = |shape: &str| {
+        format!(
+            "[echo]\naid = \"/aid\"\n[total]\ntrust = \"absent\"\n[tables.breakdowns]\nsections = [\n\
+             {{ at = \"/facets\", label = \"source\", inside = \"/values\", only = {{ at = \"/field\", is = \"site\" }}, optional = true{shape} }},\n\
+             {{ at = \"/facets\", label = \"language\", inside = \"/values\", only = {{ at = \"/field\", is = \"lang\" }}, optional = true{shape} }},\n]\n\
+             columns = [\n{{ name = \"dimension\", type = \"utf8\", from = \"section\" }},\n{{ name = \"name\", type = \"utf8\", at = \"/value\" }},\n]\n\
+             [counts]\ntrust = \"absent\"\nlists = []\n"
+        )
+    };
+    let read = |shape: &str, facets: &str| {
+        let body = format!("{{\"facets\": {facets}}}");
+        let decoded = with_profile(&lists(shape), |profile| &profile.tables.breakdowns, &["dimension", "name"], &body)?;
+        let [dimensions, names] = ["dimension", "name"].map(|name| column(&decoded, name));
+        let told = dimensions.into_iter().zip(names).map(|(dimension, name)| Some(format!("{}={}", dimension?, name?)));
+        Ok::<_, Error>(told.collect::<Option<Vec<String>>>().expect("no NULL"))
+    };
+    let expected = ["source=x.com", "source=blog", "language=de"];
+    let facets = r#"[{"field": "mood", "values": [{"value": "POS"}]}, {"values": [{"value": "de"}], "field": "lang"},
+        {"field": "site", "values": [{"value": "x.com"}, {"value": "blog"}]}, {"values": [{"value": "none"}]}]"#;
+    assert_eq!(read("", facets).expect("decoded"), expected);
+    let entries = ", shape = \"entries\", key = \"/value\", value = \"/count\"";
+    let facets = r#"[{"field": "lang", "values": {"de": 1}}, {"field": "site", "values": {"x.com": 3, "blog": 2}}]"#;
+    assert_eq!(read(entries, facets).expect("decoded"), expected);
+    let none = r#"[{"field": "lang", "values": null}, {"field": "site"}]"#;
+    assert_eq!(read("", none).expect("decoded"), [""; 0]);
+    for (facets, told) in [
+        (r#"[{"field": "lang", "values": []}, {"field": "lang", "values": []}]"#, "several records at `/facets`"),
+        (r#"[{"field": "lang", "values": {"de": 1}}]"#, "an array at `/facets/values`"),
+    ] {
+        let error = read("", facets).expect_err(facets).to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[test]
 fn entries_of_a_timeline_are_days() {
     const HOUR: i64 = 3_600_000_000;
     let check = |hours: &[i64]| check_days(&hours.iter().map(|at| at * HOUR).collect::<Vec<_>>());
-    for days in [
+    let cases = [
         &[][..],
         &[5],
         &[5, 24],
@@ -317,9 +371,10 @@ fn entries_of_a_timeline_are_days() {
         &[0, 168, 336],
         &[0, 24, 47, 71],
         &[0, 24, 49, 73],
-    ] {
+    ];
+    each(cases, |days| {
         assert!(check(days).is_ok(), "{days:?}");
-    }
+    });
     for (others, told) in [
         (&[0, 1, 2][..], "1 h apart"),
         (&[0, 24, 48, 54], "6 h apart"),
@@ -329,4 +384,68 @@ fn entries_of_a_timeline_are_days() {
         let error = check(others).expect_err("no days").to_string();
         assert!(error.contains(told), "{others:?}: {error}");
     }
+}
+
+/// Tables of a response are read together as each is alone, errors included, in one pass over the body.
+#[test]
+fn tables_of_a_body_are_read_in_one_pass() {
+    const OVERVIEW: &str = r#"{"search":{"aid":"7"},"window":{"timezone":"UTC"},"mentions":{"total":1,"from":0,"items":[
+        {"id":"1","text":"a","publishedAt":"2026-01-01T00:00:00Z"}]},
+        "overview":{"totalMentions":1,"languages":[{"name":"de","count":1}],"countries":[],"topSources":[],"sentiment":{"neutral":1},
+        "volume":[{"start":"2026-01-01T00:00:00Z","count":1}]}}"#;
+    let decoders = [
+        decoder(|profile| &profile.tables.mentions, &["id", "text", "extra"]),
+        decoder(|profile| &profile.tables.overview, &["total_mentions"]),
+        decoder(|profile| &profile.tables.volume, &["bucket_start", "mentions"]),
+        decoder(|profile| &profile.tables.breakdowns, &["name", "mentions"]),
+    ];
+    let request = request();
+    let wanted: Vec<(&Decoder, &PageRequest)> = decoders.iter().map(|decoder| (decoder, &request)).collect();
+    let shown = |table: Result<Decoded>| match table {
+        Ok(table) => format!("{table:?}"),
+        Err(error) => error.to_string(),
+    };
+    let volume = r#""volume":[{"start":"2026-01-01T00:00:00Z","count":1}]"#;
+    let cases = [
+        (OVERVIEW.to_owned(), 1),
+        (BODY.to_owned(), 1),
+        (OVERVIEW.replace(volume, r#""volume":7"#), 1),
+        (OVERVIEW.replace(volume, r#""volume":[{"start":"no instant","count":"x"}]"#), 1),
+        (OVERVIEW.replace(r#""total":1"#, r#""total":"many""#), 1),
+        (OVERVIEW.replace(r#""text":"a""#, r#""text":"\ud800""#), 1),
+        (OVERVIEW.replace(r#""aid":"7""#, r#""aid":"8""#), 1),
+        (OVERVIEW.replace(r#""name":"de""#, r#""name":de"#), 1),
+        (OVERVIEW.replace("]}}", "]"), 1),
+        (format!("{OVERVIEW} {{}}"), 1),
+        // The whole response in a string is read in its place.
+        (serde_json::Value::from(OVERVIEW).to_string(), 2),
+    ];
+    each(cases, |(body, passes_needed)| {
+        let alone: Vec<String> =
+            decoders.iter().map(|decoder| shown(decoder.decode(&request, body.as_bytes()))).collect();
+        let before = passes();
+        let (together, _) = decode_tables(&wanted, &CountPlaces::default(), body.as_bytes());
+        assert_eq!(passes() - before, passes_needed, "{body}");
+        assert_eq!(together.into_iter().map(shown).collect::<Vec<_>>(), alone, "{body}");
+    });
+    let total = Pointer::of(["overview", "totalMentions"]);
+    let sections = &Profile::v4().tables.breakdowns.sections;
+    let list = sections.iter().find(|section| section.at == Pointer::of(["overview", "languages"])).expect("a list");
+    let body = OVERVIEW.replace(volume, r#""totalIsEstimate":true"#);
+    let (_, estimates) = decode_tables(&wanted, &CountPlaces::new(Some(total), vec![list.into()]), body.as_bytes());
+    assert_eq!(estimates.total.as_deref(), Some("`totalIsEstimate` is true"));
+    assert_eq!(estimates.lists, [Some("`totalIsEstimate` is true".to_owned())]);
+}
+
+#[test]
+fn estimates_of_several_readings_are_all_known() {
+    let of = |total: Option<&str>, lists: &[Option<&str>]| {
+        let lists = lists.iter().map(|list| list.map(str::to_owned)).collect();
+        Estimates { total: total.map(str::to_owned), lists }
+    };
+    let shown = |estimates: Estimates| (estimates.total, estimates.lists);
+    let both = of_either(of(None, &[Some("a"), None]), of(Some("t"), &[None, Some("b")]));
+    assert_eq!(shown(both), shown(of(Some("t"), &[Some("a"), Some("b")])));
+    // A response that is read anew.
+    assert_eq!(shown(of_either(Estimates::default(), of(None, &[Some("a")]))), shown(of(None, &[Some("a")])));
 }

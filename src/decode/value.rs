@@ -319,11 +319,14 @@ pub(super) struct InstantForm {
     pub(super) pattern: Option<Arc<str>>,
     /// Zone of instants that have none. Absent: UTC, as an assumption.
     pub(super) zone: Option<Zone>,
+    /// Other zones that they may be of.
+    pub(super) other_zones: Arc<[Zone]>,
 }
 
 impl InstantForm {
     pub(super) fn of(column: &ColumnSpec) -> Self {
-        Self { pattern: column.pattern.clone(), zone: column.zone }
+        let other_zones = Arc::clone(&column.other_zones);
+        Self { pattern: column.pattern.clone(), zone: column.zone, other_zones }
     }
 }
 
@@ -335,6 +338,8 @@ pub(super) struct Instants {
     pub(super) assumed: Option<(i64, i64)>,
     /// Number of instants that are days without a time.
     pub(super) days: usize,
+    /// A time that is another instant in each of the zones that it may be of.
+    pub(super) ambiguous: Option<String>,
 }
 
 /// The years from 0 to 9999, which all formats can represent, in microseconds since 1970.
@@ -372,9 +377,16 @@ impl Instants {
         };
         let wanted = DateTime::from_timestamp_micros(local)?.naive_utc();
         // Of the two instants of an hour that is repeated, the first; a time that the clock skips is read an hour later.
-        let instant = zone.instants(wanted).earliest().or_else(|| {
-            zone.instants(wanted - TimeDelta::hours(1)).earliest().map(|before| before + TimeDelta::hours(1))
-        });
+        let of = |zone: Zone| {
+            zone.instants(wanted).earliest().or_else(|| {
+                zone.instants(wanted - TimeDelta::hours(1)).earliest().map(|before| before + TimeDelta::hours(1))
+            })
+        };
+        let instant = of(zone);
+        if self.form.other_zones.iter().any(|other| of(*other) != instant) {
+            self.ambiguous.get_or_insert_with(|| text.to_owned());
+            return None;
+        }
         instant.map(|instant| instant.timestamp_micros())
     }
 }
@@ -548,6 +560,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cases::each;
 
     fn built(kind: ColumnType, raws: &[&str]) -> (ArrayRef, Vec<Fit>) {
         let column = Column::new(kind, InstantForm::default());
@@ -569,7 +582,7 @@ mod tests {
 
     #[test]
     fn integers_are_never_rounded() {
-        for (text, value) in [
+        let cases = [
             ("4503599627370497.3", None),
             ("0.99999999999999999999", None),
             ("9007199254740993.0", Some(9_007_199_254_740_993)),
@@ -586,14 +599,15 @@ mod tests {
             ("e5", None),
             ("1.2.3", None),
             ("inf", None),
-        ] {
+        ];
+        each(cases, |(text, value)| {
             assert_eq!(integer(text), value, "{text}");
-        }
+        });
     }
 
     #[test]
     fn separators_of_thousands_are_read_and_nothing_else_is() {
-        for (text, value) in [
+        let cases = [
             ("1,234", Some(1_234)),
             ("-12 345 678", Some(-12_345_678)),
             ("999", Some(999)),
@@ -609,9 +623,10 @@ mod tests {
             (",123", None),
             ("1,234.5", None),
             ("1.234", None),
-        ] {
+        ];
+        each(cases, |(text, value)| {
             assert_eq!(integer_of(text), value, "{text}");
-        }
+        });
     }
 
     #[test]
@@ -681,7 +696,7 @@ mod tests {
             let micros = Instants::default().read(text);
             micros.and_then(DateTime::from_timestamp_micros).map(|at| at.to_rfc3339())
         };
-        for (text, at) in [
+        let cases = [
             ("20261124101213", "2026-11-24T10:12:13+00:00"),
             ("20261124", "2026-11-24T00:00:00+00:00"),
             ("202611241012", "2026-11-24T10:12:00+00:00"),
@@ -697,18 +712,19 @@ mod tests {
             // Counts.
             ("1774738800", "2026-03-28T23:00:00+00:00"),
             ("20261324", "1970-08-23T12:08:44+00:00"),
-        ] {
+        ];
+        each(cases, |(text, at)| {
             assert_eq!(read(text).as_deref(), Some(at), "{text}");
-        }
+        });
     }
 
     #[test]
     fn times_without_a_zone_are_those_of_the_declared_one() {
         let zone = "Europe/Berlin".parse().expect("a zone");
-        let mut instants = Instants::of(InstantForm { zone: Some(zone), pattern: None });
+        let mut instants = Instants::of(InstantForm { zone: Some(zone), ..InstantForm::default() });
         let mut read =
             |text: &str| instants.read(text).and_then(DateTime::from_timestamp_micros).map(|at| at.to_rfc3339());
-        for (text, at) in [
+        let cases = [
             ("2026-11-24T10:12:13", "2026-11-24T09:12:13+00:00"),
             ("2026-06-24 10:12:13", "2026-06-24T08:12:13+00:00"),
             ("2026-11-24T10:12:13Z", "2026-11-24T10:12:13+00:00"),
@@ -718,10 +734,22 @@ mod tests {
             // Repeated, and skipped.
             ("2026-10-25T02:30:00", "2026-10-25T00:30:00+00:00"),
             ("2026-03-29T02:30:00", "2026-03-29T01:30:00+00:00"),
-        ] {
+        ];
+        each(cases, |(text, at)| {
             assert_eq!(read(text).as_deref(), Some(at), "{text}");
-        }
+        });
         assert_eq!(instants.assumed, None);
+        // One of several zones.
+        let other_zones: [Zone; 2] = ["+02:00", "Europe/Paris"].map(|zone| zone.parse().expect("a zone"));
+        let other_zones: Arc<[Zone]> = Arc::from(other_zones);
+        let mut instants = Instants::of(InstantForm { zone: Some(zone), other_zones, ..InstantForm::default() });
+        assert_eq!(instants.read("2026-06-24 10:12:13"), Some(1_782_288_733_000_000));
+        assert_eq!(
+            (instants.read("2026-11-24T10:12:13Z"), instants.ambiguous.clone()),
+            (Some(1_795_515_133_000_000), None)
+        );
+        assert_eq!(instants.read("2026-11-24T10:12:13"), None);
+        assert_eq!(instants.ambiguous.as_deref(), Some("2026-11-24T10:12:13"));
         let mut instants = Instants::default();
         for text in ["2026-11-24T10:12:13", "2026-11-24T10:12:13Z", "2026-11-25"] {
             instants.read(text).expect("an instant");

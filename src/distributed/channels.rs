@@ -1,7 +1,7 @@
 //! Connections to workers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -41,7 +41,7 @@ const OTHER_STORE: &str = "reads another store";
 /// Connections to workers, shared by all queries. An unused connection costs a ping now and then.
 #[derive(Debug)]
 pub(super) struct Channels {
-    tls: Option<TlsSpec>,
+    tls: RwLock<Option<TlsSpec>>,
     open: Mutex<HashMap<Url, Channel>>,
     /// Runtime of the connections. Queries run in others, which a long computation may occupy.
     runtime: Handle,
@@ -53,7 +53,7 @@ impl Channels {
         if tls.is_some() {
             install_crypto();
         }
-        Self { tls, open: Mutex::default(), runtime: Handle::current() }
+        Self { tls: RwLock::new(tls), open: Mutex::default(), runtime: Handle::current() }
     }
 
     /// Returns the connection to a worker, which is established when it is used.
@@ -65,12 +65,30 @@ impl Channels {
         if let Some(channel) = open.get(url) {
             return Ok(channel.clone());
         }
-        let channel = self.connection(url)?;
+        let tls = self.tls.read().unwrap_or_else(PoisonError::into_inner);
+        let channel = self.connection(url, tls.as_ref())?;
         open.insert(url.clone(), channel.clone());
         Ok(channel)
     }
 
-    fn connection(&self, url: &Url) -> Result<Channel> {
+    /// Replaces the certificates of all further connections. Queries that run keep theirs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an unusable certificate, or if there were none.
+    pub(super) fn replace(&self, tls: TlsSpec) -> Result<()> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = self.tls.write().unwrap_or_else(PoisonError::into_inner);
+        if own.is_none() {
+            return Err(Error::new(ErrorKind::Config, "TLS can be switched on or off only by a restart"));
+        }
+        let renewed = open.keys().map(|url| self.connection(url, Some(&tls)).map(|channel| (url.clone(), channel)));
+        let renewed = renewed.collect::<Result<HashMap<_, _>>>()?;
+        *open = renewed;
+        *own = Some(tls);
+        Ok(())
+    }
+
+    fn connection(&self, url: &Url, tls: Option<&TlsSpec>) -> Result<Channel> {
         let wrong = |error: &dyn std::error::Error| {
             Error::new(ErrorKind::Config, format!("worker {}: {}", shown(url), cause(error)))
         };
@@ -81,7 +99,7 @@ impl Channels {
             .keep_alive_timeout(PING)
             .keep_alive_while_idle(true)
             .tcp_nodelay(true);
-        if let Some(TlsSpec { certificate, key, client_authorities }) = &self.tls {
+        if let Some(TlsSpec { certificate, key, client_authorities }) = tls {
             let mut config = ClientTlsConfig::new().identity(Identity::from_pem(certificate, key));
             if let Some(authorities) = client_authorities {
                 config = config.ca_certificate(Certificate::from_pem(authorities));

@@ -26,7 +26,7 @@ mod workers;
 
 pub(crate) use self::files::name_store;
 pub(crate) use self::table::WorkersTable;
-pub use self::worker::{WorkerServer, WorkerSpec};
+pub use self::worker::{Renewal, WorkerServer, WorkerSpec};
 pub use self::workers::{WorkerState, WorkerStatus, Workers, WorkersSpec};
 pub use crate::serving::TlsSpec;
 

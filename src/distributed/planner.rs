@@ -20,6 +20,7 @@ use datafusion::common::format::ExplainFormat;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::sink::DataSinkExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::{QueryPlanner, SessionState, TaskContext};
 use datafusion::execution::{SessionStateBuilder, runtime_env::RuntimeEnv};
@@ -28,6 +29,7 @@ use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions, displayable};
 use datafusion::physical_planner::DefaultPhysicalPlanner;
 use datafusion::prelude::SessionContext;
@@ -93,7 +95,7 @@ impl QueryPlanner for SpreadPlanner {
 }
 
 impl SpreadPlanner {
-    /// Returns the physical plan, spread over workers where that is possible.
+    /// Returns the physical plan, spread over workers if that is possible.
     fn physical<'a>(
         &'a self,
         logical: &'a LogicalPlan,
@@ -207,7 +209,7 @@ impl SpreadPlanner {
                     of_mentions |= !files.complete;
                     stores.insert(id_of(&store.root())?);
                     rows.push(Arc::clone(&files.rows));
-                    scans.push(SpreadScan::of_files(scan, readers, files));
+                    scans.push(SpreadScan::of_files(&scan, readers, files));
                 }
                 None if scan.is_of_mentions() => {
                     refused = Some("mentions are not read from the store, or only some of them");
@@ -371,12 +373,15 @@ fn check(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), &'static str>
     let (mut refused, mut within) = (None, 0);
     // The closure never fails.
     let _ = plan.apply(|node| {
-        refused = match node.name() {
+        refused = if node.is::<ScalarSubqueryExec>() {
             // Its result is known only to the process that runs it.
-            "ScalarSubqueryExec" => Some("a scalar subquery"),
-            "DataSinkExec" => Some("it writes"),
-            _ if node.children().is_empty() => leaf(node, &mut within),
-            _ => None,
+            Some("a scalar subquery")
+        } else if node.is::<DataSinkExec>() {
+            Some("it writes")
+        } else if node.children().is_empty() {
+            leaf(node, &mut within)
+        } else {
+            None
         };
         Ok(if refused.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });

@@ -42,8 +42,8 @@ pub(super) struct SpreadScan {
 
 impl SpreadScan {
     /// A scan of mentions that are read from files.
-    pub(super) fn of_files(scan: Arc<FetchExec>, readers: Readers, files: InFiles) -> Self {
-        Self { scan, files: Some((readers, files)) }
+    pub(super) fn of_files(scan: &FetchExec, readers: Readers, files: InFiles) -> Self {
+        Self { scan: Arc::new(scan.read_by_workers()), files: Some((readers, files)) }
     }
 
     /// A scan of few rows.

@@ -20,15 +20,18 @@ use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
 use datafusion::common::plan_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::sink::DataSinkExec;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::prelude::SessionContext;
 use datafusion_distributed::{
-    DistributedExt, Worker, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext,
-    WorkerSessionBuilder,
+    DistributedExt, NetworkBoundaryExt, Worker, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse,
+    WorkerQueryContext, WorkerSessionBuilder,
 };
 use futures::Stream;
 use futures::future::BoxFuture;
@@ -57,11 +60,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
 use crate::functions;
 use crate::memory::STACK;
-use crate::serving::{Operated, Serving, TlsSpec, cause, install_crypto, operate};
+use crate::serving::{Acceptor, GRPC, Operated, Serving, TlsSpec, encrypted, operate};
 use crate::session::bounded_session;
 
 /// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
+/// Maximum number of TLS handshakes at the same time: connections of strangers that send nothing must not keep servers out. As many as
+/// a server accepts connections.
+const HANDSHAKES: usize = 800;
 /// Time in which servers notice that a worker shuts down, before it takes no further work.
 const NOTICE: Duration = Duration::from_secs(4);
 
@@ -84,6 +90,9 @@ pub struct WorkerSpec {
     pub drain: Duration,
 }
 
+/// Threads that read files, with stacks as large as those of the others.
+const BLOCKING: usize = 8;
+
 /// Threads for computations.
 #[derive(Debug)]
 struct Computation(Option<Runtime>);
@@ -91,7 +100,7 @@ struct Computation(Option<Runtime>);
 impl Computation {
     fn start() -> io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
-        builder.enable_all().thread_name("computation").thread_stack_size(STACK);
+        builder.enable_all().thread_name("computation").thread_stack_size(STACK).max_blocking_threads(BLOCKING);
         builder.build().map(Some).map(Self)
     }
 }
@@ -149,6 +158,7 @@ where
 pub struct WorkerServer {
     address: SocketAddr,
     operations: Option<SocketAddr>,
+    renewal: Renewal,
     standing: Arc<Standing>,
     health: HealthReporter,
     closing: DropGuard,
@@ -156,6 +166,13 @@ pub struct WorkerServer {
     drain: Duration,
     _operating: Option<AbortOnDropHandle<()>>,
     _computation: Computation,
+}
+
+/// Handle that replaces the certificates of a running worker.
+#[derive(Debug, Clone)]
+pub struct Renewal {
+    listener: Option<Acceptor>,
+    channels: Arc<Channels>,
 }
 
 /// State of a worker for health checks and metrics.
@@ -228,13 +245,11 @@ impl WorkerServer {
             .http2_keepalive_interval(Some(PING))
             .http2_keepalive_timeout(Some(PING))
             .tcp_nodelay(true);
-        if let Some(tls) = &tls {
-            install_crypto();
-            let wrong = |error| bad(format!("invalid certificate or key: {}", cause(&error)));
-            server = server.tls_config(tls.server()).map_err(wrong)?;
-        }
+        let encryption = tls.as_ref().map(|tls| Acceptor::try_new(tls, GRPC)).transpose()?;
         let traffic = Arc::new(Traffic::default());
-        let sessions = Sessions { channels: Arc::new(Channels::new(tls)), traffic: Arc::clone(&traffic) };
+        let channels = Arc::new(Channels::new(tls));
+        let renewal = Renewal { listener: encryption.clone(), channels: Arc::clone(&channels) };
+        let sessions = Sessions { channels, traffic: Arc::clone(&traffic) };
         let worker =
             Worker::from_session_builder(sessions).with_runtime_env(Arc::clone(&runtime)).with_version(version);
         let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
@@ -258,11 +273,18 @@ impl WorkerServer {
         let calls = Apart { calls: worker.into_worker_server(), runtime };
         let router = server.add_service(health_service).add_service(calls);
         let incoming = accept(listener, traffic, closing.clone());
-        let serving = Serving::start(router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned()));
+        let closed = closing.clone().cancelled_owned();
+        let serving = match encryption {
+            None => Serving::start(router.serve_with_incoming_shutdown(incoming, closed)),
+            Some(tls) => {
+                Serving::start(router.serve_with_incoming_shutdown(encrypted(incoming, tls, HANDSHAKES), closed))
+            }
+        };
         let closing = closing.drop_guard();
         Ok(Self {
             address,
             operations,
+            renewal,
             standing,
             health,
             closing,
@@ -281,6 +303,11 @@ impl WorkerServer {
     /// Returns the address of `/healthz` and `/metrics`.
     pub fn operations(&self) -> Option<SocketAddr> {
         self.operations
+    }
+
+    /// Handle that replaces the certificates without closing the worker.
+    pub fn renewal(&self) -> Renewal {
+        self.renewal.clone()
     }
 
     /// Waits until the worker stops because of a failure, and returns the error. Does not return otherwise, or twice.
@@ -314,6 +341,35 @@ impl WorkerServer {
     }
 }
 
+impl Renewal {
+    /// Replaces the certificates, also for connections to other workers. Open connections keep those that they began with.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an invalid certificate or key, or if TLS would be switched on or off, which requires a restart.
+    pub fn run(&self, tls: Option<TlsSpec>) -> Result<()> {
+        match (&self.listener, tls) {
+            (None, None) => Ok(()),
+            (Some(listener), Some(tls)) => {
+                check_authorities(&tls)?;
+                let replace = listener.prepared(&tls)?;
+                self.channels.replace(tls)?;
+                replace();
+                Ok(())
+            }
+            _ => Err(Error::new(ErrorKind::Config, "TLS can be switched on or off only by a restart")),
+        }
+    }
+}
+
+/// Rejects certificates without authorities for those of clients.
+fn check_authorities(tls: &TlsSpec) -> Result<()> {
+    match tls.client_authorities {
+        None => Err(Error::new(ErrorKind::Config, "anybody could send plans to the worker")
+            .advice("set --client-ca to the authority of the servers' and workers' certificates")),
+        Some(_) => Ok(()),
+    }
+}
+
 impl WorkerSpec {
     /// Rejects configurations that are open to the network.
     fn check(&self) -> Result<()> {
@@ -322,10 +378,7 @@ impl WorkerSpec {
             _ if self.stores.is_empty() => {
                 refuse("a worker needs a store", "set --store to the folder that the server uses")
             }
-            Some(TlsSpec { client_authorities: None, .. }) => refuse(
-                "anybody could send plans to the worker",
-                "set --client-ca to the authority of the servers' and workers' certificates",
-            ),
+            Some(tls) => check_authorities(tls),
             None if !self.listen.ip().is_loopback() && !self.insecure => refuse(
                 "without certificates the worker may only listen on a loopback address",
                 "set --tls-cert, --tls-key and --client-ca, or --insecure in a closed network",
@@ -372,22 +425,19 @@ impl WorkerSessionBuilder for Sessions {
 /// Refuses plans that read anything but files of stores and rows of other workers.
 fn checked(event: WorkerPlanRewriteEvent<'_>) -> DataFusionResult<WorkerPlanRewriteEventResponse> {
     event.plan.apply(|node| {
-        let refused = match node.name() {
-            "DataSinkExec" => true,
-            "EmptyExec"
-            | "PlaceholderRowExec"
-            | "NetworkShuffleExec"
-            | "NetworkCoalesceExec"
-            | "NetworkBroadcastExec" => false,
-            _ if node.children().is_empty() => !is_readable(node),
-            _ => false,
-        };
+        let writes = node.is::<DataSinkExec>();
+        let refused = writes || (node.children().is_empty() && !is_harmless(node) && !is_readable(node));
         match refused {
             true => plan_err!("a worker does not run {}", node.name()),
             false => Ok(TreeNodeRecursion::Continue),
         }
     })?;
     Ok(WorkerPlanRewriteEventResponse::new(event.plan))
+}
+
+/// True for leaves that have no rows, or those of other workers.
+fn is_harmless(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.is::<EmptyExec>() || node.is::<PlaceholderRowExec>() || node.is_network_boundary()
 }
 
 /// True for sources that a worker may read.

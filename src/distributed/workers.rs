@@ -32,7 +32,7 @@ use crate::serving::TlsSpec;
 const EVERY: Duration = Duration::from_secs(1);
 /// Time limit of a check.
 const CHECK: Duration = Duration::from_secs(2);
-/// Between the version of a worker and the ids of its stores, where it reports them.
+/// Separator between the version of a worker and the ids of its stores, if it reports them.
 pub(super) const STORES: &str = "; stores=";
 
 /// Configuration of [`Workers`].
@@ -136,6 +136,14 @@ impl Workers {
         });
         let checking = AbortOnDropHandle::new(checking);
         Ok(Arc::new(Self { known, channels, partition_bytes: partition_bytes.max(1), _checking: checking }))
+    }
+
+    /// Replaces the certificates of the server for its workers. Queries that run keep their connections.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an unusable certificate, or if the workers are used without certificates.
+    pub fn renew_certificates(&self, tls: TlsSpec) -> Result<()> {
+        self.channels.replace(tls)
     }
 
     /// Returns the status of each worker, by URL.
@@ -305,6 +313,7 @@ fn reason(error: &DataFusionError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn urls_of_workers_are_local_or_secure() {
@@ -316,7 +325,7 @@ mod tests {
         ] {
             worker_url(url, secure, insecure).expect(url);
         }
-        for (url, secure, insecure, why) in [
+        let cases = [
             ("workers", false, false, "invalid URL"),
             ("http://workers.internal:1", false, false, "clear text"),
             ("https://workers.internal:1", false, true, "needs certificates"),
@@ -325,9 +334,10 @@ mod tests {
             ("http://user@127.0.0.1:1", false, false, "only a host and a port"),
             ("http://127.0.0.1:1/v4", false, false, "only a host and a port"),
             ("http://127.0.0.1:1#x", false, false, "only a host and a port"),
-        ] {
+        ];
+        each(cases, |(url, secure, insecure, why)| {
             let error = worker_url(url, secure, insecure).expect_err(url).to_string();
             assert!(error.contains(why), "{error}");
-        }
+        });
     }
 }

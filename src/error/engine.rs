@@ -4,19 +4,45 @@
 //! bugs, and suggest functions by spelling alone. Known messages are replaced; an unknown message is passed on without its
 //! prefix.
 
+use std::io;
+
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
-use super::{Error, ErrorKind, between, nearest_name, one_line};
+use super::{Error, ErrorKind, between, chain, nearest_name, one_line};
 
 /// Returns our own error in an error of the engine, or one of kind [`ErrorKind::Query`] that describes the engine's.
 pub(crate) fn own_or_query(error: &DataFusionError) -> Error {
-    Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Query, describe(error)))
+    let own = Error::find(error).cloned().or_else(|| out_of_space(error));
+    own.unwrap_or_else(|| Error::new(ErrorKind::Query, describe(error)))
+}
+
+/// The error of this crate for temporary files that exceed their limit, or fill a disk.
+pub(crate) fn out_of_space(error: &DataFusionError) -> Option<Error> {
+    let error = chain(error).find_map(|error| error.downcast_ref::<io::Error>())?;
+    let text = error.to_string();
+    let limit =
+        between(&text, "used disk space during the spilling process has exceeded the allowable limit of ", ". ");
+    let (message, advice) = match limit {
+        Some(limit) => (
+            format!("the query needs more space for temporary files than all queries may use together: {limit}"),
+            "select fewer rows or columns, or aggregate; the operator can raise --memory",
+        ),
+        None if error.kind() == io::ErrorKind::StorageFull => (
+            "no space is left on the disk that the query writes to".to_owned(),
+            "select fewer rows or columns, or aggregate; or free space on the disk",
+        ),
+        None => return None,
+    };
+    Some(Error::new(ErrorKind::Memory, message).advice(advice))
 }
 
 /// Returns one line for people: our own errors unchanged, and known errors of the engine in our words.
 pub fn describe(error: &DataFusionError) -> String {
     if let Some(own) = Error::find(error) {
+        return own.to_string();
+    }
+    if let Some(own) = out_of_space(error) {
         return own.to_string();
     }
     let text = match error.find_root() {
@@ -129,8 +155,16 @@ fn translated(text: &str) -> String {
         let head = text.split('{').next().unwrap_or_default().trim_end();
         return match head.strip_prefix("Unsupported expr") {
             Some(_) => "unsupported expression; a string needs single quotes".to_owned(),
+            None if head.starts_with("Unsupported ast node") => "this expression is not supported".to_owned(),
             None => head.rsplit_once(' ').map_or(head, |(message, _)| message).to_owned(),
         };
+    }
+    // The engine prints the literal with the name of its type in the code.
+    if text.starts_with("Unsupported Value ") || text.starts_with("Unsupported value ") {
+        return "this form of a literal is not supported; write texts as 'text', and bytes as X'00ff'".to_owned();
+    }
+    if text.starts_with("Invalid HexStringLiteral") {
+        return "invalid bytes; write two hexadecimal digits for each, as in X'00ff'".to_owned();
     }
     if let Some(name) = between(text, "Function '", "' failed to match any signature") {
         return format!("wrong types of arguments for `{name}`");
@@ -156,6 +190,12 @@ fn translated(text: &str) -> String {
     }
     if let Some(statement) = text.strip_prefix("Unsupported SQL statement: ") {
         return unsupported(statement);
+    }
+    if let Some(name) = text.strip_prefix("Unsupported SQL type ") {
+        return unsupported_type(name);
+    }
+    if let Some(name) = between(text, "variable [\"", "\"] has no type information") {
+        return format!("variables such as {name} are not supported; write the value");
     }
     let writes = text.starts_with("Insert into not implemented")
         || ["INSERT", "DELETE", "UPDATE", "TRUNCATE", "MERGE INTO"]
@@ -237,6 +277,19 @@ fn unsupported(statement: &str) -> String {
     }
 }
 
+/// The message for a type that the engine does not know.
+fn unsupported_type(name: &str) -> String {
+    let upper = name.to_uppercase();
+    let instead = match upper.split(['(', ' ']).next().unwrap_or_default() {
+        "NUMBER" | "MONEY" | "SMALLMONEY" => "; write decimal(18, 2) or double",
+        "DATETIME" | "DATETIME2" | "SMALLDATETIME" => "; write timestamp",
+        "JSON" | "JSONB" | "VARIANT" => "; JSON is text here: x->>'key' reads it",
+        "UUID" | "UNIQUEIDENTIFIER" | "CLOB" | "NCLOB" => "; write varchar",
+        _ => "",
+    };
+    format!("the type {upper} is not supported{instead}")
+}
+
 /// A message of a computation without the layers that it passed.
 fn arrow(text: &str) -> String {
     let text = text.strip_prefix("Arrow error: ").unwrap_or(text);
@@ -276,6 +329,11 @@ fn without_plea(text: &str) -> &str {
     text[..end].trim_end().trim_end_matches('.')
 }
 
+/// Advice for a name that was meant to be a value.
+pub(crate) fn value_in_quotes(name: &str) -> String {
+    format!("double quotes enclose names; for a value write '{name}'")
+}
+
 /// The message for an unknown column. Suggests a similar column, or single quotes if the name was meant to be a value.
 fn unknown_column(field: &Column, valid: &[Column]) -> String {
     let mut known: Vec<&str> = valid.iter().map(Column::name).collect();
@@ -285,9 +343,7 @@ fn unknown_column(field: &Column, valid: &[Column]) -> String {
         name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());
     let advice = match nearest_name(name, &known) {
         Some(near) => format!("did you mean {near}?"),
-        None if field.relation.is_none() && (!plain || name.chars().any(char::is_uppercase)) => {
-            format!("double quotes enclose names; for a value write '{name}'")
-        }
+        None if field.relation.is_none() && (!plain || name.chars().any(char::is_uppercase)) => value_in_quotes(name),
         None if known.is_empty() && field.relation.is_some() => {
             "the query has no FROM clause, or a subquery compares the column with an operator other than `=`".to_owned()
         }
@@ -299,11 +355,58 @@ fn unknown_column(field: &Column, valid: &[Column]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::execution::disk_manager::DiskManager;
+    use datafusion::prelude::SessionContext;
+
     use super::*;
+    use crate::cases::{each, each_async};
+
+    /// The engine itself writes more than its temporary files may have.
+    #[test]
+    fn temporary_files_beyond_their_limit_are_an_error_about_memory() {
+        let manager = DiskManager::builder().with_max_temp_directory_size(100).build().expect("a manager");
+        let file = std::sync::Arc::new(manager).create_tmp_file("a test").expect("a file");
+        let mut writer = file.open_writer().expect("a writer");
+        let exceeded = io::Write::write_all(&mut writer, &[0; 1_000]).expect_err("too much");
+        let full = io::Error::new(io::ErrorKind::StorageFull, "no space left on device");
+        for (error, told) in [
+            (exceeded, "more space for temporary files than all queries may use together: 100.0 B;"),
+            (full, "no space is left on the disk"),
+        ] {
+            // As the writer of Arrow's files passes it on.
+            let error = DataFusionError::from(arrow::error::ArrowError::from(error)).context("while sorting");
+            let own = own_or_query(&error);
+            assert_eq!(own.kind(), ErrorKind::Memory, "{own}");
+            assert!(own.what_to_do().is_some() && describe(&error).contains(told), "{own}");
+            assert_eq!(describe(&error), own.to_string());
+        }
+        let other = DataFusionError::IoError(io::Error::other("broken"));
+        assert_eq!(own_or_query(&other).kind(), ErrorKind::Query);
+    }
+
+    /// The engine itself reads them.
+    #[tokio::test]
+    async fn literals_that_the_engine_does_not_know_are_not_repeated() {
+        let context = SessionContext::new();
+        let long = "0041".repeat(5_000);
+        let cases = [
+            format!("SELECT N'{long}'"),
+            format!("SELECT B'{long}'"),
+            format!("SELECT U&'{long}'"),
+            format!("SELECT X'{long}z'"),
+            format!("SET datafusion.execution.batch_size = N'{long}'"),
+        ];
+        each_async(cases, async |sql| {
+            let error = context.sql(&sql).await.expect_err("an unknown literal");
+            let line = describe(&error);
+            assert!(!line.contains("Literal") && line.len() < 300, "{}: {line}", &sql[..12]);
+        })
+        .await;
+    }
 
     #[test]
     fn known_messages_of_the_engine_are_translated() {
-        for (error, expected) in [
+        let cases = [
             (
                 DataFusionError::NotImplemented("Unsupported SQL statement: GRANT ALL ON t TO me".into()),
                 "GRANT ALL is not supported; the tables are read-only",
@@ -369,9 +472,27 @@ mod tests {
                 DataFusionError::Plan("There isn't a common type to coerce Timestamp(µs) and Utf8 in LIKE expression".into()),
                 "LIKE compares text, not Timestamp(µs) and Utf8; cast the operands: x::varchar",
             ),
+            (
+                DataFusionError::NotImplemented("Unsupported SQL type number(10)".into()),
+                "the type NUMBER(10) is not supported; write decimal(18, 2) or double",
+            ),
+            (
+                DataFusionError::NotImplemented("Unsupported SQL type DATETIME".into()),
+                "the type DATETIME is not supported; write timestamp",
+            ),
+            (DataFusionError::NotImplemented("Unsupported SQL type XML".into()), "the type XML is not supported"),
+            (
+                DataFusionError::Plan("variable [\"@a\"] has no type information".into()),
+                "variables such as @a are not supported; write the value",
+            ),
+            (
+                DataFusionError::NotImplemented("Unsupported ast node in sqltorel: Lambda { span: Span(1) }".into()),
+                "this expression is not supported",
+            ),
             (DataFusionError::Execution("as it is".into()), "as it is"),
-        ] {
+        ];
+        each(cases, |(error, expected)| {
             assert_eq!(describe(&error), expected);
-        }
+        });
     }
 }

@@ -1,11 +1,12 @@
 //! Cost of a scan, as far as it can be known before its first request.
 
 use std::collections::BTreeSet;
-#[cfg(feature = "wording")]
 use std::fmt;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
@@ -16,11 +17,9 @@ use super::prune::possible;
 use super::requests::has_unlisted_filters;
 use super::scan_config::{Mode, ScanConfig, Slice};
 #[cfg(feature = "store")]
-use super::stored::StoreUse;
-use crate::connection::Connection;
-#[cfg(feature = "wording")]
+use super::stored::{self, StoreUse};
+use crate::connection::{Connection, LastList};
 use crate::numbers::counted;
-#[cfg(feature = "distributed")]
 use crate::profile::TableKind;
 use crate::pushdown::{Aids, SummaryRows};
 use crate::request::{RequestKey, RequestPlan};
@@ -39,13 +38,19 @@ pub struct Cost {
     pub at_least: u64,
     /// Set if `at_least` is also the maximum.
     pub exact: bool,
+    /// Maximum number of requests, not counting the list, if a limit bounds it.
+    pub at_most: Option<u64>,
+    /// Set if a limit ends the scan after some of its saved searches.
+    pub in_turn: bool,
     /// Set if the list is requested; all scans of a query share it.
     pub lists: bool,
     /// The same if the list still has the saved searches that it had last, for a scan that reads all of them.
     pub by_last_list: Option<ByLastList>,
     /// Number of requests, including the list, if the windows still have as many mentions as they had when they were last
-    /// read. `None` if none of them was read, and for a cost that is exact anyway.
+    /// read, or as their stored days. `None` if nothing is known of any of them.
     pub likely: Option<u64>,
+    /// The time of the oldest number of mentions behind `likely`, if an earlier process has read it.
+    pub likely_as_of: Option<DateTime<Utc>>,
 }
 
 /// Expected cost of a scan that reads all saved searches, according to the last list. The list may have changed since, so no
@@ -59,6 +64,8 @@ pub struct ByLastList {
     pub at_least: u64,
     /// Set if `at_least` is also the maximum.
     pub exact: bool,
+    /// The time of the list if an earlier process has requested it.
+    pub earlier: Option<DateTime<Utc>>,
 }
 
 /// Estimated costs of a plan: of each scan and in total.
@@ -71,31 +78,53 @@ pub struct PlanCost {
     pub at_least: u64,
     /// Set if `at_least` is also the maximum.
     pub exact: bool,
+    /// The same for several scans if the list still has the saved searches that it had last, and some scan reads all of them.
+    pub by_last_list: Option<ByLastList>,
+    /// Number of requests of several scans that is likely. `None` if that of one of them is not known.
+    pub likely: Option<u64>,
+    /// The time of the oldest number of mentions behind `likely`, if an earlier process has read it.
+    pub likely_as_of: Option<DateTime<Utc>>,
 }
 
 /// Estimates the cost of a plan. Scans that send the same request share its response.
 pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     let scans = scans_of(plan);
     let Total { at_least, exact } = total(&scans);
-    let cost = |Planned { scan, certain }| {
-        let cost = Cost { by_last_list: scan.by_last_list(), likely: scan.likely(), ..scan.cost().clone() };
-        if certain { cost } else { Cost { at_least: 0, exact: false, lists: false, likely: None, ..cost } }
+    let (by_last_list, likely) = match scans.len() {
+        0 | 1 => (None, None),
+        _ => (by_last_list_of(&scans), likely_of(&scans)),
     };
-    PlanCost { scans: scans.into_iter().map(cost).collect(), at_least, exact }
+    let cost = |planned: Planned<'_>| {
+        let cost = planned.scan.estimated_cost(planned.joins_list);
+        match planned.certain {
+            true => cost,
+            false => {
+                let cost = Cost { at_least: 0, exact: false, at_most: None, lists: false, ..cost };
+                Cost { likely: None, likely_as_of: None, ..cost }
+            }
+        }
+    };
+    let (likely, likely_as_of) = Likely::parts(likely);
+    PlanCost { scans: scans.into_iter().map(cost).collect(), at_least, exact, by_last_list, likely, likely_as_of }
 }
 
 /// Expected number of requests: what is certain if the last list still holds, and what is likely.
-#[cfg(feature = "wording")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ExpectedRequests {
     /// Minimum number of requests.
     pub(crate) at_least: u64,
     /// Set if `at_least` is also the maximum.
     pub(crate) exact: bool,
+    /// Maximum number, if it is known and larger.
+    pub(crate) at_most: Option<u64>,
     /// Probable number, if it is known and larger.
     pub(crate) likely: Option<u64>,
     /// Number of saved searches of the last list, if the numbers rest on it.
     pub(crate) searches: Option<u64>,
+    /// The time of that list, if an earlier process has requested it.
+    pub(crate) listed_at: Option<DateTime<Utc>>,
+    /// The time of the oldest number of mentions behind `likely`, if an earlier process has read it.
+    pub(crate) counted_at: Option<DateTime<Utc>>,
 }
 
 #[cfg(feature = "wording")]
@@ -104,44 +133,91 @@ impl PlanCost {
     pub(crate) fn expected(&self) -> ExpectedRequests {
         match self.scans.as_slice() {
             [scan] if self.at_least > 0 => scan.expected(self.at_least, self.exact),
-            // Scans of one query share requests, so that what is expected of each cannot be added. Nothing is certain of a
-            // scan that may stop early, such as one below a limit.
-            _ => ExpectedRequests { at_least: self.at_least, exact: self.exact, likely: None, searches: None },
+            // Nothing is certain of a scan that may stop early, such as one below a limit.
+            _ => {
+                let likely = self.likely.map(|likely| (likely, self.likely_as_of));
+                ExpectedRequests::of(self.at_least, self.exact, self.by_last_list.as_ref(), likely)
+            }
         }
     }
 }
 
-#[cfg(feature = "wording")]
 impl Cost {
     /// The expected number of requests of the scan, including the list.
     pub(crate) fn expected(&self, at_least: u64, exact: bool) -> ExpectedRequests {
-        let known = ExpectedRequests { at_least, exact, likely: None, searches: None };
-        let by_list = self.by_last_list.as_ref().filter(|by_list| by_list.at_least >= at_least);
-        let known = by_list.map_or(known, |by_list| ExpectedRequests {
-            at_least: by_list.at_least,
-            exact: by_list.exact,
-            likely: None,
-            searches: Some(by_list.searches),
-        });
-        let likely = self.likely.filter(|likely| !known.exact && *likely > known.at_least);
-        ExpectedRequests { likely, ..known }
+        let likely = self.likely.map(|likely| (likely, self.likely_as_of));
+        let at_most = self.at_most.map(|most| most + u64::from(self.lists)).filter(|most| !exact && *most > at_least);
+        ExpectedRequests { at_most, ..ExpectedRequests::of(at_least, exact, self.by_last_list.as_ref(), likely) }
     }
 }
 
-/// As in `28`, `at least 3` or `at least 13, likely about 40 (12 saved searches in the last list)`.
-#[cfg(feature = "wording")]
+impl ExpectedRequests {
+    /// A number of requests that rests on nothing but the plan.
+    pub(crate) fn certain(at_least: u64, exact: bool) -> Self {
+        Self { at_least, exact, at_most: None, likely: None, searches: None, listed_at: None, counted_at: None }
+    }
+
+    /// `likely`: the likely number, and the time of what it rests on if an earlier process has read that.
+    fn of(
+        at_least: u64,
+        exact: bool,
+        by_list: Option<&ByLastList>,
+        likely: Option<(u64, Option<DateTime<Utc>>)>,
+    ) -> Self {
+        let by_list = by_list.filter(|by_list| by_list.at_least >= at_least);
+        let known = by_list.map_or(Self::certain(at_least, exact), |by_list| Self {
+            searches: Some(by_list.searches),
+            listed_at: by_list.earlier,
+            ..Self::certain(by_list.at_least, by_list.exact)
+        });
+        match likely.filter(|(likely, _)| !known.exact && *likely > known.at_least) {
+            Some((likely, counted_at)) => Self { likely: Some(likely), counted_at, ..known },
+            None => known,
+        }
+    }
+
+    /// The same without what it rests on.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn alone(self) -> Self {
+        Self { likely: self.likely, ..Self::certain(self.at_least, self.exact) }
+    }
+
+    /// True if the number rests on more than the plan.
+    pub(crate) fn rests_on_more(&self) -> bool {
+        self.likely.is_some() || self.searches.is_some()
+    }
+}
+
+/// As in `28`, `at least 3`, `at most 3`, `2 to 5`, `at least 13, likely about 40 (12 saved searches in the last list)`, or, if an
+/// earlier process has read what the number rests on, `(12 saved searches in the list of 2026-07-01 12:00, totals of 2026-07-01 12:00)`.
 impl fmt::Display for ExpectedRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at_least, exact, likely, searches } = self;
-        write!(f, "{}{at_least}", if *exact { "" } else { "at least " })?;
+        let Self { at_least, exact, at_most, likely, searches, listed_at, counted_at } = self;
+        match at_most {
+            Some(most) if *at_least <= 1 => write!(f, "at most {most}")?,
+            Some(most) => write!(f, "{at_least} to {most}")?,
+            None => write!(f, "{}{at_least}", if *exact { "" } else { "at least " })?,
+        }
         if let Some(likely) = likely {
             write!(f, ", likely about {likely}")?;
         }
-        match searches {
-            Some(searches) => write!(f, " ({} in the last list)", counted(*searches, "saved search")),
-            None => Ok(()),
+        let list = named_list(*listed_at);
+        let list = searches.map(|searches| format!("{} in the {list}", counted(searches, "saved search")));
+        let totals = counted_at.map(|at| format!("totals of {}", at.format(MINUTE)));
+        match (list, totals) {
+            (Some(list), Some(totals)) => write!(f, " ({list}, {totals})"),
+            (Some(one), None) | (None, Some(one)) => write!(f, " ({one})"),
+            (None, None) => Ok(()),
         }
     }
+}
+
+/// Format of the times of what an estimate rests on.
+const MINUTE: &str = "%Y-%m-%d %H:%M";
+
+/// The last list, or the one of an earlier process by its time.
+fn named_list(earlier: Option<DateTime<Utc>>) -> String {
+    earlier.map_or_else(|| "last list".to_owned(), |at| format!("list of {}", at.format(MINUTE)))
 }
 
 /// Returns the minimum number of requests of a plan, without estimating each scan according to the last list.
@@ -154,7 +230,7 @@ pub(crate) fn least_requests(plan: &Arc<dyn ExecutionPlan>) -> u64 {
 #[cfg(feature = "distributed")]
 pub(crate) fn reads_all(plan: &Arc<dyn ExecutionPlan>, mentions: bool) -> bool {
     let mut scans = scans_of(plan).into_iter().filter(|planned| planned.scan.is_of_mentions() == mentions);
-    scans.all(|Planned { scan, certain }| certain && scan.config.late.is_empty() && !scan.is_on_demand())
+    scans.all(|Planned { scan, certain, .. }| certain && scan.config.late.is_empty() && !scan.is_on_demand())
 }
 
 /// The scans of mentions that a plan is certain to start, and that take a request for each page.
@@ -170,6 +246,20 @@ struct Planned<'p> {
     scan: &'p FetchExec,
     /// Set if the plan is certain to start it.
     certain: bool,
+    /// Set if it reads it completely once it has started it: a join may never start its other side.
+    whole: bool,
+    /// Set if a join selects its saved searches by all rows of the list.
+    joins_list: bool,
+}
+
+/// The processes whose knowledge an estimate uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// This process.
+    #[cfg(feature = "shell")]
+    Now,
+    /// This process, or an earlier one.
+    Before,
 }
 
 /// Requests of all scans of a plan.
@@ -213,29 +303,161 @@ fn total_of_one(scans: &[Planned<'_>]) -> Total {
         let listed = asked.is_empty() && needs_list;
         (!needs_list || lists) && (listed || !asked.is_empty()) && asked.is_subset(&shared)
     };
-    let exact = scans.iter().all(|Planned { scan, certain }| scan.cost().exact && (*certain || adds_nothing(scan)));
+    let exact = scans.iter().all(|Planned { scan, certain, .. }| scan.cost().exact && (*certain || adds_nothing(scan)));
     Total { at_least, exact }
+}
+
+/// Expected requests of scans of one query. They share the list, and the requests for counts.
+#[derive(Default)]
+struct Together {
+    /// Connections whose list is requested, by their addresses in memory.
+    lists: BTreeSet<usize>,
+    shared: BTreeSet<(usize, RequestKey)>,
+    /// Of scans that do not share all of their requests: those that they may share, and their number.
+    others: Vec<(BTreeSet<(usize, RequestKey)>, u64)>,
+}
+
+impl Together {
+    /// Adds a scan that sends this many requests beside the list.
+    fn add(&mut self, scan: &FetchExec, requests: u64) {
+        let connection = connection_of(scan);
+        if scan.cost().lists {
+            self.lists.insert(connection);
+        }
+        let shared: BTreeSet<_> = scan.expected_shared().into_iter().map(|key| (connection, key)).collect();
+        if shared.len() as u64 == requests {
+            self.shared.extend(shared);
+        } else {
+            self.others.push((shared, requests));
+        }
+    }
+
+    /// Number of requests. If `least`, those of a scan that shares some of them do not count.
+    fn requests(&self, least: bool) -> u64 {
+        let counted = self.others.iter().filter(|(shared, _)| !least || shared.is_disjoint(&self.shared));
+        let others = counted.map(|(_, requests)| *requests);
+        others.fold((self.lists.len() + self.shared.len()) as u64, u64::saturating_add)
+    }
+}
+
+/// Identifies the connection of a scan among those of a plan.
+fn connection_of(scan: &FetchExec) -> usize {
+    Arc::as_ptr(&scan.config.connection).addr()
+}
+
+/// The minimum of several scans according to the last list; `None` if none of them reads it, or it is unknown.
+fn by_last_list_of(scans: &[Planned<'_>]) -> Option<ByLastList> {
+    let (mut all, mut searches, mut exact) = (Together::default(), None::<u64>, true);
+    let mut earlier = None;
+    for Planned { scan, certain, whole, joins_list } in scans {
+        if !certain {
+            exact = false;
+            // It is likely to read all of them.
+            let list = scan.estimated_list().filter(|_| *joins_list && *whole);
+            earlier = earlier.into_iter().chain(list.as_ref().and_then(|list| list.earlier)).min();
+            searches = searches.max(list.map(|list| list.aids.len() as u64));
+            continue;
+        }
+        let (cost, by_list) = (scan.cost(), scan.by_last_list());
+        let (at_least, is_exact) = match &by_list {
+            Some(by_list) => (by_list.at_least.saturating_sub(u64::from(cost.lists)), by_list.exact),
+            None => (cost.at_least, cost.exact),
+        };
+        earlier = earlier.into_iter().chain(by_list.as_ref().and_then(|by_list| by_list.earlier)).min();
+        searches = searches.max(by_list.map(|by_list| by_list.searches));
+        exact &= is_exact;
+        all.add(scan, at_least);
+    }
+    let (at_least, most) = (all.requests(true), all.requests(false));
+    Some(ByLastList { searches: searches?, at_least, exact: exact && at_least == most, earlier })
+}
+
+/// A likely number of requests.
+#[derive(Debug, Clone, Copy)]
+struct Likely {
+    requests: u64,
+    /// The time of the oldest number of mentions behind it, if an earlier process has read it.
+    as_of: Option<DateTime<Utc>>,
+}
+
+impl Likely {
+    /// A number that rests on no number of mentions.
+    fn requests(requests: u64) -> Self {
+        Self { requests, as_of: None }
+    }
+
+    /// The fields of a [`Cost`].
+    fn parts(likely: Option<Self>) -> (Option<u64>, Option<DateTime<Utc>>) {
+        (likely.map(|likely| likely.requests), likely.and_then(|likely| likely.as_of))
+    }
+}
+
+/// The earlier one of two instants, as far as they are known.
+fn earlier(one: Option<DateTime<Utc>>, other: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+    one.into_iter().chain(other).min()
+}
+
+/// The likely number of requests of several scans; `None` if that of one of them is not known.
+fn likely_of(scans: &[Planned<'_>]) -> Option<Likely> {
+    let (mut all, mut as_of) = (Together::default(), None);
+    for Planned { scan, whole, joins_list, .. } in scans {
+        // How much a limit leaves is not known.
+        let likely = if *whole { scan.likely_beside_list(*joins_list)? } else { return None };
+        all.add(scan, likely.requests);
+        as_of = earlier(as_of, likely.as_of);
+    }
+    Some(Likely { requests: all.requests(false), as_of })
 }
 
 fn scans_of(plan: &Arc<dyn ExecutionPlan>) -> Vec<Planned<'_>> {
     let mut scans = Vec::new();
-    collect(plan, true, &mut scans);
+    collect(plan, Within { certain: true, whole: true, joins_list: false }, &mut scans);
     scans
 }
 
+/// Use of a part of a plan by the operators above it; see [`Planned`].
+#[derive(Clone, Copy)]
+struct Within {
+    certain: bool,
+    whole: bool,
+    joins_list: bool,
+}
+
 /// Collects the scans of a plan. Scans that the plan may end early, or never start, have no certain cost.
-fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<Planned<'p>>) {
+fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, within: Within, scans: &mut Vec<Planned<'p>>) {
+    let Within { certain, whole, joins_list } = within;
     if let Some(scan) = plan.downcast_ref::<FetchExec>() {
-        scans.push(Planned { scan, certain });
+        scans.push(Planned { scan, certain, whole, joins_list });
         return;
     }
     // A sort starts all scans below it, even if it has a limit; if it ends early, they are read on demand.
     let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none() && !limits_as_its_scan(plan);
     let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
     let joins = plan.name().contains("Join");
-    for (at, child) in plan.children().into_iter().enumerate() {
+    let children = plan.children();
+    let beside_list = |at: usize| joins && children.iter().enumerate().any(|(of, child)| of != at && is_list(child));
+    for (at, &child) in children.iter().enumerate() {
         // A join whose first side is empty never reads the other.
-        collect(child, certain && !limited && (at == 0 || !(joins || recursive)), scans);
+        let starts = certain && !limited && (at == 0 || !(joins || recursive));
+        let within = Within {
+            certain: starts,
+            whole: whole && !limited && (at == 0 || !recursive),
+            joins_list: joins_list || beside_list(at),
+        };
+        collect(child, within, scans);
+    }
+}
+
+/// True for all rows of the list of saved searches.
+fn is_list(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match (plan.downcast_ref::<FetchExec>(), plan.children().as_slice()) {
+        (Some(scan), _) => {
+            let ScanConfig { spec, predicate, mode, late, .. } = scan.config.as_ref();
+            spec.kind == TableKind::List && predicate.is_none() && mode.slice() == Slice::ALL && late.is_empty()
+        }
+        // Such as a projection. A filter or an aggregate may leave fewer saved searches.
+        (None, [input]) => matches!(plan.cardinality_effect(), CardinalityEffect::Equal) && is_list(input),
+        (None, _) => false,
     }
 }
 
@@ -256,22 +478,47 @@ impl FetchExec {
         self.requests.cost(&self.config)
     }
 
-    /// The saved searches of the last list that the scan reads, if it reads all that are listed.
-    pub(super) fn last_listed(&self) -> Option<Vec<String>> {
+    /// Estimated cost of the scan, according to the last list and what is known of its windows. `joins_list`: a join selects its
+    /// saved searches by all rows of the list.
+    fn estimated_cost(&self, joins_list: bool) -> Cost {
+        let (likely, likely_as_of) = Likely::parts(self.likely(joins_list));
+        Cost { by_last_list: self.by_last_list(), likely, likely_as_of, ..self.cost().clone() }
+    }
+
+    /// Expected number of requests of the scan, if it rests on more than the plan.
+    pub(super) fn expected_requests(&self) -> Option<ExpectedRequests> {
+        let cost = self.estimated_cost(false);
+        let expected = cost.expected(cost.at_least + u64::from(cost.lists), cost.exact);
+        expected.rests_on_more().then_some(expected)
+    }
+
+    /// The saved searches of the last list that the scan reads, if it reads all that are listed. For estimates only.
+    fn last_listed(&self) -> Option<LastList> {
         let ScanConfig { plan, late, .. } = self.config.as_ref();
         // A join selects saved searches at run time.
         if plan.aids != Aids::Listed || !late.is_empty() {
             return None;
         }
-        self.listed_before()
+        self.estimated_list()
     }
 
-    /// The saved searches of the last list that conditions on the aid alone do not exclude.
+    /// The saved searches of the last list, of this process or an earlier one, that conditions on the aid alone do not exclude.
+    /// For estimates only.
+    fn estimated_list(&self) -> Option<LastList> {
+        let list = self.config.connection.estimated_fan_out()?;
+        Some(LastList { aids: self.possible_of(list.aids)?, ..list })
+    }
+
+    /// The saved searches of the last list of this process that conditions on the aid alone do not exclude.
+    #[cfg(feature = "distributed")]
     pub(super) fn listed_before(&self) -> Option<Vec<String>> {
-        let ScanConfig { connection, predicate, .. } = self.config.as_ref();
-        let aids = connection.last_fan_out()?;
+        self.possible_of(self.config.connection.last_fan_out()?)
+    }
+
+    /// The saved searches that conditions on the aid alone do not exclude.
+    fn possible_of(&self, aids: Vec<String>) -> Option<Vec<String>> {
         match self.config.aid_column() {
-            Some(column) => possible(aids, predicate, column).ok(),
+            Some(column) => possible(aids, &self.config.predicate, column).ok(),
             None => Some(aids),
         }
     }
@@ -282,10 +529,23 @@ impl FetchExec {
         match self.requests.stored(&self.config) {
             Some(stored) => Some(stored.to_string()),
             None => {
-                let stored = self.requests.stored_of(&self.config, &self.last_listed()?)?;
-                Some(format!("{stored}, according to the last list"))
+                let LastList { aids, earlier } = self.last_listed()?;
+                let stored = self.requests.stored_of(&self.config, &aids)?;
+                Some(format!("{stored}, according to the {}", named_list(earlier)))
             }
         }
+    }
+
+    /// Stored files with and without an index of the words that a condition looks for, for the saved searches of the last list if
+    /// none are given.
+    #[cfg(feature = "store")]
+    pub(super) fn expected_indexes(&self) -> Option<String> {
+        let indexes = self.requests.indexes_of(&self.config, &self.aids_to_read(Known::Before)?)?;
+        #[cfg(feature = "distributed")]
+        if self.by_workers {
+            return Some("no index: workers read all files".to_owned());
+        }
+        Some(indexes)
     }
 
     /// True for a scan of mentions.
@@ -301,7 +561,7 @@ impl FetchExec {
     }
 
     fn by_last_list(&self) -> Option<ByLastList> {
-        let aids = self.last_listed()?;
+        let LastList { aids, earlier } = self.last_listed()?;
         let searches = aids.len() as u64;
         let windows = self.requests.windows().count() as u64;
         let cost = run_cost(&self.config, Some(searches), windows);
@@ -314,48 +574,140 @@ impl FetchExec {
             }
         };
         let RunCost { at_least, exact, .. } = cost;
-        Some(ByLastList { searches, at_least: at_least + u64::from(self.cost().lists), exact })
+        Some(ByLastList { searches, at_least: at_least + u64::from(self.cost().lists), exact, earlier })
     }
 
-    /// See [`Cost::likely`]. Windows of unknown size are taken to be like the others.
-    fn likely(&self) -> Option<u64> {
-        let connection = &self.config.connection;
-        let aids = if self.takes_all_pages() { self.aids_to_read()? } else { return None };
-        // Two pages share a row.
-        let step = self.requests.page()?.saturating_sub(1).max(1);
+    /// See [`Cost::likely`] and [`Cost::likely_as_of`].
+    fn likely(&self, joins_list: bool) -> Option<Likely> {
+        let pages = self.likely_pages(joins_list)?;
+        Some(Likely { requests: pages.requests + u64::from(self.cost().lists), ..pages })
+    }
+
+    /// The likely number of requests beside the list.
+    fn likely_beside_list(&self, joins_list: bool) -> Option<Likely> {
+        let cost = self.cost();
+        if cost.exact {
+            return Some(Likely::requests(cost.at_least));
+        }
+        let by_list = self.by_last_list().filter(|by_list| by_list.exact);
+        let by_list = by_list.map(|by_list| by_list.at_least.saturating_sub(u64::from(cost.lists)));
+        let counted = by_list.or_else(|| self.likely_counts(joins_list)).map(Likely::requests);
+        counted.or_else(|| self.likely_pages(joins_list))
+    }
+
+    /// The likely number of requests for counts of the saved searches that a join selects by all rows of the list.
+    fn likely_counts(&self, joins_list: bool) -> Option<u64> {
+        if !joins_list || self.config.summary().is_none() {
+            return None;
+        }
+        let searches = self.estimated_list()?.aids.len() as u64;
+        let cost = run_cost(&self.config, Some(searches), self.requests.windows().count() as u64);
+        cost.exact.then_some(cost.at_least)
+    }
+
+    /// The likely number of requests for mentions. Windows of unknown size are taken to be like the others that are read.
+    fn likely_pages(&self, joins_list: bool) -> Option<Likely> {
+        let aids = self.likely_aids(joins_list)?;
         let windows = aids.iter().flat_map(|aid| self.requests.windows().map(move |words| (aid, words)));
-        let (mut all, mut known, mut pages) = (0_u64, 0_u64, 0_u64);
+        let (mut unknown, mut stored, mut read, mut requests) = (0_u64, 0_u64, 0_u64, 0_u64);
+        let mut as_of = None;
         for (aid, words) in windows {
-            all += 1;
-            if let Some(total) = connection.client().expected_total(self.requests.in_window(aid, words)) {
-                known += 1;
-                pages += total.div_ceil(step).max(1);
+            let (number, counted_at) = self.likely_for(aid, words, Known::Before);
+            match number {
+                None => unknown += 1,
+                Some(0) => stored += 1,
+                Some(number) => (read, requests) = (read + 1, requests + number),
+            }
+            as_of = earlier(as_of, counted_at);
+        }
+        let requests = match (read, stored) {
+            (0, 0) => return None,
+            (0, _) => unknown,
+            _ => (requests * (read + unknown)).div_ceil(read),
+        };
+        Some(Likely { requests, as_of })
+    }
+
+    /// The likely number of requests for the mentions of a window, `None` if its size is not known; and the time at which an earlier
+    /// process knew the size.
+    pub(super) fn likely_for(&self, aid: &str, words: &str, known: Known) -> (Option<u64>, Option<DateTime<Utc>>) {
+        let Some(page) = self.requests.page() else { return (None, None) };
+        // Two pages share a row.
+        let step = self.config.connection.client().likely_page(page).saturating_sub(1).max(1);
+        let plan = self.requests.in_window(aid, words);
+        let known = self.known_total(&plan, known);
+        let (total, counted_at) = (known.map(|(total, _)| total), known.and_then(|(_, at)| at));
+        #[cfg(feature = "store")]
+        if stored::is_used(&self.config) {
+            let limit = if total.is_none() { self.config.connection.client().estimated_limit(&plan) } else { None };
+            let size = match (total, limit) {
+                (Some(total), _) => stored::Size::Known(total),
+                (None, Some((limit, _))) => stored::Size::AtMost(limit),
+                (None, None) => stored::Size::Unknown,
+            };
+            if let Some(likely) = stored::likely(&self.config, &self.requests.divisions, &plan, step, size) {
+                return (Some(likely), counted_at.or_else(|| limit.and_then(|(_, at)| at)));
             }
         }
-        (known > 0).then(|| (pages * all).div_ceil(known) + u64::from(self.cost().lists))
+        (total.map(|total| total.div_ceil(step).max(1)), counted_at)
     }
 
-    /// True for a scan that reads all pages of its windows, and none of it from a store.
-    fn takes_all_pages(&self) -> bool {
-        let config = self.config.as_ref();
-        let ScanConfig { plan, mode, late, .. } = config;
-        #[cfg(feature = "store")]
-        if config.from_store.is_some() {
-            // It depends on which of the days are stored.
+    /// True if an estimate of the requests for the mentions of a window lacks the window's total.
+    #[cfg(feature = "shell")]
+    pub(super) fn lacks_total(&self, aid: &str, words: &str) -> bool {
+        let plan = self.requests.in_window(aid, words);
+        if self.known_total(&plan, Known::Now).is_some() {
             return false;
         }
+        #[cfg(feature = "store")]
+        if stored::is_used(&self.config) {
+            return stored::may_read(&self.config, &self.requests.divisions, &plan);
+        }
+        true
+    }
+
+    /// The number of mentions of a window, and the time at which an earlier process knew it.
+    fn known_total(&self, plan: &RequestPlan, known: Known) -> Option<(u64, Option<DateTime<Utc>>)> {
+        let client = self.config.connection.client();
+        match known {
+            #[cfg(feature = "shell")]
+            Known::Now => client.own_total(plan.clone()).map(|total| (total, None)),
+            Known::Before => client.estimated_total(plan.clone()),
+        }
+    }
+
+    /// The saved searches whose pages are all read, as far as is known.
+    fn likely_aids(&self, joins_list: bool) -> Option<Vec<String>> {
+        let ScanConfig { plan, late, .. } = self.config.as_ref();
+        let joined = joins_list && plan.aids == Aids::Listed && late.bounds.is_empty() && !late.choose;
+        match joined && !late.above.is_empty() {
+            true => self.takes_pages().then(|| self.estimated_list()).flatten().map(|list| list.aids),
+            false => self.takes_all_pages().then(|| self.aids_to_read(Known::Before)).flatten(),
+        }
+    }
+
+    /// True for a scan that reads all pages of its windows, as far as a store does not have them.
+    fn takes_all_pages(&self) -> bool {
+        self.takes_pages() && self.config.late.is_empty()
+    }
+
+    /// As [`takes_all_pages`](Self::takes_all_pages), for the saved searches that are selected at run time.
+    fn takes_pages(&self) -> bool {
+        let ScanConfig { plan, mode, .. } = self.config.as_ref();
         matches!(mode, Mode::Unordered(_) | Mode::Ordered { .. })
             && mode.slice() == Slice::ALL
             && mode.wanted().is_none()
-            && late.is_empty()
             && plan.aids != Aids::NotNeeded
     }
 
     /// The saved searches that the scan reads; `None` if the list is needed to know them.
-    pub(super) fn aids_to_read(&self) -> Option<Vec<String>> {
+    pub(super) fn aids_to_read(&self, known: Known) -> Option<Vec<String>> {
         match &self.config.plan.aids {
             Aids::Given(aids) => Some(aids.clone()),
-            Aids::NotNeeded | Aids::Listed => self.last_listed(),
+            Aids::NotNeeded | Aids::Listed => {
+                let list = self.last_listed()?;
+                (known == Known::Before || list.earlier.is_none()).then_some(list.aids)
+            }
         }
     }
 
@@ -363,12 +715,22 @@ impl FetchExec {
     fn shared(&self) -> &BTreeSet<RequestKey> {
         self.requests.shared(&self.config)
     }
+
+    /// The same, for the saved searches of the last list if the scan reads all that are listed.
+    fn expected_shared(&self) -> BTreeSet<RequestKey> {
+        let Some(LastList { aids, .. }) = self.last_listed() else { return self.shared().clone() };
+        #[cfg(feature = "store")]
+        if let Some(stored) = self.requests.stored_of(&self.config, &aids) {
+            return stored.timelines;
+        }
+        self.requests.shared_of(&self.config, &aids)
+    }
 }
 
 impl Cost {
     /// Estimates the cost of a scan that sends this request for each of its windows.
     pub(super) fn of(config: &ScanConfig, sent: &RequestPlan, windows: u64) -> Self {
-        let ScanConfig { plan, late, spec, .. } = config;
+        let ScanConfig { plan, late, spec, mode, .. } = config;
         let default = if config.default_window().is_some() { " (default window)" } else { "" };
         // A join or a subquery may leave no saved search, or no time range, to request.
         let certain = late.is_empty() && plan.unbounded().is_none();
@@ -377,15 +739,27 @@ impl Cost {
             Aids::NotNeeded | Aids::Listed => None,
         };
         let RunCost { at_least, exact, requests } = run_cost(config, searches, windows);
+        let at_most = match (mode, searches, mode.slice().fetch, plan.template.pages) {
+            (Mode::Unordered(_) | Mode::Ordered { .. }, Some(1), Some(fetch), Some(pages))
+                if certain && plan.exact && windows == 1 =>
+            {
+                Some(most_pages(fetch as u64, pages.size))
+            }
+            _ => None,
+        };
+        let in_turn = mode.slice().fetch.is_some() && mode.order().is_none();
         Self {
             table: Arc::clone(&spec.name),
             sent: format!("{sent}{default}"),
             requests,
             at_least: if certain { at_least } else { 0 },
             exact: exact && certain,
+            at_most,
+            in_turn,
             lists: matches!(plan.aids, Aids::Listed | Aids::NotNeeded),
             by_last_list: None,
             likely: None,
+            likely_as_of: None,
         }
     }
 }
@@ -396,7 +770,7 @@ impl Cost {
     pub(super) fn with_store(self, stored: &StoreUse) -> Self {
         let Self { requests, at_least, exact, .. } = self;
         let RunCost { at_least, exact, requests } = RunCost { at_least, exact, requests }.with_store(stored);
-        Self { requests, at_least, exact, ..self }
+        Self { requests, at_least, exact, at_most: None, ..self }
     }
 
     /// Returns the cost of a scan of responses of which this many are kept.
@@ -485,9 +859,10 @@ fn of_summary(
     // If its counts do not add up, the mentions are read.
     let list = matches!(rows, SummaryRows::List(_));
     let certain = !list && !unlisted;
+    let further = further_rows(size);
     let per_list = match list {
-        true => format!(", or 1 per {size} mentions if the list omits some"),
-        false => format!(", or 1 per {size} mentions if there are more"),
+        true => format!(", or 1 per {further} mentions if the list omits some"),
+        false => format!(", or 1 per {further} mentions if there are more"),
     };
     let more = match (exact, certain) {
         (true, true) => "",
@@ -500,17 +875,28 @@ fn of_summary(
     }
 }
 
+/// Rows of a page that were not on the page before: two pages share one.
+fn further_rows(size: u64) -> u64 {
+    size.saturating_sub(1).max(1)
+}
+
+/// Number of pages that this many rows take if further ones follow. Such a reader does not know the end of the window, and its pages
+/// share two rows.
+fn most_pages(rows: u64, size: u64) -> u64 {
+    1 + rows.saturating_sub(size).div_ceil(size.saturating_sub(2).max(1))
+}
+
 fn of_mentions(mode: &Mode, exact: bool, searches: Option<u64>, windows: u64, size: u64) -> RunCost {
     let cost = |at_least, exact, requests: String| RunCost { at_least, exact, requests };
     let Slice { skip, fetch } = mode.slice();
     let ordered = mode.order().is_some();
     let list = if searches.is_none() { "1 + " } else { "" };
-    let per_page = format!(", 1 per {size} mentions");
+    let per_page = format!(", 1 per {} mentions", further_rows(size));
     match (searches, fetch) {
         (Some(0), _) | (_, Some(0)) => cost(0, true, "0".into()),
         (Some(1), Some(fetch)) if exact && windows == 1 => {
-            let pages = (fetch as u64).div_ceil(size);
-            cost(1, pages == 1, pages.to_string())
+            let pages = most_pages(fetch as u64, size);
+            cost(1, pages == 1, if pages == 1 { "1".to_owned() } else { format!("at most {pages}") })
         }
         // In a sort order, the first rows of each saved search are requested.
         (Some(searches), Some(_)) if ordered => cost(searches, false, format!("{searches} or more")),

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use super::part::FirstResponse;
+use super::answer::{Answer, filtered_list};
 use super::stand_ins::sum;
 use super::stream::Driver;
-use crate::client::{RequestedWindow, check_as_of};
-use crate::decode::{Decoded, estimated_list, estimated_total};
+use crate::decode::Decoded;
 use crate::error::{ErrorKind, Result, own_or_query};
-use crate::profile::{CountList, Counts};
-use crate::request::{Beside, Hint, PageRequest, Pages, RequestPlan};
+use crate::request::{Beside, Hint, PageRequest, Pages, RequestPlan, RequestedWindow};
 
 /// Judgment on an overview's count of mentions.
 pub(super) enum Judged {
@@ -33,11 +31,7 @@ impl Driver {
         let asked =
             plan.duration.as_deref().and_then(|words| RequestedWindow::of(&profile.window, words, plan.zone(profile)));
         let now = self.config.connection.client().time_of_service();
-        check_as_of(page.as_of, asked, page.window, now)?;
-        match (asked, page.window) {
-            (Some(asked), Some(echoed)) => asked.check_equal(echoed, now),
-            _ => Ok(()),
-        }
+        RequestedWindow::check_counts(asked, page.window, page.as_of, now)
     }
 
     /// A request for an overview as one for the mentions that stand beside it; `None` if there are none.
@@ -48,15 +42,22 @@ impl Driver {
         Some(PageRequest { plan: Arc::new(plan), size, ..request.clone() })
     }
 
+    /// The mentions beside an overview, as they were decoded with it; `None` if there are none, such as for a service that has
+    /// refused to send any along.
+    pub(super) fn mentions_beside<'a>(&self, answer: &'a Answer) -> Option<Result<&'a Decoded>> {
+        self.with_mentions(&answer.request)?;
+        answer.page()
+    }
+
     /// Judges an overview's count of mentions by the mentions and the other numbers in its response.
-    pub(super) fn judge(&self, counts: &Counts, request: &PageRequest, body: &[u8], counted: i64) -> Result<Judged> {
-        let profile = self.config.connection.profile();
-        if let Some(estimate) = self.estimate_of_total(body) {
+    pub(super) fn judge(&self, answer: &Answer, counted: i64) -> Result<Judged> {
+        let (profile, request) = (self.config.connection.profile(), &answer.request);
+        if let Some(estimate) = answer.estimate_of_total() {
             return Ok(Judged::Doubted(format!("the overview calls its count of {counted} an estimate: {estimate}")));
         }
         let (mut all, mut by, mut times) = (false, Vec::new(), None);
-        if let Some(asked) = self.with_mentions(request) {
-            let page = match self.reader.decoder.decode(&asked, body) {
+        if let Some(page) = self.mentions_beside(answer) {
+            let page = match page {
                 Ok(page) => page,
                 // Reading them shows what is wrong.
                 Err(error) if error.kind() == ErrorKind::Contradiction => {
@@ -99,7 +100,7 @@ impl Driver {
             let outside = |at: &i64| {
                 instants.is_some_and(|(from, to)| *at < from.timestamp_micros() || to.timestamp_micros() < *at)
             };
-            if let Err(error) = self.check_zone(&request.plan, &page) {
+            if let Err(error) = self.check_zone(&request.plan, page) {
                 return Ok(Judged::Doubted(error.message().to_owned()));
             }
             let client = self.config.connection.client();
@@ -126,9 +127,9 @@ impl Driver {
             let shown =
                 [(total.is_some(), "total"), (page.beside.timeline.is_some(), "timeline"), (all, "all mentions")];
             by.extend(shown.into_iter().filter_map(|(shown, name)| shown.then_some(name)));
-            times = page.times;
+            times.clone_from(&page.times);
         }
-        let lists = self.lists_prove_filters(counts, request, body, counted)?;
+        let lists = self.lists_prove_filters(answer, counted)?;
         if !all && counted != 0 && !lists {
             let reason = "nothing in the response shows that it counts only the requested values";
             return Ok(Judged::Doubted(reason.to_owned()));
@@ -140,13 +141,11 @@ impl Driver {
     }
 
     /// True if the lists of filtered columns count as many mentions with the requested values as match all filters.
-    fn lists_prove_filters(&self, counts: &Counts, request: &PageRequest, body: &[u8], counted: i64) -> Result<bool> {
-        let parameters = &self.config.connection.profile().filters.parameters;
-        for term in &request.plan.filters {
-            let column = parameters.iter().find(|known| known.parameter == term.parameter).map(|known| &known.column);
-            let list = counts.lists.iter().find(|list| Some(&list.column) == column);
-            let Some(list) = list.filter(|list| self.estimate(list, body).is_none()) else { return Ok(false) };
-            let (names, numbers) = self.list(list, request, body)?;
+    fn lists_prove_filters(&self, answer: &Answer, counted: i64) -> Result<bool> {
+        for term in &answer.request.plan.filters {
+            let list = filtered_list(self.config.connection.profile(), term);
+            let Some(list) = list.filter(|list| answer.estimate_of(list).is_none()) else { return Ok(false) };
+            let (names, numbers) = answer.list(list)?;
             let of_values = names
                 .iter()
                 .zip(numbers)
@@ -161,12 +160,10 @@ impl Driver {
 
     /// Says which value the list of a filtered column counts beside the requested ones: the service ignores the filter, compares
     /// differently, or its lists count all mentions.
-    pub(super) fn unfiltered(&self, counts: &Counts, request: &PageRequest, body: &[u8]) -> Result<Option<String>> {
-        let parameters = &self.config.connection.profile().filters.parameters;
-        for term in &request.plan.filters {
-            let column = parameters.iter().find(|known| known.parameter == term.parameter).map(|known| &known.column);
-            let Some(list) = counts.lists.iter().find(|list| Some(&list.column) == column) else { continue };
-            let (names, numbers) = self.list(list, request, body)?;
+    pub(super) fn unfiltered(&self, answer: &Answer) -> Result<Option<String>> {
+        for term in &answer.request.plan.filters {
+            let Some(list) = filtered_list(self.config.connection.profile(), term) else { continue };
+            let (names, numbers) = answer.list(list)?;
             let counted = names.iter().flatten().zip(numbers).filter(|(_, number)| *number > 0);
             let mut others = counted.map(|(name, _)| name).filter(|name| !term.values.contains(name));
             if let Some(other) = others.next() {
@@ -178,24 +175,11 @@ impl Driver {
         Ok(None)
     }
 
-    /// The member of a response that calls the total of the overview an estimate, with its value.
-    pub(super) fn estimate_of_total(&self, body: &[u8]) -> Option<String> {
-        let (total, _) = self.config.connection.profile().counted_total()?;
-        estimated_total(body, &total)
-    }
-
-    /// The member of a response that calls a list an estimate, with its value.
-    pub(super) fn estimate(&self, list: &CountList, body: &[u8]) -> Option<String> {
-        let sections = &self.config.connection.profile().tables.breakdowns.sections;
-        let mut sections = sections.iter().filter(|section| section.label == list.dimension);
-        sections.find_map(|section| estimated_list(body, &section.at))
-    }
-
     /// True if the lists in a response prove that all of its mentions match the filters.
-    pub(super) fn proves_filters(&self, (request, body): &FirstResponse, total: usize) -> bool {
-        let counts = self.config.connection.profile().counts.as_ref();
+    pub(super) fn proves_filters(&self, answer: &Answer, total: usize) -> bool {
         let total = i64::try_from(total).unwrap_or(i64::MAX);
         // Without an overview in the response, there are no lists.
-        counts.is_some_and(|counts| self.lists_prove_filters(counts, request, body, total).unwrap_or(false))
+        let counts = self.config.connection.profile().counts.is_some();
+        counts && self.lists_prove_filters(answer, total).unwrap_or(false)
     }
 }

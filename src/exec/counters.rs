@@ -36,6 +36,12 @@ pub(super) struct Counters {
     /// Mentions taken from the store.
     #[cfg(feature = "store")]
     pub(super) stored: Count,
+    /// Files whose index of words was looked up, once for each part of a file that is read by itself.
+    #[cfg(feature = "store")]
+    pub(super) looked_up: Count,
+    /// Rows of files that were not read because an index of words excluded them.
+    #[cfg(feature = "store")]
+    pub(super) skipped: Count,
 }
 
 impl Counters {
@@ -66,6 +72,10 @@ impl Counters {
             verdicts,
             #[cfg(feature = "store")]
             stored: counter("mentions_from_store"),
+            #[cfg(feature = "store")]
+            looked_up: counter("files_looked_up"),
+            #[cfg(feature = "store")]
+            skipped: counter("rows_skipped"),
         }
     }
 

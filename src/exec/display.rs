@@ -30,6 +30,10 @@ impl DisplayAs for FetchExec {
         let store = self.expected_store();
         #[cfg(not(feature = "store"))]
         let store = None;
+        #[cfg(feature = "store")]
+        let words = store.as_ref().and_then(|_| self.expected_indexes());
+        #[cfg(not(feature = "store"))]
+        let words = None;
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         let parts = [
             ("table", Some(spec.name.to_string())),
@@ -39,7 +43,9 @@ impl DisplayAs for FetchExec {
             ("page", self.requests.page().map(|size| size.to_string())),
             ("counted", counted),
             ("store", store),
+            ("words", words),
             ("requests", Some(self.cost().requests.clone())),
+            ("expected", self.expected_requests().map(|expected| expected.to_string())),
             ("columns", Some(format!("[{}]", columns.join(", ")))),
             ("filter", predicate.as_ref().map(ToString::to_string)),
             ("joined", (!late.above.is_empty()).then(|| "aids from the other input".to_owned())),

@@ -1,17 +1,16 @@
 //! Execution: one operator for every table.
 //!
 //! ```text
-//! FetchExec (what is sent, filters, projection, order, fetch)
-//!   └─ memory source, one row per saved search to request; NULL: those that the list names at run time
+//! FetchExec (saved searches, what is sent, filters, projection, order, fetch)
 //! ```
 //!
-//! The request plans are rows below the operator. If an engine slices or ships a plan, it slices and ships them like any
-//! other rows. [`FetchExec`] evaluates every filter itself, in addition to what is sent to the service.
+//! [`FetchExec`] is a leaf: the saved searches to request are in its plan, or it takes those that the list names at run time.
+//! It evaluates every filter itself, in addition to what is sent to the service.
 //!
 //! Invariant: the operator returns every row that the service has under the plan's filters, each once, in the sort
 //! order that it declares, or an error. Dropping its stream cancels the requests.
 
-mod aid_rows;
+mod answer;
 mod buckets;
 mod cost;
 mod count_evidence;
@@ -35,7 +34,7 @@ mod stand_ins;
 #[cfg(feature = "store")]
 mod stored;
 mod stream;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "flight", feature = "shell", feature = "store"))]
 mod traced;
 mod usage;
 mod value_lists;
@@ -53,17 +52,20 @@ pub(crate) use scan_exec::FetchExec;
 pub(crate) use sizes::Unsized;
 #[cfg(feature = "store")]
 pub(crate) use stored::can_confirm;
+#[cfg(all(test, feature = "store", feature = "simulator"))]
+pub(crate) use stored::decisions;
 #[cfg(feature = "distributed")]
 pub(crate) use stored::{InFiles, Readers};
 #[cfg(feature = "postgres")]
 pub(crate) use traced::in_parts;
+#[cfg(any(feature = "flight", feature = "shell", feature = "store"))]
+pub(crate) use traced::start;
 #[cfg(any(feature = "flight", feature = "shell"))]
-pub(crate) use traced::{in_span, statement_kind};
+pub(crate) use traced::statement_kind;
 pub use usage::{Spent, spent};
 #[cfg(feature = "wording")]
 pub(crate) use windows_read::{WindowRead, windows};
 
-pub(crate) use aid_rows::source;
 #[cfg(feature = "store")]
 pub(crate) use opaque::hidden_from_pruning;
 pub(crate) use opaque::opaque;

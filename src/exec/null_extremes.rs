@@ -12,10 +12,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::part::Keeping;
 use super::reader::Reader;
 use super::stream::Driver;
-use crate::client::{Pace, read_pages};
+use crate::client::{Prefetch, read_pages};
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Place, Result, own_or_query};
 use crate::pushdown::{ServiceOrder, opposite_order};
@@ -86,9 +85,9 @@ impl Driver {
         let pages = plan.pages.map(|pages| Pages { fetch: None, skip: 0, ..pages });
         let plan = Arc::new(RequestPlan { pages, ..plan.clone() });
         let client = Arc::clone(self.config.connection.client());
-        let decoder = Arc::new(Keeping { decoder: Arc::clone(&reader.decoder), first: None, always: false });
-        let pace = Pace::Ahead(self.settings.concurrency);
-        let mut pages = Box::pin(read_pages(client, Arc::clone(&self.scan), Arc::clone(&plan), decoder, pace));
+        let decoder = self.keeping(&reader.decoder, None, false);
+        let prefetch = Prefetch::Ahead(self.settings.concurrency);
+        let mut pages = Box::pin(read_pages(client, Arc::clone(&self.scan), Arc::clone(&plan), decoder, prefetch));
         while let Some(page) = pages.next().await {
             check
                 .observe(&page?.batch)

@@ -5,17 +5,19 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::TimestampMicrosecondType;
-use bytes::Bytes;
 use chrono::TimeDelta;
 #[cfg(feature = "store")]
 use chrono::{DateTime, Utc};
 use datafusion::error::Result as DataFusionResult;
 
+use super::answer::{Answer, AnswerDecoder, AnswerTables};
 use super::reader::Reader;
+use super::stream::Driver;
 use crate::client::{PageDecoder, PageFacts};
+use crate::connection::facts_of;
 use crate::decode::{Decoded, Decoder};
 use crate::error::Result;
-use crate::profile::Origin;
+use crate::profile::{Origin, Profile};
 #[cfg(feature = "store")]
 use crate::pushdown::ServiceOrder;
 use crate::request::PageRequest;
@@ -32,38 +34,72 @@ pub(super) struct Part {
     pub(super) until: Option<(ServiceOrder, DateTime<Utc>)>,
     /// Keeps the first response.
     #[cfg(feature = "store")]
-    pub(super) first: Option<Arc<OnceLock<FirstResponse>>>,
+    pub(super) first: Option<Arc<OnceLock<Answer>>>,
     /// Destination of the mentions in the store.
     #[cfg(feature = "store")]
     pub(super) fill: Option<Arc<super::stored::Fill>>,
 }
 
-/// A request for a page, and the response.
-pub(super) type FirstResponse = (PageRequest, Bytes);
-
-/// A decoder that keeps the first response.
+/// A decoder that keeps the first response, with its overview.
 pub(super) struct Keeping {
-    pub(super) decoder: Arc<Decoder>,
-    pub(super) first: Option<Arc<OnceLock<FirstResponse>>>,
-    /// Set if it is kept in any case, and not only if its times have no zone.
-    pub(super) always: bool,
+    decoder: Arc<Decoder>,
+    first: Option<Arc<OnceLock<Answer>>>,
+    /// Set if the one with the first rows is kept, and not only the first one whose times have no zone. If pages are requested
+    /// together, another one may arrive before it.
+    always: bool,
+    profile: Arc<Profile>,
+    lossy: bool,
+}
+
+impl Keeping {
+    /// The decoder of what is kept of a response beside its mentions.
+    fn beside(&self, request: &PageRequest, page: Option<Arc<Decoder>>) -> AnswerDecoder {
+        let tables = AnswerTables::of(&self.profile, &request.plan.filters);
+        let page = page.map(|decoder| (decoder, request.clone()));
+        AnswerDecoder::new(&self.profile, self.lossy, AnswerTables { page, ..tables })
+    }
 }
 
 impl PageDecoder for Keeping {
     type Page = Decoded;
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
+        let Some(first) = self.first.as_ref().filter(|first| first.get().is_none()) else {
+            return PageDecoder::decode(self.decoder.as_ref(), request, body);
+        };
+        let begins = request.row <= request.plan.pages.map_or(0, |pages| pages.skip);
+        if self.always && begins {
+            let answer = self.beside(request, Some(Arc::clone(&self.decoder))).decode(request, body);
+            if let Some(page) = answer.page().transpose()?.cloned() {
+                first.get_or_init(|| answer);
+                let facts = facts_of(&page);
+                return Ok((page, facts));
+            }
+        }
         let page = PageDecoder::decode(self.decoder.as_ref(), request, body)?;
-        if let Some(first) = self.first.as_ref().filter(|_| self.always || page.0.assumed.is_some()) {
-            first.get_or_init(|| (request.clone(), Bytes::copy_from_slice(body)));
+        if !self.always && page.0.assumed.is_some() {
+            first.get_or_init(|| self.beside(request, None).decode(request, body));
         }
         Ok(page)
     }
 }
 
+impl Driver {
+    /// Returns a decoder that keeps the first response in this place. `always`: even if its times have a zone.
+    pub(super) fn keeping(
+        &self,
+        decoder: &Arc<Decoder>,
+        first: Option<Arc<OnceLock<Answer>>>,
+        always: bool,
+    ) -> Arc<Keeping> {
+        let profile = Arc::clone(self.config.connection.profile());
+        Arc::new(Keeping { decoder: Arc::clone(decoder), first, always, profile, lossy: self.settings.lossy_text })
+    }
+}
+
 impl Part {
     /// Slot for the first response; `None` if it is not kept.
-    pub(super) fn first(&self) -> Option<Arc<OnceLock<FirstResponse>>> {
+    pub(super) fn first(&self) -> Option<Arc<OnceLock<Answer>>> {
         #[cfg(feature = "store")]
         return self.first.clone();
         #[cfg(not(feature = "store"))]
@@ -81,6 +117,12 @@ impl Part {
         return self.fill.is_some();
         #[cfg(not(feature = "store"))]
         false
+    }
+
+    /// Records that the mentions are read by the values of a filter, and not in the order of the window.
+    pub(super) fn note_by_value(&self) {
+        #[cfg(feature = "store")]
+        self.fill.iter().for_each(|fill| fill.note_by_value());
     }
 
     /// Stores a page. `ahead`: time by which the service's clock is ahead of ours.

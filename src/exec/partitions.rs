@@ -4,11 +4,9 @@
 //! mentions, requesting one value after another returns all of them, unless a mention changes its value in between: the
 //! counts are therefore compared with those at the end. Of several such columns, the one with the fewest requests is taken.
 
-use arrow::array::AsArray;
-use arrow::datatypes::Int64Type;
 use bytes::Bytes;
 
-use super::stand_ins::totals;
+use super::answer::{AnswerDecoder, AnswerTables};
 use super::stream::Driver;
 use crate::error::{ErrorKind, Result};
 use crate::profile::Several;
@@ -25,15 +23,19 @@ impl Driver {
         let profile = connection.profile();
         let Some(counts) = &profile.counts else { return Ok(None) };
         let request = PageRequest::overview(plan.clone());
-        let decoder = self.decoder(totals(counts, None, &self.overview_table()));
-        let accept = |body: &Bytes| Ok((body.clone(), decoder.decode(&request, body)?.batch.num_rows() as u64));
-        let body = match connection.client().fetch(&self.scan, &request, accept).await {
+        let tables = AnswerTables { lists: counts.lists.clone(), ..AnswerTables::default() };
+        let decoder = AnswerDecoder::new(profile, self.settings.lossy_text, tables);
+        let accept = |body: &Bytes| {
+            let answer = decoder.decode(&request, body);
+            let rows = answer.totals()?.batch.num_rows() as u64;
+            Ok((answer, rows))
+        };
+        let answer = match connection.client().fetch(&self.scan, &request, accept).await {
             // The overview has no usable counts.
             Err(error) if error.kind() == ErrorKind::Contradiction => return Ok(None),
-            body => body?,
+            answer => answer?,
         };
-        let total = decoder.decode(&request, &body)?.batch;
-        let total = total.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
+        let total = answer.total()?;
         let page = self.config.plan.template.pages.map_or(1, |pages| pages.size.max(1));
         let depth = profile.depth.rows.unwrap_or(u64::MAX);
         let mut best: Option<((u64, u64), Vec<Part>)> = None;
@@ -43,7 +45,7 @@ impl Driver {
             if plan.filters.iter().any(|term| term.parameter == *parameter) {
                 continue;
             }
-            let (names, numbers) = self.list(list, &request, &body)?;
+            let (names, numbers) = answer.list(list)?;
             let counted: Vec<_> = names.iter().zip(&numbers).filter(|(_, number)| **number > 0).collect();
             let sayable = |name: &String| {
                 let apart = profile.filters.several != Several::Separated || !name.contains(&profile.filters.separator);

@@ -86,6 +86,8 @@ impl Reader {
         read.extend([&spec.id, &spec.time, &spec.version].into_iter().flatten().filter_map(|name| position(name)));
         read.extend(checked.and_then(|order| position(&order.column)));
         read.extend(predicate.iter().flat_map(collect_columns).map(|column| column.index()));
+        // The mentions beside counts by a column confirm them.
+        read.extend(config.summary().and_then(|summary| summary.counted(spec)).and_then(|name| position(name)));
         if all {
             read.extend(0..spec.columns.len());
         }

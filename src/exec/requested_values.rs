@@ -16,7 +16,7 @@ use std::sync::Arc;
 use arrow::array::{AsArray, RecordBatch};
 use bytes::Bytes;
 
-use super::part::FirstResponse;
+use super::answer::{Answer, filtered_list};
 use super::stream::Driver;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::request::{FilterTerm, PageRequest, Pages, RequestPlan};
@@ -80,12 +80,15 @@ impl Driver {
         &self,
         plan: &RequestPlan,
         mut values: RequestedValues,
-        first: Option<&FirstResponse>,
+        first: Option<&Answer>,
         read: bool,
     ) -> Result<()> {
-        if let Some(response) = first {
-            self.see_lists(&mut values, response);
+        if let Some(answer) = first {
+            self.see_lists(&mut values, answer);
         }
+        // Pages behind an OFFSET may have no mentions of a list that has some.
+        let pages = plan.pages.or(self.config.plan.template.pages);
+        let read = read && pages.is_none_or(|pages| pages.skip == 0);
         for requested in &mut values.0 {
             if self.prove(plan, requested, read).await? {
                 self.config.connection.note_proven(&requested.term);
@@ -95,12 +98,11 @@ impl Driver {
     }
 
     /// Notes the values that the lists of an overview count.
-    fn see_lists(&self, values: &mut RequestedValues, (request, body): &FirstResponse) {
-        let Some(counts) = &self.config.connection.profile().counts else { return };
+    fn see_lists(&self, values: &mut RequestedValues, answer: &Answer) {
         for requested in &mut values.0 {
-            let Some(list) = counts.lists.iter().find(|list| list.column == requested.column) else { continue };
+            let Some(list) = filtered_list(self.config.connection.profile(), &requested.term) else { continue };
             // A response without an overview has no lists.
-            let Ok((names, numbers)) = self.list(list, request, body) else { continue };
+            let Ok((names, numbers)) = answer.list(list) else { continue };
             let counted: Vec<&str> = names
                 .iter()
                 .zip(numbers)

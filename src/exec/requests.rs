@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::cost::Cost;
 use super::scan_config::{Mode, ScanConfig};
 #[cfg(feature = "store")]
-use super::stored::{self, StoreUse};
+use super::stored::{self, Divisions, StoreUse};
 #[cfg(feature = "store")]
 use crate::profile::TableKind;
 use crate::profile::Zone;
@@ -27,6 +27,9 @@ pub(super) struct Requests {
     page: Option<u64>,
     /// Computed on first use: optimizer rules copy scans, and most copies are never asked.
     expected: OnceLock<Expected>,
+    /// Divisions between the store and the service, for estimates.
+    #[cfg(feature = "store")]
+    pub(super) divisions: Divisions,
 }
 
 /// Expected cost of a scan, before it runs.
@@ -76,7 +79,15 @@ impl Requests {
         sent.duration = (!words.is_empty() && late.bounds.is_empty()).then(|| words.join("|"));
         // A mention comes along with an overview.
         let page = page.map(|size| size.max(config.connection.profile().beside_overview()));
-        Self { template, windows, sent, page, expected: OnceLock::new() }
+        Self {
+            template,
+            windows,
+            sent,
+            page,
+            expected: OnceLock::new(),
+            #[cfg(feature = "store")]
+            divisions: Divisions::default(),
+        }
     }
 
     /// Cost of the scan.
@@ -143,10 +154,22 @@ impl Requests {
         if config.spec.kind != TableKind::Mentions {
             return None;
         }
-        let plans = aids.iter().flat_map(|aid| self.windows.iter().map(|window| self.in_window(aid, &window.words)));
-        let expected = stored::expected(config, plans);
+        let expected = stored::expected(config, &self.divisions, self.plans_of(aids));
         // Counts take one request for each window, unless nothing has to be requested.
         expected.filter(|expected| expected.at_least == 0 || config.summary().is_none())
+    }
+
+    /// Stored files of these saved searches with and without an index of the words that a condition looks for, as of now; `None` if
+    /// there are no such files, or no condition looks for words.
+    #[cfg(feature = "store")]
+    pub(super) fn indexes_of(&self, config: &ScanConfig, aids: &[String]) -> Option<String> {
+        stored::expected_indexes(config, &self.divisions, self.plans_of(aids))
+    }
+
+    /// Returns the requests for the mentions of these saved searches, in the usual sort order.
+    #[cfg(feature = "store")]
+    fn plans_of(&self, aids: &[String]) -> impl Iterator<Item = RequestPlan> {
+        aids.iter().flat_map(move |aid| self.windows.iter().map(move |window| self.in_window(aid, &window.words)))
     }
 
     /// Number of these requests whose responses are stored.

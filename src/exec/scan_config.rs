@@ -42,7 +42,7 @@ pub(crate) struct ScanConfig {
     /// The reason why mentions are read although only counts of them are needed.
     pub(crate) read_because: Option<String>,
     /// Data that the surrounding plan passes to the scan.
-    pub(crate) told: PlanNotes,
+    pub(crate) plan_notes: PlanNotes,
 }
 
 /// The kind of rows that a scan returns.

@@ -36,21 +36,22 @@ use crate::pushdown::{Aids, ServiceOrder, SummaryRows, service_order};
 pub(crate) struct FetchExec {
     pub(super) config: Arc<ScanConfig>,
     pub(super) requests: Arc<Requests>,
-    input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
     pub(super) metrics: ExecutionPlanMetricsSet,
+    /// Set if workers read its files, which EXPLAIN shows.
+    #[cfg(feature = "distributed")]
+    pub(super) by_workers: bool,
 }
 
 impl FetchExec {
-    pub(crate) fn try_new(config: ScanConfig, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+    pub(crate) fn try_new(config: ScanConfig) -> Result<Self> {
         let schema = scan_schema(&config.spec, config.summary()).project(&config.projection)?;
         let schema: SchemaRef = Arc::new(schema);
         let ordering = config.mode.order().and_then(|order| sort_key(order, &schema)).map(|key| [key]);
         let equivalences = EquivalenceProperties::new_with_orderings(Arc::clone(&schema), ordering);
-        let partitions = input.properties().partitioning.partition_count();
         let properties = PlanProperties::new(
             equivalences,
-            Partitioning::UnknownPartitioning(partitions),
+            Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
         )
@@ -58,10 +59,17 @@ impl FetchExec {
         Ok(Self {
             requests: Arc::new(Requests::new(&config)),
             config: Arc::new(config),
-            input,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            #[cfg(feature = "distributed")]
+            by_workers: false,
         })
+    }
+
+    /// Returns the scan as one whose files workers read.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn read_by_workers(&self) -> Self {
+        Self { by_workers: true, ..self.clone() }
     }
 
     /// The window that is read because the query has no time filter; `None` if it has one.
@@ -72,7 +80,7 @@ impl FetchExec {
     fn with(&self, change: impl FnOnce(&mut ScanConfig)) -> Result<Self> {
         let mut config = self.config.as_ref().clone();
         change(&mut config);
-        Self::try_new(config, Arc::clone(&self.input))
+        Self::try_new(config)
     }
 
     /// Returns the scan in each of the service's sort orders with these options, for a plan that usually needs only
@@ -146,12 +154,12 @@ impl FetchExec {
 
     /// Records the minimum number of requests of all scans of the plan; the budget admits or refuses them together.
     pub(crate) fn announce(&self, requests: u64) {
-        self.config.told.announced.store(requests, Ordering::Relaxed);
+        self.config.plan_notes.announced.store(requests, Ordering::Relaxed);
     }
 
     /// Queues a note to the author of the query, logged when the query runs.
     pub(crate) fn note(&self, note: String) {
-        let mut notes = self.config.told.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.config.plan_notes.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if !notes.contains(&note) {
             notes.push(note);
         }
@@ -189,7 +197,7 @@ impl FetchExec {
         collect_columns(filter).iter().any(gives)
     }
 
-    /// Moves filters over the output into the scan where possible. A scan with a limit returns any rows; filtering
+    /// Moves filters over the output into the scan if possible. A scan with a limit returns any rows; filtering
     /// them first would select others.
     fn take_on(
         &self,
@@ -244,7 +252,7 @@ impl ExecutionPlan for FetchExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
+        Vec::new()
     }
 
     fn apply_expressions(
@@ -255,24 +263,20 @@ impl ExecutionPlan for FetchExec {
         apply_expression_roots(self.config.predicate.iter().chain(&self.config.late.above), f)
     }
 
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        let (Some(input), true) = (children.pop(), children.is_empty()) else {
-            return internal_err!("FetchExec has one child");
-        };
-        Ok(Arc::new(Self::try_new(self.config.as_ref().clone(), input)?))
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("FetchExec has no child") }
     }
 
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![false]
+    /// A scan that runs again, as in a recursive query, has its own requests and metrics.
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self::try_new(self.config.as_ref().clone())?))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let rows = self.input.execute(partition, Arc::clone(&context))?;
-        Ok(stream::run(self, rows, &context, &self.metrics, partition))
+        if partition > 0 {
+            return internal_err!("FetchExec has one partition");
+        }
+        Ok(stream::run(self, &context, &self.metrics, partition))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -6,10 +6,9 @@
 //!
 //! Invariant: a size decides what an estimate says, never what a result contains.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::AsArray;
-use arrow::datatypes::Int64Type;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
@@ -17,8 +16,8 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::stream::{self, TryStreamExt};
 
 use super::FetchExec;
-use super::cost::scans_that_read_all;
-use super::stand_ins::totals;
+use super::answer::AnswerTables;
+use super::cost::{Known, scans_that_read_all};
 use super::stream::Starting;
 use crate::connection::Connection;
 use crate::request::{PageRequest, RequestPlan};
@@ -27,28 +26,56 @@ use crate::request::{PageRequest, RequestPlan};
 pub(crate) struct Unsized<'p> {
     /// Connections whose list is needed, to know which saved searches the plan reads.
     pub(crate) lists: Vec<Arc<Connection>>,
-    /// Windows to count, of scans whose saved searches are known.
+    /// Windows to count, each once, of scans whose saved searches are known.
     windows: Vec<(&'p FetchExec, RequestPlan)>,
 }
 
 impl<'p> Unsized<'p> {
-    /// The unknown sizes of a plan.
+    /// The sizes that this process does not know.
     pub(crate) fn of(plan: &'p Arc<dyn ExecutionPlan>) -> Self {
+        Self::beyond(plan, Known::Now)
+    }
+
+    /// The sizes that neither this process nor an earlier one knows.
+    pub(crate) fn never_known(plan: &'p Arc<dyn ExecutionPlan>) -> Self {
+        Self::beyond(plan, Known::Before)
+    }
+
+    /// The sizes that these processes do not know. Windows of a service without totals cannot be counted, and are not among them.
+    fn beyond(plan: &'p Arc<dyn ExecutionPlan>, processes: Known) -> Self {
         let mut all = Self { lists: Vec::new(), windows: Vec::new() };
+        let mut known = HashSet::new();
         for scan in scans_that_read_all(plan) {
             let connection = &scan.config.connection;
-            let Some(aids) = scan.aids_to_read() else {
+            let Some(aids) = scan.aids_to_read(processes) else {
                 if !all.lists.iter().any(|known| Arc::ptr_eq(known, connection)) {
                     all.lists.push(Arc::clone(connection));
                 }
                 continue;
             };
-            let windows =
-                aids.iter().flat_map(|aid| scan.requests.windows().map(|words| scan.requests.in_window(aid, words)));
-            let unknown = windows.filter(|window| connection.client().expected_total(window.clone()).is_none());
-            all.windows.extend(unknown.map(|window| (scan, window)));
+            if connection.profile().counts.is_none() {
+                continue;
+            }
+            let windows = aids.iter().flat_map(|aid| scan.requests.windows().map(move |words| (aid, words)));
+            // What resembles stored days is known only roughly: it is asked for, but not missed.
+            let lacks = |aid: &str, words: &str| match processes {
+                Known::Now => scan.lacks_total(aid, words),
+                Known::Before => scan.likely_for(aid, words, processes).0.is_none(),
+            };
+            for (aid, words) in windows.filter(|(aid, words)| lacks(aid, words)) {
+                let window = scan.requests.in_window(aid, words);
+                let key = PageRequest::overview(window.clone()).key(connection.profile());
+                if known.insert((Arc::as_ptr(connection), key)) {
+                    all.windows.push((scan, window));
+                }
+            }
         }
         all
+    }
+
+    /// True if the plan has all sizes that it needs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lists.is_empty() && self.windows.is_empty()
     }
 
     /// Number of requests that counting the windows takes.
@@ -56,7 +83,7 @@ impl<'p> Unsized<'p> {
         self.windows.len() as u64
     }
 
-    /// Counts the windows, within the limits of a query. Without totals of the service, their sizes stay unknown.
+    /// Counts the windows, within the limits of a query. Windows without a total stay unknown.
     ///
     /// # Errors
     /// Those of the requests.
@@ -68,16 +95,12 @@ impl<'p> Unsized<'p> {
         }
         stream::iter(drivers.into_iter().map(Ok))
             .try_for_each_concurrent(AT_ONCE, |(driver, window)| async move {
-                let connection = &driver.config.connection;
-                let Some(counts) = &connection.profile().counts else { return Ok(()) };
                 let request = PageRequest::overview(window.clone());
-                let body = driver.overview(&request).await.map_err(|error| driver.at_plan(error, &window))?;
-                let decoder = driver.decoder(totals(counts, None, &driver.overview_table()));
-                let batch = decoder.decode(&request, &body).map_err(|error| driver.at_plan(error, &window))?.batch;
-                let total =
-                    batch.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
+                let answer = driver.overview(&request, AnswerTables::default()).await;
+                let total = answer.and_then(|(answer, _)| answer.total());
+                let total = total.map_err(|error| driver.at_plan(error, &window))?;
                 if let Some(total) = total.and_then(|total| u64::try_from(total).ok()) {
-                    connection.client().expect(window, total);
+                    driver.config.connection.client().expect(window, total);
                 }
                 Ok(())
             })

@@ -18,39 +18,39 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
-use arrow::datatypes::{FieldRef, Int64Type, TimestampMicrosecondType};
+use arrow::datatypes::{FieldRef, TimestampMicrosecondType};
 use async_stream::try_stream;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
+use super::answer::{Answer, AnswerDecoder, AnswerTables, weights};
 use super::buckets::{Bucket, are_days, outside, uncounted};
 use super::count_evidence::Judged;
-use super::part::{FirstResponse, Keeping};
 use super::reader::Reader;
 use super::requests::counts_with_page;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver, filters_ignored};
-use crate::client::{Pace, counted, doubted, read_pages};
-use crate::decode::{Decoded, Decoder, in_zone_of};
+use crate::client::{Prefetch, counted, doubted, read_pages};
+use crate::decode::{Decoded, in_zone_of};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Trust, Zone};
+use crate::profile::{CountList, Origin, Trust, Zone};
 use crate::pushdown::{Counting, Edge, ServiceOrder, Summary, SummaryRows};
 use crate::request::{Beside, PageRequest, Pages, RequestPlan};
 
 impl Driver {
     /// Returns the rows that represent the mentions of one plan.
-    pub(super) fn summary(self: Arc<Self>, summary: Summary, plan: RequestPlan, pace: Pace) -> Batches {
+    pub(super) fn summary(self: Arc<Self>, summary: Summary, plan: RequestPlan, prefetch: Prefetch) -> Batches {
         #[cfg(feature = "store")]
         if let (Some(aid), Some(words)) = (&plan.aid, &plan.duration) {
             let all = self.requests.in_window(aid, words);
             if self.is_stored(&all) || self.refreshes(&all, &self.requests.for_counts(&plan, false)) {
-                return self.rows(all, None, pace);
+                return self.rows(all, None, prefetch);
             }
         }
         match (self.requests.counting(plan.duration.as_deref()).clone(), summary.rows.clone()) {
-            (Counting::Read, _) => self.rows(plan, None, pace),
+            (Counting::Read, _) => self.rows(plan, None, prefetch),
             (_, SummaryRows::Firsts(orders)) => self.firsts(orders, plan),
             (Counting::Overview, _) => self.counted(summary, plan),
             (Counting::Edge(edge), _) => self.counted_at_edge(edge, summary, plan),
@@ -62,15 +62,16 @@ impl Driver {
     fn counted_at_edge(self: Arc<Self>, edge: Edge, summary: Summary, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
             let request = self.requests.for_counts(&plan, true);
-            let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
+            let tables = self.tables_of(&summary, &request, true);
+            let (answer, _) = self.overview(&request, tables).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
-            let response = (request.clone(), body.clone());
-            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&response), false);
+            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&answer), false);
             proven.await.map_err(|error| self.at_plan(error, &plan))?;
-            let page = self.edge_page(&summary, &request, &body)?;
+            let page = self.edge_page(&summary, &answer)?;
             let counted = self
-                .count(&summary, &plan, &request, &body, Some((&edge, &page)))
+                .count(&summary, &plan, &answer, Some((&edge, &page)))
                 .map_err(|error| self.at_plan(error, &plan))?;
+            drop(answer);
             if let Some(batch) = counted {
                 yield batch?;
                 return;
@@ -81,7 +82,7 @@ impl Driver {
             while let Some(batch) = counted.next().await {
                 yield batch?;
             }
-            let mut read = Arc::clone(&self).rows(part, None, Pace::OnDemand);
+            let mut read = Arc::clone(&self).rows(part, None, Prefetch::OnDemand);
             while let Some(batch) = read.next().await {
                 yield batch?;
             }
@@ -89,34 +90,50 @@ impl Driver {
         stream.boxed()
     }
 
-    /// Reads the mentions on a page at the edge of a window, and the values that a list counts by.
-    fn edge_page(&self, summary: &Summary, request: &PageRequest, body: &[u8]) -> DataFusionResult<EdgePage> {
-        let decode =
-            |decoder: &Decoder| decoder.decode(request, body).map_err(|error| self.at_plan(error, &request.plan));
-        let Decoded { batch, ids, times, total, .. } = decode(&self.reader.decoder)?;
-        let matching = self.reader.finish(&batch)?.num_rows();
+    /// The tables of a response that a count uses. `edge`: set if its mentions show which of them do not belong.
+    fn tables_of(&self, summary: &Summary, request: &PageRequest, edge: bool) -> AnswerTables {
+        let tables = AnswerTables::of(self.config.connection.profile(), &request.plan.filters);
+        let (list, days) = match &summary.rows {
+            SummaryRows::List(list) => (Some(list), false),
+            SummaryRows::Days(_) => (None, true),
+            SummaryRows::Total | SummaryRows::Firsts(_) => (None, false),
+        };
+        let beside = self.with_mentions(request).filter(|_| edge || !summary.approximate);
+        AnswerTables {
+            rest: list.and_then(|list| list.rest.clone()),
+            timeline: days || (tables.timeline && !summary.approximate),
+            lists: tables.lists.into_iter().chain(list.cloned()).collect(),
+            page: beside.map(|asked| (Arc::clone(&self.reader.decoder), asked)),
+        }
+    }
+
+    /// Takes the mentions on a page at the edge of a window from its response, and the values that a list counts by.
+    fn edge_page(&self, summary: &Summary, answer: &Answer) -> DataFusionResult<EdgePage> {
+        let Some(page) = answer.page() else { return Ok(EdgePage::default()) };
+        let page = page.map_err(|error| self.at_plan(error, &answer.request.plan))?;
+        let Decoded { batch, ids, times, total, .. } = page;
+        let matching = self.reader.finish(batch)?.num_rows();
         let values = match &summary.rows {
             SummaryRows::List(list) => {
-                let decoder = self.decoder(picked(&self.config.spec, &[&list.column])).lossy(self.settings.lossy_text);
-                let page = decode(&decoder)?.batch;
-                let values = page.column(0).as_string_opt::<i32>();
+                let values = batch.column_by_name(&list.column).and_then(|values| values.as_string_opt::<i32>());
                 values.into_iter().flatten().map(|value| value.map(str::to_owned)).collect()
             }
             _ => Vec::new(),
         };
-        Ok(EdgePage { ids, times, total, matching, values })
+        Ok(EdgePage { ids: ids.clone(), times: times.clone(), total: *total, matching, values })
     }
 
     fn counted(self: Arc<Self>, summary: Summary, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
             // The first page comes along if mentions may be needed.
             let request = self.requests.for_counts(&plan, counts_with_page(&self.config, &summary));
-            let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
+            let tables = self.tables_of(&summary, &request, false);
+            let (answer, body) = self.overview(&request, tables).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
-            let response = (request.clone(), body.clone());
-            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&response), false);
+            let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&answer), false);
             proven.await.map_err(|error| self.at_plan(error, &plan))?;
-            let counted = self.count(&summary, &plan, &request, &body, None).map_err(|error| self.at_plan(error, &plan))?;
+            let counted = self.count(&summary, &plan, &answer, None).map_err(|error| self.at_plan(error, &plan))?;
+            drop(answer);
             match counted {
                 Some(batch) => yield batch?,
                 None => {
@@ -124,7 +141,7 @@ impl Driver {
                     if request.plan.pages.is_some() && !self.query.keeps_answers() {
                         self.scan.keep(request.key(self.config.connection.profile()), body);
                     }
-                    let mut rows = self.rows(plan, None, Pace::Ahead(1));
+                    let mut rows = self.rows(plan, None, Prefetch::Ahead(1));
                     while let Some(batch) = rows.next().await {
                         yield batch?;
                     }
@@ -134,14 +151,38 @@ impl Driver {
         stream.boxed()
     }
 
-    pub(super) async fn overview(&self, request: &PageRequest) -> Result<Bytes> {
+    /// Requests an overview, and decodes these tables of the response.
+    pub(super) async fn overview(&self, request: &PageRequest, tables: AnswerTables) -> Result<(Answer, Bytes)> {
         let Self { config, scan, query, .. } = self;
-        let Some(counts) = &config.connection.profile().counts else {
+        let profile = config.connection.profile();
+        if profile.counts.is_none() {
             return Err(Error::new(ErrorKind::Profile, "the profile declares no [counts]"));
+        }
+        let decoder = Arc::new(AnswerDecoder::new(profile, self.settings.lossy_text, tables));
+        let asked = request.clone();
+        let accept = move |body: &Bytes| {
+            let answer = decoder.decode(&asked, body);
+            let rows = answer.totals()?.batch.num_rows() as u64;
+            Ok(((answer, body.clone()), rows))
         };
-        let (decoder, asked) = (self.decoder(totals(counts, None, &self.overview_table())), request.clone());
-        let accept = move |body: &Bytes| Ok((body.clone(), decoder.decode(&asked, body)?.batch.num_rows() as u64));
-        config.connection.answer(query, scan, request.clone(), accept).await
+        let (answer, body) = config.connection.answer(query, scan, request.clone(), accept).await?;
+        if answer.is_exact()?
+            && let Some(total) = answer.total()?.and_then(|total| u64::try_from(total).ok())
+        {
+            self.note_count(&request.plan, total);
+        }
+        Ok((answer, body))
+    }
+
+    /// Remembers the number of mentions that an overview states, for estimates of scans that name another zone, or none.
+    pub(super) fn note_count(&self, plan: &RequestPlan, total: u64) {
+        let connection = &self.config.connection;
+        let fixed = plan.duration.as_deref().is_some_and(|words| connection.profile().window.is_fixed(words));
+        let own = &self.config.plan.template.timezone;
+        if fixed && plan.timezone != *own {
+            connection.client().note_count(&RequestPlan { timezone: own.clone(), ..plan.clone() }, total);
+        }
+        connection.client().note_count(plan, total);
     }
 
     /// Returns the counted rows of a response, without the mentions that do not belong at an edge of its window; `None` if
@@ -150,29 +191,17 @@ impl Driver {
         &self,
         summary: &Summary,
         plan: &RequestPlan,
-        request: &PageRequest,
-        body: &[u8],
+        answer: &Answer,
         edge: Option<(&Edge, &EdgePage)>,
     ) -> Result<Option<DataFusionResult<RecordBatch>>> {
-        let profile = self.config.connection.profile();
-        let Some(counts) = &profile.counts else { return Ok(None) };
-        let rest = match &summary.rows {
-            SummaryRows::List(list) => list.rest.clone(),
-            _ => None,
-        };
-        let head = self.decoder(totals(counts, rest, &self.overview_table())).decode(request, body)?;
+        let request = &answer.request;
+        let Some(counts) = &self.config.connection.profile().counts else { return Ok(None) };
+        let head = answer.totals()?;
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         self.counters.page(&self.scan, &Decoded { batch: head.batch.slice(0, 0), ..head.clone() });
-        self.check_window(&request.plan, &head)?;
-        let number = |column: usize| {
-            let column = head.batch.column(column).as_primitive_opt::<Int64Type>()?;
-            column.iter().next().flatten()
-        };
-        let exact = counts.relation.is_none() || {
-            let relation = head.batch.column(2).as_string_opt::<i32>();
-            relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
-        };
-        let (Some(total), true) = (number(0), exact || summary.approximate) else { return Ok(None) };
+        self.check_window(&request.plan, head)?;
+        let exact = answer.is_exact()? || summary.approximate;
+        let Some(total) = answer.total()?.filter(|_| exact) else { return Ok(None) };
         // Why the counts are not used, for the author of the query.
         let doubted = |reason: String, advice: &str| {
             self.judged(request, doubted(&reason));
@@ -180,22 +209,22 @@ impl Driver {
             self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
             Ok(None)
         };
-        if let Some(reason) = self.unfiltered(counts, request, body)? {
+        if let Some(reason) = self.unfiltered(answer)? {
             return doubted(reason, "; correct the profile's [filters] or [counts]");
         }
         let (by, times) = match summary.approximate {
             true => (vec!["approximate"], None),
-            false => match self.judge(counts, request, body, total)? {
+            false => match self.judge(answer, total)? {
                 Judged::Proven(by, times) => (by, times),
                 Judged::Doubted(reason) => return doubted(reason, ""),
             },
         };
         let proves = counts.days && !summary.approximate;
         let volume = match proves || matches!(summary.rows, SummaryRows::Days(_)) {
-            true => self.volume(request, body)?.map(|timeline| timeline.batch),
+            true => answer.timeline()?.map(|timeline| &timeline.batch),
             false => None,
         };
-        if let Some(volume) = volume.as_ref().filter(|_| proves)
+        if let Some(volume) = volume.filter(|_| proves)
             && let Some(reason) = self.timeline_differs(plan, volume, (total, times.as_deref()), head.window)
         {
             return doubted(reason, "");
@@ -210,7 +239,7 @@ impl Driver {
         let (values, mut numbers): (ArrayRef, Vec<i64>) = match &summary.rows {
             SummaryRows::Total => (Arc::new(StringArray::new_null(1)), vec![total]),
             SummaryRows::List(list) => {
-                let (mut names, mut numbers) = self.list(list, request, body)?;
+                let (mut names, mut numbers) = answer.list(list)?;
                 if let Some(missing) = &list.missing {
                     names.iter_mut().filter(|name| name.as_ref() == Some(missing)).for_each(|name| *name = None);
                 }
@@ -225,7 +254,7 @@ impl Driver {
                     return Ok(None);
                 }
                 if !summary.approximate {
-                    if let Some(estimate) = self.estimate(list, body) {
+                    if let Some(estimate) = answer.estimate_of(list) {
                         let reason = format!("the overview list `{}` is an estimate: {estimate}", list.dimension);
                         return doubted(reason, "");
                     }
@@ -233,7 +262,9 @@ impl Driver {
                     if left != 0 && !without_value {
                         return Ok(None);
                     }
-                    if let Some(contradiction) = self.contradiction(list, &names, &numbers, request, body)? {
+                    if let Some(page) = self.mentions_beside(answer).transpose()?
+                        && let Some(contradiction) = contradiction(list, &names, &numbers, page)
+                    {
                         return doubted(contradiction, "; correct the profile's [counts]");
                     }
                 }
@@ -244,7 +275,7 @@ impl Driver {
                     return doubted("the response has no timeline as the profile declares it".to_owned(), "");
                 };
                 let numbers = weights(days.column(1));
-                if !summary.approximate && !self.are_days(Zone::Named(*zone), &days, plan, head.window) {
+                if !summary.approximate && !self.are_days(Zone::Named(*zone), days, plan, head.window) {
                     return doubted(format!("the overview's timeline does not show the days of {zone}"), "");
                 }
                 if days.column(0).null_count() > 0
@@ -291,9 +322,9 @@ impl Driver {
         zone: Zone,
         buckets: &RecordBatch,
         plan: &RequestPlan,
-        told: Option<(DateTime<Utc>, DateTime<Utc>)>,
+        stated: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> bool {
-        let (from, to) = self.window_of(plan, told).unzip();
+        let (from, to) = self.window_of(plan, stated).unzip();
         // A relative period ends now.
         let to = to.unwrap_or_else(|| self.config.connection.now());
         let Some(buckets) = buckets_of(buckets) else { return false };
@@ -305,11 +336,11 @@ impl Driver {
     fn window_of(
         &self,
         plan: &RequestPlan,
-        told: Option<(DateTime<Utc>, DateTime<Utc>)>,
+        stated: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
         let profile = self.config.connection.profile();
         let asked = plan.duration.as_deref().and_then(|words| profile.window.span_of(words, plan.zone(profile)));
-        asked.or(told)
+        asked.or(stated)
     }
 
     /// Says how the days of a timeline differ from the requested period, from the total, or from the mentions of these instants in
@@ -319,12 +350,12 @@ impl Driver {
         plan: &RequestPlan,
         volume: &RecordBatch,
         (total, times): (i64, Option<&[i64]>),
-        told: Option<(DateTime<Utc>, DateTime<Utc>)>,
+        stated: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> Option<String> {
-        let days = self.are_days(plan.zone(self.config.connection.profile()), volume, plan, told);
+        let days = self.are_days(plan.zone(self.config.connection.profile()), volume, plan, stated);
         let buckets = buckets_of(volume)?;
         let counts: Vec<i64> = buckets.iter().map(|(_, count)| *count).collect();
-        if let Some((from, to)) = self.window_of(plan, told)
+        if let Some((from, to)) = self.window_of(plan, stated)
             && let Some((day, count)) = outside(buckets.clone(), (from, to), days)
         {
             return Some(format!(
@@ -344,17 +375,16 @@ impl Driver {
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`] if a day has other mentions than it counts.
-    pub(super) fn check_assumed(&self, plan: &RequestPlan, times: &[i64], first: &FirstResponse) -> Result<()> {
-        let (request, body) = first;
+    pub(super) fn check_assumed(&self, plan: &RequestPlan, times: &[i64], first: &Answer) -> Result<()> {
         let profile = self.config.connection.profile();
         if profile.counts.as_ref().is_none_or(|counts| !counts.days || counts.trust != Trust::Exact) {
             return Ok(());
         }
-        let Some(Decoded { batch: volume, window: told, .. }) = self.volume(request, body)? else { return Ok(()) };
-        let Some(buckets) = buckets_of(&volume) else { return Ok(()) };
+        let Some(Decoded { batch: volume, window: stated, .. }) = first.timeline()? else { return Ok(()) };
+        let Some(buckets) = buckets_of(volume) else { return Ok(()) };
         let counts: Vec<i64> = buckets.iter().map(|(_, count)| *count).collect();
         let as_many = sum(&counts).and_then(|sum| usize::try_from(sum).ok()) == Some(times.len());
-        if !as_many || !self.are_days(Zone::UTC, &volume, plan, told) {
+        if !as_many || !self.are_days(Zone::UTC, volume, plan, *stated) {
             return Ok(());
         }
         let Some(at) = uncounted(buckets, times) else { return Ok(()) };
@@ -365,19 +395,6 @@ impl Driver {
         Err(Error::new(ErrorKind::Contradiction, message)
             .advice(format!("set `zone` of the column `{time}` in the profile to the zone of its times, or to \"UTC\" if they are right"))
             .at(Place { aid: plan.aid.clone(), ..Place::default() }))
-    }
-
-    /// The buckets of a response's timeline: their starts, counts, and ends if the profile has a column of them; `None` if it has
-    /// no timeline, or not the declared one.
-    fn volume(&self, request: &PageRequest, body: &[u8]) -> Result<Option<Decoded>> {
-        let volume = &self.config.connection.profile().tables.volume;
-        let time = volume.time.clone().unwrap_or_default();
-        let columns = picked(volume, &[&time, "mentions", "bucket_end"]);
-        match self.decoder(columns).decode(request, body) {
-            Ok(timeline) => Ok(Some(timeline)),
-            Err(error) if error.kind() == ErrorKind::Contradiction => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     /// Returns rows of the output, except those that represent no mention.
@@ -411,42 +428,21 @@ impl Driver {
         Ok(arrow::compute::filter_record_batch(&batch, &some)?)
     }
 
-    /// Returns the names and counts of a list.
-    pub(super) fn list(
-        &self,
-        list: &CountList,
-        request: &PageRequest,
-        body: &[u8],
-    ) -> Result<(Vec<Option<String>>, Vec<i64>)> {
-        let breakdowns = &self.config.connection.profile().tables.breakdowns;
-        let mut table = picked(breakdowns, &["name", "mentions"]);
-        table.sections.retain(|section| section.label == list.dimension);
-        let batch = self.decoder(table).decode(request, body)?.batch;
-        let names = batch.column(0).as_string_opt::<i32>().into_iter().flatten();
-        Ok((names.map(|name| name.map(str::to_owned)).collect(), weights(batch.column(1))))
-    }
-
     /// Returns the daily counts of a response, if they prove themselves by adding up to an exact total.
     #[cfg(feature = "store")]
-    pub(super) fn daily_counts(&self, request: &PageRequest, body: &[u8]) -> Result<Proved<CountedDays>> {
-        let profile = self.config.connection.profile();
-        let Some(counts) = profile.counts.as_ref().filter(|counts| counts.days) else {
-            return Ok(Err(Unproved::NoCounts(None)));
-        };
-        let head = self.decoder(totals(counts, None, &self.overview_table())).decode(request, body)?;
-        self.check_window(&request.plan, &head)?;
-        if self.unfiltered(counts, request, body)?.is_some() || self.estimate_of_total(body).is_some() {
+    pub(super) fn daily_counts(&self, answer: &Answer) -> Result<Proved<CountedDays>> {
+        if self.config.connection.profile().counts.as_ref().is_none_or(|counts| !counts.days) {
             return Ok(Err(Unproved::NoCounts(None)));
         }
-        let total =
-            head.batch.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
-        let exact = counts.relation.is_none() || {
-            let relation = head.batch.column(2).as_string_opt::<i32>();
-            relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
-        };
+        let head = answer.totals()?;
+        self.check_window(&answer.request.plan, head)?;
+        if self.unfiltered(answer)?.is_some() || answer.estimate_of_total().is_some() {
+            return Ok(Err(Unproved::NoCounts(None)));
+        }
+        let (total, exact) = (answer.total()?, answer.is_exact()?);
         let of_window = total.filter(|_| exact).and_then(|total| u64::try_from(total).ok()).zip(head.window);
         let unproved = Unproved::NoCounts(of_window.map(|(total, (from, to))| WindowTotal { total, from, to }));
-        let Some(Decoded { batch: days, .. }) = self.volume(request, body)? else { return Ok(Err(unproved)) };
+        let Some(Decoded { batch: days, .. }) = answer.timeline()? else { return Ok(Err(unproved)) };
         let numbers = weights(days.column(1));
         let starts = days.column(0).as_primitive_opt::<TimestampMicrosecondType>();
         let starts = starts.filter(|starts| exact && starts.null_count() == 0);
@@ -456,38 +452,6 @@ impl Driver {
         }
         let days = starts.values().iter().copied().zip(numbers).collect();
         Ok(Ok(CountedDays { window: head.window, as_of: head.as_of, days }))
-    }
-
-    /// Describes a value that the page in the same response has more often than the list counts it; `None` if the two
-    /// agree or the response has no page.
-    fn contradiction(
-        &self,
-        list: &CountList,
-        names: &[Option<String>],
-        numbers: &[i64],
-        request: &PageRequest,
-        body: &[u8],
-    ) -> Result<Option<String>> {
-        let Some(asked) = self.with_mentions(request) else { return Ok(None) };
-        let mentions = picked(&self.config.spec, &[&list.column]);
-        let decoder = self.decoder(mentions).lossy(self.settings.lossy_text);
-        let page = decoder.decode(&asked, body)?.batch;
-        let mut left: HashMap<Option<&str>, i64> = HashMap::new();
-        for (name, number) in names.iter().zip(numbers) {
-            *left.entry(name.as_deref()).or_default() += number;
-        }
-        for value in page.column(0).as_string_opt::<i32>().into_iter().flatten() {
-            let counted = left.entry(value).or_default();
-            *counted -= 1;
-            if *counted < 0 {
-                let value = value.map_or_else(|| "no value".to_owned(), |value| format!("`{value}`"));
-                return Ok(Some(format!(
-                    "the page has more mentions with {value} in `{}` than the overview list `{}` counts",
-                    list.column, list.dimension
-                )));
-            }
-        }
-        Ok(None)
     }
 
     /// Returns the first mention in each sort order. If one page holds all mentions, no other page is requested.
@@ -510,12 +474,12 @@ impl Driver {
                 let size = page.unwrap_or(2);
                 let pages = plan.pages.map(|pages| Pages { ordered: true, fetch: exact.then_some(size), ..pages });
                 let plan = Arc::new(RequestPlan { sort: Some(order.value.clone()), pages, ..plan.clone() });
-                let first_response: Arc<OnceLock<FirstResponse>> = Arc::default();
+                let first_response: Arc<OnceLock<Answer>> = Arc::default();
                 let filtered = counts && at == 0 && !plan.filters.is_empty();
                 let first = filtered.then(|| Arc::clone(&first_response));
-                let decoder = Keeping { decoder: Arc::clone(&reader.decoder), first, always: true };
+                let decoder = self.keeping(&reader.decoder, first, true);
                 let (client, scan) = (Arc::clone(connection.client()), Arc::clone(&self.scan));
-                let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), Arc::new(decoder), Pace::OnDemand));
+                let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), decoder, Prefetch::OnDemand));
                 let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
                 let (mut begins_with_null, mut beside) = (false, Beside::default());
                 while let Some(page) = pages.next().await {
@@ -566,12 +530,12 @@ impl Driver {
                 // contradict is not known at all.
                 let unproven = counts && left.is_none() && match (total, first_response.get()) {
                     _ if contradicted => true,
-                    (Some(total), Some(response)) => !self.proves_filters(response, total),
+                    (Some(total), Some(answer)) => !self.proves_filters(answer, total),
                     _ => false,
                 };
                 // The first mention in an order that begins with NULL represents no other.
                 if at == 0 && (begins_with_null || unproven) {
-                    let mut all = Arc::clone(&self).rows(first_plan, None, Pace::Ahead(1));
+                    let mut all = Arc::clone(&self).rows(first_plan, None, Prefetch::Ahead(1));
                     while let Some(batch) = all.next().await {
                         yield batch?;
                     }
@@ -589,7 +553,7 @@ impl Driver {
                     (None, Some(total)) => i64::try_from(total).unwrap_or(i64::MAX),
                     (None, None) if counts => {
                         // The service reported no exact total.
-                        let mut all = Arc::clone(&self).rows(first_plan, None, Pace::Ahead(1));
+                        let mut all = Arc::clone(&self).rows(first_plan, None, Prefetch::Ahead(1));
                         while let Some(batch) = all.next().await {
                             yield batch?;
                         }
@@ -608,23 +572,34 @@ impl Driver {
         self.config.spec.column(column).is_some_and(|column| column.nullable)
     }
 
-    pub(super) fn overview_table(&self) -> TableSpec {
-        self.config.connection.profile().tables.overview.clone()
-    }
-
-    pub(super) fn decoder(&self, table: TableSpec) -> Decoder {
-        let columns: Vec<usize> = (0..table.columns.len()).collect();
-        let profile = Arc::clone(self.config.connection.profile());
-        // A mention may come along.
-        Decoder::new(profile, Arc::new(table), &columns).lossy(self.settings.lossy_text)
-    }
-
     pub(super) fn at_plan(&self, error: Error, plan: &RequestPlan) -> Error {
         self.at_table(error.at(Place { aid: plan.aid.clone(), ..Place::default() }))
     }
 }
 
+/// Describes a value that the page in the same response has more often than the list counts it; `None` if the two agree.
+fn contradiction(list: &CountList, names: &[Option<String>], numbers: &[i64], page: &Decoded) -> Option<String> {
+    let mut left: HashMap<Option<&str>, i64> = HashMap::new();
+    for (name, number) in names.iter().zip(numbers) {
+        *left.entry(name.as_deref()).or_default() += number;
+    }
+    let values = page.batch.column_by_name(&list.column).and_then(|values| values.as_string_opt::<i32>());
+    for value in values.into_iter().flatten() {
+        let counted = left.entry(value).or_default();
+        *counted -= 1;
+        if *counted < 0 {
+            let value = value.map_or_else(|| "no value".to_owned(), |value| format!("`{value}`"));
+            return Some(format!(
+                "the page has more mentions with {value} in `{}` than the overview list `{}` counts",
+                list.column, list.dimension
+            ));
+        }
+    }
+    None
+}
+
 /// Mentions on a page at the edge of a window, in the order received.
+#[derive(Default)]
 struct EdgePage {
     /// Hashes of their ids, if mentions have ids.
     ids: Option<Vec<u64>>,
@@ -717,37 +692,4 @@ fn buckets_of(timeline: &RecordBatch) -> Option<Vec<(Bucket, i64)>> {
     let ends = timeline.columns().get(2).map_or_else(|| vec![None; starts.len()], instants);
     let counts = weights(timeline.column(1));
     starts.into_iter().zip(ends).zip(counts).map(|((start, end), count)| Some(((start?, end), count))).collect()
-}
-
-/// Returns the counts in a column; a missing one is 0.
-fn weights(column: &ArrayRef) -> Vec<i64> {
-    column.as_primitive_opt::<Int64Type>().into_iter().flatten().map(Option::unwrap_or_default).collect()
-}
-
-/// Returns the table with only these columns, in this order.
-fn picked(table: &TableSpec, columns: &[&str]) -> TableSpec {
-    let columns = columns.iter().filter_map(|name| table.column(name)).cloned();
-    // A missing value makes the counts not add up, which is detected here.
-    let columns = columns.map(|column| ColumnSpec { nullable: true, ..column }).collect();
-    TableSpec { columns, id: None, time: None, version: None, stand_in: Vec::new(), ..table.clone() }
-}
-
-/// The table of counts of all mentions: the total, the rest that a list omits, and whether the counts are exact.
-pub(super) fn totals(counts: &Counts, rest: Option<Pointer>, overview: &TableSpec) -> TableSpec {
-    let mut table = picked(overview, &[counts.total.as_str()]);
-    let number = table.columns.first().cloned();
-    table.columns.extend(number.map(|total| ColumnSpec {
-        name: "rest".to_owned(),
-        kind: ColumnType::Int64,
-        nullable: true,
-        origin: rest.map_or(total.origin, |rest| Origin::Field(rest, Scope::Record)),
-        pattern: None,
-        zone: None,
-        time_at: None,
-        joined_with: Vec::new(),
-        is_unzoned: false,
-        nulls: Arc::default(),
-    }));
-    table.columns.extend(counts.relation.as_deref().and_then(|relation| overview.column(relation)).cloned());
-    table
 }

@@ -6,7 +6,8 @@
 //!             └────▶ too few to save a request ─▶ requests
 //! ```
 //!
-//! Days that are requested completely are written to the store while their rows are returned. If the store cannot be read or
+//! Days that are requested completely are written to the store while their rows are returned, and those of a query that stops as
+//! far as they are proven to be complete ([`stopped`]). If the store cannot be read or
 //! written, the query does not fail: it adds a note, and requests the data from the service.
 
 mod candidates;
@@ -15,9 +16,11 @@ mod files;
 mod fill;
 #[cfg(feature = "distributed")]
 mod in_files;
+mod stopped;
 mod tail;
 mod timeline;
 mod together;
+mod words;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,25 +33,31 @@ use datafusion::error::Result as DataFusionResult;
 use futures::{StreamExt, stream};
 
 pub(crate) use self::candidates::can_confirm;
-use self::candidates::{Candidates, Timelines, candidates, direct, is_limited, subject_of, usable};
-pub(super) use self::candidates::{StoreUse, expected};
+#[cfg(all(test, feature = "simulator"))]
+pub(crate) use self::candidates::decisions;
+#[cfg(feature = "shell")]
+pub(super) use self::candidates::may_read;
+use self::candidates::{Decided, Timelines, direct, is_limited, subject_of, usable};
+pub(super) use self::candidates::{Divisions, Size, StoreUse, expected, is_used, likely};
 pub(super) use self::files::StoredPart;
 pub(super) use self::fill::Fill;
 #[cfg(feature = "distributed")]
 pub(crate) use self::in_files::{InFiles, Readers};
+use self::stopped::{IfDropped, Window, recording_end};
 use self::tail::{Received, Tail};
 use self::timeline::{DailyCounts, Expected, Timeline, is_refused};
+pub(super) use self::words::expected_indexes;
 use super::part::Part;
 use super::scan_config::ScanConfig;
 use super::stand_ins::{Unproved, WindowTotal};
 use super::stream::{Batches, Driver};
-use crate::client::Pace;
+use crate::client::Prefetch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestPlan};
 use crate::store::{
-    Division, Filters, FromStore, Region, Regions, Subject, Terms, days_of, divide, divide_for_timeline, overlap,
-    span_of, start_of,
+    Division, Filters, FromStore, Region, Regions, Subject, Terms, blocking, days_of, divide, divide_for_timeline,
+    overlap, span_of, start_of,
 };
 
 /// A plan divided between the store and the service.
@@ -72,41 +81,30 @@ impl Divided {
     }
 }
 
-/// Runs work that waits for the disk, or for a lock, on a thread of its own.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let ended = |error| Error::new(ErrorKind::Store, format!("the store could not be used: {error}"));
-    tokio::task::spawn_blocking(work).await.map_err(ended)?
-}
-
 /// Windows as the service takes them, and their instants in microseconds since 1970.
 type Windows = Vec<(String, Range<i64>)>;
 
 impl Driver {
+    /// The division of a plan; `None` if it has nothing to do with the store, or the store cannot be read.
+    fn decided(&self, plan: &RequestPlan) -> Option<Arc<Decided>> {
+        self.divisions.of(&self.config, usable(&self.config)?, plan).ok().flatten()
+    }
+
     /// True if the mentions of a plan need no request.
     pub(super) fn is_stored(&self, plan: &RequestPlan) -> bool {
-        let Some(from) = usable(&self.config) else { return false };
-        let found = candidates(&self.config, from, plan, self.query.begun).ok().flatten();
-        found.is_some_and(|Candidates { subject, terms, span, regions, .. }| {
-            divide(&span, &subject.filters, &regions, &terms).is_stored()
-        })
+        self.decided(plan).is_some_and(|decided| decided.division.is_stored())
     }
 
     /// True if no mention of a plan comes from the store.
     pub(super) fn is_unstored(&self, plan: &RequestPlan) -> bool {
-        let Some(from) = usable(&self.config) else { return true };
-        let found = candidates(&self.config, from, plan, self.query.begun).ok().flatten();
-        found.is_none_or(|Candidates { subject, terms, span, regions, .. }| {
-            let (division, _) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
-            division.stored.is_empty()
-        })
+        self.decided(plan).is_none_or(|decided| decided.division.stored.is_empty())
     }
 
     /// The first request of a plan of which nothing is stored, if its days will be.
     pub(super) fn first_of_unstored(&self, plan: &RequestPlan) -> Option<RequestPlan> {
         let from = usable(&self.config).filter(|from| from.writes)?;
-        let found = candidates(&self.config, from, plan, self.query.begun).ok().flatten()?;
-        let Candidates { span, relative: false, .. } = found else { return None };
-        let (_, windows) = self.windows_to_read(from, plan, &span).ok()?;
+        let decided = self.decided(plan).filter(|decided| !decided.relative)?;
+        let (_, windows) = self.windows_to_read(from, plan, &decided.span).ok()?;
         let (words, _) = windows.into_iter().next()?;
         Some(RequestPlan { duration: Some(words), ..plan.clone() })
     }
@@ -116,15 +114,14 @@ impl Driver {
     pub(super) fn refreshes(&self, plan: &RequestPlan, count: &PageRequest) -> bool {
         let invests = |from: &&FromStore| from.writes && from.freshness > TimeDelta::zero();
         let Some(from) = usable(&self.config).filter(invests) else { return false };
-        let found = candidates(&self.config, from, plan, self.query.begun).ok().flatten();
-        let Some(Candidates { subject, terms, span, relative, regions }) = found else { return false };
-        let (division, confirmed_by) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
+        let Some(decided) = self.decided(plan) else { return false };
+        let Decided { subject, relative, regions, division, confirmed_by, .. } = decided.as_ref();
         let connection = &self.config.connection;
         !relative
             && division.read.len() == 1
             && !from.has_answer(&count.key(connection.profile()), connection.now())
-            && !direct(&self.config, plan, &division, 0)
-            && self.tail_request(from, plan, &division, &confirmed_by, &subject, &regions).is_some()
+            && !direct(&self.config, plan, division, 0)
+            && self.tail_request(from, plan, division, confirmed_by, subject, regions).is_some()
     }
 
     /// Number of plans that take at least one request.
@@ -148,7 +145,7 @@ impl Driver {
         self: &Arc<Self>,
         plan: &RequestPlan,
         asked: Option<u64>,
-        pace: Pace,
+        prefetch: Prefetch,
     ) -> Option<Batches> {
         let from = usable(&self.config)?.clone();
         let (driver, plan) = (Arc::clone(self), plan.clone());
@@ -158,7 +155,7 @@ impl Driver {
         let stream = try_stream! {
             let divided = driver.divided_alone(&from, &plan).await.map_err(|error| driver.at_plan(error, &plan))?;
             let Some(divided) = divided else {
-                let mut rows = Arc::clone(&driver).mentions(plan, asked, pace, Arc::default(), Part::default());
+                let mut rows = Arc::clone(&driver).mentions(plan, asked, prefetch, Arc::default(), Part::default());
                 while let Some(batch) = rows.next().await {
                     yield batch?;
                 }
@@ -168,7 +165,7 @@ impl Driver {
             let Divided { division, confirming, .. } = &divided;
             let saved = division.mentions().div_ceil(page).saturating_sub(*confirming);
             from.store.counters().divided(division.stored_days(), division.read_days(), saved);
-            for mut rows in driver.segments(&from, &plan, divided, pace)? {
+            for mut rows in driver.segments(&from, &plan, divided, prefetch)? {
                 while let Some(batch) = rows.next().await {
                     yield batch?;
                 }
@@ -184,7 +181,7 @@ impl Driver {
             return self.divided(from, plan).await;
         }
         let (in_flight, deadline) = (from.store.in_flight(), self.query.budget.deadline);
-        if let Some(missing) = self.missing(from, plan) {
+        if let Some(missing) = self.missing(plan) {
             in_flight.wait(&subject_of(plan), &missing, &self.config.query, deadline).await;
         }
         let divided = self.divided(from, plan).await?;
@@ -201,18 +198,21 @@ impl Driver {
     async fn divided(self: &Arc<Self>, from: &FromStore, plan: &RequestPlan) -> Result<Option<Divided>> {
         let Self { config, .. } = self.as_ref();
         let profile = config.connection.profile();
-        let found = match candidates(config, from, plan, self.query.begun) {
-            Ok(Some(found)) => found,
+        let decided = match self.divisions.of(config, from, plan) {
+            Ok(Some(decided)) => decided,
             Ok(None) => return Ok(None),
             Err(error) => {
                 self.note(plan, &error);
                 return Ok(None);
             }
         };
-        let Candidates { subject, terms, span, relative, regions } = found;
-        let filters = &subject.filters;
-        let regions = self.sound(from, plan, &subject.aid, &span, regions).await;
-        let (mut division, confirmed_by) = divide_for_timeline(&span, filters, &regions, &terms);
+        let (subject, terms, relative) = (&decided.subject, decided.terms, decided.relative);
+        let (filters, span) = (&subject.filters, decided.span.clone());
+        let (regions, all) = self.sound(from, plan, &decided).await;
+        let (mut division, confirmed_by) = match all {
+            true => (decided.division.clone(), decided.confirmed_by.clone()),
+            false => divide_for_timeline(&span, filters, &regions, &terms),
+        };
         let timeline = DailyCounts::default();
         if division.is_stored() {
             return Ok(Some(Divided { division, span, timeline, confirming: 0, tail: None }));
@@ -221,7 +221,7 @@ impl Driver {
         let confirming = timelines.requests();
         // A relative period ends at an instant that only the service knows, and days are stored completely.
         let tail = match confirming > 0 && !relative {
-            true => self.tail_request(from, plan, &division, &confirmed_by, &subject, &regions),
+            true => self.tail_request(from, plan, &division, &confirmed_by, subject, &regions),
             false => None,
         };
         // What reads the tail confirms as well.
@@ -318,7 +318,7 @@ impl Driver {
                     return Ok(Some(Divided::unstored(span, confirming)));
                 }
                 // The counts prove nothing, and are not expected to soon.
-                self.distrust(from, &subject, plan).await;
+                self.distrust(from, subject, plan).await;
                 let terms = Terms { rescan: Some(profile.store.rescan.length()), ..terms };
                 let division = divide(&span, filters, &regions, &terms);
                 return Ok(Some(Divided { division, span, timeline, confirming, tail: None }));
@@ -331,10 +331,8 @@ impl Driver {
     }
 
     /// Returns the instants of a plan that the store lacks, as far as they are known without a request.
-    fn missing(&self, from: &FromStore, plan: &RequestPlan) -> Option<Vec<Range<i64>>> {
-        let found = candidates(&self.config, from, plan, self.query.begun).ok().flatten()?;
-        let Candidates { subject, terms, span, regions, .. } = found;
-        Some(divide(&span, &subject.filters, &regions, &terms).read)
+    fn missing(&self, plan: &RequestPlan) -> Option<Vec<Range<i64>>> {
+        Some(self.decided(plan)?.apart().read.clone())
     }
 
     /// True if a plan is the last of a query that reads up to the service's current time.
@@ -342,16 +340,11 @@ impl Driver {
         self.config.plan.ends_open && plan.duration.as_deref() == self.requests.windows().next_back()
     }
 
-    /// Returns the regions of a span whose files are complete, and notes the rest, whose days are requested.
-    async fn sound(
-        &self,
-        from: &FromStore,
-        plan: &RequestPlan,
-        aid: &str,
-        span: &Range<i64>,
-        regions: Regions,
-    ) -> Regions {
-        let (store, aid, days) = (Arc::clone(&from.store), aid.to_owned(), days_of(span));
+    /// Returns the regions of a division whose files are complete, and true if those of all are. Notes the rest, whose days are
+    /// requested.
+    async fn sound(&self, from: &FromStore, plan: &RequestPlan, decided: &Decided) -> (Regions, bool) {
+        let Decided { subject, span, regions, .. } = decided;
+        let (store, aid, days) = (Arc::clone(&from.store), subject.aid.clone(), days_of(span));
         let regions: Vec<_> = regions.iter().filter(|(_, region)| overlap(&region.days, &days)).cloned().collect();
         let checked = blocking(move || {
             let (mut sound, mut missing) = (Vec::with_capacity(regions.len()), None);
@@ -375,15 +368,16 @@ impl Driver {
             Ok(checked) => checked,
             Err(error) => {
                 self.note(plan, &error);
-                return Regions::default();
+                return (Regions::default(), false);
             }
         };
+        let all = missing.is_none();
         if let Some(path) = missing {
             let message = format!("{} is missing or damaged: requesting its days again", path.display());
             let advice = "`savedsearch store verify` lists such files";
             self.note(plan, &Error::new(ErrorKind::Store, message).advice(advice));
         }
-        Arc::new(sound)
+        (Arc::new(sound), all)
     }
 
     /// Returns the rows of a divided plan, part by part in the order of the scan.
@@ -392,7 +386,7 @@ impl Driver {
         from: &FromStore,
         plan: &RequestPlan,
         divided: Divided,
-        pace: Pace,
+        prefetch: Prefetch,
     ) -> DataFusionResult<Vec<Batches>> {
         let ScanConfig { spec, mode, .. } = self.config.as_ref();
         let Divided { division, span, timeline, tail, .. } = divided;
@@ -402,7 +396,7 @@ impl Driver {
         let Division { stored, read } = division;
         let reads = read.into_iter().map(|range| {
             let start = range.start;
-            let rows = Arc::clone(self).remainder(from, plan, range, span.end, timeline, pace)?;
+            let rows = Arc::clone(self).remainder(from, plan, range, span.end, timeline, prefetch)?;
             Ok((start, rows))
         });
         let mut reads: Vec<(i64, Batches)> = reads.collect::<Result<_>>().map_err(|error| self.at_plan(error, plan))?;
@@ -413,7 +407,7 @@ impl Driver {
             for part in stored {
                 let start = start_of(part.days.start);
                 let part = StoredPart { plan: plan.clone(), stored: vec![part], span: span.clone() };
-                segments.push((start, self.files(from, &[part])?));
+                segments.push((start, self.files(from, vec![part])?));
             }
             segments.extend(reads);
             segments.sort_by_key(|(start, _)| *start);
@@ -425,7 +419,7 @@ impl Driver {
             match self.together.get() {
                 _ if part.stored.is_empty() => {}
                 Some(together) => together.lock().unwrap_or_else(PoisonError::into_inner).push(part),
-                None => segments.push((i64::MIN, self.files(from, &[part])?)),
+                None => segments.push((i64::MIN, self.files(from, vec![part])?)),
             }
             segments.extend(reads);
             if order.is_some() && segments.len() > 1 {
@@ -444,9 +438,9 @@ impl Driver {
         range: Range<i64>,
         end: i64,
         timeline: &Arc<DailyCounts>,
-        pace: Pace,
+        prefetch: Prefetch,
     ) -> Result<Batches> {
-        let pace = if is_limited(&self.config) { Pace::OnDemand } else { pace };
+        let prefetch = if is_limited(&self.config) { Prefetch::OnDemand } else { prefetch };
         let (wanted, mut windows) = self.windows_to_read(from, plan, &range)?;
         let order = self.config.mode.order();
         if order.is_some_and(|order| order.options.descending) {
@@ -457,33 +451,54 @@ impl Driver {
         let stream = try_stream! {
             // Announced once the rows are asked for: a reader that never starts keeps nobody waiting.
             let fill = self.fill(&from, &plan, &range, &timeline);
+            // Windows follow each other in order of time, but in no other order.
+            let sequential = by_time || windows.len() == 1;
+            // Declared before the rows, so that it is dropped after them. Merged windows are read at the same time.
+            let mut if_dropped = IfDropped::new(&self, fill.as_ref().filter(|_| sequential), &plan);
             let open = self.ends_open(&plan) && range.end == end;
-            let parts = windows.into_iter().map(|(words, instants)| {
+            let mut parts: Vec<Batches> = Vec::with_capacity(windows.len());
+            for (words, instants) in windows {
                 let within = range.start.max(instants.start)..range.end.min(instants.end);
                 // Rows end there, although more may be requested.
                 let last = (open && instants.end == wanted.end).then_some(range.end);
                 let (label, fill) = (plan.named_window().map(str::to_owned), fill.clone());
-                let part = Part { within: Some(within), label, fill, ..Part::default() };
                 let asked = RequestPlan { duration: Some(words), ..plan.clone() };
                 // Days that are not over may have more.
                 let counted = days_of(&instants).filter_map(|day| timeline.get(&day)).sum();
                 if counted > 0 {
                     self.config.connection.client().expect(asked.clone(), counted);
                 }
-                Arc::clone(&self).window(asked, part, last, pace)
-            });
-            let parts: Vec<Batches> = parts.collect();
-            // Windows follow each other in order of time, but in no other order.
-            let mut rows = match by_time || parts.len() == 1 {
+                let window = Window { plan: asked, instants, first: Arc::default() };
+                let first = fill.is_some().then(|| Arc::clone(&window.first));
+                let part = Part { within: Some(within), label, first, fill: fill.clone(), ..Part::default() };
+                let rows = Arc::clone(&self).window(window.plan.clone(), part, last, prefetch);
+                parts.push(match fill {
+                    Some(fill) => recording_end(rows, fill, window),
+                    None => rows,
+                });
+            }
+            let mut rows = match sequential {
                 true => stream::iter(parts).flatten().boxed(),
                 false => self.merged(parts)?,
             };
+            let mut stopped = None;
             while let Some(batch) = rows.next().await {
-                yield batch?;
+                match batch {
+                    Ok(batch) => yield batch,
+                    Err(error) => {
+                        stopped = Some(error);
+                        break;
+                    }
+                }
             }
             drop(rows);
-            if let Some(fill) = fill {
-                self.commit(fill, &plan).await;
+            if_dropped.disarm();
+            match (fill, stopped) {
+                (Some(fill), None) => self.commit(fill, &plan).await,
+                // Merged windows are still being read.
+                (Some(fill), Some(error)) if sequential => Err(self.stopped(&fill, &plan, error).await)?,
+                (_, Some(error)) => Err(error)?,
+                (None, None) => {}
             }
         };
         Ok(stream.boxed())
@@ -508,9 +523,9 @@ impl Driver {
 
     /// Requests the mentions of a window. `last`: its end in microseconds since 1970, if it has to reach beyond the service's
     /// current time.
-    fn window(self: Arc<Self>, plan: RequestPlan, part: Part, last: Option<i64>, pace: Pace) -> Batches {
+    fn window(self: Arc<Self>, plan: RequestPlan, part: Part, last: Option<i64>, prefetch: Prefetch) -> Batches {
         let place = plan.clone();
-        let mut rows = Arc::clone(&self).mentions(plan, None, pace, Arc::default(), part);
+        let mut rows = Arc::clone(&self).mentions(plan, None, prefetch, Arc::default(), part);
         let stream = try_stream! {
             while let Some(batch) = rows.next().await {
                 let batch = batch?;

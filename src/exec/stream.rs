@@ -1,7 +1,7 @@
 //! Runs a scan: plans in, filtered and projected batches out.
 //!
 //! ```text
-//! rows of the input ─▶ saved searches that can have rows ─▶ plans, one per saved search and window
+//! aids of the plan, or of the list ─▶ saved searches that can have rows ─▶ plans, one per saved search and window
 //!     ├─ no limit          several concurrently, pages as they arrive
 //!     ├─ a limit           one after another, page by page, until it is reached
 //!     └─ a sort order      merged: the first page of each, then pages of those whose rows come next
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{Int64Type, SchemaRef, TimestampMicrosecondType};
 use async_stream::try_stream;
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
@@ -32,27 +32,27 @@ use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchSt
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::aid_rows;
 use super::counters::Counters;
 use super::memory::PoolMemory;
 use super::outlook::Outlook;
-use super::part::{Keeping, Part};
+use super::part::Part;
 use super::prune;
 use super::reader::Reader;
 use super::requests::{Requests, least_rows};
 use super::scan_config::{Mode, ScanConfig, Slice};
 use super::scan_exec::{FetchExec, sort_key};
 #[cfg(feature = "store")]
-use super::stored::StoredPart;
-use crate::client::{Caller, Completeness, Pace, QuerySpan, RequestedWindow, Scan, read_pages};
+use super::stored::{Divisions, StoredPart};
+use crate::client::{Caller, Completeness, Prefetch, QuerySpan, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::profile::TableKind;
 use crate::pushdown::Aids;
 #[cfg(feature = "store")]
 use crate::pushdown::ScanPlan;
-use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan};
+use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan, RequestedWindow};
 
 /// Batches of the output.
 pub(super) type Batches = BoxStream<'static, DataFusionResult<RecordBatch>>;
@@ -64,7 +64,6 @@ const WAITING: usize = 1;
 /// origin.
 pub(super) fn run(
     scan: &FetchExec,
-    rows: SendableRecordBatchStream,
     context: &Arc<TaskContext>,
     metrics: &ExecutionPlanMetricsSet,
     partition: usize,
@@ -73,9 +72,8 @@ pub(super) fn run(
     let merging = Merging::new(context, scan.config.mode.wanted());
     let starting = Starting::new(scan, context, metrics, partition);
     let stream = try_stream! {
-        let rows: Vec<RecordBatch> = rows.try_collect().await?;
         let driver = starting.driver()?;
-        let mut batches = Arc::clone(&driver).start(&rows, merging).await.inspect_err(|_| driver.scan.failed())?;
+        let mut batches = Arc::clone(&driver).start(merging).await.inspect_err(|_| driver.scan.failed())?;
         while let Some(batch) = batches.next().await {
             driver.counters.spent(&driver.scan);
             let batch = batch.inspect_err(|_| driver.scan.failed())?;
@@ -144,13 +142,13 @@ impl Starting {
     pub(super) fn driver(self) -> DataFusionResult<Arc<Driver>> {
         let Self { config, requests, output, settings, counters, memory, query, within, in_parts, .. } = self;
         // The minimum for the whole plan, checked before the first request of any scan.
-        query.budget.allow(config.told.announced.load(Ordering::Relaxed))?;
+        query.budget.allow(config.plan_notes.announced.load(Ordering::Relaxed))?;
         let planned = Arc::clone(&config);
         // Windows that end now end at the time of the request.
         let instants = planned.connection.profile().window.takes_instants();
         let config = config.bounded(if instants { query.now } else { planned.connection.now() })?;
         let requests = if Arc::ptr_eq(&planned, &config) { requests } else { Arc::new(Requests::new(&config)) };
-        let notes = config.told.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let notes = config.plan_notes.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for note in notes {
             config.connection.client().log().note(&query.budget, None, note);
         }
@@ -164,6 +162,8 @@ impl Starting {
             reader,
             scan,
             counters,
+            #[cfg(feature = "store")]
+            divisions: Divisions::as_of(query.begun),
             query,
             settings,
             #[cfg(feature = "store")]
@@ -189,6 +189,9 @@ pub(super) struct Driver {
     /// Runs operators over the files of a store.
     #[cfg(feature = "store")]
     pub(super) context: Arc<TaskContext>,
+    /// Divisions of its plans between the store and the service.
+    #[cfg(feature = "store")]
+    pub(super) divisions: Divisions,
     /// Set once a warning replaced an error, so that the rows are not stored.
     pub(super) degraded: AtomicBool,
     /// The plans, if all of them are read completely.
@@ -218,14 +221,14 @@ impl Driver {
         Ok(Arc::new(Reader::of_all_columns(&self.config, order, output, self.settings.lossy_text)?))
     }
 
-    async fn start(self: Arc<Self>, rows: &[RecordBatch], merging: Merging) -> DataFusionResult<Batches> {
+    async fn start(self: Arc<Self>, merging: Merging) -> DataFusionResult<Batches> {
         let ScanConfig { plan, mode, .. } = self.config.as_ref();
         let Slice { fetch, .. } = mode.slice();
         if plan.template.endpoint == Endpoint::List {
             let list = RequestPlan::list();
-            return Ok(self.one_after_another(vec![list], Pace::OnDemand, false));
+            return Ok(self.one_after_another(vec![list], Prefetch::OnDemand, false));
         }
-        let searches = self.plans(rows).await?;
+        let searches = self.plans().await?;
         let several = searches.len() > 1;
         #[cfg(feature = "store")]
         if self.config.summary().is_none() {
@@ -256,39 +259,35 @@ impl Driver {
         // With a limit it is unknown whose rows will be needed; without one, all of them will.
         let limited = fetch.is_some() || wanted.is_some();
         if groups.len() <= 1 {
-            let pace = if wanted.is_some() { Pace::OnDemand } else { ahead };
-            return Ok(self.one_after_another(groups.into_iter().flatten().collect(), pace, several));
+            let prefetch = if wanted.is_some() { Prefetch::OnDemand } else { ahead };
+            return Ok(self.one_after_another(groups.into_iter().flatten().collect(), prefetch, several));
         }
-        let pace = if limited { Pace::OnDemand } else { self.ahead(self.settings.concurrency.div_ceil(groups.len())) };
+        let prefetch =
+            if limited { Prefetch::OnDemand } else { self.ahead(self.settings.concurrency.div_ceil(groups.len())) };
         let streams = groups.into_iter().map(|group| {
-            let rows = Arc::clone(&self).one_after_another(group, pace, several);
+            let rows = Arc::clone(&self).one_after_another(group, prefetch, several);
             Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.reader.schema), rows)) as SendableRecordBatchStream
         });
         Ok(merging.merge(streams.collect(), &self.config, &self.reader)?.boxed())
     }
 
-    /// The pace for a consumer that wants all rows, or fetches them in parts.
-    fn ahead(&self, requests: usize) -> Pace {
-        if self.in_parts { Pace::Growing(requests) } else { Pace::Ahead(requests) }
+    /// Prefetching for a consumer that wants all rows, or fetches them in parts.
+    fn ahead(&self, requests: usize) -> Prefetch {
+        if self.in_parts { Prefetch::Growing(requests) } else { Prefetch::Ahead(requests) }
     }
 
     /// Returns the plans of the saved searches that can have rows, grouped by saved search.
-    pub(super) async fn plans(&self, rows: &[RecordBatch]) -> DataFusionResult<Vec<Vec<RequestPlan>>> {
+    pub(super) async fn plans(&self) -> DataFusionResult<Vec<Vec<RequestPlan>>> {
         let ScanConfig { connection, plan, predicate, late, .. } = self.config.as_ref();
-        let mut aids: Vec<String> = Vec::new();
-        if plan.aids == Aids::Given(Vec::new()) {
-            return Ok(Vec::new());
-        }
-        for aid in rows.iter().flat_map(aid_rows::read) {
-            match aid {
-                Some(aid) => aids.push(aid),
-                None => {
-                    let listed = connection.listed_aids(&self.query, &self.scan).await;
-                    aids.extend(listed.map_err(|error| self.at_table(error))?);
-                }
+        // Conditions with known values have chosen among given aids when the scan was planned.
+        let (mut aids, chosen) = match &plan.aids {
+            Aids::Given(aids) => (aids.clone(), late.above.is_empty() && !late.choose),
+            Aids::Listed | Aids::NotNeeded => {
+                let listed = connection.listed_aids(&self.query, &self.scan).await;
+                (listed.map_err(|error| self.at_table(error))?, false)
             }
-        }
-        if let Some(column) = self.config.aid_column() {
+        };
+        if let Some(column) = self.config.aid_column().filter(|_| !chosen) {
             aids = prune::possible(aids, predicate.iter().chain(&late.above), column)?;
         }
         self.scan.span().record("searches", aids.len());
@@ -312,8 +311,8 @@ impl Driver {
         }
         let scans = plans.len().clamp(1, self.settings.concurrency.max(1));
         // Plans that stop at some page must not request later pages ahead.
-        let ahead = Pace::Ahead(self.settings.concurrency.div_ceil(scans));
-        let pace = if self.config.plan.until.is_some() { Pace::OnDemand } else { ahead };
+        let ahead = Prefetch::Ahead(self.settings.concurrency.div_ceil(scans));
+        let prefetch = if self.config.plan.until.is_some() { Prefetch::OnDemand } else { ahead };
         #[cfg(feature = "store")]
         if several {
             self.together.get_or_init(Mutex::default);
@@ -323,8 +322,8 @@ impl Driver {
         let streams = stream::iter(plans).map(move |plan| {
             let refused = several.then(|| plan.clone());
             let rows = match self.config.summary() {
-                Some(summary) => Arc::clone(&self).summary(summary.clone(), plan, pace),
-                None => Arc::clone(&self).rows(plan, None, pace),
+                Some(summary) => Arc::clone(&self).summary(summary.clone(), plan, prefetch),
+                None => Arc::clone(&self).rows(plan, None, prefetch),
             };
             Arc::clone(&self).without_refused(refused, rows)
         });
@@ -336,7 +335,7 @@ impl Driver {
 
     /// Returns the rows of all plans, one after another until the limit is reached. `several` is set if the query
     /// covers more than one saved search.
-    fn one_after_another(self: Arc<Self>, plans: Vec<RequestPlan>, pace: Pace, several: bool) -> Batches {
+    fn one_after_another(self: Arc<Self>, plans: Vec<RequestPlan>, prefetch: Prefetch, several: bool) -> Batches {
         let stream = try_stream! {
             let ScanConfig { plan: scan_plan, mode, .. } = self.config.as_ref();
             let Slice { fetch, .. } = mode.slice();
@@ -347,9 +346,9 @@ impl Driver {
                 }
                 let asked = fetch.filter(|_| scan_plan.exact).map(|_| left.max(least_rows(mode.order())) as u64);
                 // Reading pages ahead helps only if all their rows count toward the limit.
-                let pace = if fetch.is_some() && asked.is_none() { Pace::OnDemand } else { pace };
+                let prefetch = if fetch.is_some() && asked.is_none() { Prefetch::OnDemand } else { prefetch };
                 let refused = several.then(|| plan.clone());
-                let rows = Arc::clone(&self).rows(plan, asked, pace);
+                let rows = Arc::clone(&self).rows(plan, asked, prefetch);
                 let mut rows = Arc::clone(&self).without_refused(refused, rows);
                 while left > 0 && let Some(batch) = rows.next().await {
                     let batch = batch?;
@@ -387,15 +386,15 @@ impl Driver {
     }
 
     /// Returns the rows of one plan. `asked` is the number of rows to request from the service.
-    pub(super) fn rows(self: Arc<Self>, plan: RequestPlan, asked: Option<u64>, pace: Pace) -> Batches {
+    pub(super) fn rows(self: Arc<Self>, plan: RequestPlan, asked: Option<u64>, prefetch: Prefetch) -> Batches {
         if plan.pages.is_none() {
             return self.answer(plan);
         }
         #[cfg(feature = "store")]
-        if let Some(rows) = self.stored_first(&plan, asked, pace) {
+        if let Some(rows) = self.stored_first(&plan, asked, prefetch) {
             return rows;
         }
-        self.mentions(plan, asked, pace, Arc::default(), Part::default())
+        self.mentions(plan, asked, prefetch, Arc::default(), Part::default())
     }
 
     /// Returns the mentions of one plan. `came` counts those that the service returned, before filters of the query.
@@ -403,7 +402,7 @@ impl Driver {
         self: Arc<Self>,
         plan: RequestPlan,
         asked: Option<u64>,
-        pace: Pace,
+        prefetch: Prefetch,
         came: Arc<AtomicU64>,
         read: Part,
     ) -> Batches {
@@ -424,9 +423,9 @@ impl Driver {
             let always = read.first().is_some() || !values.is_empty();
             let response = read.first().unwrap_or_default();
             let first_response = Some(Arc::clone(&response));
-            let decoder = Arc::new(Keeping { decoder: Arc::clone(&reader.decoder), first: first_response, always });
+            let decoder = self.keeping(&reader.decoder, first_response, always);
             let (reading, plan_read) = (Arc::clone(client), Arc::clone(&plan));
-            let mut pages = Box::pin(read_pages(reading, Arc::clone(scan), plan_read, decoder, pace));
+            let mut pages = Box::pin(read_pages(reading, Arc::clone(scan), plan_read, decoder, prefetch));
             let mut received = 0;
             let mut others = 0;
             let mut first = true;
@@ -434,14 +433,14 @@ impl Driver {
                 outlook.begin(&plan, read.label.as_ref());
             }
             // The store takes all mentions, and a consumer that may stop early reads on.
-            let all = matches!(pace, Pace::Ahead(_)) && asked.is_none() && check.is_none() && !skips && read.is_plain();
+            let all = matches!(prefetch, Prefetch::Ahead(_)) && asked.is_none() && check.is_none() && !skips && read.is_plain();
             let parts = match all {
                 true => self.value_parts(&plan, reader).await.map_err(|error| self.at_plan(error, &plan))?,
                 false => None,
             };
             if let Some(parts) = parts {
                 for part in parts {
-                    let mut rows = Arc::clone(&self).mentions(part, None, pace, Arc::clone(&came), read.clone());
+                    let mut rows = Arc::clone(&self).mentions(part, None, prefetch, Arc::clone(&came), read.clone());
                     while let Some(batch) = rows.next().await {
                         yield batch?;
                     }
@@ -456,9 +455,10 @@ impl Driver {
                     false => None,
                 };
                 if let Some(parts) = parts {
+                    read.note_by_value();
                     for (part, number) in parts.clone() {
                         let of_part = Arc::new(AtomicU64::new(0));
-                        let mut rows = Arc::clone(&self).mentions(part, None, pace, Arc::clone(&of_part), read.clone());
+                        let mut rows = Arc::clone(&self).mentions(part, None, prefetch, Arc::clone(&of_part), read.clone());
                         while let Some(batch) = rows.next().await {
                             yield batch?;
                         }
@@ -478,9 +478,9 @@ impl Driver {
                 self.check_clock(&plan).map_err(|error| self.at_table(error))?;
                 self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
                 // A period that was requested for a range covers it. The first response resolves the period.
-                if let (Some((from, to)), Some(told), 0) = (config.plan.reach, page.window, received) {
+                if let (Some((from, to)), Some(stated), 0) = (config.plan.reach, page.window, received) {
                     let now = client.time_of_service();
-                    let covers = RequestedWindow::Instants(from, to.unwrap_or(now)).check(told, now);
+                    let covers = RequestedWindow::Instants(from, to.unwrap_or(now)).covered_by(stated, now);
                     covers.map_err(|error| self.at_plan(error, &plan))?;
                 }
                 if let Some(check) = &mut check {
@@ -503,7 +503,7 @@ impl Driver {
                     assumed.extend(page.batch.column(time).as_primitive::<TimestampMicrosecondType>().values());
                 }
                 // A consumer that stops early would never see the proof.
-                if !values.is_empty() && (asked.is_some() || pace == Pace::OnDemand) {
+                if !values.is_empty() && (asked.is_some() || prefetch == Prefetch::OnDemand) {
                     let values = std::mem::take(&mut values);
                     self.prove_values(&plan, values, response.get(), true).await.map_err(|error| self.at_table(error))?;
                 }
@@ -540,9 +540,9 @@ impl Driver {
                 Err(self.at_table(filters_ignored(dropped)))?;
             }
         };
-        match pace {
-            Pace::OnDemand | Pace::Growing(_) => stream.boxed(),
-            Pace::Ahead(_) => in_background(schema, stream.boxed()),
+        match prefetch {
+            Prefetch::OnDemand | Prefetch::Growing(_) => stream.boxed(),
+            Prefetch::Ahead(_) => in_background(schema, stream.boxed()),
         }
     }
 
@@ -571,9 +571,25 @@ impl Driver {
             self.check_clock(&request.plan).map_err(|error| self.at_table(error))?;
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
+            self.note_total(&request.plan, &page);
             yield reader.finish(&page.batch)?;
         };
         stream.boxed()
+    }
+
+    /// Remembers the total of a row of `overview`, for estimates.
+    fn note_total(&self, plan: &RequestPlan, page: &Decoded) {
+        let ScanConfig { connection, spec, .. } = self.config.as_ref();
+        let Some(counts) = &connection.profile().counts else { return };
+        if spec.kind != TableKind::Overview {
+            return;
+        }
+        let total = page.batch.column_by_name(&counts.total).and_then(|total| total.as_primitive_opt::<Int64Type>());
+        if let Some(total) = total.and_then(|total| total.iter().next().flatten())
+            && let Ok(total) = u64::try_from(total)
+        {
+            self.note_count(plan, total);
+        }
     }
 
     /// Checks that records contain the fields that the service filtered by: without them, all would be dropped here.

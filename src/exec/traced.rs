@@ -1,14 +1,18 @@
-//! Facts about a statement that only its caller (the shell or a server) knows: its kind, for its span, and if its rows are
-//! fetched in parts.
+//! The start of a statement, with what only its caller (the shell, a driver or a server) knows of it: its kind, for its span, and
+//! if its rows are fetched in parts.
 
 use std::sync::Arc;
 
+use datafusion::error::Result;
 use datafusion::execution::TaskContext;
+#[cfg(any(feature = "flight", feature = "shell"))]
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 
 use crate::client::QuerySpan;
 
 /// Kind of a statement that returns rows, as its span names it.
+#[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) fn statement_kind(plan: &LogicalPlan) -> &'static str {
     match plan {
         LogicalPlan::Explain(_) => "explain",
@@ -17,9 +21,26 @@ pub(crate) fn statement_kind(plan: &LogicalPlan) -> &'static str {
     }
 }
 
+/// Starts a statement, and returns its rows. `span` is that of the statement; without one, each scan is a query of its own. All
+/// statements start here: a plan that is run elsewhere has no span.
+///
+/// # Errors
+/// Those of the plan's operators.
+pub(crate) fn start(
+    plan: &Arc<dyn ExecutionPlan>,
+    task: Arc<TaskContext>,
+    span: Option<&Arc<QuerySpan>>,
+) -> Result<SendableRecordBatchStream> {
+    let task = match span {
+        Some(span) => in_span(task, span),
+        None => task,
+    };
+    execute_stream(Arc::clone(plan), task)
+}
+
 /// Puts the scans of a task into the span of their statement. Operators run inputs on tasks of their own, so the span
 /// travels in the context of the task and not on a thread.
-pub(crate) fn in_span(task: Arc<TaskContext>, span: &Arc<QuerySpan>) -> Arc<TaskContext> {
+fn in_span(task: Arc<TaskContext>, span: &Arc<QuerySpan>) -> Arc<TaskContext> {
     match Arc::try_unwrap(task) {
         Ok(task) => {
             let config = task.session_config().clone().with_extension(Arc::clone(span));
@@ -31,6 +52,7 @@ pub(crate) fn in_span(task: Arc<TaskContext>, span: &Arc<QuerySpan>) -> Arc<Task
 }
 
 /// Marks a task whose rows are fetched in parts, so that its scans request pages as they are wanted.
+#[cfg(any(feature = "flight", feature = "shell"))]
 #[derive(Debug)]
 pub(super) struct InParts;
 

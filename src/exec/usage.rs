@@ -12,7 +12,7 @@ pub struct Spent {
     pub requests: u64,
     /// Retried requests.
     pub retries: u64,
-    /// Milliseconds spent waiting for the rate limiter and between attempts.
+    /// Milliseconds in which limits of the service delayed requests; a time in which several of them waited counts once.
     pub wait_ms: u64,
     /// Windows with missing mentions.
     pub incomplete: u64,

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::FetchExec;
+use crate::profile::Zone;
+use crate::pushdown::SummaryRows;
 
 /// Returns the time windows that a plan reads, as the service writes them.
 pub(crate) fn windows(plan: &Arc<dyn ExecutionPlan>) -> Vec<WindowRead> {
@@ -24,6 +26,8 @@ pub(crate) struct WindowRead {
     pub default: bool,
     /// Column with the time of its rows; `None` if the table has none.
     pub time: Option<String>,
+    /// The zone whose days the rows count; `None` for other rows.
+    pub days: Option<Zone>,
 }
 
 fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
@@ -32,10 +36,14 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
         // Windows set by a subquery are known only at run time.
         let known = scan.requests.windows().filter(|_| scan.config.late.bounds.is_empty());
         let named = scan.requests.sent().named.as_deref();
+        let days = match scan.config.summary().map(|summary| &summary.rows) {
+            Some(SummaryRows::Days(zone)) => Some(Zone::Named(*zone)),
+            _ => None,
+        };
         for words in known {
             let words = named.unwrap_or(words);
             let (timezone, time) = (scan.requests.sent().timezone.clone(), scan.config.spec.time.clone());
-            let window = WindowRead { words: words.to_owned(), timezone, default, time };
+            let window = WindowRead { words: words.to_owned(), timezone, default, time, days };
             if !found.contains(&window) {
                 found.push(window);
             }

@@ -11,6 +11,7 @@ use prost::bytes::Bytes;
 use tonic::Status;
 
 use super::options::{GetSessionOptionsRequest, SetSessionOptionsRequest};
+use crate::session::not_supported;
 
 /// A parsed action. Flight SQL wraps its action messages in an `Any`; Flight's own actions send them bare.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ pub(super) fn act(action: &Action) -> Result<Act, Status> {
         }
         "CloseSession" => Act::CloseSession,
         "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
-            return Err(Status::unimplemented("transactions are not supported: the service is read-only"));
+            return Err(Status::unimplemented(not_supported("transactions are")));
         }
         "CreatePreparedSubstraitPlan" => {
             return Err(Status::unimplemented("Substrait plans are not supported: send SQL"));

@@ -225,12 +225,12 @@ impl Connected for ClientStream {
 mod tests {
     use std::pin::pin;
 
-    use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
     use futures::{StreamExt, stream};
     use tonic::Code;
 
     use super::*;
-    use crate::host::shares::Shares;
+    use crate::host::shares::Share;
+    use crate::host::shares::tests::share_of_a_mebibyte;
 
     /// A message of so many bytes, with its prefix.
     fn message(bytes: usize) -> Vec<u8> {
@@ -242,22 +242,22 @@ mod tests {
         Body::new(StreamBody::new(parts.map(|part| Ok::<_, Status>(Frame::data(Bytes::from(part))))))
     }
 
-    /// A counter in a share of 1 MiB, and the pool that it takes from.
-    fn memory() -> (Received, Arc<dyn MemoryPool>) {
-        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        (Received::new(&Shares::new(4).of(&"one".into()), &pool), pool)
+    /// A counter in a share of 1 MiB, and the share.
+    fn memory() -> (Received, Arc<Share>) {
+        let share = share_of_a_mebibyte();
+        (Received::new(&share), share)
     }
 
     /// Bytes that count after each part of a body.
     async fn counts(parts: Vec<Vec<u8>>, several: bool) -> Vec<usize> {
-        let (memory, pool) = memory();
+        let (memory, share) = memory();
         let mut parts = pin!(counted(body(stream::iter(parts)), memory, several));
         let mut counts = Vec::new();
         while let Some(part) = parts.next().await {
             assert!(part.is_ok(), "{part:?}");
-            counts.push(pool.reserved());
+            counts.push(share.pool().reserved());
         }
-        assert_eq!(pool.reserved(), 0, "the body has ended");
+        assert_eq!(share.pool().reserved(), 0, "the body has ended");
         counts
     }
 
@@ -291,7 +291,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_ends_where_the_share_of_its_user_does() {
-        let (memory, pool) = memory();
+        let (memory, share) = memory();
         let announced = [&[0_u8][..], &(63_u32 << 20).to_be_bytes()].concat();
         let parts = stream::iter([announced]).chain(stream::repeat(vec![1; 64 << 10]));
         // The error is the last item; 1 MiB counts, and 64 KiB do not.
@@ -300,18 +300,18 @@ mod tests {
         assert_eq!(passed.len(), 17);
         assert!(passed.iter().all(Result::is_ok));
         assert_eq!(last.as_ref().expect_err("refused").code(), Code::ResourceExhausted);
-        assert_eq!(pool.reserved(), 0);
+        assert_eq!(share.pool().reserved(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_go_on_ends() {
-        let (memory, pool) = memory();
+        let (memory, share) = memory();
         let mut begun = message(200_000);
         begun.truncate(100_000);
         let parts: Vec<_> = counted(body(stream::iter([begun]).chain(stream::pending())), memory, true).collect().await;
         assert_eq!(parts.len(), 2);
         assert!(parts[0].is_ok());
         assert_eq!(parts[1].as_ref().expect_err("late").code(), Code::DeadlineExceeded);
-        assert_eq!(pool.reserved(), 0);
+        assert_eq!(share.pool().reserved(), 0);
     }
 }

@@ -44,7 +44,7 @@ impl<T> Store<T> {
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if none can be evicted.
-    pub(super) fn insert(&self, session: &Arc<Session>, value: T) -> Result<String, Status> {
+    pub(super) fn insert(&self, session: &Arc<Session>, value: impl Into<Arc<T>>) -> Result<String, Status> {
         let mut entries = self.entries();
         let own = entries.iter().filter(|(_, entry)| Arc::ptr_eq(&entry.session, session));
         let (mut count, mut oldest) = (0, None::<(Instant, String)>);
@@ -64,7 +64,7 @@ impl<T> Store<T> {
             entries.remove(&handle);
         }
         let handle = format!("{:032x}", rand::random::<u128>());
-        let (session, value) = (Arc::clone(session), Arc::new(value));
+        let (session, value) = (Arc::clone(session), value.into());
         entries.insert(handle.clone(), Entry { session, value, used: Instant::now(), done: false });
         Ok(handle)
     }

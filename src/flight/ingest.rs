@@ -15,6 +15,7 @@ use super::parameters;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
 use crate::host::temporary::{self, Making};
+use crate::session::READ_ONLY;
 
 /// Creates a temporary table from rows that a client sends. Returns the number of rows.
 ///
@@ -27,9 +28,8 @@ pub(super) async fn ingest(
     messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
 ) -> Result<i64, Status> {
     if !ingest.temporary {
-        return Err(Status::unimplemented(
-            "the service is read-only: ingest into a temporary table, which lasts as long as the session",
-        ));
+        let line = format!("{READ_ONLY}: ingest into a temporary table, which lasts as long as the session");
+        return Err(Status::unimplemented(line));
     }
     let options = ingest.table_definition_options.unwrap_or_default();
     let name = temporary::name(ingest.catalog, ingest.schema, ingest.table);

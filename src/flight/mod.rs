@@ -40,4 +40,5 @@ pub use crate::host::http::HttpServer;
 pub use crate::host::reload::Reload;
 pub use crate::host::sessions::{PassThrough, Upstream};
 pub use crate::host::settings::{Limits, ServeDocument};
+pub use crate::host::state::{Host, HostSpec};
 pub use crate::serving::TlsSpec;

@@ -11,6 +11,7 @@ use crate::host::effects;
 use crate::host::planner::may_set;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
+use crate::session::literal;
 
 /// Request to set options, by name.
 #[derive(Clone, PartialEq, Message)]
@@ -152,7 +153,7 @@ async fn set_option(
     };
     if may_set(name) {
         let sql = match value {
-            Some(value) => format!("SET {name} = '{}'", value.replace('\'', "''")),
+            Some(value) => format!("SET {name} = {}", literal(&value)),
             None => format!("RESET {name}"),
         };
         let statement = host.statement(session, &sql).await.map_err(|_| OptionErrorValue::InvalidValue)?;

@@ -1,18 +1,13 @@
 //! Server setup (sockets, TLS, health checks) and graceful shutdown.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use futures::{Stream, StreamExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
-use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::AbortOnDropHandle;
 use tonic::transport::Server;
 use tonic_health::server::HealthReporter;
 use tower::util::MapResponseLayer;
@@ -20,40 +15,24 @@ use tower::util::MapResponseLayer;
 use super::gate::GateLayer;
 use super::rpc::Service;
 use super::state::ServerState;
-use crate::config::SessionSettings;
-#[cfg(feature = "distributed")]
-use crate::distributed::Workers;
 use crate::error::{Error, ErrorKind, Result};
-use crate::host::auth::Auth;
-use crate::host::listener::{ClientStream, End, accept};
+use crate::host::front::{Kept, QUIET, drained, keep};
+use crate::host::listener::{End, accept};
 use crate::host::reload::Reload;
-use crate::host::sessions::Upstream;
-use crate::host::settings::Limits;
 use crate::host::state::{Host, HostSpec, check_exposure};
-use crate::serving::{Acceptor, Serving, TlsSpec, operate};
+use crate::serving::{Acceptor, GRPC, Serving, TlsSpec, encrypted};
 
 /// Configuration of a [`FlightServer`].
 #[derive(Debug)]
 pub struct ServerSpec {
     /// Address to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// Authentication mode.
-    pub auth: Auth,
     /// Server certificate; `None` disables TLS.
     pub tls: Option<TlsSpec>,
     /// Set to allow credentials in clear text on a non-loopback address.
     pub insecure: bool,
-    /// Address of `/healthz` and `/metrics`; `None` disables them.
-    pub operations: Option<SocketAddr>,
-    /// Resource limits.
-    pub limits: Limits,
-    /// Initial settings of sessions. Clients may change them.
-    pub settings: SessionSettings,
-    /// Connections behind the tables.
-    pub upstream: Upstream,
-    /// Workers that queries of stores are spread over; `None`: the server runs all queries itself.
-    #[cfg(feature = "distributed")]
-    pub workers: Option<Arc<Workers>>,
+    /// Users, limits, settings and connections, which fronts that are started beside it share.
+    pub host: HostSpec,
 }
 
 impl ServerSpec {
@@ -62,9 +41,9 @@ impl ServerSpec {
     /// # Errors
     /// [`ErrorKind::Config`], as from [`FlightServer::start`].
     pub fn check(&self) -> Result<()> {
-        check_exposure(self.listen, &self.auth, self.tls.is_some(), self.insecure)?;
-        self.limits.check()?;
-        self.tls.iter().try_for_each(|tls| Acceptor::try_new(tls, ALPN).map(drop))
+        check_exposure(self.listen, &self.host.auth, self.tls.is_some(), self.insecure)?;
+        self.host.limits.check()?;
+        self.tls.iter().try_for_each(|tls| Acceptor::try_new(tls, GRPC).map(drop))
     }
 }
 
@@ -72,7 +51,7 @@ impl ServerSpec {
 #[derive(Debug)]
 pub struct FlightServer {
     address: SocketAddr,
-    operations: Option<SocketAddr>,
+    kept: Kept,
     shared: Arc<ServerState>,
     tls: Option<Acceptor>,
     health: HealthReporter,
@@ -80,17 +59,8 @@ pub struct FlightServer {
     /// Ends when the address is free again.
     listening: JoinHandle<()>,
     serving: Serving,
-    _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
-/// Interval between sweeps for idle sessions, statements, results and connections.
-const SWEEP: Duration = Duration::from_secs(5);
-/// Time without running queries after which shutdown stops waiting for open connections.
-const QUIET: Duration = Duration::from_secs(1);
-/// Protocol of Flight inside TLS.
-const ALPN: &[u8] = b"h2";
-/// Time limit of a TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
 
@@ -100,19 +70,10 @@ impl FlightServer {
     /// # Errors
     /// [`ErrorKind::Config`] for an unusable address, an invalid certificate or an invalid combination of settings.
     pub async fn start(spec: ServerSpec) -> Result<Self> {
-        check_exposure(spec.listen, &spec.auth, spec.tls.is_some(), spec.insecure)?;
-        #[cfg(feature = "distributed")]
-        let workers = spec.workers;
-        let ServerSpec { listen, auth, tls, operations, limits, settings, upstream, .. } = spec;
-        let bad = |what: String| Error::new(ErrorKind::Config, what);
-        let host = Arc::new(Host::start(HostSpec {
-            auth,
-            upstream,
-            settings,
-            limits: limits.clone(),
-            #[cfg(feature = "distributed")]
-            workers,
-        })?);
+        let ServerSpec { listen, tls, insecure, host } = spec;
+        check_exposure(listen, &host.auth, tls.is_some(), insecure)?;
+        let (operations, limits) = (host.operations, host.limits.clone());
+        let host = Arc::new(Host::start(host)?);
         let shared = Arc::new(ServerState::new(Arc::clone(&host)));
 
         let mut server = Server::builder()
@@ -122,28 +83,12 @@ impl FlightServer {
             .max_concurrent_streams(limits.streams_per_connection)
             .layer(MapResponseLayer::new(limits_as_exhausted))
             .layer(GateLayer(Arc::clone(&shared)));
-        let tls = tls.map(|tls| Acceptor::try_new(&tls, ALPN)).transpose()?;
-        let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
+        let tls = tls.map(|tls| Acceptor::try_new(&tls, GRPC)).transpose()?;
+        let refused = |error| Error::new(ErrorKind::Config, format!("cannot listen on {listen}: {error}"));
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
 
-        let (operations, mut tasks) = match operations {
-            Some(asked) => {
-                let started = operate(asked, Arc::clone(&shared)).await;
-                let (address, task) = started.map_err(|error| bad(format!("cannot listen on {asked}: {error}")))?;
-                (Some(address), vec![task])
-            }
-            None => (None, Vec::new()),
-        };
-        tasks.push(AbortOnDropHandle::new(tokio::spawn({
-            let shared = Arc::clone(&shared);
-            async move {
-                loop {
-                    sleep(SWEEP).await;
-                    shared.sweep();
-                }
-            }
-        })));
+        let kept = keep(&shared, ServerState::sweep, operations).await?;
 
         let flight =
             FlightServiceServer::new(Service(Arc::clone(&shared))).max_decoding_message_size(limits.message_bytes);
@@ -160,17 +105,7 @@ impl FlightServer {
                 Serving::start(router.serve_with_incoming_shutdown(incoming, closed))
             }
         };
-        Ok(Self {
-            address,
-            operations,
-            shared,
-            tls,
-            health,
-            closing: closing.drop_guard(),
-            listening,
-            serving,
-            _tasks: tasks,
-        })
+        Ok(Self { address, kept, shared, tls, health, closing: closing.drop_guard(), listening, serving })
     }
 
     /// Returns the address that the server listens on.
@@ -180,7 +115,7 @@ impl FlightServer {
 
     /// Returns the address of `/healthz` and `/metrics`.
     pub fn operations(&self) -> Option<SocketAddr> {
-        self.operations
+        self.kept.operations
     }
 
     /// Handle that reads users, API keys and certificates again, without closing the server.
@@ -189,8 +124,7 @@ impl FlightServer {
     }
 
     /// State that the fronts of the server share.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn host(&self) -> &Arc<Host> {
+    pub fn host(&self) -> &Arc<Host> {
         &self.shared.host
     }
 
@@ -206,53 +140,52 @@ impl FlightServer {
         async move { host.worn_out().await }
     }
 
-    /// Shuts down: stops accepting connections and lets running queries finish for up to [`Limits::drain_seconds`].
+    /// Shuts down: stops accepting connections and lets running queries finish for up to
+    /// [`Limits::drain_seconds`](crate::flight::Limits::drain_seconds).
     ///
     /// # Errors
     /// [`ErrorKind::Connect`] if the server had already failed.
     pub async fn shut_down(self) -> Result<()> {
-        let Self { shared, health, closing, listening, mut serving, .. } = self;
-        if serving.has_failed() {
-            return Err(failure("it had stopped before".to_owned()));
-        }
-        shared.host.end();
-        health.set_not_serving::<FlightServiceServer<Service>>().await;
-        health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
-        drop(closing);
-        // A task that panicked has closed its listener too.
-        let _ = listening.await;
-        let drain = Duration::from_secs(shared.host.limits.drain_seconds);
-        // Connections without a running query are not waited for.
-        let mut ended = tokio::select! {
-            ended = serving.ended(drain) => ended,
-            () = shared.host.quiet(QUIET) => serving.ended(Duration::ZERO).await,
-        };
-        if ended.is_none() {
-            // Clients receive a status before their connections close.
-            shared.host.cancelled.cancel();
-            ended = serving.ended(Duration::from_secs(2)).await;
-        }
-        match ended {
-            Some(result) => result.map_err(failure),
-            None => {
-                serving.abort();
-                Ok(())
-            }
-        }
+        self.shut_down_with(std::future::ready(())).await
+    }
+
+    /// As [`shut_down`](Self::shut_down), together with other fronts of its [host](Self::host), whose shutdown is `others`.
+    /// `/healthz` and `/metrics` answer until all have ended.
+    ///
+    /// # Errors
+    /// Those of [`shut_down`](Self::shut_down).
+    pub async fn shut_down_with(self, others: impl Future<Output = ()> + Send) -> Result<()> {
+        let Self { kept, shared, health, closing, listening, serving, .. } = self;
+        let own = drain(&shared.host, &health, closing, listening, serving);
+        let (ended, ()) = tokio::join!(own, others);
+        drop(kept);
+        ended
     }
 }
 
-/// Encrypts connections, up to `most` at a time. Those that fail, or take too long, are dropped.
-fn encrypted(
-    incoming: impl Stream<Item = io::Result<ClientStream>> + Send + 'static,
-    tls: Acceptor,
-    most: usize,
-) -> impl Stream<Item = io::Result<TlsStream<ClientStream>>> + Send + 'static {
-    let encrypt = move |stream: io::Result<ClientStream>| {
-        let tls = tls.clone();
-        async move { timeout(HANDSHAKE, tls.accept(stream.ok()?)).await.ok()?.ok() }
-    };
-    incoming.map(encrypt).buffer_unordered(most).filter_map(|stream| std::future::ready(stream.map(Ok)))
+async fn drain(
+    host: &Host,
+    health: &HealthReporter,
+    closing: DropGuard,
+    listening: JoinHandle<()>,
+    mut serving: Serving,
+) -> Result<()> {
+    if serving.has_failed() {
+        return Err(failure("it had stopped before".to_owned()));
+    }
+    host.end();
+    health.set_not_serving::<FlightServiceServer<Service>>().await;
+    health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+    drop(closing);
+    // A task that panicked has closed its listener too.
+    let _ = listening.await;
+    match drained(host, &mut serving, Some(QUIET)).await {
+        Some(result) => result.map_err(failure),
+        None => {
+            serving.abort();
+            Ok(())
+        }
+    }
 }
 
 /// Replaces OUT_OF_RANGE, which tonic returns for messages that are too long, by the customary RESOURCE_EXHAUSTED.

@@ -5,6 +5,7 @@
 //! | `date_bin` of instants | counts nanoseconds: NULL if time and origin are 292 years apart | exact |
 //! | `date_part('epoch', …)` | adds seconds and their fraction as doubles, off by a microsecond | the nearest double of up to 2^53 units |
 //! | `lpad`, `rpad` | a negative length of a column stops the program | an empty text |
+//! | `to_char` of a duration | ignores the format | refused |
 //!
 //! Invariant: types, names and orders are those of the engine's function.
 
@@ -39,6 +40,7 @@ pub(crate) fn corrected(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         "date_bin" => Correction::Bins,
         "date_part" => Correction::Epoch,
         "lpad" | "rpad" => Correction::Length,
+        "to_char" => Correction::Durations,
         _ => return function,
     };
     Arc::new(ScalarUDF::new_from_impl(Corrected { inner: function, by }))
@@ -49,6 +51,7 @@ enum Correction {
     Bins,
     Epoch,
     Length,
+    Durations,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -73,6 +76,9 @@ impl ScalarUDFImpl for Corrected {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        if self.by == Correction::Durations {
+            check_value(&args)?;
+        }
         self.function().return_field_from_args(args)
     }
 
@@ -86,6 +92,7 @@ impl ScalarUDFImpl for Corrected {
                 }
                 None
             }
+            Correction::Durations => None,
         };
         match corrected {
             Some(corrected) => Ok(corrected),
@@ -99,6 +106,18 @@ impl ScalarUDFImpl for Corrected {
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         self.function().output_ordering(inputs)
+    }
+}
+
+/// Refuses a duration, whose format would be ignored.
+fn check_value(args: &ReturnFieldArgs<'_>) -> Result<()> {
+    match args.arg_fields.first().map(|field| field.data_type()) {
+        Some(DataType::Duration(_)) => {
+            Err(Error::new(ErrorKind::Unsupported, "to_char of a duration is not supported")
+                .advice("cast it to text, or write its parts, as in date_part('hour', t)")
+                .into())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -102,11 +102,12 @@ impl ScalarUDFImpl for Function {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn digits_are_those_that_a_number_is_written_with() {
         // Values of PostgreSQL 15.
-        for (number, places, rounded, cut) in [
+        let cases = [
             (1.005, 2, 1.01, 1.0),
             (10.235, 2, 10.24, 10.23),
             (4.35, 2, 4.35, 4.35),
@@ -120,9 +121,10 @@ mod tests {
             (55.0, -2, 100.0, 0.0),
             (5.0, -2, 0.0, 0.0),
             (1e20, 3, 1e20, 1e20),
-        ] {
+        ];
+        each(cases, |(number, places, rounded, cut)| {
             assert_eq!(DigitsKept::Rounded.of(number, places), rounded, "round({number}, {places})");
             assert_eq!(DigitsKept::Cut.of(number, places), cut, "trunc({number}, {places})");
-        }
+        });
     }
 }

@@ -110,11 +110,12 @@ fn decimal(number: f64, precision: u8, scale: i8) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn doubles_have_the_digits_that_they_are_written_with() {
         let shown = |number: f64, scale: i8| decimal(number, 38, scale).map(|value| value.to_string());
-        for (number, scale, expected) in [
+        let cases = [
             (1e20, 10, "1000000000000000000000000000000"),
             (123_456.789, 15, "123456789000000000000"),
             (1.005, 2, "101"),
@@ -132,9 +133,10 @@ mod tests {
             (1_000_000_000_000_001.0, 2, "100000000000000100"),
             (9.999_999_999_999_999, 2, "1000"),
             (12_345_678_901_234.56, 2, "1234567890123456"),
-        ] {
+        ];
+        each(cases, |(number, scale, expected)| {
             assert_eq!(shown(number, scale).as_deref(), Some(expected), "{number} {scale}");
-        }
+        });
         for (number, precision, scale) in
             [(1e37, 38, 10), (f64::NAN, 38, 10), (f64::INFINITY, 38, 0), (999.9, 3, 1), (1e300, 38, 0)]
         {

@@ -144,13 +144,14 @@ pub(super) fn shift(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     /// Sums that PostgreSQL 15 has in the zone Europe/Berlin.
     #[test]
     fn clocks_that_are_set_forward_or_back() {
         let zone: Tz = "Europe/Berlin".parse().expect("a zone");
         let day = IntervalMonthDayNano::new(0, 1, 0);
-        for (instant, interval, sign, expected) in [
+        let cases = [
             ("2026-03-28T01:30:00", day, 1, "2026-03-29T01:30:00"),
             ("2026-03-28T12:00:00", day, 1, "2026-03-29T11:00:00"),
             ("2026-03-30T00:30:00", day, -1, "2026-03-29T01:30:00"),
@@ -159,9 +160,10 @@ mod tests {
             ("2026-03-28T12:00:00", IntervalMonthDayNano::new(0, 0, 86_400_000_000_000), 1, "2026-03-29T12:00:00"),
             ("2026-01-31T12:00:00", IntervalMonthDayNano::new(1, 0, 0), 1, "2026-02-28T12:00:00"),
             ("2026-02-28T01:30:00", IntervalMonthDayNano::new(1, 1, 3_600_000_000_000), 1, "2026-03-29T02:30:00"),
-        ] {
+        ];
+        each(cases, |(instant, interval, sign, expected)| {
             let shifted = shift(instant.parse().expect(instant), interval, sign, &zone).expect(instant);
             assert_eq!(shifted, expected.parse::<NaiveDateTime>().expect(expected), "{instant} {interval:?} × {sign}");
-        }
+        });
     }
 }

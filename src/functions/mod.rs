@@ -3,7 +3,7 @@
 //! Rules of `optimizer` and `session` insert the functions, and most aggregate functions, `lag` and `lead` replace those of the engine.
 //! Users see the names of the functions only in EXPLAIN. Each file has one function or a family of them, with the operation that
 //! it replaces and the reason. The functions in `postgres` are used in translated statements of PostgreSQL clients. Those of
-//! `json` are for users as well.
+//! `json` and `words` are for users as well.
 //!
 //! Invariant: a function returns what the standard requires, or an error. It never returns another value.
 
@@ -33,6 +33,7 @@ mod shift;
 mod sorted_aggregates;
 mod time_texts;
 mod unknown_range;
+mod words;
 mod wrapper;
 
 use std::sync::Arc;
@@ -73,6 +74,9 @@ pub(crate) use self::rounded_time::rounded_time;
 pub(crate) use self::series::{times_in_steps, with_series};
 pub(crate) use self::time_texts::complete_time;
 pub(crate) use self::unknown_range::with_unknown_range;
+pub(crate) use self::words::OfWords;
+#[cfg(feature = "store")]
+pub(crate) use self::words::match_of;
 #[cfg(feature = "flight")]
 pub(crate) use self::wrapper::{wrapped_aggregate_methods, wrapped_methods, wrapped_order_methods};
 
@@ -101,6 +105,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(postgres::listed());
     all.extend([Numeric::Divide, Numeric::Multiply].map(numeric));
     all.extend(json::all());
+    all.extend([OfWords::Match, OfWords::Score].map(OfWords::udf));
     all.extend([Membership::One, Membership::Any, Membership::All].map(Membership::udf));
     all
 }

@@ -187,6 +187,7 @@ impl ScalarUDFImpl for Pattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn patterns_of_like_get_backslashes() {
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn patterns_of_similar_to_become_regular_expressions() {
-        for (pattern, converted) in [
+        let cases = [
             ("%acme%", ".*acme.*"),
             ("a.b", "a\\.b"),
             ("(ab|c)_+", "(?:ab|c).+"),
@@ -206,9 +207,10 @@ mod tests {
             ("^a$", "\\^a\\$"),
             ("[^a-c.][]x][[:digit:]&&]", "[^a-c\\.][\\]x][[:digit:]\\&\\&]"),
             ("a{2,3}ü", "a{2,3}ü"),
-        ] {
+        ];
+        each(cases, |(pattern, converted)| {
             assert_eq!(regex_of_similar(pattern, '\\').expect("a pattern"), format!("(?s)^(?:{converted})$"));
-        }
+        });
         for pattern in ["a\\", "[a", "[]"] {
             regex_of_similar(pattern, '\\').expect_err(pattern);
         }

@@ -145,13 +145,14 @@ fn interpolated(numbers: &mut [f64], at: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn values_lie_between_their_neighbours() {
         let ten = || (1..=10).map(f64::from).rev().collect::<Vec<_>>();
-        for (at, value) in [(0.0, 1.0), (0.9, 9.1), (0.5, 5.5), (1.0, 10.0), (0.25, 3.25)] {
+        each([(0.0, 1.0), (0.9, 9.1), (0.5, 5.5), (1.0, 10.0), (0.25, 3.25)], |(at, value)| {
             assert_eq!(interpolated(&mut ten(), at), Some(value), "{at}");
-        }
+        });
         assert_eq!(interpolated(&mut [], 0.5), None);
         assert_eq!(interpolated(&mut [3.0], 0.7), Some(3.0));
     }

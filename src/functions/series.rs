@@ -1,6 +1,6 @@
 //! Series of times: `generate_series` and `range` with an interval.
 //!
-//! The engine ends a series without an error where its next value is a local time that clocks of the zone skip or show twice: a
+//! The engine ends a series without an error if its next value is a local time that clocks of the zone skip or show twice: a
 //! calendar of March then has no April. It also takes a step with a negative part, such as a month less a day, for a step
 //! backwards. As in PostgreSQL, each value here is the one before plus the step, and the direction is that of the step's length.
 
@@ -43,7 +43,7 @@ pub(crate) fn times_in_steps(with_last: bool) -> Arc<ScalarUDF> {
     Arc::clone(&FUNCTIONS[usize::from(with_last)])
 }
 
-/// Replaces the table functions of the engine, which are asked where they are right.
+/// Replaces the table functions of the engine, which are still called if they are right.
 pub(crate) fn with_series(functions: &mut HashMap<String, Arc<TableFunction>>) {
     for (name, with_last) in [("range", false), ("generate_series", true)] {
         if let Some(engine) = functions.remove(name) {

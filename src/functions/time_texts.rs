@@ -23,10 +23,11 @@ pub(crate) fn complete_time(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::complete_time;
+    use crate::cases::each;
 
     #[test]
     fn what_is_missing_is_added() {
-        for (text, expected) in [
+        let cases = [
             ("2026-11-24 10:30", Some("2026-11-24 10:30:00")),
             ("2026-11-24T10:30Z", Some("2026-11-24T10:30:00Z")),
             ("2026-11-24 10:30 +02:00", Some("2026-11-24 10:30:00 +02:00")),
@@ -37,8 +38,9 @@ mod tests {
             ("2026-11-24 10:3x", None),
             ("2026-11-24 10:30 Europe/Berlin", None),
             ("20é6-11-24 10:30", None),
-        ] {
+        ];
+        each(cases, |(text, expected)| {
             assert_eq!(complete_time(text).as_deref(), expected, "{text}");
-        }
+        });
     }
 }

@@ -61,9 +61,15 @@ impl Account {
         })
     }
 
-    /// Starts the account of the next plan, and returns its span.
-    pub(crate) fn begin(&mut self, kind: &'static str, query: String, plan: &Arc<dyn ExecutionPlan>) -> Arc<QuerySpan> {
-        tracing::info!(query, principal = %self.session.principal.name, "query started");
+    /// Starts the account of the next plan of a statement, and returns its span. `statement` is the digest of its text.
+    pub(crate) fn begin(
+        &mut self,
+        kind: &'static str,
+        query: String,
+        statement: &str,
+        plan: &Arc<dyn ExecutionPlan>,
+    ) -> Arc<QuerySpan> {
+        tracing::info!(query, statement, principal = %self.session.principal.name, "query started");
         self.settle(Code::Ok.name());
         self.query = query;
         self.plan = Some(Arc::clone(plan));

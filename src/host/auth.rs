@@ -247,15 +247,13 @@ impl Users {
         match credentials {
             Credentials::None => Err(Rejection::NoLogin),
             Credentials::Token(token) => {
-                let digest: [u8; 32] = Sha256::digest(token.expose_secret()).into();
+                let digest = Sha256::digest(token.expose_secret()).into();
                 let mut found = None;
-                // Compares with every token, so that timing does not reveal which one matched.
                 let users = self.known();
+                // Reads all users, so that timing does not reveal whose token matched.
                 for user in users.users.values() {
-                    for known in &user.tokens {
-                        if bool::from(known.ct_eq(&digest)) {
-                            found = Some(&user.principal);
-                        }
+                    if user.has_token(&digest) {
+                        found = Some(&user.principal);
                     }
                 }
                 found.cloned().ok_or_else(|| {
@@ -331,6 +329,12 @@ impl Users {
         let digest: [u8; 32] = digest.finalize().into();
         let users = self.known();
         let user = users.users.get(name);
+        // A token may be sent as the password: many clients have no other field for it. The digest of nothing is no token.
+        let token = Sha256::digest(password.expose_secret()).into();
+        let has_token = |user: &&User| !password.expose_secret().is_empty() && user.has_token(&token);
+        if let Some(user) = user.filter(has_token) {
+            return Ok(user.principal.clone());
+        }
         let hash = user.and_then(|user| user.password.clone());
         let known = || {
             let mut verified = users.verified.lock().unwrap_or_else(PoisonError::into_inner);
@@ -360,10 +364,19 @@ impl Users {
             Argon2::default().verify_password(password.expose_secret().as_bytes(), &hash).is_ok()
         });
         if !right.await.unwrap_or(false) || !exists {
+            let reason = match user {
+                None => "unknown user",
+                Some(_) if exists => "wrong password",
+                #[cfg(feature = "postgres")]
+                Some(user) if user.scram.is_some() => {
+                    "the user has no password_hash, and this is not a token of the user"
+                }
+                Some(_) => "the user has no password, and this is not a token of the user",
+            };
             tracing::info!(
                 user = name,
                 address = caller.map(|caller| display(caller.address)),
-                "login failed: wrong password"
+                "login failed: {reason}"
             );
             // Other attempts on this connection need not wait for the delay.
             drop(turn);
@@ -376,6 +389,14 @@ impl Users {
         let now = self.known();
         let same = |user: &&User| now.users.get(name).is_some_and(|now| now.password == user.password);
         user.filter(same).map(|user| user.principal.clone()).ok_or(Rejection::WrongPassword)
+    }
+}
+
+impl User {
+    /// True for the digest of one of the user's tokens.
+    fn has_token(&self, digest: &[u8; 32]) -> bool {
+        // Compares with every token, so that timing does not reveal which one matched.
+        self.tokens.iter().fold(false, |found, known| found | bool::from(known.ct_eq(digest)))
     }
 }
 
@@ -554,6 +575,7 @@ pub(crate) fn anybody() -> Principal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::{each, each_async};
 
     fn users(text: &str) -> Result<Users> {
         let folder = tempfile::tempdir().expect("a folder");
@@ -597,16 +619,24 @@ mod tests {
             assert_eq!(principal.name.as_ref(), "ada");
         }
         assert_eq!(users.verify(&Credentials::Token("token".into()), None).await.expect("bob").name.as_ref(), "bob");
-        for (wrong, rejection) in [
+        let bob = users.verify(&basic("bob", "token"), None).await.expect("a token as the password");
+        assert_eq!(bob.name.as_ref(), "bob");
+        let nothing: String = Sha256::digest("").iter().map(|byte| format!("{byte:02x}")).collect();
+        let careless = self::users(&format!("[users.eve]\ntoken_sha256 = [\"{nothing}\"]\n")).expect("users");
+        assert_eq!(careless.verify(&basic("eve", ""), None).await.expect_err("no token"), Rejection::WrongPassword);
+        let cases = [
+            (basic("ada", "token"), Rejection::WrongPassword),
             (basic("ada", "sword"), Rejection::WrongPassword),
             (basic("eve", "swordfish"), Rejection::WrongPassword),
             (basic("bob", ""), Rejection::WrongPassword),
             (basic("ada", ""), Rejection::WrongPassword),
             (Credentials::Token("tokem".into()), Rejection::UnknownToken),
             (Credentials::None, Rejection::NoLogin),
-        ] {
+        ];
+        each_async(cases, async |(wrong, rejection)| {
             assert_eq!(users.verify(&wrong, None).await.expect_err("rejected"), rejection);
-        }
+        })
+        .await;
     }
 
     #[tokio::test]
@@ -643,7 +673,7 @@ mod tests {
 
     #[test]
     fn a_file_of_users_tells_its_mistakes_without_repeating_secrets() {
-        for (text, told) in [
+        let cases = [
             ("[users.ada]\n", "user `ada`: expected password_hash, scram_sha_256 or token_sha256"),
             ("[users.ada]\npassword_hash = \"swordfish\"\n", "user `ada`: password_hash is not an Argon2 hash"),
             ("[users.ada]\ntoken_sha256 = [\"swordfish\"]\n", "user `ada`: token_sha256 must be 64"),
@@ -652,9 +682,10 @@ mod tests {
                 "[users.ada]\ntoken_sha256 = [\"swordfish\"]\nbudget = [{ requests = 0, seconds = 60 }]\n",
                 "user `ada`: a budget needs `requests` and `seconds`",
             ),
-        ] {
+        ];
+        each(cases, |(text, told)| {
             let error = users(text).expect_err(text).to_string();
             assert!(error.contains(told) && !error.contains("swordfish"), "{error}");
-        }
+        });
     }
 }

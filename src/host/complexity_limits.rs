@@ -19,6 +19,14 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, ErrorKind};
 use crate::session::syntax::{self, Reader};
 
+/// Advice for a statement that does too much at once.
+const SPLIT: &str = "split the query with a temporary table";
+
+/// Refuses a statement.
+fn too_large(message: String, advice: &str) -> Result<()> {
+    Err(Error::new(ErrorKind::TooLarge, message).advice(advice).into())
+}
+
 /// Returns the statement to be run or explained; `None` for DataFusion's own statement types.
 fn statement_of(parsed: &Parsed) -> Option<&SqlStatement> {
     match parsed {
@@ -37,11 +45,11 @@ pub(crate) fn tables(statement: &Parsed) -> Result<()> {
     let Extent { tables, expressions } = Extents::of(statement).in_all(statement);
     if tables > TABLES {
         let message = format!("statement too complex: {tables} table references, the limit is {TABLES}");
-        return Err(Error::new(ErrorKind::TooLarge, message).advice("split the query with a temporary table").into());
+        return too_large(message, SPLIT);
     }
     if expressions > EXPRESSIONS {
         let message = format!("statement too complex: {expressions} expressions, the limit is {EXPRESSIONS}");
-        return Err(Error::new(ErrorKind::TooLarge, message).advice("load the values into a temporary table").into());
+        return too_large(message, "load the values into a temporary table");
     }
     Ok(())
 }
@@ -57,7 +65,7 @@ pub(crate) fn columns(statement: &Parsed) -> Result<()> {
         ..=MOST => Ok(()),
         many => {
             let message = format!("too many columns: a query in the statement has up to {many}, the limit is {MOST}");
-            Err(Error::new(ErrorKind::TooLarge, message).advice("name the columns that are needed").into())
+            too_large(message, "name the columns that are needed")
         }
     }
 }
@@ -187,12 +195,10 @@ pub(crate) fn groups(statement: &Parsed) -> Result<()> {
     syntax::read(statement, &mut groupings);
     match groupings.0 {
         ..=MOST => Ok(()),
-        many => Err(Error::new(
-            ErrorKind::TooLarge,
+        many => too_large(
             format!("GROUP BY expands to {many} grouping sets, the limit is {MOST}"),
-        )
-        .advice("list them explicitly: GROUPING SETS (…)")
-        .into()),
+            "list them explicitly: GROUPING SETS (…)",
+        ),
     }
 }
 
@@ -243,12 +249,10 @@ pub(crate) fn types(statement: &Parsed) -> Result<()> {
     });
     match largest {
         ..=MOST => Ok(()),
-        many => Err(Error::new(
-            ErrorKind::TooLarge,
+        many => too_large(
             format!("list type too large: {many} values per row, the limit is {MOST}"),
-        )
-        .advice("omit the size of the list")
-        .into()),
+            "omit the size of the list",
+        ),
     }
 }
 
@@ -337,7 +341,7 @@ pub(crate) fn size(plan: &LogicalPlan) -> Result<()> {
         return Ok(());
     }
     let message = format!("query plan too large: more than {MOST} operators after expanding views and WITH");
-    Err(Error::new(ErrorKind::TooLarge, message).advice("split the query with a temporary table").into())
+    too_large(message, SPLIT)
 }
 
 /// Rejects subqueries in expressions that are nested too deeply: the optimizer's work doubles with each level. Subqueries in
@@ -349,7 +353,7 @@ pub(crate) fn subqueries(plan: &LogicalPlan) -> Result<()> {
         return Ok(());
     }
     let message = format!("subqueries nested too deeply: more than {MOST} levels after expanding views and WITH");
-    Err(Error::new(ErrorKind::TooLarge, message).advice("use joins, or a temporary table for the inner ones").into())
+    too_large(message, "use joins, or a temporary table for the inner subqueries")
 }
 
 /// Returns the levels of subqueries below the expressions of a plan, `most` and 1 if there are more.
@@ -371,6 +375,7 @@ mod tests {
     use datafusion::sql::sqlparser::parser::Parser;
 
     use super::*;
+    use crate::cases::each;
 
     fn parsed(sql: &str) -> Parsed {
         let statement = Parser::parse_sql(&GenericDialect {}, sql).expect(sql).remove(0);
@@ -382,16 +387,17 @@ mod tests {
         let doubled = "WITH a AS (SELECT 1 AS x), b AS (SELECT p.x FROM a p JOIN a q ON p.x = q.x), \
                        c AS (SELECT p.x FROM b p JOIN b q ON p.x = q.x) SELECT * FROM (SELECT * FROM c, c AS d) e";
         let quoted = doubled.replace("FROM a p JOIN a q", "FROM \"a\" p JOIN \"a\" q");
-        for (sql, count) in [
+        let cases = [
             ("SELECT 1", 0),
             ("SELECT * FROM t, u JOIN v ON true", 3),
             (doubled, 15),
             (quoted.as_str(), 15),
             ("SELECT 1 FROM (VALUES (1)) a, unnest([1]) b, t", 3),
-        ] {
+        ];
+        each(cases, |(sql, count)| {
             let statements = Parser::parse_sql(&GenericDialect {}, sql).expect(sql);
             assert_eq!(Extents::of(&statements[0]).in_all(&statements[0]).tables, count, "{sql}");
-        }
+        });
         let many = (0..600).map(|n| format!("(VALUES (1)) a{n}")).collect::<Vec<_>>().join(", ");
         tables(&parsed(&format!("SELECT 1 FROM {many}"))).expect_err("600 tables");
         let values = vec!["(1)"; 10_000].join(", ");
@@ -409,7 +415,7 @@ mod tests {
             let queries: Vec<String> = queries.collect();
             format!("WITH c0 AS (SELECT 1 AS x), {} SELECT count(*) FROM c1", queries.join(", "))
         };
-        for (sql, fits) in [
+        let cases = [
             (format!("SELECT {ones}"), true),
             (format!("SELECT {ones}, 1"), false),
             (format!("SELECT * FROM (VALUES ({ones})) v"), true),
@@ -421,9 +427,10 @@ mod tests {
             (format!("SELECT (SELECT count(*) FROM (SELECT {ones}, 1) v)"), false),
             (doubled(10), true),
             (doubled(13), false),
-        ] {
+        ];
+        each(cases, |(sql, fits)| {
             let shown: String = sql.chars().take(60).collect();
             assert_eq!(columns(&parsed(&sql)).is_ok(), fits, "{shown}");
-        }
+        });
     }
 }

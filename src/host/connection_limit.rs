@@ -9,13 +9,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::peer::Peer;
 
@@ -48,6 +48,51 @@ pub(crate) struct Standing {
     farewells: Semaphore,
 }
 
+/// Reason for closing a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// A limit on connections.
+    MadeRoom,
+    /// No call for too long.
+    Idle,
+    /// No credentials in time.
+    NoLogin,
+    /// The user was removed, or has other credentials or another budget.
+    LoggedOut,
+}
+
+/// Tells a connection that it must be closed, and the reason.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ended {
+    token: CancellationToken,
+    reason: Arc<OnceLock<Reason>>,
+}
+
+impl Ended {
+    fn end(&self, reason: Reason) {
+        // The first reason is told.
+        let _ = self.reason.set(reason);
+        self.token.cancel();
+    }
+
+    /// Returns the reason; `None` while the connection may stay open.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        self.reason.get().copied()
+    }
+
+    /// Resolves when the connection must be closed.
+    pub(crate) fn wait_owned(&self) -> WaitForCancellationFutureOwned {
+        self.token.clone().cancelled_owned()
+    }
+
+    /// Waits until the connection must be closed. Returns the reason.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn wait(&self) -> Reason {
+        self.token.cancelled().await;
+        self.reason().unwrap_or(Reason::MadeRoom)
+    }
+}
+
 #[derive(Debug)]
 struct Admitted {
     address: IpAddr,
@@ -61,7 +106,7 @@ struct Admitted {
     calls: usize,
     /// Time at which the last call ended, or the connection was opened.
     used: Instant,
-    ended: CancellationToken,
+    ended: Ended,
 }
 
 /// Guard for a running call, which ends on drop.
@@ -77,8 +122,8 @@ impl Standing {
         Self { connections: Mutex::default(), most, most_of_user, idle, strangers_closed, farewells }
     }
 
-    /// Registers a new connection. Returns the token that closes it when cancelled.
-    pub(crate) fn come(&self, peer: Peer, address: IpAddr) -> CancellationToken {
+    /// Registers a new connection. Returns what tells it that it must be closed.
+    pub(crate) fn register(&self, peer: Peer, address: IpAddr) -> Ended {
         let (now, mut connections) = (Instant::now(), self.connections());
         let strangers = || connections.iter().filter(|(_, connection)| !connection.proven);
         if strangers().count() >= STRANGERS {
@@ -90,7 +135,7 @@ impl Standing {
             end(&mut connections, oldest);
             self.strangers_closed.inc();
         }
-        let ended = CancellationToken::new();
+        let ended = Ended::default();
         let connection = Admitted {
             address,
             since: now,
@@ -126,12 +171,12 @@ impl Standing {
         }
     }
 
-    /// Closes the connections of users.
+    /// Closes the connections of users who are logged out.
     pub(crate) fn end_of(&self, users: &HashSet<Arc<str>>) {
         self.connections().retain(|_, connection| {
             let theirs = connection.user.as_ref().is_some_and(|user| users.contains(user));
             if theirs {
-                connection.ended.cancel();
+                connection.ended.end(Reason::LoggedOut);
             }
             !theirs
         });
@@ -161,7 +206,7 @@ impl Standing {
             let idle = connection.calls == 0 && connection.used.elapsed() >= most;
             let late = idle || (!connection.logged_in && connection.since.elapsed() >= LOGIN);
             if late {
-                connection.ended.cancel();
+                connection.ended.end(if connection.logged_in { Reason::Idle } else { Reason::NoLogin });
                 if !connection.proven {
                     self.strangers_closed.inc();
                 }
@@ -170,10 +215,9 @@ impl Standing {
         });
     }
 
-    /// Resolves when a connection whose token was cancelled must be closed: at once, or after the time that it takes to tell the
-    /// client.
-    pub(crate) async fn farewell(&self, ended: &CancellationToken) {
-        ended.cancelled().await;
+    /// Resolves when a connection that must be closed is to be closed: at once, or after the time that it takes to tell the client.
+    pub(crate) async fn farewell(&self, ended: &Ended) {
+        ended.token.cancelled().await;
         if let Ok(_farewell) = self.farewells.try_acquire() {
             sleep(FAREWELL).await;
         }
@@ -191,7 +235,7 @@ impl Standing {
 
 fn end(connections: &mut HashMap<Peer, Admitted>, peer: Option<Peer>) {
     if let Some(connection) = peer.and_then(|peer| connections.remove(&peer)) {
-        connection.ended.cancel();
+        connection.ended.end(Reason::MadeRoom);
     }
 }
 
@@ -212,20 +256,49 @@ mod tests {
         IpAddr::from([10, 0, 0, last])
     }
 
+    fn is_over(ended: &Ended) -> bool {
+        ended.reason().is_some()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_told_why_it_ends() {
+        let standing = Arc::new(Standing::new(1_000, 2, Duration::from_secs(600), Counter::default()));
+        let user: Arc<str> = "one".into();
+        let mut ends = Vec::new();
+        for number in 0..5 {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            ends.push(standing.register(Peer(number), address(1)));
+        }
+        for (number, user) in (0..).zip([&user, &user, &user, &"other".into()]) {
+            standing.log_in(Peer(number), user, true);
+        }
+        let told = || ends.iter().map(Ended::reason).collect::<Vec<_>>();
+        assert_eq!(told(), [Some(Reason::MadeRoom), None, None, None, None]);
+        standing.end_of(&HashSet::from([user]));
+        assert_eq!(told()[1..], [Some(Reason::LoggedOut), Some(Reason::LoggedOut), None, None]);
+        tokio::time::advance(UNPROVEN).await;
+        standing.sweep();
+        assert_eq!(told()[3..], [None, Some(Reason::NoLogin)]);
+        tokio::time::advance(Duration::from_secs(600)).await;
+        standing.sweep();
+        assert_eq!(told()[3..], [Some(Reason::Idle), Some(Reason::NoLogin)]);
+        assert_eq!(told()[0], Some(Reason::MadeRoom), "the first reason");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn strangers_make_room_and_those_who_are_known_stay() {
         let standing = Arc::new(Standing::new(1_000, 1_000, Duration::from_secs(600), Counter::default()));
-        let known = standing.come(Peer(0), address(1));
+        let known = standing.register(Peer(0), address(1));
         standing.log_in(Peer(0), &"one".into(), true);
-        let alone = standing.come(Peer(1), address(2));
-        let first = standing.come(Peer(2), address(3));
+        let alone = standing.register(Peer(1), address(2));
+        let first = standing.register(Peer(2), address(3));
         let call = standing.call(Peer(2)).expect("a call");
         for number in 3..2_000 {
             tokio::time::advance(Duration::from_millis(1)).await;
-            standing.come(Peer(number), address(3));
+            standing.register(Peer(number), address(3));
         }
-        assert!(first.is_cancelled(), "a running call does not keep an unauthenticated connection open");
-        assert!(!known.is_cancelled() && !alone.is_cancelled(), "connections of the address with the most are closed");
+        assert!(is_over(&first), "a running call does not keep an unauthenticated connection open");
+        assert!(!is_over(&known) && !is_over(&alone), "connections of the address with the most are closed");
         assert!(standing.len() <= STRANGERS + 1);
         drop(call);
         tokio::time::advance(UNPROVEN).await;
@@ -235,41 +308,41 @@ mod tests {
         let call = standing.call(Peer(0)).expect("a call");
         tokio::time::advance(Duration::from_secs(6_000)).await;
         standing.sweep();
-        assert!(!known.is_cancelled(), "a call is running");
+        assert!(!is_over(&known), "a call is running");
         drop(call);
         tokio::time::advance(Duration::from_secs(600)).await;
         standing.sweep();
-        assert!(known.is_cancelled());
+        assert!(is_over(&known));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_key_that_was_not_used_yet_may_wait_and_makes_room() {
         let standing = Arc::new(Standing::new(1_000, 1_000, Duration::from_secs(600), Counter::default()));
-        let waiting = standing.come(Peer(0), address(1));
+        let waiting = standing.register(Peer(0), address(1));
         standing.log_in(Peer(0), &"one".into(), false);
         tokio::time::advance(Duration::from_secs(599)).await;
         standing.sweep();
-        assert!(!waiting.is_cancelled());
+        assert!(!is_over(&waiting));
         for number in 1..=STRANGERS as u64 {
-            standing.come(Peer(number), address(1));
+            standing.register(Peer(number), address(1));
         }
-        assert!(waiting.is_cancelled(), "it was the oldest");
+        assert!(is_over(&waiting), "it was the oldest");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stranger_has_a_minute_to_log_in() {
         let standing = Arc::new(Standing::new(1_000, 1_000, Duration::from_secs(600), Counter::default()));
-        let [stranger, waiting, known] = [0, 1, 2].map(|number| standing.come(Peer(number), address(1)));
+        let [stranger, waiting, known] = [0, 1, 2].map(|number| standing.register(Peer(number), address(1)));
         standing.log_in(Peer(1), &"one".into(), false);
         standing.log_in(Peer(2), &"other".into(), true);
         let _busy = [0, 1, 2].map(|number| standing.call(Peer(number)).expect("a call"));
         tokio::time::advance(LOGIN - Duration::from_millis(1)).await;
         standing.sweep();
-        assert!(!stranger.is_cancelled(), "a call is running");
+        assert!(!is_over(&stranger), "a call is running");
         tokio::time::advance(Duration::from_millis(1)).await;
         standing.sweep();
-        assert!(stranger.is_cancelled());
-        assert!(!waiting.is_cancelled() && !known.is_cancelled());
+        assert!(is_over(&stranger));
+        assert!(!is_over(&waiting) && !is_over(&known));
         assert_eq!(standing.strangers_closed.get(), 1);
     }
 
@@ -279,18 +352,18 @@ mod tests {
         let mut known = Vec::new();
         for number in 0..3 {
             tokio::time::advance(Duration::from_millis(1)).await;
-            known.push(standing.come(Peer(number), address(1)));
+            known.push(standing.register(Peer(number), address(1)));
             if number < 2 {
                 standing.log_in(Peer(number), &"one".into(), true);
             }
         }
         let _busy = standing.call(Peer(0)).expect("a call");
         standing.log_in(Peer(2), &"one".into(), true);
-        assert_eq!([0, 1, 2].map(|number: usize| known[number].is_cancelled()), [false, true, false]);
+        assert_eq!([0, 1, 2].map(|number: usize| is_over(&known[number])), [false, true, false]);
         let _busy = standing.call(Peer(2)).expect("a call");
-        let last = standing.come(Peer(3), address(1));
+        let last = standing.register(Peer(3), address(1));
         standing.log_in(Peer(3), &"one".into(), true);
-        assert!(last.is_cancelled(), "all others are busy");
+        assert!(is_over(&last), "all others are busy");
     }
 
     #[tokio::test(start_paused = true)]
@@ -299,17 +372,17 @@ mod tests {
         let mut opened = Vec::new();
         for (number, user) in (0..).zip(["one", "other", "one", "one"]) {
             tokio::time::advance(Duration::from_millis(1)).await;
-            opened.push(standing.come(Peer(number), address(1)));
+            opened.push(standing.register(Peer(number), address(1)));
             standing.log_in(Peer(number), &user.into(), true);
         }
-        let closed: Vec<bool> = opened.iter().map(CancellationToken::is_cancelled).collect();
+        let closed: Vec<bool> = opened.iter().map(is_over).collect();
         assert_eq!(closed, [true, false, false, false], "the user's own that was idle longest");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stranger_makes_few_calls_at_once() {
         let standing = Arc::new(Standing::new(2, 1_000, Duration::from_secs(600), Counter::default()));
-        standing.come(Peer(0), address(1));
+        standing.register(Peer(0), address(1));
         let calls: Vec<_> = (0..CALLS).map(|_| standing.call(Peer(0)).expect("a call")).collect();
         assert!(standing.call(Peer(0)).is_none());
         standing.log_in(Peer(0), &"one".into(), true);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
-use datafusion::physical_plan::execute_stream;
 use futures::TryStreamExt;
 use tokio::time::{Instant, timeout_at};
 
@@ -21,11 +20,10 @@ use super::state::{Host, timed_out};
 use super::temporary::Making;
 use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
-use crate::exec::{in_span, spent};
+use crate::exec::{spent, start};
 #[cfg(feature = "postgres")]
 use crate::session::defaults;
-use crate::session::{bytes_of_plan, follow_time_zone};
-use crate::table::{is_read_only, read_only};
+use crate::session::{bytes_of_plan, follow_time_zone, refuse_table};
 
 /// Runs a statement that changes the session, once for each set of parameters.
 ///
@@ -116,7 +114,7 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
 
 /// Reserves memory for a view, since its plan is kept as long as the session.
 fn hold_view(session: &Session, plan: &LogicalPlan) -> Result<SessionMemory> {
-    Ok(session.share.keep(&session.context.runtime_env().memory_pool, "view", bytes_of_plan(plan))?)
+    Ok(session.share.keep("view", bytes_of_plan(plan))?)
 }
 
 /// Creates a table from the rows of a query.
@@ -134,16 +132,15 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
         (_, true, true) => {
             return Err(Error::new(ErrorKind::Query, "OR REPLACE and IF NOT EXISTS cannot be combined").into());
         }
-        (true, false, true) if is_read_only(&session.context.table_provider(name.clone()).await?) => {
-            return Err(read_only(name.table()).into());
-        }
+        (true, false, true) => refuse_table(&session.context, name.clone(), name.table()).await?,
         _ => {}
     }
     let mut making = Making::begin(session, Arc::clone(input.schema().inner()), most).await?;
+    let planning = session.share.planning().await;
     let Runnable { plan, task, .. } = runnable(&session.context, Arc::unwrap_or_clone(input)).await?;
-    let counted = Arc::clone(&plan);
+    drop(planning);
     let span = QuerySpan::start(Some("create_table"));
-    let mut stream = execute_stream(plan, in_span(task, &span))?;
+    let mut stream = start(&plan, task, Some(&span))?;
     let mut rows = 0;
     let read = async {
         while let Some(batch) = stream.try_next().await? {
@@ -153,8 +150,8 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
         Ok(())
     };
     let read: Result<()> = read.await;
-    span.ended(if read.is_ok() { "ok" } else { "error" }, rows);
-    metrics.spent(spent(&counted));
+    span.ended_with(&read, rows);
+    metrics.spent(spent(&plan));
     read?;
     making.register(session, name).map(drop)
 }

@@ -7,13 +7,10 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
-use crate::error::{self, Error, ErrorKind, INVALID_PATTERN, describe};
+use crate::client::Clean;
+use crate::error::{self, Error, ErrorKind, INVALID_PATTERN, describe, out_of_space, shortened};
 use crate::functions::{OUT_OF_RANGE, TOO_MANY_DIGITS};
 use crate::session::suggestion;
-
-/// Maximum length of a message in characters: Flight sends it percent-encoded in a header, and clients limit headers to a
-/// few KiB.
-const SHOWN: usize = 1_000;
 
 /// Owner of the API key that requests are sent with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,27 +123,42 @@ impl Place {
         let before = lines.map(|line| line.chars().count()).sum::<usize>() + column.checked_sub(1)?;
         (before <= text.chars().count()).then_some(Self { line, column, before })
     }
+
+    /// The place after this many characters of a text.
+    #[cfg(feature = "ui")]
+    pub(crate) fn after(text: &str, before: usize) -> Self {
+        let (mut line, mut column) = (1, 1);
+        for c in text.chars().take(before) {
+            (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+        }
+        Self { line, column, before }
+    }
 }
 
 impl Failure {
     /// Creates a failure of this server.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let (place, advice, at) = Default::default();
-        Self { code, origin: Origin::Server, message: message.into(), place, advice, at }
+        Self { code, origin: Origin::Server, message: shortened(message.into()), place, advice, at }
     }
 
     /// Creates a failure of this server from an error without API keys.
     pub fn own(error: Error) -> Self {
         let (code, origin) = (code_of(error.kind(), KeyOwner::Server), Origin::Own(error.kind()));
-        let (advice, at) = (error.what_to_do().map(Box::from), Some(Box::new(error.place().clone())));
-        Self { code, origin, message: error.to_string(), place: None, advice, at }
+        let advice = error.what_to_do().map(|advice| shortened(advice.to_owned()).into());
+        let at = Some(Box::new(error.place().clone()));
+        Self { code, origin, message: shortened(error.to_string()), place: None, advice, at }
     }
 
     /// Converts an error. `redact` removes API keys from the message.
-    pub(crate) fn of(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Self {
-        let message = redact(&describe(error)).chars().take(SHOWN).collect();
+    pub(crate) fn of(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> Clean) -> Self {
+        if let (None, Some(own)) = (Error::find(error), out_of_space(error)) {
+            return Self::of(&DataFusionError::External(Box::new(own)), owner, redact);
+        }
+        // A text that is cut first may have a part of a key.
+        let message = shortened(redact(&describe(error)).into());
         let own = Error::find(error);
-        let advice = own.and_then(Error::what_to_do).map(|advice| redact(advice).into());
+        let advice = own.and_then(Error::what_to_do).map(|advice| shortened(redact(advice).into()).into());
         let at = own.map(|own| Box::new(own.place().clone()));
         Self { code: code(error, owner), origin: origin(error), message, place: None, advice, at }
     }
@@ -155,15 +167,17 @@ impl Failure {
     pub(crate) async fn in_text(self, error: &DataFusionError, text: &str, context: &SessionContext) -> Self {
         let place = suggestion::place(error).or_else(|| suggestion::place_of_name(&self.message, text));
         let message = suggestion::without_place(&self.message);
+        let of_value = suggestion::of_value(message, text);
+        let message = of_value.as_deref().unwrap_or(message);
         let advice = match suggestion::as_written(text, message, suggestion::place(error)) {
             Some(advice) => Some(advice),
             None => suggestion::suggestion(message, context, None).await,
         };
         let message = match &advice {
-            Some(advice) => format!("{message}; {advice}").chars().take(SHOWN).collect(),
+            Some(advice) => shortened(format!("{message}; {advice}")),
             None => message.to_owned(),
         };
-        let advice = advice.map(Box::from).or(self.advice);
+        let advice = advice.map(|advice| shortened(advice).into()).or(self.advice);
         Self { message, place: place.and_then(|place| Place::of(text, place)), advice, ..self }
     }
 
@@ -351,11 +365,13 @@ fn code_of(kind: ErrorKind, owner: KeyOwner) -> Code {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Secret;
 
     #[test]
-    fn a_refused_key_is_the_clients_matter_only_where_it_is_its_own() {
+    fn a_refused_key_is_the_clients_matter_only_if_it_is_its_own() {
         let refused = DataFusionError::from(Error::new(ErrorKind::Unauthorized, "the service answered 401"));
-        let of = |owner| Failure::of(&refused, owner, str::to_owned).code;
+        let key = Secret::new("hush").expect("a key");
+        let of = |owner| Failure::of(&refused, owner, |text| key.redact(text)).code;
         assert_eq!(of(KeyOwner::Client), Code::Unauthenticated);
         assert_eq!(of(KeyOwner::Server), Code::FailedPrecondition);
     }
@@ -363,9 +379,29 @@ mod tests {
     #[test]
     fn messages_are_redacted_single_lines_of_a_length_that_headers_have() {
         let error = DataFusionError::Plan(format!("no\n table hush {}", "x".repeat(9_000)));
-        let failure = Failure::of(&error, KeyOwner::Server, |text| text.replace("hush", "…"));
+        let key = Secret::new("hush").expect("a key");
+        let failure = Failure::of(&error, KeyOwner::Server, |text| key.redact(text));
         assert_eq!(failure.code, Code::InvalidArgument);
-        assert!(failure.message.starts_with("no table … xxx"), "{}", failure.message);
-        assert_eq!(failure.message.chars().count(), SHOWN);
+        assert!(failure.message.starts_with("no table <redacted> xxx"), "{}", failure.message);
+        assert_eq!(failure.message.chars().count(), 1_000);
+        for failure in [
+            Failure::new(Code::NotFound, "x".repeat(9_000)),
+            Failure::own(Error::new(ErrorKind::Query, "no").advice("x".repeat(9_000))),
+        ] {
+            assert!(failure.message.chars().count() <= 1_000, "{}", failure.message);
+            assert!(failure.advice.is_none_or(|advice| advice.chars().count() <= 1_000));
+        }
+    }
+
+    #[test]
+    fn temporary_files_without_space_are_a_matter_of_resources() {
+        let text =
+            "The used disk space during the spilling process has exceeded the allowable limit of 16.0 GB. Please";
+        let error = ArrowError::from(std::io::Error::other(text));
+        let key = Secret::new("hush").expect("a key");
+        let failure = Failure::of(&DataFusionError::from(error), KeyOwner::Server, |text| key.redact(text));
+        assert_eq!((failure.code, failure.sqlstate(), failure.kind()), (Code::ResourceExhausted, "53200", "memory"));
+        let advice = failure.advice.expect("advice");
+        assert!(failure.message.contains("16.0 GB") && failure.message.ends_with(&*advice), "{}", failure.message);
     }
 }

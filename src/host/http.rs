@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
@@ -18,18 +17,18 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
-use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
-use super::listener::{ClientStream, End, accept};
+use super::front::{Kept, QUIET, keep};
+use super::in_service::InService;
+use super::listener::{ClientStream, End};
 use super::peer::Caller;
 use super::reload::Reload;
 use super::shares::Received;
 use super::state::Host;
 use crate::error::{Error, ErrorKind, Result};
-use crate::serving::{Acceptor, TlsSpec, operate};
+use crate::serving::{Acceptor, TlsSpec};
 
 /// Time limit of a TLS handshake, and of the headers of a request.
 const HEADERS: Duration = Duration::from_secs(10);
@@ -39,12 +38,6 @@ const STALLED: Duration = Duration::from_secs(10);
 const BODY: Duration = Duration::from_secs(60);
 /// Bytes of a request's headers.
 const HEADER_BYTES: usize = 32 << 10;
-/// Interval between sweeps for idle sessions and connections.
-const SWEEP: Duration = Duration::from_secs(5);
-/// Time without running calls after which shutdown stops waiting for open connections.
-const QUIET: Duration = Duration::from_secs(1);
-/// Time that cancelled calls have to answer.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Answers a request of a connection.
 pub(crate) type Answer = Arc<dyn Fn(Request<Incoming>, Caller) -> BoxFuture<'static, Response> + Send + Sync>;
@@ -63,17 +56,11 @@ pub(crate) struct Bound {
 pub struct HttpServer {
     url: String,
     address: SocketAddr,
-    operations: Option<SocketAddr>,
     host: Arc<Host>,
     tls: Option<Acceptor>,
-    /// Connections in service.
-    connections: TaskTracker,
-    /// Cancelled at the end of a shutdown: closes connections at once.
-    ending: DropGuard,
-    closing: DropGuard,
-    /// Ends when the address is free again.
-    listening: JoinHandle<()>,
-    _tasks: Vec<AbortOnDropHandle<()>>,
+    connections: InService,
+    /// Set if it is the only front of its host.
+    kept: Option<Kept>,
 }
 
 impl Bound {
@@ -102,29 +89,10 @@ impl Bound {
     /// Serves connections; `url` is what people open or clients are configured with.
     pub(crate) fn serve(self, url: String, answer: Answer) -> HttpServer {
         let Self { listener, address, tls, host, ending } = self;
-        let (closing, connections) = (CancellationToken::new(), TaskTracker::new());
-        let (incoming, listening) = accept(listener, Arc::clone(&host), closing.clone(), End::AtOnce);
-        let accepting = AbortOnDropHandle::new(tokio::spawn({
-            let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
-            let tls = tls.clone();
-            async move {
-                let mut incoming = pin!(incoming);
-                while let Some(accepted) = incoming.next().await {
-                    let Ok(stream) = accepted else { continue };
-                    let (answer, tls, closing, ending) =
-                        (Arc::clone(&answer), tls.clone(), closing.clone(), ending.clone());
-                    connections.spawn(async move {
-                        tokio::select! {
-                            () = serve(stream, tls, answer, closing) => {}
-                            () = ending.cancelled() => {}
-                        }
-                    });
-                }
-            }
-        }));
-        let (closing, ending) = (closing.drop_guard(), ending.drop_guard());
-        let _tasks = vec![accepting];
-        HttpServer { url, address, operations: None, host, tls, connections, ending, closing, listening, _tasks }
+        let acceptor = tls.clone();
+        let served = move |stream, closing| serve(stream, acceptor.clone(), Arc::clone(&answer), closing);
+        let connections = InService::start(listener, Arc::clone(&host), End::AtOnce, ending, served);
+        HttpServer { url, address, host, tls, connections, kept: None }
     }
 }
 
@@ -135,14 +103,7 @@ impl HttpServer {
     /// # Errors
     /// [`ErrorKind::Config`] for an unusable address.
     pub(crate) async fn alone(mut self, asked: Option<SocketAddr>) -> Result<Self> {
-        if let Some(asked) = asked {
-            let started = operate(asked, Arc::clone(&self.host)).await;
-            let bad = |error| Error::new(ErrorKind::Config, format!("cannot listen on {asked}: {error}"));
-            let (address, task) = started.map_err(bad)?;
-            self.operations = Some(address);
-            self._tasks.push(task);
-        }
-        self._tasks.push(sweeping(&self.host));
+        self.kept = Some(keep(&self.host, |host| drop(host.sweep()), asked).await?);
         Ok(self)
     }
 
@@ -158,7 +119,7 @@ impl HttpServer {
 
     /// Returns the address of `/healthz` and `/metrics`.
     pub fn operations(&self) -> Option<SocketAddr> {
-        self.operations
+        self.kept.as_ref().and_then(|kept| kept.operations)
     }
 
     /// Waits until the server has to be restarted, although it still answers: so many threads do not respond that no more are
@@ -176,22 +137,7 @@ impl HttpServer {
     ///
     /// [`Limits::drain_seconds`]: super::settings::Limits::drain_seconds
     pub async fn shut_down(self) {
-        let Self { host, connections, ending, closing, listening, .. } = self;
-        host.end();
-        drop(closing);
-        // A task that panicked has closed its listener too.
-        let _ = listening.await;
-        connections.close();
-        let drain = Duration::from_secs(host.limits.drain_seconds);
-        // Connections without a running call are not waited for.
-        tokio::select! {
-            _ = timeout(drain, connections.wait()) => {}
-            () = host.quiet(QUIET) => {}
-        }
-        // Clients are told before their connections close.
-        host.cancelled.cancel();
-        let _ = timeout(LAST_WORDS, connections.wait()).await;
-        drop(ending);
+        self.connections.drain(Some(QUIET)).await;
     }
 }
 
@@ -200,17 +146,6 @@ impl HttpServer {
 pub(crate) fn names_of(address: SocketAddr) -> Option<[String; 4]> {
     let names = || ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), address.ip().to_string()];
     address.ip().is_loopback().then(names)
-}
-
-/// Removes expired sessions and connections of a host for as long as the returned handle lives.
-pub(crate) fn sweeping(host: &Arc<Host>) -> AbortOnDropHandle<()> {
-    let host = Arc::clone(host);
-    AbortOnDropHandle::new(tokio::spawn(async move {
-        loop {
-            sleep(SWEEP).await;
-            host.sweep();
-        }
-    }))
 }
 
 /// Serves one connection until it closes, or the running response after `closing` has ended.

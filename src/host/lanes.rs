@@ -28,6 +28,10 @@ const THREADS: usize = 2;
 /// Lanes in which one user has statements, with those that do not respond.
 const LANES_OF_USER: usize = LANES / 2;
 
+/// Threads per lane for reading files, such as those to which sorted rows are spilled. Each has a stack as large as the others, and
+/// the engine reads dozens of such files at once.
+const BLOCKING: usize = 2;
+
 /// Maximum number of lanes that are started in place of those that do not respond.
 const SPARE: usize = 16;
 /// Time without a response after which a lane takes no further statements.
@@ -173,6 +177,7 @@ impl Lane {
     fn start() -> std::io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         builder.enable_all().thread_name("execution").thread_stack_size(STACK).worker_threads(THREADS);
+        builder.max_blocking_threads(BLOCKING);
         Ok(Self { runtime: Some(builder.build()?), sessions: Arc::default(), pulse: Arc::default() })
     }
 

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::connection_limit::{Ended, Reason};
 use super::peer::Caller;
 use super::state::Host;
 
@@ -31,9 +32,8 @@ pub(crate) struct ClientStream {
     caller: Caller,
     host: Arc<Host>,
     /// Resolves when the connection must be closed, regardless of running calls.
-    ended: Pin<Box<WaitForCancellationFutureOwned>>,
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only PostgreSQL has words for it"))]
-    token: CancellationToken,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
+    ended: Ended,
     end: End,
 }
 
@@ -67,18 +67,17 @@ pub(crate) fn accept(
                 continue;
             };
             let caller = Caller::new(host.next_peer(), address.ip());
-            let ended = host.standing.come(caller.peer, caller.address);
+            let ended = host.standing.register(caller.peer, caller.address);
             let (ready, host, closing) = (ready.clone(), Arc::clone(&host), closing.clone());
             tokio::spawn(async move {
-                let token = ended.clone();
-                let ended = Box::pin(ended.cancelled_owned());
-                let mut connection = ClientStream { stream, caller, host, ended, token, end };
-                let ClientStream { stream, ended, host, token, .. } = &mut connection;
+                let over = Box::pin(ended.wait_owned());
+                let mut connection = ClientStream { stream, caller, host, over, ended, end };
+                let ClientStream { stream, over, host, ended, .. } = &mut connection;
                 let ended = async {
                     match end {
-                        End::AtOnce => ended.await,
+                        End::AtOnce => over.await,
                         #[cfg(feature = "postgres")]
-                        End::ByOwner => host.standing.farewell(token).await,
+                        End::ByOwner => host.standing.farewell(ended).await,
                     }
                 };
                 let speaks = async { timeout(SILENT, stream.peek(&mut [0])).await.is_ok_and(|read| read.is_ok()) };
@@ -101,7 +100,7 @@ pub(crate) fn accept(
 impl Drop for ClientStream {
     fn drop(&mut self) {
         self.host.standing.gone(self.caller.peer);
-        self.host.hung_up(self.caller.peer);
+        self.host.disconnected(self.caller.peer);
     }
 }
 
@@ -124,10 +123,20 @@ impl ClientStream {
         }
     }
 
-    /// Token that is cancelled when the connection must be closed.
+    /// Tells that the connection must be closed, and the reason.
     #[cfg(feature = "postgres")]
-    pub(crate) fn ended(&self) -> CancellationToken {
-        self.token.clone()
+    pub(crate) fn ended(&self) -> Ended {
+        self.ended.clone()
+    }
+
+    /// The reason for closing the connection, in words.
+    fn reason(&self) -> &'static str {
+        match self.ended.reason() {
+            Some(Reason::MadeRoom) | None => "connection closed to make room for others",
+            Some(Reason::Idle) => "connection closed: it was idle for too long",
+            Some(Reason::NoLogin) => "connection closed: no credentials were sent in time",
+            Some(Reason::LoggedOut) => "connection closed: the users file has changed",
+        }
     }
 
     /// Returns the stream unless the connection was closed.
@@ -135,10 +144,8 @@ impl ClientStream {
         if self.end != End::AtOnce {
             return Ok(Pin::new(&mut self.stream));
         }
-        match self.ended.as_mut().poll(context) {
-            Poll::Ready(()) => {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "connection closed to make room for others"))
-            }
+        match self.over.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::Error::new(io::ErrorKind::TimedOut, self.reason())),
             Poll::Pending => Ok(Pin::new(&mut self.stream)),
         }
     }

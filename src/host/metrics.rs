@@ -77,6 +77,7 @@ struct StoreGauges {
     days_from_store: Gauge,
     days_requested: Gauge,
     bytes: Gauge,
+    rows_skipped: Gauge,
     responses: Gauge,
     requests_saved: Gauge,
 }
@@ -104,7 +105,7 @@ impl Metrics {
         let throttle_wait = Counter::<f64, AtomicU64>::default();
         registry.register(
             "throttle_wait_seconds",
-            "Time that requests of statements waited for rate limits and between attempts, in seconds",
+            "Time for which limits of the service kept statements waiting, in seconds",
             throttle_wait.clone(),
         );
         let mut gauge = |name, help| {
@@ -127,6 +128,10 @@ impl Metrics {
             days_from_store: gauge("store_days", "Days of mentions that queries took from the store"),
             days_requested: gauge("store_days_requested", "Days of mentions requested by queries that use a store"),
             bytes: gauge("store_bytes", "Size of the stored mentions that queries read, in bytes"),
+            rows_skipped: gauge(
+                "store_rows_skipped",
+                "Stored mentions that queries did not read because of an index of words",
+            ),
             responses: gauge("store_responses", "Stored responses without mentions that queries used"),
             requests_saved: gauge("store_requests_saved", "Requests to the service that the store made unnecessary"),
         };
@@ -225,6 +230,7 @@ impl StoreGauges {
         set(&self.days_from_store, |used| used.days_from_store);
         set(&self.days_requested, |used| used.days_requested);
         set(&self.bytes, |used| used.bytes);
+        set(&self.rows_skipped, |used| used.rows_skipped);
         set(&self.responses, |used| used.responses);
         set(&self.requests_saved, |used| used.requests_saved);
     }

@@ -4,28 +4,33 @@
 //! connection ─listener─▶ credentials ─auth, logins─▶ session ─planner─▶ plan ─lanes─▶ rows ─account─▶ log, metrics
 //! ```
 //!
-//! - `http` listens for HTTP. `listener` accepts connections, `connection_limit` decides which stay open, `peer` numbers them.
+//! - `http` listens for HTTP. `listener` accepts connections, `in_service` serves them, `connection_limit` decides which stay
+//!   open, `peer` numbers them. `front` keeps a host in order, and drains the queries of a front.
 //! - `auth` verifies credentials, `scram` proofs of passwords, `logins` slows guessing down, `sessions` holds the state of each client.
 //! - `planner` plans and restricts SQL, `complexity_limits` bounds it, `type_compat` maps types to those that every client
 //!   supports.
 //! - `lanes` separates long computations, `running` is a query that runs in a lane, `account` records it until its end,
 //!   `metrics` counts, and `failure` is an error as a client sees it.
+//! - `cached_plan` keeps the plan of a prepared statement.
 //! - `effects` runs statements that change a session, `temporary` holds its tables.
 //! - `settings` has the limits and the `[serve]` table of the configuration file; `state` holds the state that all calls
 //!   share.
 
 pub(crate) mod account;
 pub(crate) mod auth;
+pub(crate) mod cached_plan;
 pub(crate) mod complexity_limits;
-mod connection_limit;
+pub(crate) mod connection_limit;
 pub(crate) mod effects;
 pub(crate) mod failure;
+pub(crate) mod front;
 #[cfg(any(feature = "mcp", feature = "ui"))]
 pub(crate) mod http;
+#[cfg(any(feature = "mcp", feature = "postgres", feature = "ui"))]
+pub(crate) mod in_service;
 pub(crate) mod lanes;
 pub(crate) mod listener;
 mod logins;
-pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod peer;
 pub(crate) mod planner;

@@ -31,10 +31,11 @@ impl Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn a_client_of_ipv6_has_one_address() {
-        for (address, expected) in [
+        let cases = [
             ("192.0.2.7", "192.0.2.7"),
             ("::ffff:192.0.2.7", "192.0.2.7"),
             ("::ffff:127.0.0.1", "127.0.0.1"),
@@ -42,9 +43,10 @@ mod tests {
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
             ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::"),
             ("2001:db8:1:3::1", "2001:db8:1:3::"),
-        ] {
+        ];
+        each(cases, |(address, expected)| {
             let caller = Caller::new(Peer(1), address.parse().expect(address));
             assert_eq!(caller.address, expected.parse::<IpAddr>().expect(expected), "{address}");
-        }
+        });
     }
 }

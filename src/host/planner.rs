@@ -21,12 +21,15 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 
 use super::complexity_limits;
 use super::type_compat::result_schema;
+use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind};
-use crate::session::{call, check_sizes, parse_in, plan_statement, syntax, with_named_results};
+use crate::session::{
+    call, check_sizes, parse_in, plan_statement, refuse_inner, refuse_statement, refused, syntax, with_named_results,
+};
 use crate::table::query_name;
 
 /// A planned statement.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Statement {
     /// Logical plan with unbound parameters.
     pub(crate) plan: LogicalPlan,
@@ -36,6 +39,8 @@ pub(crate) struct Statement {
     pub(crate) parameters: SchemaRef,
     /// Result schema; empty for a statement that changes the session.
     pub(crate) schema: SchemaRef,
+    /// Digest of the text, for the log; empty until it is set.
+    pub(crate) digest: String,
 }
 
 /// An executable plan.
@@ -63,6 +68,17 @@ const SETTINGS: [&str; 6] = [
 /// True if a session may change the setting.
 pub(crate) fn may_set(variable: &str) -> bool {
     variable.starts_with("savedsearch.") || SETTINGS.contains(&variable)
+}
+
+/// Checks the value of a setting, as [`SessionSettings::check_for_server`] does.
+///
+/// # Errors
+/// Those of [`SessionSettings::check_for_server`].
+pub(crate) fn check_setting(variable: &str, value: &str) -> Result<()> {
+    match variable.strip_prefix("savedsearch.") {
+        Some(name) => SessionSettings::check_for_server(name, value),
+        None => Ok(()),
+    }
 }
 
 impl Statement {
@@ -119,7 +135,7 @@ impl Statement {
             let coerced = TypeCoercion::new().analyze(known.clone(), state.config_options());
             result_schema(coerced.as_ref().unwrap_or(&known).schema().as_arrow())
         };
-        Ok(Self { plan, effect, parameters, schema })
+        Ok(Self { plan, effect, parameters, schema, digest: String::new() })
     }
 
     /// True if a parameter that the statement has for an integer will be a number with a fraction.
@@ -174,28 +190,16 @@ pub(crate) fn parse(sql: &str, dialect: impl Dialect) -> Result<Parsed> {
     complexity_limits::groups(&statement)?;
     complexity_limits::types(&statement)?;
     number_parameters(&mut statement).map_err(wrong)?;
-    match &mut statement {
-        // Rejected here, before DataFusion looks for files.
-        Parsed::CopyTo(_) => return Err(refused("COPY")),
-        Parsed::CreateExternalTable(_) => return Err(refused("CREATE EXTERNAL TABLE")),
-        // All tables and views of a session are temporary; DataFusion does not support the TEMPORARY keyword.
-        Parsed::Statement(statement) => match statement.as_mut() {
-            SqlStatement::Insert(_) => return Err(refused("INSERT")),
-            SqlStatement::Update(_) => return Err(refused("UPDATE")),
-            SqlStatement::Delete(_) => return Err(refused("DELETE")),
+    refuse_statement(&statement)?;
+    // All tables and views of a session are temporary; DataFusion does not support the TEMPORARY keyword.
+    if let Parsed::Statement(statement) = &mut statement {
+        match statement.as_mut() {
             SqlStatement::CreateTable(table) => table.temporary = false,
             SqlStatement::CreateView(view) => view.temporary = false,
             _ => {}
-        },
-        _ => {}
+        }
     }
     Ok(statement)
-}
-
-/// Error for a statement that would change more than the session.
-fn refused(what: &str) -> DataFusionError {
-    let error = Error::new(ErrorKind::Unsupported, format!("{what} is not supported: the service is read-only"));
-    error.advice("supported: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, and DROP of these").into()
 }
 
 /// Replaces each `?` by `$1`, `$2`, … in the order of the statement text.
@@ -274,36 +278,26 @@ fn with_types(parsed: &Parsed, types: &[DataType]) -> Option<Parsed> {
 /// # Errors
 /// [`ErrorKind::Unsupported`] for a plan that would change anything else.
 fn check(plan: &LogicalPlan) -> Result<bool> {
-    let refuse = |what: String| Err(refused(&what));
     let (effect, inner) = match plan {
         LogicalPlan::Ddl(ddl) => match ddl {
             DdlStatement::CreateView(_) | DdlStatement::CreateMemoryTable(_) => (true, ddl.inputs()),
             DdlStatement::DropTable(_) | DdlStatement::DropView(_) => (true, Vec::new()),
-            other => return refuse(other.name().to_owned()),
+            other => return Err(refused(other.name())),
         },
-        LogicalPlan::Statement(Utility::SetVariable(set)) if may_set(&set.variable) => (true, Vec::new()),
+        LogicalPlan::Statement(Utility::SetVariable(set)) if may_set(&set.variable) => {
+            check_setting(&set.variable, &set.value)?;
+            (true, Vec::new())
+        }
         LogicalPlan::Statement(Utility::ResetVariable(reset)) if may_set(&reset.variable) => (true, Vec::new()),
-        LogicalPlan::Statement(Utility::SetVariable(set)) => return refuse(format!("SET {}", set.variable)),
-        LogicalPlan::Statement(Utility::ResetVariable(reset)) => return refuse(format!("RESET {}", reset.variable)),
+        LogicalPlan::Statement(Utility::SetVariable(set)) => {
+            return Err(refused(&format!("SET {}", set.variable)));
+        }
+        LogicalPlan::Statement(Utility::ResetVariable(reset)) => {
+            return Err(refused(&format!("RESET {}", reset.variable)));
+        }
         query => (false, vec![query]),
     };
-    for plan in inner {
-        // EXPLAIN ANALYZE runs the statement that it explains.
-        let mut writes = None;
-        plan.apply_with_subqueries(|node| {
-            writes = match node {
-                LogicalPlan::Ddl(ddl) => Some(ddl.name().to_owned()),
-                LogicalPlan::Dml(dml) => Some(dml.op.name().to_owned()),
-                LogicalPlan::Copy(_) => Some("COPY".to_owned()),
-                LogicalPlan::Statement(statement) => Some(statement.name().to_owned()),
-                _ => return Ok(TreeNodeRecursion::Continue),
-            };
-            Ok(TreeNodeRecursion::Stop)
-        })?;
-        if let Some(what) = writes {
-            return refuse(what);
-        }
-    }
+    inner.into_iter().try_for_each(refuse_inner)?;
     Ok(effect)
 }
 
@@ -452,5 +446,14 @@ mod tests {
         for wrong in ["", ";", "SELECT 1; SELECT 2", "SELECT ?, $2"] {
             read(wrong).expect_err(wrong);
         }
+    }
+
+    #[test]
+    fn estimates_that_ask_are_refused() {
+        let ask =
+            check_setting("savedsearch.estimate", "ask").expect_err("such an estimate sends requests").to_string();
+        assert!(ask.contains("in the shell only; run `savedsearch sql --estimate=ask`"), "{ask}");
+        check_setting("savedsearch.estimate", "known").expect("the default");
+        check_setting("savedsearch.timezone", "ask").expect("another setting");
     }
 }

@@ -17,11 +17,11 @@ use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
 use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 #[cfg(any(feature = "postgres", feature = "ui"))]
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
+use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
 use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, StreamExt, TryStreamExt};
@@ -36,7 +36,7 @@ use super::planner::{Runnable, Statement, runnable};
 use super::sessions::Session;
 use super::settings::Limits;
 use super::shares::{SessionMemory, Share};
-use super::state::{Abandoned, Host, timed_out};
+use super::state::{Abandoned, Admitted, Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
 #[cfg(feature = "postgres")]
 use crate::exec::in_parts;
@@ -44,7 +44,7 @@ use crate::exec::in_parts;
 use crate::exec::{Spent, spent};
 #[cfg(feature = "ui")]
 use crate::exec::{WindowRead, windows};
-use crate::exec::{in_span, statement_kind};
+use crate::exec::{start, statement_kind};
 use crate::memory::{StatementMemory, until_ended};
 use crate::session::bytes_of_plan;
 
@@ -70,6 +70,8 @@ pub(crate) struct Pending {
     pub(crate) schema: SchemaRef,
     /// Cancels the query, whether it is running or still to be fetched.
     pub(crate) cancelled: CancellationToken,
+    /// Digest of the statement's text.
+    digest: String,
     /// Memory reserved for the plans.
     _held: SessionMemory,
 }
@@ -108,10 +110,12 @@ impl Pending {
     ) -> Result<Self, Failure> {
         let failed = |error: DataFusionError| session.failure(&error);
         let plans = sets.into_iter().map(|set| statement.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let planning = session.share.planning().await;
         let first = match plans.first() {
             Some(plan) => Some(runnable(&context, plan.clone()).await.map_err(failed)?),
             None => None,
         };
+        drop(planning);
         let held = host.hold(session, "result", plans.iter().map(bytes_of_plan).sum())?;
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
@@ -126,6 +130,7 @@ impl Pending {
             first: Mutex::new(first),
             schema,
             cancelled,
+            digest: statement.digest.clone(),
             _held: held,
         })
     }
@@ -179,10 +184,8 @@ impl Pending {
         }
         let (sender, mut batches) = mpsc::channel(1);
         let limits = &host.limits;
-        let lane = host.lanes.enter(&session.lane, &session.principal.name)?;
-        let unread =
-            Unread { share: Arc::clone(&session.share), pool: Arc::clone(host.sessions.pool()), own: Arc::default() };
-        let memory = host.statements.admit_now(&session.principal.name).map_err(Failure::own)?;
+        let Admitted { memory, lane } = host.admit_now(&session)?;
+        let unread = Unread { share: Arc::clone(&session.share), own: Arc::default() };
         let account = Account::open(host, session, Arc::clone(&lane))?;
         let cancelled = self.cancelled.clone();
         let task = drive(self, account, sender, wanted.clone(), limits.clone(), unread, Arc::clone(&memory));
@@ -275,13 +278,15 @@ async fn send(
         let kind = statement_kind(plan);
         let Runnable { plan, task, query } = match first.take() {
             Some(planned) => planned,
-            None => runnable(&pending.context, plan.clone()).await.map_err(failed)?,
+            None => {
+                let _planning = session.share.planning().await;
+                runnable(&pending.context, plan.clone()).await.map_err(failed)?
+            }
         };
-        let span = account.begin(kind, query, &plan);
-        let task = in_span(task, &span);
+        let span = account.begin(kind, query, &pending.digest, &plan);
         #[cfg(feature = "postgres")]
         let task = if wanted.is_some() { in_parts(task) } else { task };
-        let mut stream = execute_stream(plan, task).map_err(failed)?.fuse();
+        let mut stream = start(&plan, task, Some(&span)).map_err(failed)?.fuse();
         loop {
             unread.room().await?;
             let next = match &wanted {
@@ -316,7 +321,6 @@ async fn send(
 /// Memory for batches on their way to the client.
 struct Unread {
     share: Arc<Share>,
-    pool: Arc<dyn MemoryPool>,
     /// One reference for each batch of this query.
     own: Arc<()>,
 }
@@ -354,7 +358,7 @@ impl Unread {
             }
             Err(_) => return Err(self.full()),
         };
-        let pool = MemoryConsumer::new("unread result").register(&self.pool);
+        let pool = MemoryConsumer::new("unread result").register(self.share.pool());
         // It is there already; other statements get less.
         pool.grow(bytes);
         Ok(Held { _share: share, _pool: pool, _own: Arc::clone(&self.own) })

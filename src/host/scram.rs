@@ -117,6 +117,7 @@ pub fn scram_verifier(password: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     /// The example of RFC 7677, section 3. Its verifier was computed from the password `pencil`.
     #[test]
@@ -143,9 +144,9 @@ mod tests {
             let (exchange, _) = Exchange::begin("n,,n=,r=a", verifier, "own").expect("a first message");
             assert_eq!(exchange.finish(&format!("c=biws,r={nonce},p={proof}")), None);
         }
-        for malformed in ["", "n,,", "n,,n=x", "p=tls-unique,,n=,r=a", "n,,n=,r=", "n,,m=1,n=,r=a"] {
+        each(["", "n,,", "n,,n=x", "p=tls-unique,,n=,r=a", "n,,n=,r=", "n,,m=1,n=,r=a"], |malformed| {
             assert!(Exchange::begin(malformed, Verifier::of_nobody("eve", &[1; 32]), "own").is_none(), "{malformed}");
-        }
+        });
         let twice = [1, 1].map(|_| Verifier::of_nobody("eve", &[1; 32]).salt);
         assert_eq!(twice[0], twice[1]);
     }

@@ -16,7 +16,6 @@ use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 #[cfg(any(feature = "mcp", feature = "ui"))]
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionContext;
 use secrecy::ExposeSecret;
@@ -36,7 +35,7 @@ use crate::catalog::catalog;
 use crate::catalog::{CATALOG, SYSTEM_SCHEMA};
 #[cfg(any(feature = "mcp", feature = "postgres", feature = "ui"))]
 use crate::client::Warning;
-use crate::client::{self, Secret};
+use crate::client::{self, Clean, Client, Secret};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 #[cfg(feature = "distributed")]
@@ -137,8 +136,17 @@ impl Session {
     }
 
     /// Redacts the session's API keys from a text.
-    pub(crate) fn redact(&self, text: &str) -> String {
-        self.connections.iter().fold(text.to_owned(), |text, connection| connection.client().redact(&text))
+    pub(crate) fn redact(&self, text: &str) -> Clean {
+        Client::redact_all(self.connections.iter().map(|connection| connection.client()), text)
+    }
+
+    /// Logs the text of a statement, at the level debug. Returns its digest, which the lines of its queries have as well: the
+    /// beginning of the SHA-256 of the text without API keys.
+    pub(crate) fn log_statement(&self, sql: &str) -> String {
+        let sql = self.redact(sql);
+        let statement = digest_of(&sql);
+        tracing::debug!(statement, principal = %self.principal.name, sql = sql.as_str(), "statement");
+        statement
     }
 
     /// Warnings about a query of the session, such as an incomplete result.
@@ -167,7 +175,7 @@ impl Session {
 
     /// A counter of what a call or a connection of the session has sent and is not decoded yet.
     pub(crate) fn received(&self) -> Received {
-        Received::new(&self.share, &self.context.runtime_env().memory_pool)
+        Received::new(&self.share)
     }
 
     /// Marks the session as in use until the returned guard is dropped.
@@ -186,15 +194,28 @@ impl Session {
         idle.then(|| self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed())
     }
 
-    /// Marks the client's API key as accepted by the service.
+    /// Marks the client's API key as accepted by the service; only now its owner is known to have logged in.
     pub(crate) fn prove(&self) {
-        self.proven.store(true, Ordering::Relaxed);
+        if !self.proven.swap(true, Ordering::Relaxed) {
+            log_login(&self.principal);
+        }
     }
 
     /// True once the credentials are verified.
     pub(crate) fn is_proven(&self) -> bool {
         self.proven.load(Ordering::Relaxed)
     }
+}
+
+/// Logs a login with verified credentials.
+fn log_login(principal: &Principal) {
+    tracing::info!(principal = %principal.name, "logged in");
+}
+
+fn digest_of(text: &str) -> String {
+    /// Bytes of a digest that are shown, as two digits each.
+    const SHOWN: usize = 6;
+    data_encoding::HEXLOWER.encode(&Sha256::digest(text)[..SHOWN])
 }
 
 /// Key of a session.
@@ -214,7 +235,6 @@ pub(crate) struct Sessions {
     settings: SessionSettings,
     limits: Limits,
     shares: Shares,
-    runtime: Arc<RuntimeEnv>,
     /// Random salt for principal names derived from API keys, so that they are meaningless to other processes.
     salt: [u8; 32],
     open: Mutex<HashMap<Found, Arc<Session>>>,
@@ -241,9 +261,8 @@ impl Sessions {
             auth,
             upstream,
             settings,
-            shares: Shares::new(limits.memory_mib),
+            shares: Shares::new(limits.memory_mib, runtime),
             limits,
-            runtime,
             salt: rand::random(),
             open: Mutex::default(),
             metrics,
@@ -287,7 +306,9 @@ impl Sessions {
         let token = format!("{TOKEN}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
         let session = self.make(&principal)?;
         let session = self.insert(Found::Token(Sha256::digest(&token).into()), session)?;
-        tracing::info!(principal = %principal.name, "logged in");
+        if session.is_proven() {
+            log_login(&principal);
+        }
         Ok((token, session))
     }
 
@@ -343,7 +364,12 @@ impl Sessions {
             }
         }
         let session = self.make(principal)?;
-        self.insert(found, session)
+        let open = self.insert(found, Arc::clone(&session))?;
+        // A call at the same time may have opened it. Without authentication, nobody logs in.
+        if Arc::ptr_eq(&open, &session) && session.is_proven() && !matches!(self.auth, Auth::None) {
+            log_login(principal);
+        }
+        Ok(open)
     }
 
     /// Authentication of clients.
@@ -378,7 +404,7 @@ impl Sessions {
     }
 
     /// Closes the sessions of a closed connection.
-    pub(crate) fn hung_up(&self, peer: Peer) {
+    pub(crate) fn disconnected(&self, peer: Peer) {
         self.open().retain(|found, _| !matches!(found, Found::Peer(_, Some(other)) if *other == peer));
     }
 
@@ -391,11 +417,6 @@ impl Sessions {
 
     fn has_expired(&self, session: &Session) -> bool {
         session.idle().is_some_and(|time| time >= self.limits.session_idle())
-    }
-
-    /// Returns the memory pool shared by all queries.
-    pub(crate) fn pool(&self) -> &Arc<dyn MemoryPool> {
-        &self.runtime.memory_pool
     }
 
     /// Returns the number of open sessions.
@@ -426,7 +447,11 @@ impl Sessions {
 
     fn make(&self, principal: &Principal) -> Result<Arc<Session>, Failure> {
         let session = self.try_make(principal);
-        session.map(Arc::new).map_err(|error| Failure::of(&error, KeyOwner::Client, str::to_owned))
+        let redact = |text: &str| match &principal.key {
+            Some(key) => key.redact(text),
+            None => Client::redact_all(self.connections().iter().map(|connection| connection.client()), text),
+        };
+        session.map(Arc::new).map_err(|error| Failure::of(&error, KeyOwner::Client, redact))
     }
 
     fn try_make(&self, principal: &Principal) -> DataFusionResult<Session> {
@@ -447,7 +472,8 @@ impl Sessions {
         let caller =
             client::Caller { name: Arc::clone(&principal.name), share, allowance: principal.allowance.clone() };
         let config = session_config().with_option_extension(self.settings.clone()).with_extension(Arc::new(caller));
-        let context = session_with(&connection, config, Arc::clone(&self.runtime))?;
+        let own = self.shares.of(&principal.name)?;
+        let context = session_with(&connection, config, Arc::clone(&own.runtime))?;
         let context = bounded_session(&context)?;
         #[cfg(feature = "distributed")]
         let context = match &self.workers {
@@ -475,7 +501,7 @@ impl Sessions {
             making: tokio::sync::Mutex::default(),
             lane: OwnLane::default(),
             views: Mutex::default(),
-            share: self.shares.of(&principal.name),
+            share: own,
             connections,
             owner,
             used: Mutex::new(Instant::now()),

@@ -177,6 +177,8 @@ impl Limits {
 pub struct ServeDocument {
     /// Address to listen on.
     pub listen: Option<SocketAddr>,
+    /// False to serve clients of PostgreSQL and browsers only.
+    pub flight: Option<bool>,
     /// Address to listen on for clients of PostgreSQL.
     pub postgres_listen: Option<SocketAddr>,
     /// Address to listen on for browsers.

@@ -1,27 +1,36 @@
-//! Shares of users in the memory of a server: results that they have not read, and what their sessions keep between statements.
+//! Shares of users in what statements take: memory of operators, of results that were not read and of what sessions keep, and turns
+//! for planning. So no user's statements are refused because of another's.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use datafusion::error::Result as EngineResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::failure::Failure;
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::statements::CountedPool;
 
 /// Received bytes of a call, or of a connection of PostgreSQL, that do not count.
 const UNCOUNTED: usize = 64 << 10;
+/// Statements of a user that are parsed or planned at the same time. Each takes a thread, and the memory of its constants, which
+/// nothing announces.
+const PLANNING: usize = 4;
 
 /// The shares of all users.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    /// Memory of a share, in KiB.
-    kib: usize,
+    /// Memory of all statements, in MiB.
+    memory_mib: usize,
+    /// Temporary files and caches, which the shares have in common.
+    common: Arc<RuntimeEnv>,
     users: Mutex<HashMap<Arc<str>, Weak<Share>>>,
 }
 
 /// The share of one user, over all sessions.
-#[derive(Debug)]
 pub(crate) struct Share {
     /// Memory of results that were not read, in KiB.
     pub(crate) unread: Arc<Semaphore>,
@@ -29,6 +38,32 @@ pub(crate) struct Share {
     pub(crate) kib: usize,
     /// Memory of what sessions keep, in KiB.
     kept: Arc<Semaphore>,
+    /// The engine's environment of the user's statements: operators announce their memory to its pool.
+    pub(crate) runtime: Arc<RuntimeEnv>,
+    turns: Turns,
+}
+
+/// Turns for planning. A turn that ends belongs to nobody until a task that runs takes it. If it were handed to a waiting task, it
+/// would be lost while the threads of that task's lane compute.
+#[derive(Debug)]
+struct Turns {
+    free: Semaphore,
+    ended: Notify,
+}
+
+/// Guard of a statement that is parsed or planned.
+#[derive(Debug)]
+#[must_use = "another statement may begin when it is dropped"]
+pub(crate) struct Planning<'a> {
+    turn: Option<SemaphorePermit<'a>>,
+    ended: &'a Notify,
+}
+
+impl Drop for Planning<'_> {
+    fn drop(&mut self) {
+        self.turn = None;
+        self.ended.notify_waiters();
+    }
 }
 
 /// Memory that a session keeps: a prepared statement, a view, a temporary table. Dropping it gives the memory back.
@@ -46,27 +81,34 @@ pub(crate) struct SessionMemory {
 #[derive(Debug)]
 pub(crate) struct Received {
     share: Arc<Share>,
-    pool: Arc<dyn MemoryPool>,
     counted: Option<SessionMemory>,
 }
 
 impl Shares {
-    /// Shares of a quarter of the memory.
-    pub(crate) fn new(memory_mib: usize) -> Self {
-        Self { kib: (memory_mib << 8).clamp(1, Semaphore::MAX_PERMITS), users: Mutex::default() }
+    /// Each share has a quarter of the memory for unread results, a quarter for what sessions keep, and half of the memory for all
+    /// that operators announce.
+    pub(crate) fn new(memory_mib: usize, common: Arc<RuntimeEnv>) -> Self {
+        Self { memory_mib, common, users: Mutex::default() }
     }
 
     /// The share of a user.
-    pub(crate) fn of(&self, user: &Arc<str>) -> Arc<Share> {
+    ///
+    /// # Errors
+    /// None in practice: errors of a runtime with the settings of the one in common.
+    pub(crate) fn of(&self, user: &Arc<str>) -> EngineResult<Arc<Share>> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = users.get(user).and_then(Weak::upgrade) {
-            return share;
+            return Ok(share);
         }
         users.retain(|_, share| share.strong_count() > 0);
-        let [unread, kept] = [(); 2].map(|()| Arc::new(Semaphore::new(self.kib)));
-        let share = Arc::new(Share { unread, kib: self.kib, kept });
+        let kib = (self.memory_mib << 8).clamp(1, Semaphore::MAX_PERMITS);
+        let [unread, kept] = [(); 2].map(|()| Arc::new(Semaphore::new(kib)));
+        let pool = Arc::new(CountedPool::new(self.memory_mib << 20));
+        let runtime = RuntimeEnvBuilder::from_runtime_env(&self.common).with_memory_pool(pool).build_arc()?;
+        let turns = Turns { free: Semaphore::new(PLANNING), ended: Notify::new() };
+        let share = Arc::new(Share { unread, kib, kept, runtime, turns });
         users.insert(Arc::clone(user), Arc::downgrade(&share));
-        share
+        Ok(share)
     }
 }
 
@@ -75,16 +117,35 @@ impl Share {
     ///
     /// # Errors
     /// [`ErrorKind::Memory`] if the user's share, or the memory of the server, is used up.
-    pub(crate) fn keep(
-        self: &Arc<Self>,
-        pool: &Arc<dyn MemoryPool>,
-        what: &'static str,
-        bytes: usize,
-    ) -> Result<SessionMemory> {
-        let pool = MemoryConsumer::new(what).register(pool);
+    pub(crate) fn keep(self: &Arc<Self>, what: &'static str, bytes: usize) -> Result<SessionMemory> {
+        let pool = MemoryConsumer::new(what).register(self.pool());
         let mut kept = SessionMemory { what, bytes: 0, share: Arc::clone(self), permit: None, pool };
         kept.grow(bytes)?;
         Ok(kept)
+    }
+
+    /// The pool to which the user's operators announce their memory.
+    pub(crate) fn pool(&self) -> &Arc<dyn MemoryPool> {
+        &self.runtime.memory_pool
+    }
+
+    /// Waits until the user may parse or plan another statement. The turn ends when the returned guard is dropped. A holder must
+    /// not ask for another turn.
+    pub(crate) async fn planning(&self) -> Planning<'_> {
+        let Turns { free, ended } = &self.turns;
+        loop {
+            // Before the look, so that a turn that ends after it is not missed.
+            let next = ended.notified();
+            match free.try_acquire() {
+                Ok(turn) => return Planning { turn: Some(turn), ended },
+                Err(_) => next.await,
+            }
+        }
+    }
+
+    /// True while sessions keep less than a quarter of it.
+    pub(crate) fn has_room(&self) -> bool {
+        self.kept.available_permits() > self.kib - self.kib / 4
     }
 }
 
@@ -116,8 +177,8 @@ impl SessionMemory {
 }
 
 impl Received {
-    pub(crate) fn new(share: &Arc<Share>, pool: &Arc<dyn MemoryPool>) -> Self {
-        Self { share: Arc::clone(share), pool: Arc::clone(pool), counted: None }
+    pub(crate) fn new(share: &Arc<Share>) -> Self {
+        Self { share: Arc::clone(share), counted: None }
     }
 
     /// Counts so many bytes from now on, in place of those before.
@@ -132,7 +193,7 @@ impl Received {
                 self.counted = None;
                 match beyond {
                     0 => Ok(()),
-                    _ => self.share.keep(&self.pool, "message", beyond).map(|counted| self.counted = Some(counted)),
+                    _ => self.share.keep("message", beyond).map(|counted| self.counted = Some(counted)),
                 }
             }
         };
@@ -140,45 +201,66 @@ impl Received {
     }
 }
 
+impl fmt::Debug for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Share").field("kib", &self.kib).finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
-mod tests {
-    use datafusion::execution::memory_pool::UnboundedMemoryPool;
+pub(crate) mod tests {
+    use futures::FutureExt;
+    use futures::future::join_all;
 
     use super::*;
     use crate::host::failure::Code;
 
+    /// The share of a user, of 1 MiB.
+    pub(crate) fn share_of_a_mebibyte() -> Arc<Share> {
+        Shares::new(4, Arc::default()).of(&"one".into()).expect("a share")
+    }
+
+    #[tokio::test]
+    async fn a_user_plans_a_few_statements_at_a_time_and_others_theirs() {
+        let shares = Shares::new(4, Arc::default());
+        let [one, other] = ["one", "other"].map(|user| shares.of(&user.into()).expect("a share"));
+        let mut held = join_all((0..PLANNING).map(|_| one.planning())).await;
+        assert!(one.planning().now_or_never().is_none(), "all turns are taken");
+        assert!(other.planning().now_or_never().is_some(), "another user");
+        held.pop();
+        assert!(one.planning().now_or_never().is_some(), "one has ended");
+    }
+
     #[test]
     fn what_one_user_keeps_is_limited_and_others_have_their_own_share() {
-        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let shares = Shares::new(4);
-        let [one, other] = ["one", "other"].map(|user| shares.of(&user.into()));
-        let mut kept = one.keep(&pool, "table", 100).expect("100 bytes");
+        let shares = Shares::new(4, Arc::default());
+        let [one, other] = ["one", "other"].map(|user| shares.of(&user.into()).expect("a share"));
+        let mut kept = one.keep("table", 100).expect("100 bytes");
         for _ in 0..1_023 {
             kept.grow(1_024).expect("within 1 MiB");
         }
         let full = kept.grow(1_024).expect_err("more than 1 MiB");
         assert_eq!(full.kind(), ErrorKind::Memory);
         assert!(full.message().contains("limited to 1 MiB"), "{full}");
-        assert!(shares.of(&"one".into()).keep(&pool, "view", 1).is_err(), "the same share");
-        other.keep(&pool, "view", 1 << 20).expect("another share");
+        assert!(shares.of(&"one".into()).expect("a share").keep("view", 1).is_err(), "the same share");
+        other.keep("view", 1 << 20).expect("another share");
         drop(kept);
-        one.keep(&pool, "view", 1 << 20).expect("given back");
+        one.keep("view", 1 << 20).expect("given back");
     }
 
     #[test]
     fn what_a_client_has_sent_counts_until_it_is_decoded() {
-        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let share = Shares::new(4).of(&"one".into());
-        let mut received = Received::new(&share, &pool);
+        let share = share_of_a_mebibyte();
+        let mut received = Received::new(&share);
         for (units, counted) in [(1, 0), (2, 1), (5, 4), (3, 2), (17, 16), (0, 0), (9, 8)] {
             received.hold(units * UNCOUNTED).expect("within 1 MiB");
-            assert_eq!(pool.reserved(), counted * UNCOUNTED);
+            assert_eq!(share.pool().reserved(), counted * UNCOUNTED);
         }
         let refused = received.hold(17 * UNCOUNTED + 1).expect_err("more than 1 MiB");
         assert_eq!((refused.code, refused.sqlstate()), (Code::ResourceExhausted, "53200"));
         assert!(refused.message.contains("message: the user is limited to 1 MiB"), "{}", refused.message);
         drop(received);
-        assert_eq!(pool.reserved(), 0);
-        share.keep(&pool, "view", 1 << 20).expect("given back");
+        assert_eq!(share.pool().reserved(), 0);
+        share.keep("view", 1 << 20).expect("given back");
     }
 }

@@ -23,7 +23,6 @@ use super::auth::Auth;
 use super::connection_limit::Standing;
 use super::failure::{Code, Failure};
 use super::lanes::{InLane, Lanes};
-use super::memory::{CountedPool, Statements};
 use super::metrics::Metrics;
 use super::peer::Peer;
 use super::planner::Statement;
@@ -34,15 +33,18 @@ use crate::config::SessionSettings;
 #[cfg(feature = "distributed")]
 use crate::distributed::{Workers, name_store};
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::statements::{SPILLED, Statements};
 use crate::memory::{StatementMemory, until_ended};
 use crate::serving::{Operated, Trouble};
 
-/// Bytes of temporary files for each byte of memory.
-const SPILLED: u64 = 8;
+/// Longest wait for the days of stopped statements to be stored.
+#[cfg(feature = "store")]
+const SETTLING: Duration = Duration::from_secs(10);
 
-/// See the module's documentation.
+/// State that the fronts of a server share: users, sessions, limits, threads and metrics. The front that is started first has it,
+/// and others can be started beside it.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub struct Host {
     pub(crate) sessions: Sessions,
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
@@ -63,16 +65,28 @@ pub(crate) struct Host {
     peers: AtomicU64,
 }
 
-/// Parts of a host.
+/// A statement that may run: where, and the memory that counts for it.
+pub(crate) struct Admitted {
+    pub(crate) memory: Arc<StatementMemory>,
+    pub(crate) lane: Arc<InLane>,
+}
+
+/// Configuration that the fronts of a server share.
 #[derive(Debug)]
-pub(crate) struct HostSpec {
-    pub(crate) auth: Auth,
-    pub(crate) upstream: Upstream,
-    /// Settings that sessions begin with.
-    pub(crate) settings: SessionSettings,
-    pub(crate) limits: Limits,
+pub struct HostSpec {
+    /// Authentication mode.
+    pub auth: Auth,
+    /// Address of `/healthz` and `/metrics`; `None` disables them.
+    pub operations: Option<SocketAddr>,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Initial settings of sessions. Clients may change them.
+    pub settings: SessionSettings,
+    /// Connections behind the tables.
+    pub upstream: Upstream,
+    /// Workers that queries of stores are spread over; `None`: the server runs all queries itself.
     #[cfg(feature = "distributed")]
-    pub(crate) workers: Option<Arc<Workers>>,
+    pub workers: Option<Arc<Workers>>,
 }
 
 impl Host {
@@ -95,9 +109,8 @@ impl Host {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new(ErrorKind::Config, format!("cannot start the query engine: {error}"))
         };
-        let pool = Arc::new(CountedPool::new(limits.memory_mib << 20));
         let spilled = (limits.memory_mib as u64).saturating_mul(SPILLED << 20);
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).with_max_temp_directory_size(spilled);
+        let runtime = RuntimeEnvBuilder::new().with_max_temp_directory_size(spilled);
         let runtime = runtime.build_arc().map_err(|error| failed(&error))?;
         let metrics = Metrics::new();
         let sessions = Sessions::new(auth, upstream, settings, limits.clone(), runtime, Arc::clone(&metrics));
@@ -154,6 +167,24 @@ impl Host {
         Ok([place(&session.streams, "the session", streams_per_session)?, place(&self.streams, "the server", streams)?])
     }
 
+    /// Admits a statement of a session: waits until its memory is not short.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if memory stays short, or no lane responds.
+    pub(crate) async fn admit(&self, session: &Session) -> Result<Admitted, Failure> {
+        let memory = self.statements.admit(&session.principal.name).await.map_err(Failure::own)?;
+        Ok(Admitted { memory, lane: self.lanes.enter(&session.lane, &session.principal.name)? })
+    }
+
+    /// As [`admit`](Self::admit), without waiting.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if memory is short, or no lane responds.
+    pub(crate) fn admit_now(&self, session: &Session) -> Result<Admitted, Failure> {
+        let memory = self.statements.admit_now(&session.principal.name).map_err(Failure::own)?;
+        Ok(Admitted { memory, lane: self.lanes.enter(&session.lane, &session.principal.name)? })
+    }
+
     /// Runs work that may compute for long in the session's lane, limited to the statement time and to the memory of the server.
     /// It is aborted if the client disconnects.
     ///
@@ -166,11 +197,7 @@ impl Host {
     ) -> impl Future<Output = Result<T, E>> + Send + 'a {
         // Boxed first: all who wait for it would be as large.
         let work = work.boxed();
-        async move {
-            let memory = self.statements.admit(&session.principal.name).await.map_err(Failure::own)?;
-            let lane = self.lanes.enter(&session.lane, &session.principal.name)?;
-            self.away_within(memory, lane, work).await
-        }
+        async move { self.away_within(self.admit(session).await?, work).await }
     }
 
     /// As [`away`](Self::away), for work that frees memory: it runs when memory is short as well.
@@ -185,15 +212,15 @@ impl Host {
     ) -> Result<T, E> {
         let memory = self.statements.register(&session.principal.name);
         let lane = self.lanes.enter_to_free(&session.lane, &session.principal.name)?;
-        self.away_within(memory, lane, work.boxed()).await
+        self.away_within(Admitted { memory, lane }, work.boxed()).await
     }
 
     async fn away_within<T: Send + 'static, E: From<Failure> + Send + 'static>(
         &self,
-        memory: Arc<StatementMemory>,
-        lane: Arc<InLane>,
+        admitted: Admitted,
         work: BoxFuture<'static, Result<T, E>>,
     ) -> Result<T, E> {
+        let Admitted { memory, lane } = admitted;
         let seconds = self.limits.statement_seconds;
         let mut abandoned = Abandoned::new(&memory);
         // The session stays in its lane until the work has ended, which may be after the client has disconnected.
@@ -213,14 +240,16 @@ impl Host {
     /// Errors of planning; RESOURCE_EXHAUSTED for a statement that is too long.
     pub(crate) async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Failure> {
         self.allow_length(sql)?;
-        tracing::debug!(principal = %session.principal.name, sql = session.redact(sql), "statement");
+        let digest = session.log_statement(sql);
+        let _planning = session.share.planning().await;
         match Statement::of(&session.context, sql).await {
-            Ok(statement) => Ok(statement),
+            Ok(statement) => Ok(Statement { digest, ..statement }),
             Err(error) => Err(session.failure_in(&error, sql).await),
         }
     }
 
-    /// Plans a statement that is parsed already; `sql` is its text. See [`Statement::of_parsed`].
+    /// Plans a statement that is parsed already; `sql` is its text. See [`Statement::of_parsed`]. The caller has had a
+    /// [turn](super::shares::Share::planning) since the text was parsed.
     ///
     /// # Errors
     /// Errors of planning.
@@ -253,8 +282,8 @@ impl Host {
     }
 
     /// Closes the sessions of a closed connection.
-    pub(crate) fn hung_up(&self, peer: Peer) {
-        self.sessions.hung_up(peer);
+    pub(crate) fn disconnected(&self, peer: Peer) {
+        self.sessions.disconnected(peer);
     }
 
     /// Reads the users file and the API keys again. Users who were removed, or whose credentials changed, are logged out:
@@ -286,11 +315,23 @@ impl Host {
     }
 
     /// Waits until so many lanes do not respond that the server has to be restarted. Returns the reason.
-    pub(crate) async fn worn_out(&self) -> Error {
+    pub async fn worn_out(&self) -> Error {
         self.worn_out.cancelled().await;
         let (silent, all) = self.lanes.silent();
         let message = format!("{silent} of {all} execution lanes do not respond, and no more can be started");
         Error::new(ErrorKind::Unavailable, message).advice("the supervisor of the process has to start it again")
+    }
+
+    /// Waits until the days that stopped statements had read completely are stored, for a few seconds at most.
+    #[cfg(feature = "store")]
+    pub(crate) async fn settle(&self) {
+        let settled = async {
+            for connection in self.sessions.connections() {
+                connection.settle_store().await;
+            }
+        };
+        // One that takes longer has written no day.
+        let _ = timeout(SETTLING, settled).await;
     }
 
     /// Marks the server as shutting down.
@@ -303,7 +344,7 @@ impl Host {
     /// # Errors
     /// RESOURCE_EXHAUSTED if the user's share or the pool is used up.
     pub(crate) fn hold(&self, session: &Session, what: &'static str, bytes: usize) -> Result<SessionMemory, Failure> {
-        session.share.keep(self.sessions.pool(), what, bytes).map_err(Failure::own)
+        session.share.keep(what, bytes).map_err(Failure::own)
     }
 }
 
@@ -333,14 +374,14 @@ impl Drop for Abandoned {
 }
 
 impl HostSpec {
-    /// A host without workers.
-    #[cfg(any(feature = "mcp", feature = "ui"))]
-    pub(crate) fn without_workers(auth: Auth, upstream: Upstream, settings: SessionSettings, limits: Limits) -> Self {
+    /// The default limits and settings, without workers, `/healthz` and `/metrics`.
+    pub fn new(auth: Auth, upstream: Upstream) -> Self {
         Self {
             auth,
+            operations: None,
+            limits: Limits::default(),
+            settings: SessionSettings::default(),
             upstream,
-            settings,
-            limits,
             #[cfg(feature = "distributed")]
             workers: None,
         }
@@ -402,5 +443,18 @@ impl Operated for Host {
         #[cfg(feature = "distributed")]
         self.metrics.set_workers(self.sessions.workers());
         self.metrics.text(&self.sessions.connections())
+    }
+}
+
+#[cfg(test)]
+impl Host {
+    /// A host over a service to which no request is sent, with a session.
+    pub(crate) async fn of_tests() -> (Self, Arc<Session>) {
+        let key = crate::client::Secret::new("key").expect("a key");
+        let connection = crate::connection::Connection::builder("http://127.0.0.1:9/v4", key);
+        let upstream = Upstream::Own { connection: connection.build().expect("a connection"), named: Vec::new() };
+        let host = Self::start(HostSpec::new(Auth::None, upstream)).expect("a host");
+        let session = host.sessions.find(super::auth::Credentials::None, None).await.expect("a session");
+        (host, session)
     }
 }

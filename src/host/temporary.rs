@@ -59,8 +59,7 @@ impl Making {
             Ok(())
         })
         .await?;
-        let pool = &session.context.runtime_env().memory_pool;
-        let held = session.share.keep(pool, "temporary table", 0)?;
+        let held = session.share.keep("temporary table", 0)?;
         Ok(Self { schema, batches: Vec::new(), held, bytes: 0, used, most })
     }
 

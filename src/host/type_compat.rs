@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
@@ -32,10 +32,16 @@ pub(crate) fn table_schema(schema: &Schema) -> Schema {
 /// Converts a batch to the schema that it is sent with.
 ///
 /// # Errors
-/// Strings of more than 2 GiB in one batch.
+/// Strings of more than 2 GiB in one batch; values of a further set of parameters that the type of the first cannot represent.
 pub(crate) fn sent_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
-        if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { cast(column, field.data_type()) }
+        match column.data_type() == field.data_type() {
+            true => Ok(Arc::clone(column)),
+            // Otherwise a value that does not fit would be NULL.
+            false => {
+                cast_with_options(column, field.data_type(), &CastOptions { safe: false, ..CastOptions::default() })
+            }
+        }
     });
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_, _>>()?, &options)
@@ -100,6 +106,17 @@ mod tests {
         assert!(schema.fields().iter().all(|field| field.is_nullable()));
         assert_eq!(sent.column(0).as_string::<i32>(), &StringArray::from(vec!["x", "y", "z"]));
         assert_eq!(sent.column(1).as_string::<i32>(), &StringArray::from(vec!["a", "b", "a"]));
+    }
+
+    #[test]
+    fn a_value_that_the_type_of_the_first_set_cannot_represent_is_an_error() {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
+        let of = |text: &str| {
+            let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
+            sent_batch(&RecordBatch::try_from_iter([("x", text)]).expect("a batch"), &schema)
+        };
+        assert!(of("7").is_ok());
+        of("b").expect_err("NULL would be another value");
     }
 
     #[test]

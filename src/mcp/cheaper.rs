@@ -6,7 +6,7 @@
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SetExpr, Statement, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 
-use crate::session::{parse_trees, syntax};
+use crate::session::{literal, parse_trees, syntax};
 
 /// A cheaper form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,12 +27,15 @@ pub(super) struct Hints {
     pub(super) search: Option<(String, String, String)>,
 }
 
+/// Bytes of a statement that is worth repeating.
+const LONGEST: usize = 4 << 10;
+
 /// Rows of the form with a limit.
 const ROWS: u64 = 20;
 
-/// Derives the cheaper forms of a statement. None are derived from what is not a query.
+/// Derives the cheaper forms of a statement. None are derived from what is not a query, and from a long one.
 pub(super) fn forms(sql: &str, hints: &Hints) -> Vec<Form> {
-    let Some(query) = parse(sql) else { return Vec::new() };
+    let Some(query) = Some(sql).filter(|sql| sql.len() <= LONGEST).and_then(parse) else { return Vec::new() };
     let mut forms = Vec::new();
     let mut add = |answers: &str, form: Option<Query>| {
         forms.extend(form.map(|form| Form { answers: answers.to_owned(), sql: form.to_string() }));
@@ -135,7 +138,7 @@ fn and(select: &mut Select, condition: Expr) -> Option<()> {
 
 /// `column = 'value'`.
 fn equals(column: &str, value: &str) -> Option<Expr> {
-    let condition = parse(&format!("SELECT 1 WHERE {column} = '{}'", value.replace('\'', "''")))?;
+    let condition = parse(&format!("SELECT 1 WHERE {column} = {}", literal(value)))?;
     let SetExpr::Select(select) = *condition.body else { return None };
     select.selection
 }
@@ -158,6 +161,7 @@ fn is_column(expression: &Expr, column: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     fn hints() -> Hints {
         Hints {
@@ -193,6 +197,13 @@ mod tests {
     }
 
     #[test]
+    fn a_long_statement_is_not_repeated() {
+        let of_texts = |bytes: usize| format!("SELECT id FROM mentions WHERE title = '{}'", "x".repeat(bytes));
+        assert_eq!(of(&of_texts(3_000), &hints()).len(), 4);
+        assert!(of(&of_texts(300_000), &hints()).is_empty());
+    }
+
+    #[test]
     fn what_the_statement_says_stays() {
         let ranged = "SELECT id FROM mentions WHERE m.aid = '1' AND published_at > now()";
         let Hints { window, search, .. } = hints();
@@ -200,9 +211,9 @@ mod tests {
         assert!(of(ranged, &only).is_empty(), "both are named");
         let grouped = "SELECT source, count(*) FROM mentions WHERE duration = '1d' GROUP BY source";
         assert_eq!(of(grouped, &only).len(), 1, "the window is the shortest, and a saved search is not named");
-        for other in ["SET x = 1", "SELECT 1; SELECT 2", "EXPLAIN SELECT 1", "not SQL", ""] {
+        each(["SET x = 1", "SELECT 1; SELECT 2", "EXPLAIN SELECT 1", "not SQL", ""], |other| {
             assert!(of(other, &hints()).is_empty(), "{other}");
-        }
+        });
         let quoted = Hints { search: Some(("aid".to_owned(), "it's".to_owned(), "x".to_owned())), ..only };
         assert_eq!(
             of("SELECT max(reach) FROM mentions", &quoted)[1],

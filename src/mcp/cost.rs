@@ -51,7 +51,7 @@ impl Estimate {
 
     /// The number of requests in words: `3`, `at least 3`, or `at least 3, likely about 20`.
     pub(super) fn number(&self) -> String {
-        ExpectedRequests { searches: None, ..self.expected }.to_string()
+        self.expected.alone().to_string()
     }
 
     /// The estimate for a reader who has not run the query.

@@ -20,7 +20,7 @@ use super::{McpLimits, resources};
 use crate::host::account::Account;
 use crate::host::failure::Failure;
 use crate::host::sessions::Session;
-use crate::host::state::Host;
+use crate::host::state::{Admitted, Host};
 use crate::memory::until_ended;
 
 /// Instructions for clients, which they receive when they connect.
@@ -67,9 +67,8 @@ impl Handler {
     async fn run(&self, call: Call, session: &Arc<Session>) -> Result<String, String> {
         let shared = Arc::clone(&self.shared);
         let own = Arc::clone(session);
-        let memory = shared.host.statements.admit(&session.principal.name).await.map_err(|error| error.to_string())?;
-        let lane = shared.host.lanes.enter(&session.lane, &session.principal.name);
-        let lane = lane.map_err(|failure| failure.message)?;
+        let admitted = shared.host.admit(session).await;
+        let Admitted { memory, lane } = admitted.map_err(|failure| failure.message)?;
         let handle = lane.handle().clone();
         let seconds = shared.host.limits.statement_seconds;
         // A computation that does not pause keeps its place until it ends.

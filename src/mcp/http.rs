@@ -20,14 +20,11 @@ use serde_json::{Value, json};
 
 use super::McpLimits;
 use super::handler::Handler;
-use crate::config::SessionSettings;
 use crate::error::Result;
-use crate::host::auth::{Auth, credentials};
+use crate::host::auth::credentials;
 use crate::host::failure::{Code, Failure};
 use crate::host::http::{Answer, Bound, HttpServer, names_of, received};
 use crate::host::peer::Caller;
-use crate::host::sessions::Upstream;
-use crate::host::settings::Limits;
 use crate::host::state::{Host, HostSpec, check_exposure};
 use crate::serving::TlsSpec;
 
@@ -41,22 +38,14 @@ const AROUND: usize = 1 << 20;
 pub struct McpSpec {
     /// Address to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// Authentication mode.
-    pub auth: Auth,
     /// Server certificate; `None` disables TLS.
     pub tls: Option<TlsSpec>,
     /// Set to allow credentials in clear text on a non-loopback address.
     pub insecure: bool,
-    /// Address of `/healthz` and `/metrics`; `None` disables them.
-    pub operations: Option<SocketAddr>,
-    /// Resource limits.
-    pub limits: Limits,
-    /// Settings of each call.
-    pub settings: SessionSettings,
-    /// Connections behind the tables.
-    pub upstream: Upstream,
     /// Limits of calls.
     pub mcp: McpLimits,
+    /// Users, limits and connections, and the settings of each call.
+    pub host: HostSpec,
 }
 
 /// Serves MCP over streamable HTTP, without requests to the service.
@@ -65,10 +54,11 @@ pub struct McpSpec {
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an unusable address, an invalid certificate or an invalid combination of
 /// settings.
 pub async fn serve_http(spec: McpSpec) -> Result<HttpServer> {
-    let McpSpec { listen, auth, tls, insecure, operations, limits, settings, upstream, mcp } = spec;
-    let mcp = mcp.within(&settings);
-    check_exposure(listen, &auth, tls.is_some(), insecure)?;
-    let host = Arc::new(Host::start(HostSpec::without_workers(auth, upstream, settings, limits))?);
+    let McpSpec { listen, tls, insecure, mcp, host } = spec;
+    let mcp = mcp.within(&host.settings);
+    check_exposure(listen, &host.auth, tls.is_some(), insecure)?;
+    let operations = host.operations;
+    let host = Arc::new(Host::start(host)?);
     let bound = Bound::new(listen, tls.as_ref(), Arc::clone(&host)).await?;
     let address = bound.address();
     let config = StreamableHttpServerConfig::default()

@@ -28,6 +28,7 @@ mod resources;
 mod text;
 mod tools;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::service::{RunningService, ServerInitializeError, ServiceExt};
@@ -113,13 +114,13 @@ pub async fn serve_streams(
 ) -> Result<()> {
     let StdioSpec { upstream, settings, limits, mcp, profiles } = spec;
     let mcp = mcp.within(&settings);
-    let host = Host::start(HostSpec::without_workers(Auth::None, upstream, settings, limits))?;
+    let host = Arc::new(Host::start(HostSpec { limits, settings, ..HostSpec::new(Auth::None, upstream) })?);
     let failed = |what: String| Error::new(ErrorKind::Connect, what);
     let session = host.sessions.find(Credentials::None, None).await;
     let session = session.map_err(|failure| failed(failure.message))?;
     let cancelled = CancellationToken::new();
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MESSAGE);
-    let handler = Handler::new(host.into(), mcp, Some(session), profiles);
+    let handler = Handler::new(Arc::clone(&host), mcp, Some(session), profiles);
     let served = async {
         match handler.serve_with_ct(transport, cancelled.clone()).await {
             Ok(running) => wait(running).await,
@@ -132,14 +133,17 @@ pub async fn serve_streams(
         }
     };
     tokio::pin!(served);
-    tokio::select! {
+    let served = tokio::select! {
         served = &mut served => served,
         () = ended => {
             cancelled.cancel();
             // A client that does not read its answers is not waited for.
             tokio::time::timeout(ENDING, served).await.unwrap_or(Ok(()))
         }
-    }
+    };
+    #[cfg(feature = "store")]
+    host.settle().await;
+    served
 }
 
 async fn wait(running: RunningService<rmcp::RoleServer, Handler>) -> Result<()> {

@@ -103,7 +103,7 @@ impl ProfileTools {
             ProfileCall::Write { name, profile } => self.write(&name, &profile),
         };
         let text = done.map_err(|error| error.to_string());
-        text.map(|text| self.key.redact(&text)).map_err(|text| self.key.redact(&text))
+        text.map(|text| self.key.redact(&text).into()).map_err(|text| self.key.redact(&text).into())
     }
 
     /// Requests that are left of those that the call asks for.
@@ -173,7 +173,7 @@ impl ProfileTools {
             return Err(bad(format!("invalid name: expected up to {NAME} lowercase letters, digits, `_` and `-`")));
         }
         Profile::parse(document, "the profile")?;
-        if self.key.redact(document) != document {
+        if self.key.is_in(document) {
             return Err(bad("the profile contains the API key".to_owned()).advice("write {key} in [auth] format"));
         }
         let path = self.folder.join(format!("{name}.toml"));

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use tokio::time::Instant;
@@ -26,7 +25,7 @@ use super::tools::Query;
 use crate::client::Warning;
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, one_line};
-use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
+use crate::exec::{Spent, WindowRead, spent, start, statement_kind, windows};
 use crate::host::account::Account;
 use crate::host::failure::Code;
 use crate::host::planner::{Runnable, Statement, runnable};
@@ -48,6 +47,7 @@ const SUGGESTED: usize = 3;
 /// Estimates a query. The text is for the caller, also if it is an error.
 pub(super) async fn estimate(session: &Session, sql: &str, limits: &Limits) -> Result<String, String> {
     let context = session.for_call(|settings| settings);
+    let _planning = session.share.planning().await;
     let plan = read_only(&context, sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&context, plan.clone(), sql).await?;
     let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
@@ -66,8 +66,10 @@ pub(super) async fn query(
     let begun = Instant::now();
     let session = Arc::clone(&account.session);
     let Query { sql, max_requests, max_rows } = asked;
+    let digest = session.log_statement(&sql);
     account.end = Some(Code::InvalidArgument);
     let context = session.for_call(|settings| SessionSettings { max_requests, ..settings });
+    let planning = session.share.planning().await;
     let plan = read_only(&context, &sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&context, plan.clone(), &sql).await?;
     let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
@@ -88,15 +90,16 @@ pub(super) async fn query(
         }
     };
     let Runnable { plan: running, task, query } = planned(&context, limited, &sql).await?;
+    drop(planning);
     if running.schema().fields().is_empty() {
         account.end = Some(Code::InvalidArgument);
         return Err("the query selects no columns".to_owned());
     }
-    let span = account.begin(statement_kind(&plan), query.clone(), &running);
+    let span = account.begin(statement_kind(&plan), query.clone(), &digest, &running);
     let is_plan = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
     let mut table = TextTable::new(&running.schema(), most.text_bytes, is_plan);
     let read = async {
-        let mut stream = execute_stream(Arc::clone(&running), in_span(task, &span))?;
+        let mut stream = start(&running, task, Some(&span))?;
         while let Some(batch) = stream.try_next().await? {
             account.add(&batch);
             if let Some(full) = table.add(&batch, max_rows)? {
@@ -116,6 +119,7 @@ pub(super) async fn query(
         }
         Ok(Some(full)) => {
             account.end = Some(Code::ResourceExhausted);
+            let _planning = session.share.planning().await;
             let forms = suggestions(&context, &session, &sql, &plan, &estimate, limits).await;
             Err(too_much(full, &table, cost, max_rows, most) + &forms)
         }
@@ -124,6 +128,7 @@ pub(super) async fn query(
             let mut text = failure(&error, &context, &sql).await;
             if Error::find(&error).is_some_and(|error| error.kind() == ErrorKind::Budget) {
                 text = format!("{text}\n\n{}", estimate.table());
+                let _planning = session.share.planning().await;
                 text.push_str(&suggestions(&context, &session, &sql, &plan, &estimate, limits).await);
             }
             Err(text)
@@ -243,7 +248,8 @@ fn again(estimate: &Estimate, most: &McpLimits) -> String {
     format!("This server allows at most {most} (--max-requests).\n")
 }
 
-/// The cheaper alternatives to a query, each with its requests, or advice on what to change. Sends no request.
+/// The cheaper alternatives to a query, each with its requests, or advice on what to change. Sends no request. The caller may plan
+/// ([`Share::planning`](crate::host::shares::Share::planning)).
 async fn suggestions(
     context: &SessionContext,
     session: &Session,

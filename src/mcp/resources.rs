@@ -10,7 +10,7 @@ use rmcp::model::{ReadResourceResponse, ReadResourceResult, Resource, ResourceCo
 use super::McpLimits;
 use super::text::table;
 use super::tools::{REQUESTS, ROWS};
-use crate::error::{describe as describe_error, one_line};
+use crate::error::{describe as describe_error, one_line, shortened};
 use crate::host::sessions::Session;
 use crate::numbers::{counted, grouped};
 use crate::wording::{period_in_words, schema};
@@ -54,7 +54,7 @@ pub(super) async fn list_tables(session: &Session) -> Result<String, String> {
 pub(super) async fn describe(session: &Session, name: &str) -> Result<String, String> {
     let found = session.context.table_provider(name).await;
     let Ok(provider) = found else {
-        return Err(format!("unknown table `{}`; list_tables shows the tables", one_line(name)));
+        return Err(shortened(format!("unknown table `{}`; list_tables shows the tables", one_line(name))));
     };
     let (columns, lines) = schema::one(&provider).map_err(|error| describe_error(&error))?;
     let mut text = table(&columns).map_err(|error| one_line(&error.to_string()))?;

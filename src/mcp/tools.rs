@@ -334,6 +334,7 @@ fn tool(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     fn limits() -> McpLimits {
         McpLimits { max_requests: 50, max_rows: 1_000, ..McpLimits::default() }
@@ -385,10 +386,10 @@ mod tests {
             (json!({ "sql": "SELECT 1", "max_rows": -1 }), "invalid value"),
             (json!({ "sql": "SELECT 1", "max_rows": 1.5 }), "invalid value: 1.5, expected a whole number"),
         ];
-        for (arguments, text) in refused {
+        each(refused, |(arguments, text)| {
             let Err(Misread::Arguments(line)) = call(QUERY, arguments) else { panic!("{text}") };
             assert!(line.contains(text), "{line}");
-        }
+        });
         for name in OF_PROFILES {
             let read = Call::read(name, JsonObject::new(), &limits(), false);
             assert!(

@@ -21,7 +21,7 @@ const EXPRESSIONS: usize = 200_000;
 /// Columns of results keep their names.
 ///
 /// # Errors
-/// Those of `each`, and [`ErrorKind::TooLarge`] where copies of copies grow too much.
+/// Those of `each`, and [`ErrorKind::TooLarge`] if copies of copies grow too much.
 pub(super) fn rewrite_expressions(
     plan: LogicalPlan,
     each: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
@@ -213,8 +213,8 @@ pub(super) fn check_copies(expr: &Expr, copies: usize) -> Result<()> {
     if expressions <= most {
         return Ok(());
     }
-    let message = "expressions nested too deeply: written out, they would be too large";
-    let advice = "nest fewer comparisons of rows, or compute the inner ones in a subquery";
+    let message = format!("statement too complex: written out, an expression has more than {EXPRESSIONS} parts");
+    let advice = "compare with fewer rows, nest fewer comparisons of rows, or compute inner comparisons in a subquery";
     Err(Error::new(ErrorKind::TooLarge, message).advice(advice).into())
 }
 

@@ -4,13 +4,13 @@
 //! analysis   grouped_expressions  expressions of grouping sets, and groups of random values, as columns
 //!            unnested_keys  keys of tables hidden from plans that unnest arrays
 //!            peer_frames    frames of windows whose sort key has no distances, by peers
-//!            local_times    local times of instants in a zone, where the engine has those of UTC
+//!            local_times    local times of instants in a zone, instead of the engine's in UTC
 //!            literals       numbers compared with keys, as text
 //!            pattern_matching   LIKE … ESCAPE and SIMILAR TO
 //!            row_comparison  rows compared member by member
 //!            … engine's type coercion …
 //!            (local_times again, for the casts of type coercion)
-//!            interval_fields  fields of intervals, where the engine has totals
+//!            interval_fields  fields of intervals, instead of the engine's totals
 //!            time_literals  times without seconds, and beyond the range of nanoseconds
 //!            interval_comparison   intervals compared by their length
 //!            derived_conditions  correlated conditions above derived tables
@@ -241,13 +241,27 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
         .with_query_planner(Arc::new(RequireTimeBound::over(planner))))
 }
 
+/// The place of the engine's last rule that pushes filters down. After it, filters refer to operators, which must not be
+/// replaced.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] if there is no such rule.
+#[cfg(feature = "flight")]
+pub(crate) fn last_filter_pushdown(rules: &[Arc<dyn PhysicalOptimizerRule + Send + Sync>]) -> Result<usize> {
+    let place = rules.iter().rposition(|rule| rule.name().starts_with(FilterNames::INNER));
+    place.ok_or_else(|| missing_rule(FilterNames::INNER))
+}
+
 /// The place of the engine's first rule of this name, or of one that begins with it.
 fn place_of<'a>(name: &str, mut rules: impl Iterator<Item = &'a str>) -> Result<usize> {
-    rules.position(|rule| rule.starts_with(name)).ok_or_else(|| {
-        let message = format!("the session has no optimizer rule `{name}`, which decides the order of others");
-        Error::new(ErrorKind::Unsupported, message)
-            .advice("use the rules of the DataFusion version that this crate depends on")
-    })
+    rules.position(|rule| rule.starts_with(name)).ok_or_else(|| missing_rule(name))
+}
+
+/// Error for a rule of the engine that is found by its name, and is missing.
+pub(crate) fn missing_rule(rule: &str) -> Error {
+    let message = format!("the session has no optimizer rule `{rule}`, to which rules of this crate refer");
+    Error::new(ErrorKind::Unsupported, message)
+        .advice("use the rules of the DataFusion version that this crate depends on")
 }
 
 #[cfg(test)]

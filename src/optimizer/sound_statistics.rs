@@ -1,4 +1,4 @@
-//! Answers aggregates from statistics only where the engine finds the aggregate itself.
+//! Answers an aggregate from statistics only if the engine finds that aggregate, and not one below it.
 //!
 //! The engine's rule looks for the first step of an aggregate without groups. If that step has a FILTER, the rule goes on to the
 //! aggregate below, and returns the results of that one instead: `SELECT count(DISTINCT n) FILTER (WHERE …) FROM (SELECT max(x) AS n

@@ -4,13 +4,12 @@
 //! its kind. Unrecognized statements are left to the engine.
 
 use datafusion::sql::sqlparser::ast::{
-    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Statement,
+    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Spanned, Statement,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
 
-use super::printed::{check_names, printed};
-use crate::session::{is_text_literal, parse_trees};
+use crate::session::{is_text_literal, not_supported, parse_trees};
 
 /// A statement by what is done with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +68,8 @@ pub(super) enum Command {
 pub(super) struct Copy {
     /// The query whose rows are copied.
     pub(super) sql: String,
+    /// Characters of the statement before the query; zero if it copies a table.
+    pub(super) before: usize,
     pub(super) format: CopyFormat,
     pub(super) header: bool,
     pub(super) delimiter: Option<char>,
@@ -87,13 +88,7 @@ pub(super) enum CopyFormat {
 /// statement, for the parser to explain.
 pub(super) fn split(text: &str) -> Vec<String> {
     let Some(tokens) = tokens(text) else { return vec![text.to_owned()] };
-    // Locations count lines and characters from 1, and tokens are in order.
-    let mut places = text.char_indices().scan((1, 1), |(line, column), (at, character)| {
-        let here = ((*line, *column), at);
-        (*line, *column) = if character == '\n' { (*line + 1, 1) } else { (*line, *column + 1) };
-        Some(here)
-    });
-    let mut offset = |Location { line, column }| places.find(|(place, _)| *place == (line, column)).map(|(_, at)| at);
+    let mut offset = offsets(text);
     let (mut statements, mut start, mut empty) = (Vec::new(), 0, true);
     for token in &tokens {
         match token.token {
@@ -112,6 +107,16 @@ pub(super) fn split(text: &str) -> Vec<String> {
         statements.push(text[start..].trim().to_owned());
     }
     statements
+}
+
+/// Byte offsets of locations in a text, which must be asked for in ascending order. Locations count lines and characters from 1.
+fn offsets(text: &str) -> impl FnMut(Location) -> Option<usize> {
+    let mut places = text.char_indices().scan((1, 1), |(line, column), (at, character)| {
+        let here = ((*line, *column), at);
+        (*line, *column) = if character == '\n' { (*line + 1, 1) } else { (*line, *column + 1) };
+        Some(here)
+    });
+    move |Location { line, column }| places.find(|(place, _)| *place == (line, column)).map(|(_, at)| at)
 }
 
 fn tokens(sql: &str) -> Option<Vec<TokenWithSpan>> {
@@ -280,23 +285,13 @@ fn copy(sql: &str) -> Command {
         return Command::Statement;
     };
     if !to {
-        return refused("COPY FROM is not supported: the service is read-only");
+        return refused(&not_supported("COPY FROM is"));
     }
     if target != CopyTarget::Stdout {
         return refused("COPY to a file or program of the server is not supported: use COPY … TO STDOUT");
     }
-    if let Err(error) = check_names(sql, &PostgreSqlDialect {}) {
-        return refused(error.message());
-    }
-    let sql = match source {
-        CopySource::Query(query) => printed(query),
-        CopySource::Table { table_name, columns } if columns.is_empty() => format!("SELECT * FROM {table_name}"),
-        CopySource::Table { table_name, columns } => {
-            let columns = columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            format!("SELECT {columns} FROM {table_name}")
-        }
-    };
-    let mut copy = Copy { sql, format: CopyFormat::Text, header: false, delimiter: None, null: None };
+    let Some((before, sql)) = copied(sql, &source) else { return Command::Statement };
+    let mut copy = Copy { sql, before, format: CopyFormat::Text, header: false, delimiter: None, null: None };
     for option in options {
         match option {
             CopyOption::Format(name) => match name.value.to_lowercase().as_str() {
@@ -335,6 +330,43 @@ fn copy(sql: &str) -> Command {
     Command::Copy(copy)
 }
 
+/// The query whose rows a COPY sends, in the words of the client, and the number of characters before it. Printing the syntax tree was
+/// rejected: the parser's printer guesses if quotes in names and literals are already escaped.
+fn copied(sql: &str, source: &CopySource) -> Option<(usize, String)> {
+    let mut offset = offsets(sql);
+    match source {
+        CopySource::Query(_) => {
+            let (mut open, mut depth) = (None, 0_usize);
+            for TokenWithSpan { token, span } in tokens(sql)? {
+                match token {
+                    Token::LParen => {
+                        open = open.or(Some(span.start));
+                        depth += 1;
+                    }
+                    Token::RParen if depth == 1 => {
+                        let (open, close) = (offset(open?)?, offset(span.start)?);
+                        let query = sql[open + 1..close].trim_start();
+                        let before = sql[..close - query.len()].chars().count();
+                        return Some((before, query.trim_end().to_owned()));
+                    }
+                    Token::RParen => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+            }
+            None
+        }
+        CopySource::Table { table_name, columns } => {
+            let mut text = |span: Span| Some(&sql[offset(span.start)?..offset(span.end)?]);
+            let table = text(table_name.span())?;
+            let columns = match columns.is_empty() {
+                true => "*",
+                false => text(Span::union_iter(columns.iter().map(|column| column.span)))?,
+            };
+            Some((0, format!("SELECT {columns} FROM {table}")))
+        }
+    }
+}
+
 /// True for a character that can separate values: one byte, and in text none that values have or that escapes have.
 fn separates(delimiter: char, format: CopyFormat) -> bool {
     let in_text = !delimiter.is_ascii_alphanumeric() && !"\\.".contains(delimiter);
@@ -358,6 +390,7 @@ pub(super) fn parameter_count(sql: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn a_text_is_cut_at_its_semicolons_only() {
@@ -376,7 +409,7 @@ mod tests {
             local,
         };
         let set = |name, value| to(name, value, false);
-        for (sql, expected) in [
+        let cases = [
             ("begin", Command::Begin),
             ("START TRANSACTION READ ONLY", Command::Begin),
             ("END", Command::Commit),
@@ -405,9 +438,10 @@ mod tests {
             ("CLOSE c", Command::CloseCursor(Some("c".into()))),
             ("SELECT 1", Command::Statement),
             ("WITH begin AS (SELECT 1) SELECT * FROM begin", Command::Statement),
-        ] {
+        ];
+        each(cases, |(sql, expected)| {
             assert_eq!(Command::of(sql), expected, "{sql}");
-        }
+        });
         let declared = Command::of("DECLARE c NO SCROLL CURSOR FOR SELECT 'x' FROM t");
         assert_eq!(declared, Command::Declare { cursor: "c".into(), sql: "SELECT 'x' FROM t".into(), hold: false });
         let held = Command::of("DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT 1");
@@ -427,6 +461,20 @@ mod tests {
         assert_eq!((csv.sql.as_str(), csv.format), ("SELECT id, title FROM mentions", CopyFormat::Csv));
         assert_eq!((csv.header, csv.delimiter, csv.null.as_deref()), (true, Some(';'), Some("-")));
         assert!(copy("COPY mentions TO STDOUT CSV HEADER").header);
+        let cases = [
+            ("COPY (SELECT 1 AS \"a\"\"b\") TO STDOUT", "SELECT 1 AS \"a\"\"b\""),
+            (
+                "/* é ( */ COPY(\n SELECT 'é)''', count(*) -- )\n FROM (VALUES ((1))) AS t )TO STDOUT (FORMAT csv)",
+                "SELECT 'é)''', count(*) -- )\n FROM (VALUES ((1))) AS t",
+            ),
+            ("COPY (SELECT '\\' AS a, ' OR true --') TO STDOUT", "SELECT '\\' AS a, ' OR true --'"),
+            ("COPY (TABLE t) TO STDOUT", "TABLE t"),
+            ("COPY \"é\".\"to\"\"b\" TO STDOUT", "SELECT * FROM \"é\".\"to\"\"b\""),
+            ("COPY v4.mentions(\"a\"\"b\" , id ) TO STDOUT", "SELECT \"a\"\"b\" , id FROM v4.mentions"),
+        ];
+        each(cases, |(sql, query)| {
+            assert_eq!(copy(sql).sql, query, "{sql}");
+        });
         for sql in ["COPY mentions FROM STDIN", "COPY mentions TO '/tmp/x'", "COPY mentions TO STDOUT (FORMAT xml)"] {
             assert!(matches!(Command::of(sql), Command::Refused(_)), "{sql}");
         }

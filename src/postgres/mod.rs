@@ -9,11 +9,11 @@
 //! - `server` accepts connections, `startup` logs clients in, `wire` reads and writes messages.
 //! - `connection` follows the protocol: simple and extended queries, portals, copies.
 //! - `command` recognizes kinds of statements, `settings` has PostgreSQL's settings, `catalog` answers metadata queries.
-//! - `dialect` translates PostgreSQL's SQL to the engine's, `column_names` names its results, `printed` writes parsed SQL as text.
+//! - `dialect` translates PostgreSQL's SQL to the engine's, `column_names` names its results.
 //! - `numbers` gives numbers PostgreSQL's types, `nested_arrays` refuses arrays of arrays.
 //! - `types` maps types, `rows` encodes results, `parameters` decodes bound values, `report` encodes errors and notices.
 //!
-//! Sessions, users, budgets, planning and limits are those of the module `host`, shared with the Flight SQL server.
+//! Sessions, users, budgets, planning and limits are those of the module `host`, shared with the other fronts of a server.
 //!
 //! Protocol: PostgreSQL documentation, "Frontend/Backend Protocol", version 3.0.
 
@@ -25,7 +25,6 @@ mod dialect;
 mod nested_arrays;
 mod numbers;
 mod parameters;
-mod printed;
 mod report;
 mod rows;
 mod server;
@@ -34,5 +33,5 @@ mod startup;
 mod types;
 mod wire;
 
-pub use self::server::{PostgresServer, PostgresSpec};
+pub use self::server::{PostgresServer, PostgresSpec, serve};
 pub use crate::host::scram::scram_verifier;

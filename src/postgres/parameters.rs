@@ -305,6 +305,7 @@ fn decimal(text: &str) -> Option<ScalarValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn texts_become_values_of_their_type() {
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(text("\\x00ff", &Type::BYTEA), Ok(ScalarValue::Binary(Some(vec![0, 255]))));
         assert_eq!(text("2026-05-01", &Type::DATE), Ok(ScalarValue::Date32(Some(20_574))));
         // As drivers write days and times of a zone.
-        for (driver, plain, postgres) in [
+        let cases = [
             ("2026-05-01 +02", "2026-05-01", Type::DATE),
             ("2026-05-01 00:30:00+02", "2026-05-01", Type::DATE),
             ("2026-05-01 00:30:00+02", "2026-05-01 00:30:00", Type::TIMESTAMP),
@@ -330,22 +331,24 @@ mod tests {
             ("2026-05-01 10:00", "2026-05-01", Type::DATE),
             ("1 day 02:00:00", "P1DT2H", Type::INTERVAL),
             ("02:30:00", "2 hours 30 minutes", Type::INTERVAL),
-        ] {
+        ];
+        each(cases, |(driver, plain, postgres)| {
             assert!(text(driver, &postgres).is_ok(), "{driver}");
             assert_eq!(text(driver, &postgres), text(plain, &postgres), "{driver}");
-        }
+        });
         let list = text("{a,\"b \\\"c\\\"\",NULL,\"null\"}", &Type::TEXT_ARRAY).expect("a list");
         assert_eq!(list.to_string(), "[a, b \"c\", , null]");
-        for (wrong, postgres) in [
+        let cases = [
             ("x", Type::INT4),
             ("o", Type::BOOL),
             ("{{a}}", Type::TEXT_ARRAY),
             ("soon", Type::TIMESTAMPTZ),
             ("2026-05-01 x", Type::DATE),
             ("2026-05-01 BC", Type::DATE),
-        ] {
+        ];
+        each(cases, |(wrong, postgres)| {
             assert!(text(wrong, &postgres).is_err(), "{wrong}");
-        }
+        });
         assert!(text("(1,2)", &Type::POINT).is_err());
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Codes: PostgreSQL documentation, appendix "PostgreSQL Error Codes".
 
+use crate::error::shortened;
 use crate::host::failure::{Code, Failure};
 
 /// Severity of a message.
@@ -42,7 +43,11 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(severity: Severity, sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self { severity, sqlstate, message: message.into(), code: Code::InvalidArgument, before: None }
+        let message = match severity {
+            Severity::Error | Severity::Fatal => shortened(message.into()),
+            Severity::Warning | Severity::Notice | Severity::Info => message.into(),
+        };
+        Self { severity, sqlstate, message, code: Code::InvalidArgument, before: None }
     }
 
     /// An error of a statement.
@@ -75,5 +80,20 @@ impl From<Failure> for Report {
     fn from(failure: Failure) -> Self {
         let before = failure.place.map(|place| place.before);
         Self { code: failure.code, before, ..Self::error(failure.sqlstate(), failure.message) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_repeat_only_a_part_of_a_long_text() {
+        let message = format!("malformed array literal: \"{}\"", "a".repeat(300_000));
+        for report in [Report::error("22P02", message.clone()), Report::error("22P02", message).fatal()] {
+            let fields = report.fields();
+            let line = &fields.iter().find(|(field, _)| *field == b'M').expect("a line").1;
+            assert!(line.starts_with("malformed array literal: \"aaa") && line.chars().count() <= 1_000, "{line}");
+        }
     }
 }

@@ -2,32 +2,24 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures::StreamExt;
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
-use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::startup::start;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
-use crate::flight::FlightServer;
 use crate::host::auth::Auth;
-use crate::host::listener::{End, accept};
+use crate::host::front::{Kept, keep};
+use crate::host::in_service::InService;
+use crate::host::listener::{ClientStream, End};
 use crate::host::reload::Reload;
-use crate::host::state::{Host, check_exposure};
+use crate::host::state::{Host, HostSpec, check_exposure};
 use crate::serving::{Acceptor, TlsSpec};
-
-/// Time that cancelled queries have to tell their clients.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Configuration of a [`PostgresServer`].
 #[derive(Debug)]
@@ -50,20 +42,32 @@ impl PostgresSpec {
     }
 }
 
-/// A running listener for clients of PostgreSQL, with the sessions, users, budgets and limits of a [`FlightServer`].
+/// Serves clients of PostgreSQL alone, without requests to the service.
 ///
-/// Shut it down before that server. Dropping it closes its connections.
+/// # Errors
+/// [`ErrorKind::Config`] for an unusable address, an invalid certificate or an invalid combination of settings.
+pub async fn serve(spec: PostgresSpec, host: HostSpec) -> Result<PostgresServer> {
+    spec.check(&host.auth)?;
+    let operations = host.operations;
+    let host = Arc::new(Host::start(host)?);
+    let server = PostgresServer::start(spec, &host).await?;
+    let kept = keep(&host, |host| drop(host.sweep()), operations).await?;
+    Ok(PostgresServer { kept: Some(kept), ..server })
+}
+
+/// A running listener for clients of PostgreSQL, alone or beside other fronts of a host, with its sessions, users, budgets and
+/// limits.
+///
+/// Shut it down before the front whose host it has, or with it
+/// ([`FlightServer::shut_down_with`](crate::flight::FlightServer::shut_down_with)). Dropping it closes its connections.
 #[derive(Debug)]
 pub struct PostgresServer {
     address: SocketAddr,
     host: Arc<Host>,
     tls: Option<Acceptor>,
-    connections: TaskTracker,
-    ending: DropGuard,
-    closing: DropGuard,
-    /// Ends when the address is free again.
-    listening: JoinHandle<()>,
-    _accepting: AbortOnDropHandle<()>,
+    connections: InService,
+    /// Set if it is the first front of its host.
+    kept: Option<Kept>,
 }
 
 /// State that connections share.
@@ -75,55 +79,42 @@ pub(super) struct Shared {
 }
 
 impl PostgresServer {
-    /// Starts to listen, without requests to the service.
+    /// Starts to listen beside other fronts of a host, without requests to the service.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for an unusable address or an invalid certificate.
-    pub async fn start(spec: PostgresSpec, server: &FlightServer) -> Result<Self> {
+    pub async fn start(spec: PostgresSpec, host: &Arc<Host>) -> Result<Self> {
         let PostgresSpec { listen, tls, insecure } = spec;
-        let host = Arc::clone(server.host());
+        let host = Arc::clone(host);
         check_exposure(listen, host.sessions.auth(), tls.is_some(), insecure)?;
-        let bad = |what: String| Error::new(ErrorKind::Config, what);
         let tls = tls.map(|tls| Acceptor::try_new(&tls, b"postgresql")).transpose()?;
-        let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
+        let refused = |error| Error::new(ErrorKind::Config, format!("cannot listen on {listen}: {error}"));
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        let (closing, ending) = (CancellationToken::new(), CancellationToken::new());
-        let connections = TaskTracker::new();
         let shared = Arc::new(Shared {
             host: Arc::clone(&host),
             tls: tls.clone(),
             running: Running::default(),
             started: Clock::system().now(),
         });
-        let (incoming, listening) = accept(listener, Arc::clone(&host), closing.clone(), End::ByOwner);
-        let accepting = AbortOnDropHandle::new(tokio::spawn({
-            let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
+        let served = move |stream: ClientStream, closing| {
+            let shared = Arc::clone(&shared);
             async move {
-                let mut incoming = pin!(incoming);
-                while let Some(accepted) = incoming.next().await {
-                    let Ok(stream) = accepted else { continue };
-                    let (shared, closing, ending) = (Arc::clone(&shared), closing.clone(), ending.clone());
-                    connections.spawn(async move {
-                        let (caller, ended) = (stream.caller(), stream.ended());
-                        let served = async {
-                            if let Some(started) = start(stream, &shared, &ended).await {
-                                Connection::new(started, Arc::clone(&shared), caller, closing, ended.clone())
-                                    .serve()
-                                    .await;
-                            }
-                        };
-                        tokio::select! {
-                            () = served => {}
-                            () = ending.cancelled() => {}
-                            () = shared.host.standing.farewell(&ended) => {}
-                        }
-                    });
+                let (caller, ended) = (stream.caller(), stream.ended());
+                let served = async {
+                    if let Some(started) = start(stream, &shared, &ended).await {
+                        Connection::new(started, Arc::clone(&shared), caller, closing, ended.clone()).serve().await;
+                    }
+                };
+                tokio::select! {
+                    () = served => {}
+                    () = shared.host.standing.farewell(&ended) => {}
                 }
             }
-        }));
-        let (closing, ending) = (closing.drop_guard(), ending.drop_guard());
-        Ok(Self { address, host, tls, connections, ending, closing, listening, _accepting: accepting })
+        };
+        let ending = CancellationToken::new();
+        let connections = InService::start(listener, Arc::clone(&host), End::ByOwner, ending, served);
+        Ok(Self { address, host, tls, connections, kept: None })
     }
 
     /// Returns the address that the server listens on.
@@ -131,7 +122,17 @@ impl PostgresServer {
         self.address
     }
 
-    /// Handle that reads users, API keys and certificates again; to be [combined](Reload::and) with that of the [`FlightServer`].
+    /// Returns the address of `/healthz` and `/metrics`; `None` beside the front that serves them.
+    pub fn operations(&self) -> Option<SocketAddr> {
+        self.kept.as_ref().and_then(|kept| kept.operations)
+    }
+
+    /// State that the fronts of the server share.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// Handle that reads users, API keys and certificates again; to be [combined](Reload::and) with those of other fronts.
     pub fn reload(&self) -> Reload {
         Reload::new(Arc::clone(&self.host), self.tls.clone())
     }
@@ -139,17 +140,15 @@ impl PostgresServer {
     /// Shuts down: closes idle connections, and lets running statements finish for up to
     /// [`Limits::drain_seconds`](crate::flight::Limits::drain_seconds).
     pub async fn shut_down(self) {
-        let Self { host, connections, ending, closing, listening, .. } = self;
-        host.end();
-        drop(closing);
-        // A task that panicked has closed its listener too.
-        let _ = listening.await;
-        connections.close();
-        if timeout(Duration::from_secs(host.limits.drain_seconds), connections.wait()).await.is_err() {
-            host.cancelled.cancel();
-            let _ = timeout(LAST_WORDS, connections.wait()).await;
-        }
-        drop(ending);
+        self.shut_down_with(std::future::ready(())).await;
+    }
+
+    /// As [`shut_down`](Self::shut_down), together with other fronts of its [host](Self::host), whose shutdown is `others`.
+    /// `/healthz` and `/metrics` answer until all have ended.
+    pub async fn shut_down_with(self, others: impl Future<Output = ()> + Send) {
+        let Self { connections, kept, .. } = self;
+        tokio::join!(connections.drain(None), others);
+        drop(kept);
     }
 }
 

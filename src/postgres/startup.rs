@@ -15,13 +15,13 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
 use secrecy::SecretString;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use super::report::{Report, Severity};
 use super::server::Shared;
 use super::settings::Settings;
 use super::wire::{Lost, Message, Opening, Wire};
 use crate::host::auth::{Auth, Credentials};
+use crate::host::connection_limit::{Ended, Reason};
 use crate::host::failure::{Code, Failure};
 use crate::host::listener::ClientStream;
 use crate::host::peer::Caller;
@@ -48,13 +48,15 @@ pub(super) struct Started {
 
 /// Starts a connection; `None` if it is over.
 ///
-/// `ended` is cancelled when the connection has to make room for others.
-pub(super) async fn start(stream: ClientStream, shared: &Shared, ended: &CancellationToken) -> Option<Started> {
+/// `ended` tells that the connection must be closed.
+pub(super) async fn start(stream: ClientStream, shared: &Shared, ended: &Ended) -> Option<Started> {
     let caller = stream.caller();
     let (mut wire, parameters) = timeout(LOGIN, open(stream, shared)).await.ok()??;
     let started = tokio::select! {
-        () = ended.cancelled() => Err(crowded_out()),
-        started = timeout(LOGIN, log_in(&mut wire, parameters, shared, caller)) => started.unwrap_or(Err(Lost::Gone)),
+        reason = ended.wait() => Err(closed(reason)),
+        started = timeout(LOGIN, log_in(&mut wire, parameters, shared, caller)) => {
+            started.unwrap_or_else(|_| Err(closed(Reason::NoLogin)))
+        }
     };
     match started {
         Ok((session, settings)) => {
@@ -68,10 +70,15 @@ pub(super) async fn start(stream: ClientStream, shared: &Shared, ended: &Cancell
     }
 }
 
-/// The end of a connection that has to make room for others.
-pub(super) fn crowded_out() -> Lost {
-    let line = "too many connections: this one was closed to make room for others";
-    Lost::Reported(Report::new(Severity::Fatal, TOO_MANY, line))
+/// The end of a connection that must be closed. The codes are those of PostgreSQL.
+pub(super) fn closed(reason: Reason) -> Lost {
+    let (sqlstate, line) = match reason {
+        Reason::MadeRoom => (TOO_MANY, "too many connections: this one was closed to make room for others"),
+        Reason::Idle => ("57P05", "terminating connection due to idle-session timeout"),
+        Reason::NoLogin => ("57014", "canceling authentication due to timeout"),
+        Reason::LoggedOut => ("28000", "logged out: the users file has changed; connect again"),
+    };
+    Lost::Reported(Report::new(Severity::Fatal, sqlstate, line))
 }
 
 /// Tells a client why its connection ends.

@@ -390,12 +390,8 @@ fn codes(body: &mut Bytes) -> Result<Vec<i16>, Lost> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
-
     use super::*;
-    use crate::host::shares::Shares;
+    use crate::host::shares::tests::share_of_a_mebibyte;
 
     /// A message with a text of so many bytes.
     fn query(bytes: usize) -> Vec<u8> {
@@ -405,22 +401,21 @@ mod tests {
 
     #[tokio::test]
     async fn an_unfinished_message_counts_against_the_share_of_the_user() {
-        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let share = Shares::new(4).of(&"one".into());
+        let share = share_of_a_mebibyte();
         let (mut client, server) = tokio::io::duplex(16 << 10);
         let mut wire = Wire::new(Box::new(server), Duration::from_secs(60));
-        wire.count(Received::new(&share, &pool));
+        wire.count(Received::new(&share));
         let sent = [query(800_000), query(800_000), query(2_000_000)].concat();
         let sending = tokio::spawn(async move { client.write_all(&sent).await });
         for _ in 0..2 {
             let message = wire.next(4 << 20).await;
             assert!(matches!(message, Ok(Some(Message::Query(text))) if text.len() == 800_000));
-            assert_eq!(pool.reserved(), 0, "it is decoded");
+            assert_eq!(share.pool().reserved(), 0, "it is decoded");
         }
         let Err(Lost::Reported(report)) = wire.next(4 << 20).await else { panic!("more than 1 MiB was received") };
         assert!(report.fields().contains(&(b'C', "53200".to_owned())), "{report:?}");
         drop(wire);
-        assert_eq!(pool.reserved(), 0);
+        assert_eq!(share.pool().reserved(), 0);
         sending.await.expect("a task").expect_err("the connection is closed");
     }
 }

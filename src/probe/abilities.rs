@@ -37,7 +37,7 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
         Form::Template(template) => template.clone(),
         Form::Separate(from, to) => format!("{from} and {to}"),
     });
-    let told = !periods.is_empty() || found.window.is_of_instants();
+    let observed = !periods.is_empty() || found.window.is_of_instants();
     periods.extend(ends);
     vec![
         ability(
@@ -88,7 +88,7 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
         ),
         ability(
             "time windows",
-            told,
+            observed,
             match periods.is_empty() {
                 true => "none found; set [window]".to_owned(),
                 false => periods.join(", "),

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use url::Url;
 
 use super::recorded::{Recording, form_in_recordings};
-use crate::client::{AnswerSource, HttpRequest, Question, Secret, Unsent, asked_wait};
+use crate::client::{AnswerSource, HttpRequest, Question, Secret, Unsent, asked_wait, value_of};
 use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::{Auth, Evidence, Profile, ResetFormat, Throttle};
 use crate::request::RequestKey;
@@ -36,7 +36,7 @@ pub(super) struct Reply {
     pub(super) body: Option<Value>,
     /// The body as text, with the key redacted.
     pub(super) text: String,
-    /// Names of parameters in requests, by their usual names, where they differ.
+    /// Names of parameters in requests that differ from the usual ones, by the usual names.
     names: Arc<Vec<(String, String)>>,
 }
 
@@ -56,12 +56,14 @@ pub(super) struct Asker {
     auth: Auth,
     left: u64,
     pub(super) calls: Vec<Call>,
-    /// Names of parameters in requests, by their usual names, where they differ.
+    /// Names of parameters in requests that differ from the usual ones, by the usual names.
     pub(super) names: Arc<Vec<(String, String)>>,
     /// Ends of a window, which searches without another absolute one need.
     pub(super) ends: Vec<Pair>,
     /// Usual names of parameters that were sent, each with the number of requests.
     pub(super) sent: BTreeMap<String, usize>,
+    /// Header with the total of a search, if no body has it.
+    pub(super) total_header: Option<String>,
     /// Refusals of parameters that an endpoint does not have, by the endpoint and their names in requests.
     refused: BTreeMap<(String, String), Reply>,
 }
@@ -101,6 +103,7 @@ impl Asker {
             names: Arc::default(),
             ends: Vec::new(),
             sent: BTreeMap::new(),
+            total_header: None,
             refused: BTreeMap::new(),
         }
     }
@@ -120,6 +123,7 @@ impl Asker {
             let question = said("search", &reply.asked);
             reply.asked = usual(&reply.asked, &self.names);
             reply.names = Arc::clone(&self.names);
+            *reply = reply.clone().with_header(self.total_header.as_deref());
             if self.calls.iter().all(|call| call.question != question) {
                 self.calls.push(Call { question, status: Some(reply.status) });
             }
@@ -150,6 +154,8 @@ impl Asker {
             return Ok(Some(Reply { asked: parameters.to_vec(), names: Arc::clone(&self.names), ..refusal.clone() }));
         }
         let reply = self.send(path, parameters).await?;
+        let header = self.total_header.as_deref().filter(|_| path == "search");
+        let reply = reply.map(|reply| reply.with_header(header));
         if let Some(reply) = reply.as_ref().filter(|reply| reply.is_refusal()) {
             let says = [reply.statements(), reply.message()];
             for (name, _) in own {
@@ -201,14 +207,14 @@ impl Asker {
             if !parameters.is_empty() {
                 url.query_pairs_mut().extend_pairs(parameters);
             }
-            let question = secret.redact(&said(path, parameters));
+            let question = String::from(secret.redact(&said(path, parameters)));
             let key = RequestKey::new(path, parameters.to_vec());
             let request = HttpRequest { url, headers: HeaderMap::from_iter([secret.header(&self.auth)?]) };
             match source.ask(Question::unlimited(key, request, PATIENCE)).await.map(|exchange| exchange.answer) {
                 Ok(Some(Ok(answer))) => {
                     let status = answer.status.as_u16();
                     self.calls.push(Call { question, status: Some(status) });
-                    let text = secret.redact(&String::from_utf8_lossy(&answer.body));
+                    let text = String::from(secret.redact(&String::from_utf8_lossy(&answer.body)));
                     if is_throttling(status, &answer.headers, &text) && self.left > 0 {
                         waits += 1;
                         sleep(wait(&answer.headers)?).await;
@@ -246,7 +252,8 @@ impl Asker {
     }
 }
 
-/// The name of a parameter in requests, by its usual name. `names`: pairs of usual names and those in requests, where they differ.
+/// The name of a parameter in requests, by its usual name. `names`: names that differ, as pairs of the usual name and the one in
+/// requests.
 pub(super) fn own_name<'n>(usual: &'n str, names: &'n [(String, String)]) -> &'n str {
     names.iter().find(|(name, _)| name == usual).map_or(usual, |(_, own)| own)
 }
@@ -312,6 +319,15 @@ impl Reply {
     pub(super) fn new(asked: &[Pair], status: u16, headers: HeaderMap, text: String) -> Self {
         let body = serde_json::from_str(&text).ok().map(super::shape::opened);
         Self { asked: asked.to_vec(), status, headers, body, text, names: Arc::default() }
+    }
+
+    /// The response with this header beside its body, as the client reads it for a profile with `headers`. An error stays as it is.
+    pub(super) fn with_header(self, name: Option<&str>) -> Self {
+        let Some(name) = name.filter(|_| !self.is_refusal()) else { return self };
+        let read = value_of(&self.headers, name).map(|value| (name.to_owned(), value));
+        let read: serde_json::Map<String, Value> = read.into_iter().collect();
+        let body = self.body.map(|body| serde_json::json!({"body": body, "headers": read}));
+        Self { body, ..self }
     }
 
     /// Time of the response by the service's clock, in microseconds since 1970.

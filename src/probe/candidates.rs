@@ -157,6 +157,12 @@ pub(super) fn more_periods(
         periods.add(Try::relative(DURATION, 'h', "PT{n}H", 48));
     }
     absolute_periods(found, periods, newest, named, &listed);
+    // A service that refuses no value does not say which ones it takes: the likeliest one of each form comes first.
+    let is_lax = [&control, &days].iter().all(|outcome| matches!(outcome, Outcome::Taken(_)));
+    if is_lax && !periods.taken().any(|(tried, reply)| found.has_effect(periods, tried, reply, newest)) {
+        let rank = |tried: &Try| LIKELY.iter().position(|label| *label == tried.label).unwrap_or(LIKELY.len());
+        periods.queue.make_contiguous().sort_by_key(rank);
+    }
     // Where days work, absolute windows are worth more than other units.
     let is_days = |tried: &Try| matches!(tried.kind, Kind::Relative('d', _));
     if periods.taken().any(|(tried, reply)| is_days(tried) && found.has_effect(periods, tried, reply, newest)) {
@@ -165,6 +171,18 @@ pub(super) fn more_periods(
         periods.queue.extend(first.into_iter().chain(others));
     }
 }
+
+/// Windows by their labels, one of each form, the likeliest first.
+const LIKELY: [&str; 8] = [
+    "P60D",
+    "ends rfc3339",
+    "LAST_90_DAYS",
+    "last_year",
+    "ends date",
+    "{from}..{to} rfc3339",
+    "last_90_days",
+    "ends epoch_ms",
+];
 
 /// Numbers of hours, days and weeks that no list of usual windows has.
 pub(super) const LONG: [u32; 3] = [48, 60, 3];
@@ -222,6 +240,13 @@ fn like(one: &str, other: &str) -> bool {
     kind(one) == kind(other)
 }
 
+/// True if a refusal lists the periods that are accepted, or shows examples of them.
+pub(super) fn are_told(periods: &Dimension) -> bool {
+    let lists = matches!(periods.outcome(NONSENSE), Some(Outcome::Refused(text)) if values(text).len() > 1);
+    let shows = |outcome: &Outcome| matches!(outcome, Outcome::Refused(text) if !examples(text).is_empty());
+    lists || periods.done.iter().any(|(_, outcome)| shows(outcome))
+}
+
 /// A condition on the names of two ends.
 type IsKind<'k> = &'k dyn Fn(&&Pair) -> bool;
 
@@ -244,16 +269,19 @@ fn absolute_periods(
         periods.queue.retain(|other| !absolute(other));
         let (beside, ends): (Vec<Pair>, Vec<Pair>) =
             tried.pairs.iter().cloned().partition(|(name, _)| name == DURATION);
-        if let Some(half) = half_of(&ends, 2, |half| periods.has_done(&[half, beside.as_slice()].concat())) {
+        let half = half_of(&ends, 2, &|half| periods.has_done(&[half, beside.as_slice()].concat()));
+        if let Some(half) = half {
             periods.add_first(Try::absolute(tried.label.clone(), [half, beside].concat()));
         }
         return;
     }
     // A service that rejects other parameters without naming its own gets the usual pairs one by one.
     let silent = named.is_some_and(<[String]>::is_empty);
-    let ends: Vec<(String, String)> = match silent {
-        true => vocabulary::ends_among(None).into_iter().take(PAIRS).collect(),
-        false => vocabulary::ends_among(named),
+    let usual = || vocabulary::usual_ends(found.has_brackets);
+    let ends: Vec<(String, String)> = match named {
+        Some([]) => usual().into_iter().take(PAIRS).collect(),
+        Some(named) => vocabulary::ends_among(Some(named)),
+        None => usual(),
     };
     let of = |ends: &[(String, String)], how: &str| {
         let (from, to) = written(span, how);
@@ -314,7 +342,7 @@ fn absolute_periods(
         return;
     }
     // What the refusal of a period lists or shows is all that it accepts.
-    let told = listed.is_some() || refusals.iter().any(|(_, text)| !examples(text).is_empty());
+    let told = are_told(periods);
     if !told && named.is_none_or(<[String]>::is_empty) {
         template(periods, "..", "rfc3339");
     }
@@ -362,13 +390,22 @@ fn names_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c)).map(|word| word.trim_matches(['.', '-']))
 }
 
-/// Half of the parameters that had an effect together, in groups of this size: the first half, or the second one if the first
-/// one was done already. `None` for a single group.
-fn half_of(pairs: &[Pair], group: usize, done: impl Fn(&[Pair]) -> bool) -> Option<Vec<Pair>> {
+/// Half of the parameters that had an effect together, in groups of this size: the first half, or one of the second half if the
+/// first one was done already, so without an effect. `None` for a single group.
+fn half_of(pairs: &[Pair], group: usize, done: &dyn Fn(&[Pair]) -> bool) -> Option<Vec<Pair>> {
     let groups = pairs.len() / group;
+    if groups < 2 {
+        return None;
+    }
     let (first, second) = pairs.split_at(groups.div_ceil(2) * group);
-    let half = [first, second].into_iter().find(|half| !half.is_empty() && !done(half))?;
-    (groups > 1).then(|| half.to_vec())
+    if !done(first) {
+        return Some(first.to_vec());
+    }
+    // That the second half has the effect needs no request, unless nothing of it is left to divide.
+    match second.len() / group {
+        1 => (!done(second)).then(|| second.to_vec()),
+        _ => half_of(second, group, done),
+    }
 }
 
 /// True for a word of letters and digits, such as `TODAY`.
@@ -580,7 +617,7 @@ pub(super) fn span(newest: i64) -> (i64, i64) {
 }
 
 /// Parameters that may filter by a field, the likeliest first: its name, its parent's name, and usual ones.
-pub(super) fn parameters_of(column: &str, path: &Path) -> Vec<String> {
+pub(super) fn parameters_of(column: &str, path: &[String]) -> Vec<String> {
     let generic = ["name", "label", "type", "code", "value", "key"];
     let mut steps = path.iter().rev().cloned();
     let last = steps.next().unwrap_or_else(|| column.to_owned());
@@ -598,10 +635,57 @@ pub(super) fn parameters_of(column: &str, path: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
+
+    #[test]
+    fn a_service_that_refuses_nothing_is_asked_for_one_window_of_each_form() {
+        let reply = Reply::new(&[], 200, http::HeaderMap::new(), "{\"total\": 3}".to_owned());
+        let taken = |tried: Try| (tried, Outcome::Taken(Arc::new(reply.clone())));
+        let mut periods = Dimension::new("period", []);
+        let days = Try::relative(DURATION, 'd', "{n}d", 60);
+        periods.done.extend([Try::new(NONSENSE, DURATION, NONSENSE), days].map(taken));
+        more_periods(&Findings::default(), &mut periods, Some(1_780_000_000_000_000), None, &[]);
+        let labels: Vec<&str> = periods.queue.iter().map(|tried| tried.label.as_str()).collect();
+        assert_eq!(labels[..4], LIKELY[..4], "{labels:?}");
+        // The ends are sent under all of their usual names at once.
+        assert!(periods.queue[1].pairs.len() >= 10, "{:?}", periods.queue[1]);
+    }
+
+    #[test]
+    fn the_only_pair_of_ends_that_works_is_found_within_five_requests() {
+        let pairs: Vec<Pair> = (0..20).map(|n| pair(&format!("p{n}"), n)).collect();
+        for own in pairs.chunks(2) {
+            let works = |asked: &[Pair]| asked.chunks(2).any(|ends| ends == own);
+            let next =
+                |pairs: &[Pair], asked: &[Vec<Pair>]| half_of(pairs, 2, &|half| asked.iter().any(|done| done == half));
+            let (mut smallest, mut asked) = (pairs.clone(), Vec::new());
+            while let Some(half) = next(&smallest, &asked) {
+                if works(&half) {
+                    smallest = half.clone();
+                }
+                asked.push(half);
+            }
+            assert_eq!(smallest, own, "{asked:?}");
+            assert!(asked.len() <= 5, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_lists_or_shows_periods_tells_them() {
+        for (text, told) in [
+            ("`zzq` is not a valid period: <n>d, <n>w, YYYY-MM-DD,YYYY-MM-DD", true),
+            ("Invalid value for 'duration': expected a period such as P7D", true),
+            ("Invalid value for 'duration'", false),
+        ] {
+            let mut periods = Dimension::new("period", []);
+            periods.done.push((Try::new(NONSENSE, DURATION, NONSENSE), Outcome::Refused(text.to_owned())));
+            assert_eq!(are_told(&periods), told, "{text}");
+        }
+    }
 
     #[test]
     fn a_notation_has_a_place_for_a_number() {
-        for (hint, found) in [
+        let cases = [
             ("<n>d", Some(('d', "{n}d"))),
             ("Nd", Some(('d', "{n}d"))),
             ("last_N_days", Some(('d', "last_{n}_days"))),
@@ -611,10 +695,11 @@ mod tests {
             ("LAST_7_DAYS", None),
             ("NEWEST", None),
             ("now-7d", None),
-        ] {
+        ];
+        each(cases, |(hint, found)| {
             let found = found.map(|(unit, template)| (unit, template.to_owned()));
             assert_eq!(notation(hint), found, "{hint}");
-        }
+        });
         assert_eq!(any_notation("now-7d"), Some(('d', "now-{n}d".to_owned())));
         assert_eq!(any_notation("last_24_hours"), Some(('h', "last_{n}_hours".to_owned())));
         assert_eq!(any_notation("2026-01-01"), None);

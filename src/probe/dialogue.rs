@@ -21,7 +21,7 @@ use super::known::Known;
 use super::observations::{Breakdown, ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
 use super::paging::{TRIAL, written_at};
 use super::refusal;
-use super::shape::{self, Columns, Layout, Path, Series, at, leaves, place, pointer, said, walk};
+use super::shape::{self, Columns, Counts, Layout, Path, Series, at, leaves, place, pointer, said, walk};
 use super::vocabulary::{self, plain};
 use super::{numbers, roles, zones};
 use crate::error::{Error, ErrorKind, Result};
@@ -43,7 +43,7 @@ pub(super) struct Dialogue {
     /// Received mentions.
     pub(super) samples: Vec<Value>,
     /// Ids of the saved searches in the list.
-    listed: Vec<String>,
+    pub(super) listed: Vec<String>,
     /// Refusals of other forms of the key, and of other requests.
     key_refusals: Vec<Reply>,
     pub(super) refusals: Vec<Reply>,
@@ -52,6 +52,10 @@ pub(super) struct Dialogue {
     /// Responses with data.
     pub(super) seen: Vec<Seen>,
     pub(super) known: Known,
+    /// The response to a request for a few mentions with a parameter that the service ignored.
+    sized: Option<Reply>,
+    /// Set if two saved searches have other numbers than each other.
+    aids_differ: bool,
     /// Set once a search was requested without a saved search.
     has_tried_bare: bool,
     /// Set once a search was requested with the ends of a window that a refusal misses.
@@ -63,7 +67,8 @@ pub(super) struct Dialogue {
 
 impl Dialogue {
     pub(super) fn new(asker: Asker, known: Known) -> Self {
-        let found = Findings::default();
+        let has_brackets = asker.names.iter().any(|(_, own)| own.contains('['));
+        let found = Findings { has_brackets, ..Findings::default() };
         Self {
             asker,
             found,
@@ -73,6 +78,8 @@ impl Dialogue {
             refusals: Vec::new(),
             first: None,
             seen: Vec::new(),
+            sized: None,
+            aids_differ: false,
             has_tried_bare: false,
             has_tried_ends: false,
             parameters: None,
@@ -135,6 +142,7 @@ impl Dialogue {
             self.other_search().await?;
         }
         self.totals();
+        self.find_idle_links();
         self.errors().await?;
         self.found.could_not_tell(
             "throttle",
@@ -166,6 +174,9 @@ impl Dialogue {
         let others = zones::all().iter().copied().filter(|zone| named != Some(*zone));
         let among: Vec<Clock> = named.into_iter().chain(others).collect();
         let Some(mut fitting) = self.found.zones_of_times(&self.seen, &among) else { return Ok(()) };
+        if fitting.is_empty() {
+            fitting = self.zones_of_other_times(&among);
+        }
         let name = self.found.columns.path(self.found.time_name()).and_then(|path| path.last());
         let name = name.map(|name| plain(name)).unwrap_or_default();
         self.found.utc_is_named = ["utc", "gmt"].iter().any(|zone| name.starts_with(zone) || name.ends_with(zone));
@@ -230,6 +241,15 @@ impl Dialogue {
                 self.found.saw("tables.mentions", format!("times without a zone are those of {zone}: {why}"));
                 self.found.time_zone = Some(zone).filter(|zone| *zone != Clock::UTC);
             }
+            (None, [first, others @ ..]) if self.found.agree_on_times(fitting.as_slice(), &self.samples) => {
+                let text = format!(
+                    "times have no zone; they are those of one of {}, in which all that came are the same instants. A time on which \
+                     these zones differ is an error. State the zone with --fact 'timezone.default = \"…\"'",
+                    zones::listed(&fitting)
+                );
+                self.found.could_not_tell("tables.mentions", text);
+                (self.found.time_zone, self.found.other_time_zones) = (Some(*first), others.to_vec());
+            }
             (None, fitting) => {
                 let fits = match fitting {
                     [] => "none that is known fits the windows".to_owned(),
@@ -253,6 +273,34 @@ impl Dialogue {
             }
         }
         Ok(())
+    }
+
+    /// Zones that fit the windows if these refer to another time of mentions than that of the publication, which fits in none. Empty if
+    /// no other time does, or several.
+    fn zones_of_other_times(&mut self, among: &[Clock]) -> Vec<Clock> {
+        if self.found.window_time.is_some() {
+            return Vec::new();
+        }
+        let times = self.found.columns.columns.iter().filter(|(.., kind)| *kind == shape::Type::Timestamp);
+        let others: Vec<(String, Path)> = times
+            .filter(|(name, ..)| name != "published_at")
+            .map(|(name, path, _)| (name.clone(), path.clone()))
+            .collect();
+        let mut fits = Vec::new();
+        for (name, path) in others {
+            self.found.window_time = Some(path.clone());
+            let zones = self.found.zones_of_times(&self.seen, among).unwrap_or_default();
+            fits.extend((!zones.is_empty()).then_some((name, path, zones)));
+        }
+        self.found.window_time = None;
+        let [(name, path, zones)] = fits.as_slice() else { return Vec::new() };
+        let text = format!(
+            "windows refer to {name}: the times of publication fit the requested windows in no zone. Conditions on {name} are \
+             sent to the service"
+        );
+        self.found.window_time = Some(path.clone());
+        self.found.saw("tables.mentions", text);
+        zones.clone()
     }
 
     /// Requests the oldest mentions of the widest window. `false` if no sort order has them first, or if no request is left.
@@ -331,6 +379,14 @@ impl Dialogue {
                 ),
                 false => self.found.saw("their times", text),
             }
+        }
+        let pages = self.seen.iter().map(|seen| self.found.times(&seen.reply));
+        if let Some(times) = pages.max_by_key(Vec::len)
+            && let [first, .., last] = times.as_slice()
+        {
+            let [first, last] = [*first, *last].map(|at| shape::utc(at).to_rfc3339());
+            let text = format!("{} mentions; the first is of {first}, the last of {last}", times.len());
+            self.found.saw("one page", text);
         }
         let sums = self.seen.iter().filter_map(|seen| {
             Some((self.found.timeline(&seen.reply).len(), self.found.sum(&seen.reply)?, self.count(&seen.reply)?))
@@ -466,7 +522,7 @@ impl Dialogue {
         match reply.is_refusal() {
             true => {
                 let text = format!("the example was refused as it is: {}", reply.line());
-                self.found.notes.push(Note { section: "your facts", told: false, text });
+                self.found.notes.push(Note { section: "your facts", observed: false, text });
                 self.refusals.push(reply);
             }
             false => {
@@ -509,10 +565,13 @@ impl Dialogue {
         const LOOKED_AT: usize = 4;
         /// Mentions that are enough to stop at a saved search.
         const ENOUGH: u64 = 100;
+        /// Mentions that may arrive between two requests.
+        const MEANWHILE: u64 = 10;
         let given = self.known.facts.aid.clone();
         let others = self.listed.iter().filter(|aid| given.as_ref() != Some(aid)).cloned();
         let aids: Vec<String> = given.clone().into_iter().chain(others).take(LOOKED_AT).collect();
         let mut best: Option<((u64, u64), String, Reply)> = None;
+        let mut masses: Vec<u64> = Vec::new();
         let aids_known = !aids.is_empty();
         for aid in aids {
             let asked = [vec![pair(AID, &aid)], self.found.with.clone()].concat();
@@ -581,8 +640,9 @@ impl Dialogue {
                 self.refusals.push(reply);
                 continue;
             }
-            let mass = reply.body.as_ref().map(numbers::mass).unwrap_or_default();
+            let mass = mass(&reply);
             let enough = mass.0 >= ENOUGH || given.as_ref() == Some(&aid);
+            masses.push(mass.1);
             if best.as_ref().is_none_or(|(most, ..)| mass > *most) {
                 best = Some((mass, aid, reply));
             }
@@ -590,7 +650,7 @@ impl Dialogue {
                 break;
             }
         }
-        let Some((_, aid, reply)) = best else {
+        let Some((_, aid, mut reply)) = best else {
             let last = self.refusals.last().map(|reply| format!(". Last refusal: {}", reply.line()));
             let why = if aids_known { "no search was answered" } else { "no saved search is known" };
             let text = format!(
@@ -601,6 +661,12 @@ impl Dialogue {
             self.found.could_not_tell("search", text);
             return Ok(());
         };
+        // Mentions that arrived meanwhile make a small difference.
+        let (least, most) = (masses.iter().min(), masses.iter().max());
+        self.aids_differ = least.zip(most).is_some_and(|(least, most)| *most > least.saturating_mul(2) + MEANWHILE);
+        if self.reads_total_of_header(&reply) {
+            reply = reply.with_header(self.asker.total_header.as_deref());
+        }
         self.found.overview = reply.body.as_ref().and_then(|body| shape::overview(body, None));
         self.found.aid = Some(aid);
         self.seen.push(Seen { size: None, reply: Arc::new(reply.clone()) });
@@ -609,6 +675,21 @@ impl Dialogue {
         self.names_in_links(&reply);
         self.first = Some(reply);
         Ok(())
+    }
+
+    /// Reads a header with the total as part of each search from now on, if the response has it there and nowhere else. `true` if that
+    /// is new.
+    fn reads_total_of_header(&mut self, reply: &Reply) -> bool {
+        let known = self.asker.total_header.is_some();
+        let Some(name) = numbers::only_in_header(reply).filter(|_| !known).map(str::to_owned) else { return false };
+        self.found
+            .saw("search", format!("the number of mentions is in the header `{name}` only, which is read as well"));
+        for seen in &mut self.seen {
+            seen.reply = Arc::new(seen.reply.as_ref().clone().with_header(Some(name.as_str())));
+        }
+        self.first = self.first.take().map(|first| first.with_header(Some(name.as_str())));
+        (self.found.total_header, self.asker.total_header) = (Some(name.clone()), Some(name));
+        true
     }
 
     /// Takes the names of the page size and of the offset from the links of a response to other pages of the same search.
@@ -653,10 +734,16 @@ impl Dialogue {
         /// Names that are tried.
         const NAMES: [&str; 4] = [SORT, "sort", "order_by", "sort_by"];
         let named = self.asker.names.iter().any(|(usual, _)| usual == SORT);
+        let names = if self.found.has_brackets { [NAMES[1], NAMES[0], NAMES[2], NAMES[3]] } else { NAMES };
+        if self.found.has_brackets && !named && self.parameters.is_none() {
+            // Names with brackets are those of JSON:API, whose orders are `sort=-published`.
+            self.name(SORT, names[0]);
+            return Ok(());
+        }
         if self.found.asked.is_none() || named || self.parameters.as_ref().is_none_or(|known| !known.is_empty()) {
             return Ok(());
         }
-        for own in NAMES {
+        for own in names {
             let asked = [vec![self.aid()], self.found.with.clone(), vec![pair(own, NONSENSE)]].concat();
             let Some(reply) = self.asker.ask("search", &asked).await? else { break };
             if !self.asker.refuses(own) {
@@ -679,7 +766,7 @@ impl Dialogue {
     /// Sends names that a page size may have. Returns the one after which as many mentions came as were requested.
     async fn name_of_size(
         &mut self,
-        come: &impl Fn(&Reply) -> Option<Path>,
+        mentions_in: &impl Fn(&Reply) -> Option<Path>,
     ) -> Result<Option<(&'static str, Reply, Path)>> {
         /// Names that are tried alone with a service that refuses unknown parameters.
         const ALONE: usize = 4;
@@ -701,7 +788,7 @@ impl Dialogue {
             let sizes = half.iter().map(|name| pair(name, FEW));
             let asked = [vec![self.aid()], self.found.with.clone(), sizes.collect()].concat();
             let Some(reply) = self.asker.ask("search", &asked).await? else { break };
-            match come(&reply) {
+            match mentions_in(&reply) {
                 Some(path) => {
                     left = half;
                     last = Some((reply, path));
@@ -721,6 +808,7 @@ impl Dialogue {
         let mut names = self.asker.names.to_vec();
         names.retain(|(known, _)| known != usual);
         names.push((usual.to_owned(), own.to_owned()));
+        self.found.has_brackets |= own.contains('[');
         let facts = std::mem::take(&mut self.known.facts);
         self.known.facts = facts.with_usual_names(&names);
         self.asker.names = Arc::new(names);
@@ -748,6 +836,7 @@ impl Dialogue {
         if names.is_empty() {
             return false;
         }
+        self.found.has_brackets |= names.iter().any(|(_, own)| own.contains('['));
         for (usual, own) in &names {
             let what = match usual.as_str() {
                 AID => "saved search",
@@ -768,7 +857,7 @@ impl Dialogue {
     /// Adds the note about relative windows if none had an effect, once it is known whether absolute ones are used.
     fn tell_instants(&mut self) {
         let window = &self.found.window;
-        if window.widest.is_some() || !self.found.notes.iter().any(|note| note.section == "window" && note.told) {
+        if window.widest.is_some() || !self.found.notes.iter().any(|note| note.section == "window" && note.observed) {
             return;
         }
         match window.is_of_instants() {
@@ -839,10 +928,11 @@ impl Dialogue {
         Ok(None)
     }
 
-    /// Requests a saved search that does not exist: a service that returns the same for it ignores the parameter.
+    /// Requests a saved search that does not exist, unless two that exist had other numbers: a service that returns the same for it
+    /// ignores the parameter.
     async fn other_search(&mut self) -> Result<()> {
-        let Some(first) = self.first.as_ref().filter(|_| self.listed.len() > 1) else { return Ok(()) };
-        let mass = |reply: &Reply| reply.body.as_ref().map(numbers::mass).unwrap_or_default();
+        let is_open = self.listed.len() > 1 && !self.aids_differ;
+        let Some(first) = self.first.as_ref().filter(|_| is_open) else { return Ok(()) };
         let of_first = mass(first);
         let asked = [vec![pair(AID, NONSENSE)], self.found.with.clone()].concat();
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
@@ -860,11 +950,35 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Sends a parameter that no service has: strict services reject it, and some name the parameters that they accept.
+    /// Sends a parameter that no service has: strict services reject it, and some name the parameters that they accept. A page of
+    /// mentions is requested with it, which others return.
     pub(super) async fn unknown_parameter(&mut self) -> Result<()> {
-        let Some(reply) = self.asker.ask("search", &[self.aid(), pair(NONSENSE, NONSENSE)]).await? else {
-            return Ok(());
+        let unknown = vec![self.aid(), pair(NONSENSE, NONSENSE)];
+        let mut reply = None;
+        // Sizes that are smaller than the service accepts are learnt once.
+        for _ in 0..2 {
+            let sized = [unknown.clone(), self.found.with.clone(), vec![pair(SIZE, self.accepted(FEW))]].concat();
+            reply = self.asker.ask("search", &sized).await?;
+            let Some(refusal) = reply.clone().filter(Reply::is_refusal) else { break };
+            if refusal.mentions(NONSENSE).is_some() || !self.learn_sizes(&refusal) {
+                break;
+            }
+            self.refusals.push(refusal);
+        }
+        let told = |reply: &Reply| {
+            let unknown = refusal::is_about_parameters(&reply.message()) || reply.mentions(NONSENSE).is_some();
+            !reply.is_refusal() || unknown
         };
+        if reply.as_ref().is_none_or(|reply| !told(reply)) {
+            // Something else was refused, or a recording lacks the request.
+            reply = self.asker.ask("search", &unknown).await?;
+        }
+        let Some(mut reply) = reply else { return Ok(()) };
+        if !reply.is_refusal() && reply.asked.iter().any(|(name, _)| name == SIZE) {
+            reply.asked.retain(|(name, _)| name != NONSENSE);
+            self.sized = Some(reply);
+            return Ok(());
+        }
         if reply.is_refusal() {
             self.learn_names(&reply.message());
             let named = refusal::parameters(&reply.message()).into_iter().map(|name| (name, String::new()));
@@ -902,34 +1016,21 @@ impl Dialogue {
             if inside(&at) {
                 continue;
             }
-            let name = plain(&below.concat());
-            let label = vocabulary::BREAKDOWNS.iter().find(|(_, words)| words.iter().any(|word| name.contains(word)));
-            if let Some(series) = Series::over_time(value) {
-                let mut entries = series.entries(value);
-                entries.sort_by_key(|(time, _)| shape::instant(time));
-                match numbers::is_running(&entries, body) {
-                    true => self.found.running = Some(at),
-                    false => timeline = timeline.or(Some((at, series))),
+            for counts in shape::counts_at(value) {
+                let entries = counts.series().entries(value);
+                let field = counts.series().within.iter().map(|facet| facet.is.clone());
+                let steps: Path = below.iter().cloned().chain(field).collect();
+                match counts {
+                    Counts::OverTime(series) => {
+                        let mut entries = entries;
+                        entries.sort_by_key(|(time, _)| shape::instant(time));
+                        match numbers::is_running(&entries, body) {
+                            true => self.found.running = Some(at.clone()),
+                            false => timeline = timeline.or(Some((at.clone(), series))),
+                        }
+                    }
+                    Counts::ByName(series) => self.add_list(&mut breakdowns, &at, &steps, series, &entries),
                 }
-            } else if let Some(series) = Series::by_name(value)
-                && (series.layout != Layout::Map || label.is_some() || below.len() == 1)
-            {
-                let entries = series.entries(value);
-                let names: Vec<String> = entries.iter().filter_map(|(name, _)| said(name)).collect();
-                let missing = missing_of(&names);
-                // The label is the mention column that the list is named after, or whose values these names are.
-                let own = vocabulary::listed_column(&below).filter(|label| self.found.columns.path(label).is_some());
-                let own = own.map(str::to_owned).or_else(|| self.field_of(&names));
-                let field = own.or(label.map(|(label, _)| (*label).to_owned()));
-                let Some(label) = field.or((series.layout != Layout::Map).then(|| shape::snake(&below))) else {
-                    continue;
-                };
-                // Two lists of one field: one of them is of another.
-                let mut others = breakdowns.iter_mut().filter(|other: &&mut Breakdown| other.label == label);
-                let doubtful = others.next().map(|other| other.is_doubtful = true).is_some();
-                let label = if doubtful { shape::snake(&below) } else { label };
-                let (is_usable, is_doubtful) = (false, doubtful);
-                breakdowns.push(Breakdown { at, label, series, missing, names, is_usable, is_doubtful });
             }
         }
         self.found.counted = numbers::counted(&self.found, &self.seen, timeline.as_ref());
@@ -945,6 +1046,36 @@ impl Dialogue {
         (self.found.timeline, self.found.breakdowns) = (timeline, breakdowns);
         let mut days = self.found.timeline(reply).into_iter().map(|(day, _)| day);
         self.found.has_plain_days = days.any(|day| shape::is_local(&day));
+    }
+
+    /// Adds a list of counts by name, at a place with these steps below the overview, if it may be one.
+    fn add_list(
+        &self,
+        breakdowns: &mut Vec<Breakdown>,
+        at: &Path,
+        steps: &[String],
+        series: Series,
+        entries: &[(Value, u64)],
+    ) {
+        let name = plain(&steps.concat());
+        let known = vocabulary::BREAKDOWNS.iter().find(|(_, words)| words.iter().any(|word| name.contains(word)));
+        let is_map = series.layout == Layout::Map && series.within.is_none();
+        // An object of numbers deep in the overview may mean anything.
+        if is_map && known.is_none() && steps.len() > 1 {
+            return;
+        }
+        let names: Vec<String> = entries.iter().filter_map(|(name, _)| said(name)).collect();
+        let missing = missing_of(&names);
+        // The label is the mention column that the list is named after, or whose values these names are.
+        let own = vocabulary::listed_column(steps).filter(|label| self.found.columns.path(label).is_some());
+        let own = own.map(str::to_owned).or_else(|| self.field_of(&names));
+        let field = own.or(known.map(|(label, _)| (*label).to_owned()));
+        let Some(label) = field.or((!is_map).then(|| shape::snake(steps))) else { return };
+        // Two lists of one field: one of them is of another.
+        let mut others = breakdowns.iter_mut().filter(|other| other.label == label);
+        let is_doubtful = others.next().map(|other| other.is_doubtful = true).is_some();
+        let label = if is_doubtful { shape::snake(steps) } else { label };
+        breakdowns.push(Breakdown { at: at.clone(), label, series, missing, names, is_usable: false, is_doubtful });
     }
 
     /// Returns the mention column whose values these names are.
@@ -1098,7 +1229,7 @@ impl Dialogue {
         let bare = self.first.clone();
         let mut sized = vec![self.aid(), pair(SIZE, self.accepted(FEW))];
         sized.extend(self.found.with.clone());
-        let come = |reply: &Reply| {
+        let mentions_in = |reply: &Reply| {
             let few = reply.asked.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse().ok());
             let few: u64 = few.unwrap_or(FEW);
             let body = reply.body.as_ref().filter(|_| !reply.is_refusal())?;
@@ -1106,7 +1237,7 @@ impl Dialogue {
             let arrays = shape::arrays(body).into_iter().filter(|(_, records)| shape::is_rich(records));
             let fits = arrays.filter_map(|(path, records)| {
                 let (now, before) = (records.len() as u64, before(&path));
-                // As many as requested, or fewer where there was no such array before.
+                // As many as requested, or fewer if there was no such array before.
                 let rank = match before {
                     before if now == few && before != Some(records.len()) => 0,
                     None if now < few => 1,
@@ -1118,14 +1249,18 @@ impl Dialogue {
             });
             fits.min().map(|(.., path)| path)
         };
-        let Some(mut reply) = self.asker.ask("search", &sized).await? else { return Ok(()) };
+        let first = match self.sized.take() {
+            Some(reply) => Some(reply),
+            None => self.asker.ask("search", &sized).await?,
+        };
+        let Some(mut reply) = first else { return Ok(()) };
         if self.learn_sizes(&reply) {
             self.refusals.push(reply.clone());
             sized[1] = pair(SIZE, self.accepted(FEW));
             let Some(again) = self.asker.ask("search", &sized).await? else { return Ok(()) };
             reply = again;
         }
-        if let Some(path) = come(&reply) {
+        if let Some(path) = mentions_in(&reply) {
             let unasked = bare
                 .as_ref()
                 .and_then(|bare| at(bare.body.as_ref()?, &path)?.as_array())
@@ -1141,7 +1276,7 @@ impl Dialogue {
         }
         // Mentions that come unasked may come in another number under another name of the size.
         if bare.as_ref().and_then(|bare| unasked_mentions(bare.body.as_ref()?)).is_some()
-            && let Some((own, reply, path)) = self.name_of_size(&come).await?
+            && let Some((own, reply, path)) = self.name_of_size(&mentions_in).await?
         {
             self.name(SIZE, own);
             let text = format!("every search returns mentions, as many as {own} requests");
@@ -1150,7 +1285,7 @@ impl Dialogue {
         if let Some((name, value)) = self.known.flag.clone() {
             let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&name, &value)]).collect();
             let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-            if let Some(path) = come(&reply) {
+            if let Some(path) = mentions_in(&reply) {
                 return self.flag_works(&reply, path, &name, value);
             }
         }
@@ -1158,11 +1293,11 @@ impl Dialogue {
         if !given.is_empty() {
             let asked = [sized.clone(), given.clone()].concat();
             let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-            if let Some(path) = come(&reply) {
+            if let Some(path) = mentions_in(&reply) {
                 for (name, value) in given.iter().filter(|_| given.len() > 1) {
                     let asked: Vec<Pair> = sized.iter().cloned().chain([pair(name, value)]).collect();
                     let Some(alone) = self.asker.ask("search", &asked).await? else { break };
-                    if let Some(path) = come(&alone) {
+                    if let Some(path) = mentions_in(&alone) {
                         return self.flag_works(&alone, path, name, value.clone());
                     }
                 }
@@ -1179,7 +1314,7 @@ impl Dialogue {
             }
             let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&name, &value)]).collect();
             let Some(reply) = self.asker.ask("search", &asked).await? else { continue };
-            if let Some(path) = come(&reply) {
+            if let Some(path) = mentions_in(&reply) {
                 return self.flag_works(&reply, path, &name, value);
             }
         }
@@ -1199,7 +1334,7 @@ impl Dialogue {
                 let tried = half.iter().map(|name| pair(name, vocabulary::flag_value(name, &value)));
                 let asked: Vec<Pair> = sized.iter().cloned().chain(tried).collect();
                 let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-                match come(&reply) {
+                match mentions_in(&reply) {
                     Some(path) => {
                         left = half;
                         last = Some((path, reply));
@@ -1212,7 +1347,7 @@ impl Dialogue {
                         for value in told.into_iter().filter(|told| *told != value).take(VALUES) {
                             let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&half[0], &value)]).collect();
                             let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-                            if let Some(path) = come(&reply) {
+                            if let Some(path) = mentions_in(&reply) {
                                 return self.flag_works(&reply, path, &half[0], value);
                             }
                         }
@@ -1283,6 +1418,12 @@ impl Dialogue {
     ) -> Result<()> {
         self.found.saw("mentions", text);
         self.found.asked = Some(asked);
+        let (mut reply, mut path) = (reply.clone(), path);
+        if self.reads_total_of_header(&reply) {
+            reply = reply.with_header(self.asker.total_header.as_deref());
+            path.insert(0, "body".to_owned());
+        }
+        let reply = &reply;
         self.found.fields = reply.body.as_ref().and_then(|body| shape::fields_of(body, &path));
         let arrays =
             if self.found.fields.is_some() { ", as arrays with the names of their fields beside them" } else { "" };
@@ -1375,6 +1516,7 @@ impl Dialogue {
             );
             self.found.saw("total", text);
             let inside = self.found.overview.as_ref().filter(|overview| !overview.is_empty());
+            let inside = inside.filter(|_| self.found.total_header.is_none());
             if self.found.total.as_ref().zip(inside).is_some_and(|(total, overview)| total.starts_with(overview)) {
                 self.found.could_not_tell("total", "it is that of the overview: mentions have no total of their own");
             }
@@ -1451,6 +1593,12 @@ impl Dialogue {
     }
 }
 
+/// Measures how many mentions a response covers, by its header with the total as well.
+fn mass(reply: &Reply) -> (u64, u64) {
+    let (sum, all) = reply.body.as_ref().map(numbers::mass).unwrap_or_default();
+    (numbers::total_header(reply).map_or(sum, |(_, total)| total.max(sum)), all)
+}
+
 /// Path of the records that a search returns without being asked for any: several of them, each with a time.
 fn unasked_mentions(body: &Value) -> Option<Path> {
     let dated = |records: &[&Value]| {
@@ -1477,4 +1625,40 @@ fn remove(value: &mut Value, path: &[String]) {
 /// Returns the name that means "no value".
 fn missing_of(names: &[String]) -> Option<String> {
     names.iter().find(|name| vocabulary::MISSING.contains(&plain(name).as_str())).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cases::each;
+    use crate::probe::recorded::Recording;
+
+    fn dialogue(example: &str) -> Dialogue {
+        let mut known = Known::default();
+        known.facts.example(&format!("https://x.test/v4/search?{example}"), None).expect("an example");
+        Dialogue::new(Asker::recorded(Arc::new(Recording::default())), known)
+    }
+
+    #[test]
+    fn the_number_of_mentions_that_came_for_an_example_names_the_page_size() {
+        let cases = [
+            ("aid=7&many=6&part=2", 6, Some("many")),
+            ("aid=7&many=6&part=6", 6, None),
+            ("aid=7&many=7&part=2", 6, None),
+            // A few may be there by chance.
+            ("aid=7&many=3&part=2", 3, None),
+            ("aid=7&dataSize=50&part=6", 6, None),
+        ];
+        each(cases, |(example, mentions, name)| {
+            let mut dialogue = dialogue(example);
+            let mention = |n: usize| json!({"id": format!("m{n}"), "text": "a text", "at": "2026-06-10T08:00:00Z"});
+            let body = json!({"items": (0..mentions).map(mention).collect::<Vec<_>>(), "total": mentions});
+            dialogue.name_of_number(&Reply::new(&[], 200, HeaderMap::new(), body.to_string()));
+            let own = dialogue.asker.names.iter().find(|(usual, _)| usual == SIZE).map(|(_, own)| own.as_str());
+            assert_eq!(own, name, "{example}");
+        });
+    }
 }

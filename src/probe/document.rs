@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::asker::Call;
-use super::observations::{Absolute, Breakdown, Findings, Form, MentionsParameter, Several};
-use super::shape::{Columns, Layout, ListLayout, Path, Series, Type, path_of, pointer};
-use crate::profile::Zone as Clock;
+use super::observations::{Absolute, Breakdown, CursorPlace, Findings, Form, MentionsParameter, Several};
+use super::shape::{Columns, Facet, Layout, ListLayout, Path, Series, Type, each_once, path_of, pointer};
+use crate::profile::{UNKNOWN_ZONE, Zone as Clock};
 
 /// Request columns, present in every table of a saved search.
 const ASKED: [&str; 4] = ["aid", "duration", "timezone", "extra"];
@@ -26,7 +26,7 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
         let of =
             |section: &str| section == name || section.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         for note in found.notes.iter().filter(|note| of(note.section)) {
-            let kind = if note.told { "observed" } else { "not determined" };
+            let kind = if note.observed { "observed" } else { "not determined" };
             let _ = writeln!(text, "# {kind}: {}", crate::error::one_line(&note.text));
         }
         let _ = writeln!(text, "evidence = {}", quoted(evidence.unwrap_or(probed)));
@@ -49,12 +49,19 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
             .collect();
         search.push(format!("with = {{ {} }}", with.join(", ")));
     }
+    search.extend(found.total_header.as_ref().map(|name| format!("headers = [{}]", quoted(name))));
     section("search", Some("given"), search);
     section("mentions", None, mentions(found));
     let offset = found.offset.map_or((false, 0), |offset| (offset.pages, offset.first));
     let unit = if offset.0 { "page" } else { "row" };
     let lines = match &found.cursor {
-        Some((name, next)) => vec![set("parameter", name), set("unit", "cursor"), set("next", &pointer(next))],
+        Some((name, place)) => {
+            let place = match place {
+                CursorPlace::Response(at) => set("next", &pointer(at)),
+                CursorPlace::LastRecord(at) => set("last", &pointer(&located(found, at))),
+            };
+            vec![set("parameter", name), set("unit", "cursor"), place]
+        }
         None => vec![name("dataFrom"), set("unit", unit), format!("first = {}", offset.1)],
     };
     section("offset", None, lines);
@@ -86,6 +93,11 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     }
     let echoes = found.echoes.iter().map(|(name, path)| set(name, &pointer(path))).collect();
     section("echo", None, echoes);
+    if !found.idle_links.is_empty() {
+        let fields: Vec<String> =
+            found.idle_links.iter().map(|at| format!("{{ at = {} }}", quoted(&pointer(at)))).collect();
+        section("complete", None, vec![format!("fields = [{}]", fields.join(", "))]);
+    }
     section("error", None, error(found));
     section("tables.saved_searches", None, saved_searches(found));
     section("tables.mentions", None, mention_table(found));
@@ -417,10 +429,17 @@ fn mention_table(found: &Findings) -> Vec<String> {
         let line = patterned(name, kind, &located(found, path), !needed, pattern);
         let time = found.columns.times_of_day.iter().find(|(day, _)| day == path);
         let time = time.filter(|_| kind == Type::Timestamp);
-        let zone = found.time_zone.filter(|_| kind == Type::Timestamp).map(|zone| zone.to_string());
-        let zone = zone.or_else(|| found.unknown_times.contains(path).then(|| "unknown".to_owned()));
+        let zone = found.time_zone.filter(|_| kind == Type::Timestamp).map(|zone| quoted(&zone.to_string()));
+        let zone = zone.map(|zone| match found.other_time_zones.as_slice() {
+            [] => zone,
+            others => {
+                let others = others.iter().map(|other| quoted(&other.to_string()));
+                format!("[{}]", [zone].into_iter().chain(others).collect::<Vec<_>>().join(", "))
+            }
+        });
+        let zone = zone.or_else(|| found.unknown_times.contains(path).then(|| quoted(UNKNOWN_ZONE)));
         let line = match zone {
-            Some(zone) => line.replace(" },", &format!(", zone = {} }},", quoted(&zone))),
+            Some(zone) => line.replace(" },", &format!(", zone = {zone} }},")),
             None => line,
         };
         let words: Vec<String> =
@@ -488,7 +507,7 @@ fn overview(found: &Findings) -> Vec<String> {
     lines.extend([extra(), "]".into()]);
     let depth = found.overview.as_ref().map_or(0, Vec::len);
     let shown = found.timeline.iter().map(|(at, _)| at).chain(found.breakdowns.iter().map(|breakdown| &breakdown.at));
-    let shown: Vec<String> = shown.map(|at| quoted(&pointer(&at[depth..]))).collect();
+    let shown = each_once(shown.map(|at| quoted(&pointer(&at[depth..]))));
     lines.push(format!("ignore = [{}]", shown.join(", ")));
     lines
 }
@@ -539,7 +558,7 @@ fn bucket_start(found: &Findings, at: &Path, pattern: Option<&str>) -> String {
 /// of numbers has no member names; its values get the names in `own`.
 fn layout(series: &Series, own: [&str; 2]) -> (String, [Path; 2]) {
     let place = |name: &str| vec![name.to_owned()];
-    match series.layout {
+    let (shape, columns) = match series.layout {
         Layout::Objects => (String::new(), [place(&series.name), path_of(&series.count)]),
         Layout::Pairs => (String::new(), [place(&series.name), place(&series.count)]),
         // The members of an entry's object are fields of the row.
@@ -555,7 +574,12 @@ fn layout(series: &Series, own: [&str; 2]) -> (String, [Path; 2]) {
             let (key, value) = (quoted(&pointer(&name)), quoted(&pointer(&count)));
             (format!(", shape = \"entries\", key = {key}, value = {value}"), [name, count])
         }
-    }
+    };
+    let within = series.within.as_ref().map(|Facet { name, is, entries }| {
+        let [name, entries] = [name, entries].map(|member| quoted(&pointer(&place(member))));
+        format!(", inside = {entries}, only = {{ at = {name}, is = {} }}", quoted(is))
+    });
+    (shape + &within.unwrap_or_default(), columns)
 }
 
 fn breakdowns(found: &Findings) -> Vec<String> {
@@ -570,7 +594,11 @@ fn breakdowns(found: &Findings) -> Vec<String> {
     });
     let fits = |breakdown: &&Breakdown| {
         let nested = breakdown.series.layout == Layout::Nested && breakdown.series.count == own[1];
-        nested || is_map(breakdown) || Some(&breakdown.series) == series
+        let alike = |series: &Series| {
+            let of = |series: &Series| (series.layout, series.name.clone(), series.count.clone());
+            of(series) == of(&breakdown.series)
+        };
+        nested || is_map(breakdown) || series.is_some_and(alike)
     };
     let mut lines = vec!["sections = [".to_owned()];
     for breakdown in found.breakdowns.iter().filter(fits) {

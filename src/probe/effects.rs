@@ -8,7 +8,7 @@ use super::asker::Reply;
 use super::candidates::{NONSENSE, span};
 use super::observations::{Findings, Form, Seen};
 use super::scheduler::{Dimension, Outcome, Try};
-use super::shape::{Path, at, instant, is_local, leaves, number, said};
+use super::shape::{Path, Type, at, instant, is_local, leaves, number, said};
 use super::vocabulary::{self, plain};
 use super::zones;
 use crate::profile::Zone;
@@ -213,17 +213,23 @@ impl Findings {
             super::candidates::shape_of_instant(text).filter(|how| !["date", "local"].contains(how))?;
             instant(&number)
         };
-        let ends = match self.window.absolute.as_ref().map(|absolute| &absolute.form) {
-            Some(Form::Separate(since, until)) => of(since).zip(of(until)),
-            Some(Form::Template(template)) => {
-                let separator = template.trim_start_matches("{from}").trim_end_matches("{to}");
-                of("duration").and_then(|words| words.split_once(separator))
+        let absolute = self.window.absolute.as_ref()?;
+        let (from, to) = match &absolute.form {
+            // Without the parameters that go with them, they are no window.
+            Form::Separate(since, until) => {
+                let has = |pair: &(String, String)| reply.asked.contains(pair);
+                of(since).zip(of(until)).filter(|_| self.window.with.iter().all(has))?
             }
-            None => None,
+            Form::Template(template) => {
+                let separator = template.trim_start_matches("{from}").trim_end_matches("{to}");
+                of("duration").and_then(|words| words.split_once(separator))?
+            }
         };
-        let (from, to) = ends?;
-        let by_day = self.window.absolute.as_ref().is_some_and(|absolute| absolute.instants == "date");
-        if !by_day {
+        // Those in another form had no effect.
+        if [from, to].iter().any(|end| super::candidates::shape_of_instant(end) != Some(absolute.instants)) {
+            return None;
+        }
+        if absolute.instants != "date" {
             return moment(from).zip(moment(to));
         }
         // Days of the requested zone, if the timeline was seen to follow it, or of UTC: windows need not do as the timeline does.
@@ -259,11 +265,14 @@ impl Findings {
     fn time_at(&self, path: &Path, record: &Value) -> Option<i64> {
         let written = self.columns.instant(path, record)?;
         let zone = self.time_zone.filter(|_| self.has_local(path, record) == Some(true));
-        Some(zone.map_or(written, |zone| zones::instant(zone, written)))
+        let Some(zone) = zone else { return Some(written) };
+        // A time that is another instant in one of the zones is not known.
+        let instant = zones::instant(zone, written);
+        self.other_time_zones.iter().all(|other| zones::instant(*other, written) == instant).then_some(instant)
     }
 
     /// True if the publication time of a mention is written without a zone.
-    fn has_local_time(&self, record: &Value) -> Option<bool> {
+    pub(super) fn has_local_time(&self, record: &Value) -> Option<bool> {
         self.has_local(self.columns.path(self.time_name())?, record)
     }
 
@@ -378,6 +387,20 @@ impl Findings {
         known.map(|zones| self.edges(seen).into_iter().fold(zones, narrowed))
     }
 
+    /// True if all times of these mentions that are written without a zone are the same instants in these zones.
+    pub(super) fn agree_on_times(&self, zones: &[Zone], samples: &[Value]) -> bool {
+        let columns = self.columns.columns.iter().filter(|(.., kind)| *kind == Type::Timestamp);
+        let local = columns.flat_map(|(_, path, _)| {
+            let rows = samples.iter().filter(move |row| self.has_local(path, row) == Some(true));
+            rows.filter_map(move |row| self.columns.instant(path, row))
+        });
+        let mut local = local.map(|written| {
+            let instants: BTreeSet<i64> = zones.iter().map(|zone| zones::instant(*zone, written)).collect();
+            instants.len() == 1
+        });
+        local.all(|agree| agree)
+    }
+
     /// Hours of the window that was requested, if it ends now and has the same length at any time of the day.
     fn rolling(&self, reply: &Reply) -> Option<i64> {
         let (_, asked) = reply.asked.iter().find(|(name, _)| name == "duration")?;
@@ -391,7 +414,7 @@ impl Findings {
     }
 
     /// Hours of the words of a period.
-    fn hours(&self, words: &str) -> Option<i64> {
+    pub(super) fn hours(&self, words: &str) -> Option<i64> {
         let as_unit = |(unit, template): &(char, String)| vocabulary::hours_as(words, *unit, template);
         vocabulary::hours(words).or_else(|| self.window.units.iter().find_map(as_unit))
     }

@@ -16,7 +16,7 @@ use super::asker::Pair;
 use super::candidates::{AID, DURATION, OFFSET, SIZE, SORT, TIMEZONE, shape_of_instant};
 use super::observations::{Absolute, Depth, Findings, Form, MentionsParameter, Several};
 use super::refusal::key_format;
-use super::vocabulary::{is_of, plain};
+use super::vocabulary::{filtered_by, is_of, plain};
 use crate::client::Secret;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -83,7 +83,9 @@ const OTHER_NAMES: [(&str, &[&str]); 6] = [
 pub(super) fn names_among(all: &[String]) -> Vec<(String, String)> {
     let missing = OTHER_NAMES.iter().filter(|(usual, _)| !all.iter().any(|name| name == usual));
     let found = missing.filter_map(|(usual, words)| {
-        let own = words.iter().find_map(|word| all.iter().find(|name| plain(name) == *word))?;
+        // `filter[period]` as well.
+        let is = |name: &str, word: &str| plain(name) == word || filtered_by(name) == word;
+        let own = words.iter().find_map(|word| all.iter().find(|name| is(name, word)))?;
         Some(((*usual).to_owned(), own.clone()))
     });
     found.collect()
@@ -144,7 +146,7 @@ impl Facts {
             other = found.map(|found| Secret::new(&found)).transpose()?;
         }
         for (name, value) in request.url.query_pairs() {
-            let has_key = key.is_some_and(|key| key.redact(&value) != value);
+            let has_key = key.is_some_and(|key| key.is_in(&value));
             let named = ["key", "apikey", "token", "accesstoken", "authtoken", "secret", "password"];
             if has_key || named.contains(&plain(&name).as_str()) {
                 let message = format!("the example sends its key in the parameter `{name}`");
@@ -254,8 +256,8 @@ impl Facts {
         Ok(())
     }
 
-    /// Names of the parameters with fixed names, by these, where they are others: as stated, else as in an example without an
-    /// `aid`, whose names are then others as well.
+    /// Names of parameters that differ from the usual ones, by the usual names: as stated, or else as in an example. An example
+    /// without an `aid` has another name for it, and so for the other parameters as well.
     pub(super) fn names(&self) -> Vec<(String, String)> {
         const ENTRIES: [(&str, &str, &str); 6] = [
             (AID, "search", "aid"),
@@ -599,7 +601,7 @@ const USER: &str = "curl-user";
 /// The form of the key in a header, with `{key}` or `{base64}`, and the key itself if it is not the known one. `None` for a
 /// header that has no key.
 fn form_of(name: &str, value: &str, key: Option<&Secret>) -> Option<(String, Option<String>)> {
-    let known = |text: &str| key.is_some_and(|key| key.redact(text) != text);
+    let known = |text: &str| key.is_some_and(|key| key.is_in(text));
     let placeholder = |text: &str| {
         let text = text.trim_matches(['"', '\'']);
         let capitals = text.contains("KEY") || text.contains("TOKEN") || text.contains("SECRET");
@@ -637,6 +639,7 @@ fn form_of(name: &str, value: &str, key: Option<&Secret>) -> Option<(String, Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     fn facts(example: &str, key: Option<&str>) -> (Facts, Option<String>) {
         let mut facts = Facts::default();
@@ -648,13 +651,14 @@ mod tests {
 
     #[test]
     fn an_example_shows_the_form_of_the_key_and_never_the_key() {
-        for (header, form) in [
+        let cases = [
             ("Authorization: Token token=hk_1234567", "Authorization: Token token={key}"),
             ("Authorization: Token token=\\\"hk_1234567\\\"", "Authorization: Token token=\"{key}\""),
             ("Authorization: Bearer $SAVEDSEARCH_API_KEY", "Authorization: Bearer {key}"),
             ("X-Auth-Token: <your key>", "X-Auth-Token: {key}"),
             ("Authorization: hk_1234567", "Authorization: {key}"),
-        ] {
+        ];
+        each(cases, |(header, form)| {
             let text = format!(
                 "curl -sS -H \"{header}\" -H 'Accept: application/json' 'https://x.test/v4/search?aid=7&duration=30d'"
             );
@@ -667,7 +671,7 @@ mod tests {
                 );
                 assert!(!format!("{facts:?}").contains("hk_1234567"), "{facts:?}");
             }
-        }
+        });
         let (_, other) = facts("curl -H 'X-Api-Key: hk_other' https://x.test/v4/list", None);
         assert_eq!(other.as_deref(), Some("<redacted>"));
     }
@@ -710,6 +714,17 @@ mod tests {
         assert_eq!(names, [(AID.to_owned(), "filter[aid]".to_owned()), (DURATION.to_owned(), "last".to_owned())]);
         assert_eq!(facts.name_of_aid(&["9".to_owned()]).map(String::as_str), Some("topic"));
         assert_eq!(facts.name_of_aid(&["9".to_owned(), "7".to_owned()]), None);
+    }
+
+    #[test]
+    fn names_with_brackets_are_recognized() {
+        let all = ["filter[search_id]", "filter[period]", "page[size]", "page[number]", "sort", "filter[lang]"];
+        let names = names_among(&all.map(str::to_owned));
+        let own = |usual: &str| names.iter().find(|(name, _)| name == usual).map(|(_, own)| own.as_str());
+        assert_eq!(
+            [AID, DURATION, SIZE, OFFSET, TIMEZONE, SORT].map(own),
+            [Some(all[0]), Some(all[1]), Some(all[2]), Some(all[3]), None, Some(all[4])]
+        );
     }
 
     #[test]

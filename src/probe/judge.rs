@@ -7,15 +7,16 @@ use serde_json::Value;
 
 use super::asker::{Pair, Reply, own_name};
 use super::candidates::{
-    AID, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, any_notation, more_filters, more_orders,
-    more_periods, more_zones, notation, pair, parameters_of, span, template_of, unit_at, written as written_ends,
+    AID, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, any_notation, are_told, more_filters,
+    more_orders, more_periods, more_zones, notation, pair, parameters_of, span, template_of, unit_at,
+    written as written_ends,
 };
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
 use super::observations::{Absolute, Findings, Form, Sort, WindowFinding, Zone};
 use super::paging::TRIAL;
 use super::scheduler::{self, Dimension, Kind, Outcome, Try, number_in};
-use super::shape::{Path, Type, at, each_once, instant, leaves, pointer, said};
+use super::shape::{Path, Type, at, each_once, inside, instant, leaves, pointer, said};
 use super::{vocabulary, zones as clocks};
 use crate::error::{Result, one_line};
 use crate::profile::Zone as Clock;
@@ -158,10 +159,14 @@ impl Dialogue {
         const PERIODS: usize = 3;
         /// Refused ends of a window after which no others are worth a request.
         const ENDS: usize = 3;
+        // For the zone of times that are written without one, once a period is known.
+        const ZONE: u64 = 3;
         let parts = [self.found.overview.as_ref(), self.found.mentions.as_ref()];
         let parts: Vec<&Path> = parts.into_iter().flatten().collect();
         let spoken = self.seen.iter().rev().find_map(|seen| seen.reply.body.as_ref());
         let spoken = spoken.map(|body| Spoken::of(body, &parts)).unwrap_or_default();
+        let is_local = self.found.time_zone.is_none()
+            && self.samples.iter().any(|row| self.found.has_local_time(row) == Some(true));
         let Self { asker, found, parameters, .. } = self;
         // All pairs of ends are sent at once, which a strict service would reject if it does not name its parameters.
         let named = parameters.as_deref();
@@ -192,12 +197,14 @@ impl Dialogue {
                             Kind::Relative(..) => PERIODS,
                             Kind::Value | Kind::Absolute => 1,
                         });
-                        // The service names the parameters of the ends of a window, or a refusal says how they are written.
+                        // The service names the parameters of the ends of a window, or a refusal has the form of a window or
+                        // says how its ends are written.
                         let absolute = |(tried, _): &&(Try, Outcome)| tried.is_absolute();
                         let done = dimension.done.iter().filter(absolute);
                         let refused =
                             done.clone().filter(|(_, outcome)| matches!(outcome, Outcome::Refused(_))).count();
-                        let named = named.is_some_and(|named| !named.is_empty());
+                        let template = dimension.queue.front().is_some_and(|tried| tried.label.starts_with('{'));
+                        let named = named.is_some_and(|named| !named.is_empty()) || (template && are_told(dimension));
                         let told = dimension.queue.front().is_some_and(Try::is_absolute)
                             && done.count() == refused
                             && (usize::from(!named)..ENDS).contains(&refused);
@@ -208,7 +215,11 @@ impl Dialogue {
                 }
             };
             let open = dimensions.iter().any(|dimension| lacks(dimension) && !dimension.queue.is_empty());
-            if open { LEAST } else { ALL }
+            let mut periods = dimensions.iter().filter(|dimension| dimension.name == "period");
+            let has_period = periods.any(|dimension| {
+                dimension.taken().any(|(tried, reply)| found.has_effect(dimension, tried, reply, newest))
+            });
+            (if open { LEAST } else { ALL }) + if is_local && has_period { ZONE } else { 0 }
         })
         .await
     }
@@ -249,7 +260,10 @@ impl Dialogue {
             if share == self.samples.len() {
                 continue;
             }
-            let names = each_once(parameters_of(&column, path).into_iter().filter_map(|name| self.parameter_of(&name)));
+            let names = parameters_of(&column, inside(path)).into_iter();
+            let has_brackets = self.found.has_brackets;
+            let names = names.flat_map(|name| [has_brackets.then(|| format!("filter[{name}]")), Some(name)]).flatten();
+            let names = each_once(names.filter_map(|name| self.parameter_of(&name)));
             let names = names.into_iter();
             let told = self.parameters.as_ref().is_some_and(|known| !known.is_empty());
             match self.parameters {

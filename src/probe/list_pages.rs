@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::asker::{Pair, Reply};
 use super::candidates::{AID, pair};
 use super::dialogue::Dialogue;
-use super::shape::{Path, leaves, pointer, said, saved_searches, whole};
+use super::shape::{Path, instant, leaves, pointer, said, saved_searches, whole};
 use super::vocabulary::plain;
 use crate::error::Result;
 
@@ -28,6 +28,8 @@ impl Dialogue {
             if !more.is_empty() && more.iter().all(|aid| !known.contains(aid)) {
                 let said: Vec<String> = asked.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 self.found.saw("list", format!("{} returned {} other entries of the list", said.join("&"), more.len()));
+                // The saved search with the most mentions may be one of them.
+                self.listed.extend(more);
                 self.found.list_pages = Some(entry);
                 return Ok(());
             }
@@ -97,7 +99,8 @@ pub(super) fn next_pages(body: &Value) -> Vec<(Vec<Pair>, Path)> {
             continue;
         }
         if let Some((_, query)) = next.split_once('?') {
-            let pairs: Vec<Pair> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+            let mut pairs: Vec<Pair> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+            pairs.sort_by_key(places_a_page);
             found.push((pairs, path));
             continue;
         }
@@ -111,11 +114,30 @@ pub(super) fn next_pages(body: &Value) -> Vec<(Vec<Pair>, Path)> {
     found
 }
 
+/// Rank of a parameter as the place of a page, the largest for the likeliest: others may have the size, or an end of the window.
+fn places_a_page((name, value): &Pair) -> usize {
+    /// Parts of names, the least likely first.
+    const WORDS: [&[&str]; 3] = [
+        &["start", "from", "next"],
+        &["page", "offset", "skip"],
+        &["cursor", "token", "after", "marker", "continu", "scroll"],
+    ];
+    const SIZE: [&str; 6] = ["size", "limit", "perpage", "count", "rows", "max"];
+    let name = plain(name);
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let is_time = instant(&Value::from(value.as_str())).is_some();
+    if has(&SIZE) || is_time {
+        return 0;
+    }
+    WORDS.iter().rposition(|words| has(words)).map_or(0, |rank| rank + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cases::each;
 
     fn first(body: &Value) -> Option<(String, String)> {
         let found = continuations(body, aids(body, &vec![AID.to_owned()]).len()).into_iter().next()?;
@@ -126,11 +148,16 @@ mod tests {
     #[test]
     fn a_list_says_how_it_goes_on() {
         let items = json!([{"aid": "1"}, {"aid": "2"}]);
-        for (body, asked, entry) in [
+        let cases = [
             (
                 json!({"items": items, "links": {"next": "/v4/list?cursor=abc"}}),
                 "cursor=abc",
                 "{ parameter = \"cursor\", unit = \"cursor\", next = \"/links/next\" }",
+            ),
+            (
+                json!({"items": items, "links": {"next": "/v4/list?page[number]=2&page[size]=2&sort=name"}}),
+                "page[size]=2&sort=name&page[number]=2",
+                "{ parameter = \"page[number]\", unit = \"cursor\", next = \"/links/next\" }",
             ),
             (
                 json!({"items": items, "nextPageToken": "t9"}),
@@ -143,9 +170,10 @@ mod tests {
                 "{ parameter = \"page\", unit = \"page\", first = 0 }",
             ),
             (json!({"items": items, "total": 9}), "page=2", "{ parameter = \"page\", unit = \"page\", first = 1 }"),
-        ] {
+        ];
+        each(cases, |(body, asked, entry)| {
             assert_eq!(first(&body), Some((asked.to_owned(), entry.to_owned())), "{body}");
-        }
+        });
         for whole in [
             json!({"items": items, "total": 2, "next": null}),
             json!({"items": items, "hasMore": false}),

@@ -150,23 +150,36 @@ async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
     found.takes_no_zone |= asker.refuses(candidates::TIMEZONE);
     (found.sent, found.names) = (asker.sent, asker.names.to_vec());
     for (holds, text) in known.facts.verdicts(&found) {
-        found.notes.push(Note { section: "your facts", told: holds, text });
+        found.notes.push(Note { section: "your facts", observed: holds, text });
     }
     found.notes.iter_mut().for_each(|note| note.text = in_own_names(&note.text, &found.names));
     let document = known.keep(&document::write(&found, &asker.calls));
+    tell_kept(&known, &mut found);
     // What was found must not be lost for one section that contradicts another.
     let check =
         |text: &str| Profile::parse(text, "the probed profile").map(drop).map_err(|error| error.message().to_owned());
     let (document, replaced) = known::mended(document, &document::write(&Findings::default(), &[]), check);
     for (section, why) in &replaced {
         let text = format!("the findings for [{section}] are contradictory ({why}); the section has default values");
-        found.notes.push(Note { section: "profile", told: false, text });
+        found.notes.push(Note { section: "profile", observed: false, text });
     }
     let replaced = replaced.into_iter().map(|(section, _)| section);
     let holes = abilities::holes(&found).into_iter().map(str::to_owned).chain(replaced);
     let holes = holes.filter(|section| known.names().all(|name| name != section));
     let (holes, abilities) = (holes.collect(), abilities::abilities(&found));
     Ok(Probed { document, notes: found.notes, calls: asker.calls, aid: found.aid, abilities, holes, recorded: None })
+}
+
+/// Notes the sections that a person completed. Nothing in them is left to determine.
+fn tell_kept(known: &Known, found: &mut Findings) {
+    let is_in = |section: &str, name: &str| {
+        section.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    found.notes.retain(|note| note.observed || !known.names().any(|name| is_in(note.section, name)));
+    for name in known.names() {
+        let text = format!("[{name}] is documented, and kept as it is");
+        found.notes.push(Note { section: "your facts", observed: true, text });
+    }
 }
 
 /// A note in which parameters have the names that the service gives them. What it quotes stays as it is.
@@ -207,8 +220,8 @@ impl fmt::Display for Probed {
             Some(all) => writeln!(f, "Read {} of {all} requests from the recording, and sent none.", self.calls.len())?,
             None => writeln!(f, "Sent {} requests.", self.calls.len())?,
         }
-        for (told, title) in [(true, "Observed"), (false, "Not determined")] {
-            let mut notes = self.notes.iter().filter(|note| note.told == told).peekable();
+        for (observed, title) in [(true, "Observed"), (false, "Not determined")] {
+            let mut notes = self.notes.iter().filter(|note| note.observed == observed).peekable();
             if notes.peek().is_some() {
                 writeln!(f, "\n{title}:")?;
             }

@@ -3,19 +3,23 @@
 
 use serde_json::Value;
 
+use super::asker::Reply;
 use super::candidates::{OFFSET, SIZE};
 use super::observations::{Findings, Seen};
-use super::shape::{Layout, Path, Series, at, beside, instant, leaves, number, walk, whole};
+use super::shape::{Counts, Layout, Path, Series, at, beside, counts_at, instant, leaves, number, walk, whole};
 use super::vocabulary;
+use crate::client::value_of;
 
 /// Measures how many mentions a response covers: the largest sum of a series, then the sum of all integers that are not
 /// timestamps.
 pub(super) fn mass(answer: &Value) -> (u64, u64) {
     let sum = |value: &Value| {
-        // An object of numbers may mean anything.
-        let named = || Series::by_name(value).filter(|series| series.layout != Layout::Map);
-        let series = Series::over_time(value).or_else(named)?;
-        Some(series.entries(value).iter().map(|(_, count)| *count).fold(0, u64::saturating_add))
+        let of = |counts: &Counts| {
+            // An object of numbers may mean anything.
+            let known = matches!(counts, Counts::OverTime(_)) || counts.series().layout != Layout::Map;
+            known.then(|| counts.series().entries(value).iter().map(|(_, count)| *count).fold(0, u64::saturating_add))
+        };
+        counts_at(value).iter().filter_map(of).max()
     };
     let sums = walk(answer).into_iter().filter(|(path, _)| !path.is_empty()).filter_map(|(_, value)| sum(value));
     (sums.max().unwrap_or_default(), all(answer))
@@ -130,7 +134,8 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
                 evidence.doubted += 1;
             }
         }
-        if let Some(told) = counted_in_header(seen) {
+        // A header does not confirm itself.
+        if let Some(told) = counted_in_header(seen).filter(|_| found.total_header.is_none()) {
             evidence.say(told == count);
         }
         // Two lists that count as many mentions count all of them, or all that have a value.
@@ -157,20 +162,45 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
 
 /// The number of mentions in a header such as `X-Total-Count`.
 fn counted_in_header(seen: &Seen) -> Option<u64> {
-    let mut headers = seen.reply.headers.iter();
-    headers.find_map(|(name, value)| {
-        let named = ["xtotalcount", "totalcount", "xtotal"].contains(&vocabulary::plain(name.as_str()).as_str());
-        value.to_str().ok().filter(|_| named)?.parse().ok()
-    })
+    total_header(&seen.reply).map(|(_, total)| total)
+}
+
+/// The header with the number of mentions, such as `X-Total-Count` or `Content-Range: items 0-49/300`, and the number.
+pub(super) fn total_header(reply: &Reply) -> Option<(&str, u64)> {
+    /// Parts of the names of such headers. Others count pages, or requests.
+    const PARTS: [&str; 10] =
+        ["x", "total", "count", "results", "items", "records", "hits", "mentions", "rows", "pagination"];
+    let counts = |name: &&str| {
+        let total = name.contains("total") && name.split('-').all(|part| PARTS.contains(&part));
+        let range = reply.headers.get(*name).and_then(|value| value.to_str().ok());
+        total || (*name == "content-range" && range.is_some_and(|range| !range.starts_with("bytes")))
+    };
+    let mut names = reply.headers.keys().map(http::HeaderName::as_str).filter(counts);
+    names.find_map(|name| Some((name, value_of(&reply.headers, name)?.as_u64()?)))
+}
+
+/// The header with the number of mentions, if the body does not have that number.
+pub(super) fn only_in_header(reply: &Reply) -> Option<&str> {
+    /// A number that nothing else has by chance.
+    const LARGE: u64 = 20;
+    let (name, total) = total_header(reply)?;
+    let is_total = |(path, value): (Path, &Value)| {
+        whole(value) == Some(total) && (total > LARGE || vocabulary::total_rank(&path).is_some())
+    };
+    let in_body = leaves(reply.body.as_ref()?).into_iter().any(is_total);
+    (!in_body && !reply.is_refusal()).then_some(name)
 }
 
 /// The largest sum that several lists of a response have in common, outside the mentions.
 fn common_sum(found: &Findings, body: &Value) -> Option<u64> {
     let outside = |path: &Path| found.mentions.as_ref().is_none_or(|mentions| !path.starts_with(mentions));
     let sums = walk(body).into_iter().filter(|(path, _)| !path.is_empty() && outside(path));
-    let mut sums: Vec<u64> = sums
-        .filter_map(|(_, value)| Some(Series::by_name(value)?.entries(value).iter().map(|(_, count)| count).sum()))
-        .collect();
+    let of = |value: &Value| -> Vec<u64> {
+        let lists = counts_at(value).into_iter().filter(|counts| matches!(counts, Counts::ByName(_)));
+        let sum = |counts: Counts| counts.series().entries(value).iter().map(|(_, count)| count).sum();
+        lists.map(sum).collect()
+    };
+    let mut sums: Vec<u64> = sums.flat_map(|(_, value)| of(value)).collect();
     sums.sort_unstable();
     sums.windows(2).rev().find(|pair| pair[0] == pair[1] && pair[0] > 0).map(|pair| pair[0])
 }

@@ -31,6 +31,8 @@ pub(super) struct Findings {
     pub(super) window_time: Option<Path>,
     /// The zone of times that are written without one, if they show it and it is not UTC.
     pub(super) time_zone: Option<Clock>,
+    /// Other zones that they may be of, in which all times that came are the same instants.
+    pub(super) other_time_zones: Vec<Clock>,
     /// Fields with times of mentions that are written without a zone, if their zone is not known.
     pub(super) unknown_times: Vec<Path>,
     /// The zone that the list of saved searches or a person names, and true for a person.
@@ -44,8 +46,12 @@ pub(super) struct Findings {
     pub(super) id_of_two: Option<[Path; 2]>,
     /// Usual names of the parameters that were sent, each with the number of requests.
     pub(super) sent: BTreeMap<String, usize>,
-    /// Names of parameters, by their usual names, where they differ.
+    /// Names of parameters that differ from the usual ones, by the usual names.
     pub(super) names: Vec<(String, String)>,
+    /// Set if names of parameters have brackets, such as `page[size]`: filters are then `filter[language]`.
+    pub(super) has_brackets: bool,
+    /// Header with the total of a search, if no body has it.
+    pub(super) total_header: Option<String>,
     /// Parameters that each search needs.
     pub(super) with: Vec<(String, String)>,
     /// Page sizes that the service accepts, if it named them, and the least one.
@@ -56,8 +62,10 @@ pub(super) struct Findings {
     pub(super) offset: Option<Offset>,
     /// Set if the service refuses the parameter of the offset, which each page of mentions is requested with.
     pub(super) offset_is_refused: bool,
-    /// Parameter of the cursor of the next page, and its path in the page before, if pages are found by cursors.
-    pub(super) cursor: Option<(String, Path)>,
+    /// Parameter of the cursor of the next page, and its place in the page before, if pages are found by cursors.
+    pub(super) cursor: Option<(String, CursorPlace)>,
+    /// Places of links to a next page that are there on the last page as well.
+    pub(super) idle_links: Vec<Path>,
     pub(super) page: Option<PageFinding>,
     pub(super) depth: Option<Depth>,
     pub(super) window: WindowFinding,
@@ -114,7 +122,7 @@ pub struct Note {
     /// Section of the profile.
     pub section: &'static str,
     /// Set if it was observed in responses; otherwise the profile makes an assumption.
-    pub told: bool,
+    pub observed: bool,
     /// The observation, or the assumption and what to do.
     pub text: String,
 }
@@ -136,6 +144,15 @@ pub(super) enum MentionsParameter {
     Size,
     Flag(String, String),
     Always,
+}
+
+/// Place of the cursor of the next page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CursorPlace {
+    /// In the response.
+    Response(Path),
+    /// In the last record of the response.
+    LastRecord(Path),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -316,16 +333,16 @@ impl Findings {
     }
 
     pub(super) fn saw(&mut self, section: &'static str, text: impl Into<String>) {
-        self.notes.push(Note { section, told: true, text: text.into() });
+        self.notes.push(Note { section, observed: true, text: text.into() });
     }
 
     pub(super) fn could_not_tell(&mut self, section: &'static str, text: impl Into<String>) {
-        self.notes.push(Note { section, told: false, text: text.into() });
+        self.notes.push(Note { section, observed: false, text: text.into() });
     }
 
     /// True if a section has notes, and all of them are observations.
     pub(super) fn is_told(&self, section: &str) -> bool {
         let mut notes = self.notes.iter().filter(|note| note.section == section).peekable();
-        notes.peek().is_some() && notes.all(|note| note.told)
+        notes.peek().is_some() && notes.all(|note| note.observed)
     }
 }

@@ -9,8 +9,10 @@ use serde_json::Value;
 use super::asker::{Pair, Reply};
 use super::candidates::{DURATION, OFFSET, SIZE, SORT, TIMEZONE, pair};
 use super::dialogue::{Dialogue, LOOK};
-use super::effects::{DAY, starts};
-use super::observations::{Absolute, Depth, Form, Offset, PageFinding, Several, Zone as FoundZone};
+use super::effects::{DAY, HOUR, starts};
+use super::observations::{
+    Absolute, CursorPlace, Depth, Findings, Form, Offset, PageFinding, Seen, Several, Zone as FoundZone,
+};
 use super::scheduler::number_in;
 use super::shape::{self, Path, at, number, place, said, utc};
 use super::{vocabulary, zones};
@@ -188,11 +190,11 @@ impl Dialogue {
         if self.found.times(&reply).iter().any(|at| !(from..=to).contains(at)) {
             self.find_window_time();
         }
-        let come = self.found.times(&reply);
-        let whole = (come.len() as u64) < size;
-        let (oldest, newest) = (come.iter().min().copied(), come.iter().max().copied());
+        let received = self.found.times(&reply);
+        let whole = (received.len() as u64) < size;
+        let (oldest, newest) = (received.iter().min().copied(), received.iter().max().copied());
         let inclusive = match newest {
-            _ if come.iter().any(|at| !(from..=to).contains(at)) => {
+            _ if received.iter().any(|at| !(from..=to).contains(at)) => {
                 return self.void("an absolute window returned mentions outside of it").map(|()| false);
             }
             _ if whole && first.is_some() && oldest.is_some_and(|oldest| oldest > from) => {
@@ -227,7 +229,6 @@ impl Dialogue {
         write: &(impl Fn(i64) -> String + Sync),
         zone: Option<&(Zone, Pair)>,
     ) -> Result<bool> {
-        const HOUR: i64 = 60 * MINUTE;
         let rounded = "whether the bounds of a window are rounded down was not seen";
         if self.asker.left() <= TRIAL {
             if absolute.instants == "local" {
@@ -244,8 +245,8 @@ impl Dialogue {
         else {
             return self.void(rounded).map(|()| false);
         };
-        let (come, known) = (self.found.times(&reply), self.known_times());
-        let newest = come.iter().max().copied();
+        let (received, known) = (self.found.times(&reply), self.known_times());
+        let newest = received.iter().max().copied();
         if newest.is_some_and(|newest| newest >= last) {
             return Ok(true);
         }
@@ -306,28 +307,28 @@ impl Dialogue {
                 exclusive = !self.found.times(&next.0).is_empty();
                 (reply, size) = if exclusive { next } else { (reply, size) };
             }
-            let mut come = self.found.times(&reply);
-            if come.iter().any(|at| (at - day).abs() > 2 * DAY) {
+            let mut received = self.found.times(&reply);
+            if received.iter().any(|at| (at - day).abs() > 2 * DAY) {
                 self.find_window_time();
-                come = self.found.times(&reply);
+                received = self.found.times(&reply);
             }
-            if come.is_empty() && known.iter().all(|at| (at - day).abs() > 2 * DAY) {
+            if received.is_empty() && known.iter().all(|at| (at - day).abs() > 2 * DAY) {
                 continue;
             }
-            if come.is_empty() || come.iter().any(|at| (at - day).abs() > 2 * DAY) {
+            if received.is_empty() || received.iter().any(|at| (at - day).abs() > 2 * DAY) {
                 return self.void("an absolute window of a day did not return the mentions of that day alone");
             }
             // The newest ones came, or all.
-            let sorted = self.newest_first().is_some() && come.is_sorted_by(|a, b| a >= b);
-            let whole = (come.len() as u64) < size;
-            let oldest = come.iter().min().copied().filter(|_| !whole).unwrap_or(i64::MIN);
+            let sorted = self.newest_first().is_some() && received.is_sorted_by(|a, b| a >= b);
+            let whole = (received.len() as u64) < size;
+            let oldest = received.iter().min().copied().filter(|_| !whole).unwrap_or(i64::MIN);
             let fits = |zone: &Zone| {
                 let span = zones::day_start(*zone, day).zip(zones::day_start(*zone, day + DAY));
                 span.is_some_and(|(from, to)| {
                     let within = |at: &&i64| (from..to).contains(*at);
-                    let missing = |at: &i64| *at > oldest && !come.contains(at);
+                    let missing = |at: &i64| *at > oldest && !received.contains(at);
                     let all = whole || sorted;
-                    come.iter().all(|at| within(&at)) && !(all && known.iter().filter(within).any(missing))
+                    received.iter().all(|at| within(&at)) && !(all && known.iter().filter(within).any(missing))
                 })
             };
             let begins = told_start(&reply, day);
@@ -461,6 +462,45 @@ impl Dialogue {
         self.page_at(counted.then(|| pair(OFFSET, offset)), size, from_the_first).await
     }
 
+    /// As [`ids`](Self::ids), in a window that tells the zone of times if there is one. All windows that end now have the same newest
+    /// mentions.
+    async fn newest_ids(&mut self, offset: u64, size: u64) -> Result<Option<(Vec<String>, Reply)>> {
+        if let Some(reply) = self.recorded_newest(offset, size) {
+            self.keep(None, &Arc::new(reply.clone()));
+            let is_widest = self.widest().iter().all(|pair| reply.asked.contains(pair));
+            self.found.widest_count = self.widest_count(&reply).filter(|_| is_widest).or(self.found.widest_count);
+            let ids = self.rows(&reply).iter().map(|row| self.found.name_of(row)).collect();
+            return Ok(Some((ids, reply)));
+        }
+        let period = self.telling_period(size).unwrap_or_else(|| self.widest());
+        self.page_within(period, vec![pair(OFFSET, offset)], size, false).await
+    }
+
+    /// The response of a recording to such a request, in whatever window it was made.
+    fn recorded_newest(&mut self, offset: u64, size: u64) -> Option<Reply> {
+        let order = self.newest_first()?;
+        loop {
+            let asked = [self.aid(), pair(SIZE, self.accepted(size)), pair(OFFSET, offset), order.clone()];
+            let replies = self.asker.recorded_with(&asked);
+            let found = replies.iter().find(|reply| self.found.has_rows(reply) || reply.mentions(OFFSET).is_some());
+            // Sizes that are smaller than the service accepts are learnt once.
+            if found.is_some() || !replies.iter().any(|reply| self.learn_sizes(reply)) {
+                return found.cloned();
+            }
+        }
+    }
+
+    /// A period of whole days that ends now and has three pages of this size, whose number of mentions tells zones of times apart.
+    fn telling_period(&self, size: u64) -> Option<Vec<Pair>> {
+        self.newest_first().filter(|_| self.found.time_zone.is_none())?;
+        let fitting = self.found.zones_of_times(&self.seen, zones::all())?;
+        let is_told = self.found.told_zone_of_times(&fitting).is_some();
+        let (_, words) = self.found.telling_window(&self.seen, &fitting, &['h']).filter(|_| !is_told)?;
+        let (known, hours) = (self.known_times(), self.found.hours(&words)?);
+        let recent = known.iter().filter(|at| known[0] - **at < hours * HOUR).count() as u64;
+        (recent >= 3 * self.accepted(size)).then(|| vec![pair(DURATION, words)])
+    }
+
     /// Requests mentions at a place, the first ones if there is none, and returns their ids.
     async fn page_at(
         &mut self,
@@ -468,7 +508,19 @@ impl Dialogue {
         size: u64,
         from_the_first: bool,
     ) -> Result<Option<(Vec<String>, Reply)>> {
-        let rest: Vec<Pair> = self.widest().into_iter().chain(self.newest_first()).chain(place).collect();
+        self.page_within(self.widest(), place.into_iter().collect(), size, from_the_first).await
+    }
+
+    /// Requests mentions of a period. Of several parameters, one may be the place.
+    async fn page_within(
+        &mut self,
+        period: Vec<Pair>,
+        places: Vec<Pair>,
+        size: u64,
+        from_the_first: bool,
+    ) -> Result<Option<(Vec<String>, Reply)>> {
+        let is_widest = period == self.widest();
+        let rest: Vec<Pair> = period.into_iter().chain(self.newest_first()).chain(places).collect();
         let asked = |found: &Self, size| [found.asking(size), rest.clone()].concat();
         let mut size = if size < LOOK { self.accepted(size) } else { size };
         let Some(mut reply) = self.asker.ask("search", &asked(self, size)).await? else { return Ok(None) };
@@ -479,19 +531,44 @@ impl Dialogue {
             reply = again;
         }
         self.keep(from_the_first.then_some(size), &Arc::new(reply.clone()));
-        self.found.widest_count = self.widest_count(&reply).or(self.found.widest_count);
+        self.found.widest_count = self.widest_count(&reply).filter(|_| is_widest).or(self.found.widest_count);
         let ids = self.rows(&reply).iter().map(|row| self.found.name_of(row)).collect();
         Ok(Some((ids, reply)))
     }
 
-    /// Determines the unit of an offset and its first value.
+    /// Determines how the pages of mentions are found: by a cursor that each page names, or by an offset. A link that has the offset as
+    /// a number shows an offset.
     pub(super) async fn offset(&mut self) -> Result<()> {
-        if self.found.mentions.is_none() || self.cursor().await? {
+        let is_numbered = self.has_numbered_link();
+        if self.found.mentions.is_none() || (!is_numbered && self.cursor().await?) {
             return Ok(());
         }
+        self.numbered_offset().await?;
+        if is_numbered && self.found.offset.is_none() {
+            self.cursor().await?;
+        }
+        if self.found.offset.is_none() && self.found.cursor.is_none() {
+            self.place_of_last().await?;
+        }
+        if self.found.offset.is_some() || self.found.cursor.is_some() { Ok(()) } else { self.no_offset() }
+    }
+
+    /// True if a page links to the next one by an offset.
+    fn has_numbered_link(&self) -> bool {
+        let own = super::asker::own_name(OFFSET, &self.asker.names);
+        let is_offset = |(name, value): &Pair| name == own && value.parse::<u64>().is_ok_and(|place| place < 1_000_000);
+        let links = |reply: &Reply| {
+            let next = reply.body.as_ref().map(|body| self.next_pages(body)).unwrap_or_default();
+            next.iter().any(|(pairs, _)| pairs.iter().any(is_offset))
+        };
+        self.seen.iter().any(|seen| self.found.has_rows(&seen.reply) && links(&seen.reply))
+    }
+
+    /// Determines the unit of an offset and its first value.
+    async fn numbered_offset(&mut self) -> Result<()> {
         let small = self.accepted(5);
-        let Some((one, _)) = self.ids(1, small).await? else { return self.no_offset() };
-        let Some((zero, reply)) = self.ids(0, small).await? else { return self.no_offset() };
+        let Some((one, _)) = self.newest_ids(1, small).await? else { return Ok(()) };
+        let Some((zero, reply)) = self.newest_ids(0, small).await? else { return Ok(()) };
         self.found.offset_is_refused = reply.is_refusal() && one.is_empty() && reply.mentions(OFFSET).is_some();
         if !self.found.has_rows(&reply) {
             self.refusals.push(reply);
@@ -503,20 +580,17 @@ impl Dialogue {
             () => None,
         };
         let offset = if zero.is_empty() || zero == one {
-            let Some((two, _)) = self.ids(2, small).await? else { return self.no_offset() };
+            let Some((two, _)) = self.newest_ids(2, small).await? else { return Ok(()) };
             follows(&one, &two).map(|pages| Offset { pages, first: 1 })
         } else {
             follows(&zero, &one).map(|pages| Offset { pages, first: 0 })
         };
-        match offset {
-            Some(Offset { pages, first }) => {
-                let what = if pages { "pages" } else { "rows" };
-                self.found.saw("offset", format!("dataFrom counts {what} from {first}"));
-                self.found.offset = offset;
-                Ok(())
-            }
-            None => self.no_offset(),
+        if let Some(Offset { pages, first }) = offset {
+            let what = if pages { "pages" } else { "rows" };
+            self.found.saw("offset", format!("dataFrom counts {what} from {first}"));
+            self.found.offset = offset;
         }
+        Ok(())
     }
 
     /// Determines if a page names the next one. `false` if no page does.
@@ -542,11 +616,80 @@ impl Dialogue {
                 let text =
                     format!("each page names the next one at {}: `{name}` returned other mentions", place(&path));
                 self.found.saw("offset", text);
-                self.found.cursor = Some((name, path));
+                self.found.cursor = Some((name, CursorPlace::Response(path)));
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Finds links to a next page in responses with all mentions of a window: they say nothing about what follows.
+    pub(super) fn find_idle_links(&mut self) {
+        let largest = self.found.page.map_or(u64::MAX, |page| page.max);
+        let is_all = |seen: &Seen| {
+            let rows = self.found.rows(&seen.reply).len() as u64;
+            let total = self.found.total.as_ref().and_then(|total| number(seen.reply.body.as_ref()?, total));
+            rows > 0
+                && seen.size.is_some_and(|size| rows < size.min(largest))
+                && total.is_none_or(|total| total == rows)
+        };
+        let links = |seen: &Seen| -> BTreeSet<Path> {
+            let body = seen.reply.body.as_ref();
+            body.map(|body| self.next_pages(body)).into_iter().flatten().map(|(_, at)| at).collect()
+        };
+        let mut last = self.seen.iter().filter(|seen| is_all(seen)).map(links);
+        let first = last.next().unwrap_or_default();
+        let idle = last.fold(first, |idle, links| idle.intersection(&links).cloned().collect());
+        let cursor = self.found.cursor.as_ref().map(|(_, place)| place.clone());
+        for at in idle.into_iter().filter(|at| cursor != Some(CursorPlace::Response(at.clone()))) {
+            let text = format!("{} is there with the last mention as well, and says nothing about more", place(&at));
+            self.found.saw("complete", text);
+            self.found.idle_links.push(at);
+        }
+    }
+
+    /// Determines if a page is requested by the id of the mention before it: the page after the third mention begins with the fourth.
+    async fn place_of_last(&mut self) -> Result<()> {
+        /// Requests for it.
+        const TRIES: usize = 6;
+        let Some(at) = self.found.columns.path("id").cloned().filter(|_| self.found.fields.is_none()) else {
+            return Ok(());
+        };
+        let small = self.accepted(5);
+        let of = |found: &Findings, reply: &Reply| -> Vec<String> {
+            found.rows(reply).into_iter().filter_map(|row| said(shape::at(row, &at)?)).collect()
+        };
+        let Some((_, reply)) = self.page_at(None, small, true).await? else { return Ok(()) };
+        let first = of(&self.found, &reply);
+        let [_, _, third, fourth, fifth, ..] = first.as_slice() else { return Ok(()) };
+        let known = |name: &&str| {
+            let named = self.parameters.as_ref().filter(|named| !named.is_empty());
+            named.is_none_or(|named| named.iter().any(|known| known == name))
+        };
+        let mut left: Vec<&'static str> = vocabulary::PLACES.iter().copied().filter(known).collect();
+        // A service that refuses unknown parameters is asked for them one by one, others for half of those that work together.
+        let strict = self.parameters.is_some();
+        let mut works = false;
+        for _ in 0..TRIES {
+            let size = if strict { 1 } else { left.len().div_ceil(1 + usize::from(works)) };
+            let names: Vec<&'static str> = left.iter().copied().take(size).collect();
+            if names.is_empty() || self.asker.left() <= TRIAL {
+                break;
+            }
+            let places = names.iter().map(|name| pair(name, third)).collect();
+            let Some((_, reply)) = self.page_within(self.widest(), places, small, false).await? else { break };
+            if !of(&self.found, &reply).starts_with(&[fourth.clone(), fifth.clone()]) {
+                left.drain(..names.len());
+            } else if let [name] = names.as_slice() {
+                let text = format!("`{name}` with the id of a mention returned the mentions after it");
+                self.found.saw("offset", text);
+                self.found.cursor = Some(((*name).to_owned(), CursorPlace::LastRecord(at.clone())));
+                break;
+            } else {
+                (left, works) = (names, true);
+            }
+        }
+        Ok(())
     }
 
     /// Values in a response that may name the next page of mentions, those of parameters that the service names first.
@@ -563,7 +706,7 @@ impl Dialogue {
 
     pub(super) fn no_offset(&mut self) -> Result<()> {
         let text = match self.found.offset_is_refused {
-            true => "dataFrom is refused, and no response names a next page that could be requested; set [offset]",
+            true => "dataFrom is refused, and nothing that was tried requests the page after a mention; set [offset]",
             false => {
                 "dataFrom 0, 1 and 2 show no pattern; rows from 0 are assumed. Probe a saved search with more mentions"
             }

@@ -11,7 +11,7 @@ use crate::client::{RecordedAnswer, Replay, Secret};
 use crate::error::Result;
 
 /// The requests of a probe, or of queries, with their responses.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recording {
     answers: Vec<RecordedAnswer>,
 }

@@ -617,10 +617,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn a_reason_is_said_of_the_parameter_beside_it() {
-        for body in [
+        let cases = [
             json!({"detail": "One or more parameters are invalid.", "invalid_params": [{"name": "q", "reason": "is required"}]}),
             json!({"detail": [{"loc": ["query", "q"], "msg": "field required", "type": "missing"}]}),
             json!({"errors": [{"title": "Missing Parameter", "source": {"parameter": "q"}, "detail": "is required"}]}),
@@ -629,9 +630,10 @@ mod tests {
             json!({"q": ["This field is required."]}),
             json!({"errors": [{"type": "field", "msg": "Value is required", "path": "q", "location": "query"}]}),
             json!({"error": "param is missing or the value is empty: q"}),
-        ] {
+        ];
+        each(cases, |body| {
             assert_eq!(required(&statements(&body)).first().map(String::as_str), Some("q"), "{body}");
-        }
+        });
     }
 
     #[test]
@@ -641,15 +643,16 @@ mod tests {
         {
             assert!(refuses_name(refusal, "zone") && !refuses_name(refusal, "zon"), "{refusal}");
         }
-        for refusal in [
+        let cases = [
             "`zone` must be one of UTC, CET",
             "Unknown value 'x' of parameter zone",
             "unknown timezone zone",
             "Unexpected parameter zone for since",
             "`zone` is not a valid parameter value",
-        ] {
+        ];
+        each(cases, |refusal| {
             assert!(!refuses_name(refusal, "zone"), "{refusal}");
-        }
+        });
     }
 
     #[test]
@@ -673,7 +676,7 @@ mod tests {
 
     #[test]
     fn refusals_name_what_they_miss() {
-        for (refusal, first) in [
+        let cases = [
             ("filter[aid]: is required", "filter[aid]"),
             ("topic is missing", "topic"),
             ("Missing required query parameter 'search_id'.", "search_id"),
@@ -684,15 +687,16 @@ mod tests {
             ("You must provide the topic parameter.", "topic"),
             ("topic: can't be blank", "topic"),
             ("Please specify topic.", "topic"),
-        ] {
+        ];
+        each(cases, |(refusal, first)| {
             assert_eq!(required(refusal).first().map(String::as_str), Some(first), "{refusal}");
-        }
+        });
         assert!(required("the service is overloaded").is_empty());
     }
 
     #[test]
     fn refusals_tell_what_would_be_taken() {
-        for (refusal, expected) in [
+        let cases = [
             ("sortBy: `zzq` is no order: newest, oldest", ["newest", "oldest"].as_slice()),
             ("`zzq` is no order: -published, published", &["-published", "published"]),
             (
@@ -715,9 +719,10 @@ mod tests {
             ("unknown parameter duration; parameters: searchId, last, startMs, endMs", &[]),
             ("dataSize must be a number or a word", &[]),
             ("[sortBy] zzq is unknown, known are [newest, oldest]", &["newest", "oldest"]),
-        ] {
+        ];
+        each(cases, |(refusal, expected)| {
             assert_eq!(values(refusal), expected, "{refusal}");
-        }
+        });
         let unknown = "Unknown parameter 'zzq'. Parameters: aid, duration, withData, from, to";
         assert_eq!(parameters(unknown), ["aid", "duration", "withData", "from", "to"]);
         // `country` contains "try", `user` contains "use".
@@ -730,7 +735,7 @@ mod tests {
 
     #[test]
     fn refusals_tell_names_with_blanks_explanations_and_examples() {
-        for (refusal, listed, shown) in [
+        let cases = [
             (
                 "period: use one of 7 days, 1 month, 3 months",
                 ["7 days", "1 month", "3 months"].as_slice(),
@@ -744,13 +749,14 @@ mod tests {
             ("duration: two epoch seconds such as A-B", &[], &["A-B"]),
             ("you may like what we have", &[], &[]),
             ("duration must look like last_7_days or last_24_hours", &[], &["last_7_days", "last_24_hours"]),
-        ] {
+        ];
+        each(cases, |(refusal, listed, shown)| {
             assert_eq!(
                 (values(refusal).as_slice(), examples(refusal).as_slice()),
                 (strings(listed).as_slice(), strings(shown).as_slice()),
                 "{refusal}"
             );
-        }
+        });
     }
 
     #[test]
@@ -771,7 +777,7 @@ mod tests {
 
     #[test]
     fn refusals_tell_what_they_miss() {
-        for (refusal, names) in [
+        let cases = [
             ("filter[aid]: is required", ["filter[aid]"].as_slice()),
             ("Required request parameter 'startDate' for method parameter type Date is not present", &["startDate"]),
             ("The dateFrom field is required.", &["dateFrom"]),
@@ -779,11 +785,12 @@ mod tests {
             ("start_date was not provided", &["start_date"]),
             ("`from` cannot be blank", &["from"]),
             ("the topic is not known", &[]),
-        ] {
+        ];
+        each(cases, |(refusal, names)| {
             let missed = required(refusal);
             assert!(names.iter().all(|name| missed.iter().any(|missed| missed == name)), "{refusal}: {missed:?}");
             assert!(!names.is_empty() || missed.is_empty(), "{refusal}: {missed:?}");
-        }
+        });
     }
 
     #[test]
@@ -803,7 +810,7 @@ mod tests {
 
     #[test]
     fn refusals_tell_the_form_of_the_key() {
-        for (refusal, header, format) in [
+        let cases = [
             ("Send the header Authorization: Token token=<your key>", "Authorization", "Token token={key}"),
             ("Send the header Authorization: Token token=…", "Authorization", "Token token={key}"),
             ("Send the header X-Auth-Token: <your key>", "X-Auth-Token", "{key}"),
@@ -815,10 +822,11 @@ mod tests {
             ("expected Authorization: GenieKey YOUR_API_KEY", "Authorization", "GenieKey {key}"),
             ("expected X-Api-Key: key=APIKEY", "X-Api-Key", "key={key}"),
             ("Set Authorization: YOUR_TOKEN and try again", "Authorization", "{key}"),
-        ] {
+        ];
+        each(cases, |(refusal, header, format)| {
             let forms = key_forms(&HeaderMap::new(), refusal);
             assert_eq!(forms, [(header.to_owned(), format.to_owned())], "{refusal}");
-        }
+        });
         let challenge =
             HeaderMap::from_iter([(http::header::WWW_AUTHENTICATE, "Basic realm=\"x\"".parse().expect("a value"))]);
         assert_eq!(key_forms(&challenge, ""), [("Authorization".to_owned(), "Basic {base64}".to_owned())]);

@@ -64,10 +64,11 @@ pub(super) fn identity_of_two(pages: &[Vec<&Value>]) -> Option<[Path; 2]> {
                     && instant(&Value::from(other)).is_none();
                 short.then(|| format!("{other}:{number}"))
             };
-            // The text is of one of a few sources, not a text of its own.
-            let records: Vec<&Value> = pages.iter().flatten().copied().collect();
-            let sources: HashSet<&str> = records.iter().filter_map(|record| at(record, other)?.as_str()).collect();
-            sources.len() * 2 <= records.len() && identifies(pages, text)
+            // The text is of one of a few sources, not a text of its own. A mention that came again counts once.
+            let records = || pages.iter().flatten().copied();
+            let sources: HashSet<&str> = records().filter_map(|record| at(record, other)?.as_str()).collect();
+            let mentions: HashSet<String> = records().filter_map(text).collect();
+            sources.len() * 2 <= mentions.len() && identifies(pages, text)
         })
         .map(|[other, number]| [other.clone(), number.clone()])
 }
@@ -247,6 +248,11 @@ mod tests {
         let pages = [records[..6].iter().collect::<Vec<_>>(), records[4..].iter().collect()];
         assert_eq!(identity(&pages), None);
         assert_eq!(identity_of_two(&pages), Some([path("source"), path("no")]));
+        // Texts of their own are no sources, although each came several times.
+        let record = |n: i64| json!({"text": format!("words {n}"), "no": n / 2, "reach": n % 3});
+        let records: Vec<Value> = (0..6).map(record).collect();
+        let pages = vec![records.iter().collect::<Vec<_>>(); 3];
+        assert_eq!(identity_of_two(&pages), None);
     }
 
     fn path(text: &str) -> Path {

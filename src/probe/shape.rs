@@ -179,7 +179,7 @@ pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<FoundList<
         return history.into_iter().chain(found).collect();
     }
     let maps = walk(answer).into_iter().filter_map(|(path, value)| {
-        let members = value.as_object().filter(|members| members.len() > 1)?;
+        let members = value.as_object().filter(|members| members.len() > 1 && !are_links(&path, members))?;
         let names = |entry: &Value| entry.as_object().map(|entry| entry.keys().cloned().collect::<Vec<String>>());
         let first = names(members.values().next()?).filter(|names| !names.is_empty())?;
         let same = members.values().all(|entry| names(entry).as_ref() == Some(&first));
@@ -220,6 +220,13 @@ pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<FoundList<
     folders.chain(history).collect()
 }
 
+/// True for the links of a response, which may be objects: `links: {self: {href: …}, next: {href: …}}`.
+fn are_links(at: &[String], members: &serde_json::Map<String, Value>) -> bool {
+    const RELATIONS: [&str; 9] = ["self", "next", "prev", "previous", "first", "last", "related", "up", "describedby"];
+    let is_relation = |name: &String| RELATIONS.contains(&plain(name).as_str());
+    at.last().is_some_and(|name| plain(name) == "links") || members.keys().all(is_relation)
+}
+
 /// True if a list is named like a history of searches.
 pub(super) fn is_history(at: &[String]) -> bool {
     let name = at.last().map(|name| plain(name)).unwrap_or_default();
@@ -253,13 +260,9 @@ pub(super) fn overview(answer: &Value, mentions: Option<&Path>) -> Option<Path> 
             Value::Number(_) if named(name) => 3,
             Value::Number(_) => 1,
             value if Series::over_time(value).is_some() => 4,
-            value if Series::by_name(value).is_some() => 3,
+            value if Series::by_name(value).is_some() || !facets(value).is_empty() => 3,
             // A list inside its own envelope.
-            Value::Object(inner)
-                if inner.values().any(|value| value.is_array() && Series::over_time(value).is_some()) =>
-            {
-                4
-            }
+            Value::Object(inner) if inner.values().any(|value| Series::over_time(value).is_some()) => 4,
             Value::Object(inner)
                 if inner.values().any(|value| value.is_array() && Series::by_name(value).is_some()) =>
             {
@@ -268,8 +271,8 @@ pub(super) fn overview(answer: &Value, mentions: Option<&Path>) -> Option<Path> 
             _ => 0,
         };
         let score = members.iter().map(worth).sum::<u32>();
-        // An object of counts by name is a list of the object around it.
-        let is_list = Series::by_name(value).is_some() && !path.is_empty() && !members.keys().any(named);
+        // An object of counts by name or by day is a list of the object around it.
+        let is_list = Counts::of(value).is_some() && !path.is_empty() && !members.keys().any(named);
         Some(if is_list { 1 } else { score }).filter(|score| *score > 0)
     };
     let scored = walk(answer).into_iter().filter_map(|(path, value)| Some((score(&path, value)?, path)));
@@ -301,13 +304,97 @@ pub(super) struct Series {
     pub(super) end: Option<String>,
     /// Pattern of days that no standard form fits.
     pub(super) pattern: Option<&'static str>,
+    /// The record that holds the entries, if there are lists of several fields.
+    pub(super) within: Option<Facet>,
+}
+
+/// One of several lists in an array of records: `[{field: "language", values: [{value: "de", count: 3}]}]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facet {
+    /// Member of a record with the name of its list.
+    pub(super) name: String,
+    /// The name.
+    pub(super) is: String,
+    /// Member of a record with the entries.
+    pub(super) entries: String,
+}
+
+/// A series, by what it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Counts {
+    OverTime(Series),
+    ByName(Series),
+}
+
+impl Counts {
+    fn of(value: &Value) -> Option<Self> {
+        Series::over_time(value).map(Self::OverTime).or_else(|| Series::by_name(value).map(Self::ByName))
+    }
+
+    pub(super) fn series(&self) -> &Series {
+        let (Self::OverTime(series) | Self::ByName(series)) = self;
+        series
+    }
+}
+
+/// All series at a place: one, or that of each field if there are lists of several fields.
+pub(super) fn counts_at(value: &Value) -> Vec<Counts> {
+    let own = Counts::of(value);
+    if own.as_ref().is_some_and(|counts| !counts.series().count.contains("/0/")) {
+        return own.into_iter().collect();
+    }
+    let lists = facets(value);
+    // The only entry of each list has the name of a value, or else a count in a list of one: `{name: "de", values: [{n: 3}]}`.
+    let names: HashSet<String> =
+        lists.iter().flat_map(|counts| counts.series().entries(value)).map(|(name, _)| name.to_string()).collect();
+    if own.is_some() && names.len() < 2 { own.into_iter().collect() } else { lists }
+}
+
+/// The series of an array of records that have a name and a list each.
+fn facets(value: &Value) -> Vec<Counts> {
+    /// Records of such an array.
+    const MOST: usize = 40;
+    /// Members that usually have the name.
+    const NAMES: [&str; 8] = ["field", "name", "key", "id", "facet", "dimension", "attribute", "label"];
+    let Some(records) = objects(value).filter(|records| records.len() <= MOST) else { return Vec::new() };
+    let named = |member: &str| -> Option<Vec<String>> {
+        let text = |record: &&Value| {
+            let name = record.get(member)?;
+            let text = name.as_str().filter(|text| !text.is_empty() && text.len() <= 64)?;
+            instant(name).is_none().then(|| text.to_owned())
+        };
+        let names: Vec<String> = records.iter().map(text).collect::<Option<_>>()?;
+        // Each list has a name of its own.
+        (names.iter().collect::<HashSet<_>>().len() == names.len()).then_some(names)
+    };
+    let members: Vec<&String> = records[0].as_object().into_iter().flat_map(serde_json::Map::keys).collect();
+    let rank = |member: &str| NAMES.iter().position(|known| *known == plain(member)).unwrap_or(NAMES.len());
+    let name = members.iter().filter_map(|member| Some((rank(member), *member, named(member)?)));
+    let Some((_, name, names)) = name.min_by_key(|(rank, ..)| *rank) else { return Vec::new() };
+    let lists = |member: &str| {
+        let of = |(record, is): (&&Value, &String)| {
+            let mut counts = Counts::of(record.get(member)?)?;
+            let (Counts::OverTime(series) | Counts::ByName(series)) = &mut counts;
+            // The pictures of a mention have numbers as well.
+            let is_count =
+                series.layout != Layout::Objects || series.count.rsplit('/').next().is_some_and(self::counts);
+            if !is_count {
+                return None;
+            }
+            series.within = Some(Facet { name: name.clone(), is: is.clone(), entries: member.to_owned() });
+            Some(counts)
+        };
+        records.iter().zip(&names).filter_map(of).collect::<Vec<Counts>>()
+    };
+    let found = members.iter().filter(|member| **member != name).map(|member| lists(member));
+    found.max_by_key(Vec::len).unwrap_or_default()
 }
 
 impl Series {
     /// A series whose entries have no members: pairs, or an object.
     fn without_names(layout: Layout) -> Self {
         let [name, count] = if layout == Layout::Pairs { ["0", "1"] } else { ["", ""] }.map(str::to_owned);
-        Self { layout, name, count, end: None, pattern: None }
+        Self { layout, name, count, end: None, pattern: None, within: None }
     }
 
     /// Recognizes counts over time, of days without separators as well: `"20261119": 15`.
@@ -327,14 +414,24 @@ impl Series {
             let moment = |name: &&String| instant(&first[name.as_str()]).unwrap_or_default();
             let start = times.iter().find(|name| starts(name)).copied().or(times.iter().copied().min_by_key(moment))?;
             let end = times.iter().find(|name| **name != start && moment(name) > moment(&start));
+            // The only other member may be a count as text, whatever its name.
+            let is_only = |name: &str| first.len() == 2 && !times.iter().any(|time| *time == name);
             let is_number = |name: &&String| {
-                all(name, &Value::is_u64) || (counts(name) && all(name, &|value| whole(value).is_some()))
+                let texts = (counts(name) || is_only(name)) && all(name, &|value| whole(value).is_some());
+                all(name, &Value::is_u64) || texts
             };
             let mut numbers = first.keys().filter(|name| !times.contains(name) && is_number(name));
             let count = numbers.clone().find(|name| counts(name)).or_else(|| numbers.next()).cloned();
             let count = count.or_else(|| inner_count(&records))?;
             let end = end.map(|end| (*end).clone());
-            return Some(Self { layout: Layout::Objects, name: start.clone(), count, end, pattern: None });
+            return Some(Self {
+                layout: Layout::Objects,
+                name: start.clone(),
+                count,
+                end,
+                pattern: None,
+                within: None,
+            });
         }
         if pairs(value).is_some_and(|pairs| pairs.iter().all(|(time, _)| instant(time).is_some())) {
             return Some(Self::without_names(Layout::Pairs));
@@ -356,7 +453,14 @@ impl Series {
         let all = |name: &str| members.values().all(|value| value.get(name).and_then(whole).is_some());
         let mut numbers = first.keys().filter(|name| all(name));
         let count = numbers.clone().find(|name| counts(name)).or_else(|| numbers.next())?;
-        Some(Self { layout: Layout::Nested, name: String::new(), count: count.clone(), end: None, pattern: None })
+        Some(Self {
+            layout: Layout::Nested,
+            name: String::new(),
+            count: count.clone(),
+            end: None,
+            pattern: None,
+            within: None,
+        })
     }
 
     /// Recognizes counts by name.
@@ -382,17 +486,28 @@ impl Series {
         let first = records[0].as_object().filter(|first| (2..=4).contains(&first.len()))?;
         let all = |name: &str, is: &dyn Fn(&Value) -> bool| records.iter().all(|record| is(&record[name]));
         let text = |value: &Value| value.is_string() && instant(value).is_none();
-        let name = first.keys().find(|name| all(name, &text))?;
-        let texts = |name: &&String| counts(name) && all(name, &|value| whole(value).is_some());
+        let number = |value: &Value| whole(value).is_some();
+        let mut texts = first.keys().filter(|name| all(name, &text));
+        let name = texts.clone().find(|name| !all(name, &number)).or_else(|| texts.next())?;
+        // The only other member may be a count as text, whatever its name; times are no counts.
+        let is_no_time = |value: &Value| number(value) && instant(value).is_none();
+        let is_text = |name: &&String| (counts(name) || first.len() == 2) && all(name, &is_no_time);
+        let is_count = |name: &&String| all(name, &|value| value.is_u64() && instant(value).is_none());
         let mut numbers = first.keys().filter(|other| *other != name);
-        let count = numbers.clone().find(|name| all(name, &Value::is_u64)).or_else(|| numbers.find(texts)).cloned();
+        let count = numbers.clone().find(is_count).or_else(|| numbers.find(is_text)).cloned();
         let count = count.or_else(|| inner_count(records))?;
-        Some(Self { layout: Layout::Objects, name: name.clone(), count, end: None, pattern: None })
+        Some(Self { layout: Layout::Objects, name: name.clone(), count, end: None, pattern: None, within: None })
     }
 
     /// Entries of a value in this layout: time or name, and count.
     pub(super) fn entries(&self, value: &Value) -> Vec<(Value, u64)> {
         let number = |value: &Value| whole(value).unwrap_or_default();
+        if let Some(facet) = &self.within {
+            let mut records = value.as_array().into_iter().flatten();
+            let record = records.find(|record| record.get(&facet.name).is_some_and(|name| *name == facet.is));
+            let entries = record.and_then(|record| record.get(&facet.entries));
+            return entries.map(|entries| Self { within: None, ..self.clone() }.entries(entries)).unwrap_or_default();
+        }
         if self.pattern.is_some() {
             return with_days(value)
                 .map(|dated| Self { pattern: None, ..self.clone() }.entries(&dated))
@@ -795,7 +910,7 @@ pub(super) fn time_of_day(records: &[&Value], day: &Path) -> Option<Path> {
 }
 
 /// A path without the object around all fields of a record.
-fn inside(path: &[String]) -> &[String] {
+pub(super) fn inside(path: &[String]) -> &[String] {
     const ENVELOPES: [&str; 6] = ["attributes", "properties", "fields", "document", "doc", "record"];
     match path {
         [outer, rest @ ..]
@@ -807,21 +922,22 @@ fn inside(path: &[String]) -> &[String] {
     }
 }
 
-/// Turns a path into a column name.
+/// Turns a path into a column name. Letters of all scripts stay: `interações` needs no quotes in SQL.
 pub(super) fn snake(path: &[String]) -> String {
     let mut name = String::new();
     for c in path.join("_").chars() {
         match c {
-            c if c.is_ascii_uppercase() && name.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit()) => {
+            c if c.is_uppercase() && name.ends_with(|c: char| c.is_lowercase() || c.is_ascii_digit()) => {
                 name.push('_');
-                name.push(c.to_ascii_lowercase());
+                name.extend(c.to_lowercase());
             }
-            c if c.is_ascii_alphanumeric() => name.push(c.to_ascii_lowercase()),
+            c if c.is_alphanumeric() => name.extend(c.to_lowercase()),
             _ if name.ends_with('_') => {}
             _ => name.push('_'),
         }
     }
-    name.trim_matches('_').to_owned()
+    let name = name.trim_matches('_');
+    if name.is_empty() { "field".to_owned() } else { name.to_owned() }
 }
 
 /// The unsigned integer at a path.
@@ -855,6 +971,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn fields_become_columns_by_what_they_are_called_and_hold() {
@@ -885,6 +1002,25 @@ mod tests {
     }
 
     #[test]
+    fn names_of_columns_keep_letters_of_all_scripts() {
+        let cases = [
+            (&["interações", "Total"][..], "interações_total"),
+            (&["author", "screenName"], "author_screen_name"),
+            (&["本文"], "本文"),
+            (&["key.with dots", "Élan"], "key_with_dots_élan"),
+            (&["#"], "field"),
+        ];
+        each(cases, |(path, name)| {
+            let path: Vec<String> = path.iter().map(|step| (*step).to_owned()).collect();
+            assert_eq!(snake(&path), name);
+        });
+        let records = [json!({"#": "a", "%": "b"})];
+        let columns = Columns::of(vocabulary::MENTION, &records.iter().collect::<Vec<_>>(), &[]);
+        let names: Vec<&str> = columns.columns.iter().map(|(name, ..)| name.as_str()).collect();
+        assert_eq!(names, ["field", "field_2"]);
+    }
+
+    #[test]
     fn a_list_is_found_in_whatever_layout() {
         let found = |answer: Value| {
             let found = saved_searches(&answer, "aid");
@@ -905,11 +1041,15 @@ mod tests {
         let layout = ListLayout::Folders(vec!["held".to_owned()], Some(vec!["sub".to_owned()]));
         assert_eq!(found(folders), [("/tree".to_owned(), aids(&["2"]), layout)]);
         assert_eq!(found(json!({"error": {"code": "x", "message": "no"}, "meta": {"version": "1"}})), []);
+        for links in ["links", "_links", "pages"] {
+            let links = json!({links: {"self": {"href": "/list"}, "next": {"href": "/list?page=2"}}, "data": []});
+            assert_eq!(found(links), []);
+        }
     }
 
     #[test]
     fn numbers_as_text_and_json_in_strings_are_read() {
-        for (value, number) in [
+        let cases = [
             (json!("1,234"), Some(1_234)),
             (json!("12 345 678"), Some(12_345_678)),
             (json!(7), Some(7)),
@@ -917,9 +1057,10 @@ mod tests {
             (json!("1,23"), None),
             (json!("2026-11-01"), None),
             (json!(""), None),
-        ] {
+        ];
+        each(cases, |(value, number)| {
             assert_eq!(whole(&value), number, "{value}");
-        }
+        });
         let body = json!({"payload": "{\"total\": 3}"});
         assert_eq!(opened(body), json!({"payload": {"total": 3}}));
         assert_eq!(opened(json!(["[1]"])), json!([[1]]));
@@ -933,16 +1074,17 @@ mod tests {
         {
             assert!(is_local(&json!(local)), "{local}");
         }
-        for zoned in [
+        let cases = [
             "2026-11-24T10:12:13Z",
             "2026-11-24 10:12:13+0000",
             "2026-11-24T10:12:13-05:00",
             "20261124T101213Z",
             "1781042400",
             "x",
-        ] {
+        ];
+        each(cases, |zoned| {
             assert!(!is_local(&json!(zoned)), "{zoned}");
-        }
+        });
     }
 
     #[test]
@@ -982,18 +1124,21 @@ mod tests {
     #[test]
     fn numbers_over_time_and_by_names_are_seen_in_whatever_layout() {
         let day = |n: i64| 1_781_042_400_000_i64 + n * 86_400_000;
-        for value in [
+        let cases = [
             json!([{"zub": day(0), "ka": 3}, {"zub": day(1), "ka": 4}]),
+            json!([{"zub": day(0), "ka": "3"}, {"zub": day(1), "ka": "4"}]),
             json!([{"id": day(0), "values": [{"name": "n", "value": 3}]}, {"id": day(1), "values": [{"name": "n", "value": 4}]}]),
             json!([[day(0), 3], [day(1), 4]]),
             json!({"2026-06-10": 3, "2026-06-11": 4}),
-        ] {
+        ];
+        each(cases, |value| {
             let series = Series::over_time(&value).unwrap_or_else(|| panic!("{value}"));
             assert_eq!(series.entries(&value).iter().map(|(_, count)| *count).collect::<Vec<_>>(), [3, 4]);
             assert_eq!(Series::by_name(&value), None, "{value}");
-        }
+        });
         for value in [
             json!([{"term": "en", "n": 3}, {"term": "de", "n": 4}]),
+            json!([{"zub": "3", "term": "en"}, {"zub": "1,004", "term": "de"}]),
             json!([["en", 3], ["de", 4]]),
             json!({"en": 3, "de": 4}),
         ] {
@@ -1001,5 +1146,43 @@ mod tests {
             assert_eq!(series.entries(&value).len(), 2);
             assert_eq!(Series::over_time(&value), None, "{value}");
         }
+    }
+
+    #[test]
+    fn an_object_of_days_is_part_of_the_overview_around_it() {
+        let days = json!({"2026-06-10": 5, "2026-06-11": 2, "2026-06-12": 1});
+        for stats in [
+            json!({"daily": days, "influence": 7}),
+            json!({"daily": {"buckets": days}, "languages": {"buckets": {"de": 5, "en": 3}}}),
+        ] {
+            let body = json!({"data": {"stats": stats}, "took": 3});
+            assert_eq!(overview(&body, None).map(|path| pointer(&path)).as_deref(), Some("/data/stats"), "{body}");
+        }
+    }
+
+    #[test]
+    fn lists_of_several_fields_stand_in_one_array() {
+        let day = |n: i64| 1_781_042_400_000_i64 + n * 86_400_000;
+        for value in [
+            json!([{"field": "lang", "values": [{"value": "de", "count": 3}, {"value": "en", "count": 4}]},
+                {"field": "day", "values": [{"value": day(0), "count": 7}]}, {"field": "mood", "values": []}]),
+            json!([{"values": {"de": 3, "en": 4}, "title": "Languages", "name": "lang"},
+                {"values": {"2026-06-10": 5, "2026-06-11": 2}, "title": "Days", "name": "day"}]),
+            json!([{"key": "lang", "total": 2, "data": [["de", 3], ["en", 4]]}, {"key": "day", "data": [["2026-06-10", 7]]}]),
+        ] {
+            let found = counts_at(&value);
+            let told: Vec<(&str, u64, bool)> = found
+                .iter()
+                .map(|counts| {
+                    let series = counts.series();
+                    let sum = series.entries(&value).iter().map(|(_, count)| count).sum();
+                    let field = series.within.as_ref().expect("a field").is.as_str();
+                    (field, sum, matches!(counts, Counts::OverTime(_)))
+                })
+                .collect();
+            assert_eq!(told, [("lang", 7, false), ("day", 7, true)], "{value}");
+        }
+        let no_counts = json!([{"id": "a", "tags": ["x"]}, {"id": "a", "tags": ["y"]}]);
+        assert_eq!(counts_at(&no_counts), []);
     }
 }

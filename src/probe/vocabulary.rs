@@ -317,6 +317,8 @@ pub(super) const FAMILIES: &[&[&str]] = &[
     &["last_90_days", "last_7_days", "last_30_days"],
     &["month", "week", "day", "year"],
     &["90days", "7days", "30days"],
+    &["last-90-days", "last-7-days", "last-30-days"],
+    &["Last90Days", "Last7Days", "Last30Days"],
 ];
 
 /// Pairs of parameters that usually take the ends of a window.
@@ -349,11 +351,17 @@ const END_WORDS: &[(&str, &str)] = &[
     ("lower", "upper"),
 ];
 
+/// Usual pairs of parameters that take the ends of a window, those with brackets first if a service has such names.
+pub(super) fn usual_ends(has_brackets: bool) -> Vec<(String, String)> {
+    let plain = ENDS.iter().map(|(since, until)| ((*since).to_owned(), (*until).to_owned()));
+    let bracketed = ENDS.iter().map(|(since, until)| (format!("filter[{since}]"), format!("filter[{until}]")));
+    bracketed.filter(|_| has_brackets).chain(plain).collect()
+}
+
 /// Pairs of parameters that may take the ends of a window: those of the named parameters whose names differ in a word such as
 /// `from` and `to`, or the usual ones if none are named.
 pub(super) fn ends_among(named: Option<&[String]>) -> Vec<(String, String)> {
-    let usual = ENDS.iter().map(|(since, until)| ((*since).to_owned(), (*until).to_owned()));
-    let Some(named) = named else { return usual.collect() };
+    let Some(named) = named else { return usual_ends(false) };
     let is_pair = |since: &String, until: &String| {
         let (one, other) = (plain(since), plain(until));
         let differ = |(word, end): &(&str, &str)| {
@@ -416,6 +424,24 @@ pub(super) const SIZES: [&str; 13] = [
     "maxResults",
     "$top",
     "num",
+];
+
+/// Parameters that take the id of the mention before a page, the likeliest first.
+pub(super) const PLACES: [&str; 14] = [
+    "after",
+    "starting_after",
+    "after_id",
+    "max_id",
+    "last_id",
+    "startingAfter",
+    "afterId",
+    "maxId",
+    "lastId",
+    "from_id",
+    "search_after",
+    "page[after]",
+    "cursor",
+    "since_id",
 ];
 
 /// Values of the sort parameter, the likeliest first.
@@ -495,10 +521,11 @@ pub(super) fn listed_column(path: &[String]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn the_other_end_of_a_window_follows_from_the_name_of_one() {
-        for (name, pair) in [
+        let cases = [
             ("startDate", Some(("startDate", "endDate"))),
             ("end_date", Some(("start_date", "end_date"))),
             ("dateFrom", Some(("dateFrom", "dateTo"))),
@@ -510,16 +537,17 @@ mod tests {
             ("endpoint", None),
             ("platform", None),
             ("queryId", None),
-        ] {
+        ];
+        each(cases, |(name, pair)| {
             let found = ends_with(name);
             let expected = pair.map(|(since, until)| (since.to_owned(), until.to_owned()));
             assert_eq!(found.first(), expected.as_ref(), "{name}: {found:?}");
-        }
+        });
     }
 
     #[test]
     fn fields_are_recognized_inside_of_envelopes() {
-        for (path, name) in [
+        let cases = [
             ("user/name", Some("author_name")),
             ("user/screen_name", Some("author_handle")),
             ("username", Some("author_handle")),
@@ -529,22 +557,24 @@ mod tests {
             ("attributes/lang/code", Some("language")),
             ("id", Some("id")),
             ("attributes/zub", None),
-        ] {
+        ];
+        each(cases, |(path, name)| {
             let path: Vec<String> = path.split('/').map(str::to_owned).collect();
             assert_eq!(column(MENTION, &path).map(|(column, _)| column), name, "{path:?}");
-        }
+        });
         let rank = |name: &str| total_rank(&[name.to_owned()]);
         assert!(rank("totalMentions") < rank("resultsTotal") && rank("resultsTotal").is_some());
         assert_eq!([rank("totalAuthors"), rank("totalPages"), rank("totalReach")], [None; 3]);
-        for (parameter, of) in [
+        let cases = [
             ("filter[lang]", "lang"),
             ("filter.site", "site"),
             ("lang[]", "lang"),
             ("filter_by", "by"),
             ("Filtered", "filtered"),
-        ] {
+        ];
+        each(cases, |(parameter, of)| {
             assert_eq!(filtered_by(parameter), of);
-        }
+        });
         for (period, known) in [("now-7d", Some(168)), ("last_24_hours", Some(24)), ("1y", Some(8_760)), ("now", None)]
         {
             assert_eq!(hours(period), known, "{period}");
@@ -553,15 +583,16 @@ mod tests {
 
     #[test]
     fn a_list_is_named_after_a_column() {
-        for (name, column) in [
+        let cases = [
             ("countries", Some("country")),
             ("bySite", Some("source")),
             ("topLanguages", Some("language")),
             ("source_types", Some("source_type")),
             ("keywords", None),
-        ] {
+        ];
+        each(cases, |(name, column)| {
             assert_eq!(listed_column(&[name.to_owned()]), column, "{name}");
-        }
+        });
     }
 
     #[test]
@@ -578,5 +609,7 @@ mod tests {
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{named:?}");
         }
         assert!(ends_among(None).len() > 5 && ends_among(Some(&[])).is_empty());
+        let [(since, until), ..] = &usual_ends(true)[..] else { panic!("no pairs") };
+        assert_eq!((since.as_str(), until.as_str()), ("filter[from]", "filter[to]"));
     }
 }

@@ -93,9 +93,12 @@ pub struct SectionSpec {
     /// With shape `entries`: the pointer by which columns refer to the value of an entry; "" if the members of that value are
     /// the fields of the row.
     pub value: Option<Pointer>,
-    /// Pointer in each record of the section to the array of the rows, such as the saved searches of a folder. Absent: the
-    /// records are the rows.
+    /// Pointer in each record of the section to the rows, such as the saved searches of a folder. Absent: the records are the
+    /// rows.
     pub inside: Option<Pointer>,
+    /// The record of the section whose rows are read, such as the list of one field among those of several fields. With `inside`
+    /// only. Absent: all records.
+    pub only: Option<Only>,
     /// Pointer in each record to further records of the same kind, such as the folders in a folder. With `inside` only.
     pub deeper: Option<Pointer>,
     /// True if a response may lack the section. Otherwise its absence is an error; an empty section, or null, never is.
@@ -104,6 +107,16 @@ pub struct SectionSpec {
     /// In `saved_searches`: true if a query without an aid reads the mentions of these saved searches.
     #[serde(default)]
     pub fan_out: bool,
+}
+
+/// One of the records of a section, which is known by a text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Only {
+    /// Pointer in the record to the text.
+    pub at: Pointer,
+    /// The text.
+    pub is: String,
 }
 
 /// Layout of the rows of a section.
@@ -136,6 +149,9 @@ pub struct ColumnSpec {
     /// Zone of timestamps that have none. Absent: UTC, unless they contradict it.
     #[schemars(with = "Option<String>")]
     pub zone: Option<Zone>,
+    /// Other zones that the times may be of. A time is read if it is the same instant in all of them, and an error otherwise.
+    #[schemars(with = "Vec<String>")]
+    pub other_zones: Arc<[Zone]>,
     /// True for a text that is the time of a mention, in a zone that is not known. It is returned as it is, and a condition on it
     /// does not set the period that is requested.
     pub is_unzoned: bool,
@@ -205,7 +221,7 @@ pub enum ColumnType {
 }
 
 /// The `zone` of a text that is a time without one.
-const UNKNOWN_ZONE: &str = "unknown";
+pub(crate) const UNKNOWN_ZONE: &str = "unknown";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -220,8 +236,9 @@ struct RawColumn {
     scope: Option<Scope>,
     /// Format of timestamps in `strftime` notation.
     pattern: Option<String>,
-    /// Zone of timestamps that have none: an IANA name or an offset such as +09:00. `unknown` for a text that is such a time.
-    zone: Option<String>,
+    /// Zone of timestamps that have none: an IANA name or an offset such as +09:00. `unknown` for a text that is such a time. A list
+    /// of zones, if it is one of them: a time is read if they agree on it, and an error otherwise.
+    zone: Option<RawZone>,
     /// Pointer to the time of day, if `at` is the day alone. A pattern then reads both, with a blank between them.
     time_at: Option<Pointer>,
     /// Pointers to further fields of a text, which are appended with `:`. Without one of them the value is NULL.
@@ -230,6 +247,13 @@ struct RawColumn {
     /// Words that mean NULL, such as "" or "n/a".
     #[serde(default)]
     nulls: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a zone, or a list of zones")]
+enum RawZone {
+    One(String),
+    OneOf(Vec<String>),
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -245,6 +269,30 @@ enum RawOrigin {
 
 fn yes() -> bool {
     true
+}
+
+impl ColumnSpec {
+    /// A column that no profile declares, without NULL.
+    pub(crate) fn new(name: &str, kind: ColumnType, origin: Origin) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            nullable: false,
+            origin,
+            pattern: None,
+            zone: None,
+            other_zones: Arc::default(),
+            is_unzoned: false,
+            time_at: None,
+            joined_with: Vec::new(),
+            nulls: Arc::default(),
+        }
+    }
+
+    /// The same column, with NULL allowed.
+    pub(crate) fn nullable(self) -> Self {
+        Self { nullable: true, ..self }
+    }
 }
 
 impl TryFrom<RawColumn> for ColumnSpec {
@@ -289,9 +337,17 @@ impl TryFrom<RawColumn> for ColumnSpec {
             }
         }
         let in_record = matches!(origin, Origin::Field(_, Scope::Record));
-        let is_unzoned = in_record && kind == ColumnType::Utf8 && zone.as_deref() == Some(UNKNOWN_ZONE);
-        let zone = zone.filter(|_| !is_unzoned);
-        if (zone.is_some() || time_at.is_some()) && (kind != ColumnType::Timestamp || !in_record) {
+        let zones = match zone {
+            None => Vec::new(),
+            Some(RawZone::One(zone)) => vec![zone],
+            Some(RawZone::OneOf(zones)) if zones.is_empty() => {
+                return Err(format!("column `{name}`: expected a zone, or a list of zones, found an empty list"));
+            }
+            Some(RawZone::OneOf(zones)) => zones,
+        };
+        let is_unzoned = in_record && kind == ColumnType::Utf8 && zones.as_slice() == [UNKNOWN_ZONE];
+        let zones = if is_unzoned { Vec::new() } else { zones };
+        if (!zones.is_empty() || time_at.is_some()) && (kind != ColumnType::Timestamp || !in_record) {
             return Err(format!(
                 "column `{name}`: expected `zone` and `time_at` only on a timestamp column of the record"
             ));
@@ -302,9 +358,11 @@ impl TryFrom<RawColumn> for ColumnSpec {
         if !nulls.is_empty() && (!in_record || time_at.is_some()) {
             return Err(format!("column `{name}`: expected `nulls` only on a column of the record, without `time_at`"));
         }
-        let zone = zone.map(|zone| zone.parse()).transpose().map_err(|error| format!("column `{name}`: {error}"))?;
+        let zones: Result<Vec<Zone>, String> = zones.iter().map(|zone| zone.parse()).collect();
+        let mut zones = zones.map_err(|error| format!("column `{name}`: {error}"))?.into_iter();
+        let (zone, other_zones) = (zones.next(), zones.collect());
         let (pattern, nulls) = (pattern.map(Arc::from), nulls.into());
-        Ok(Self { name, kind, nullable, origin, pattern, zone, time_at, joined_with, nulls, is_unzoned })
+        Ok(Self { name, kind, nullable, origin, pattern, zone, other_zones, time_at, joined_with, nulls, is_unzoned })
     }
 }
 

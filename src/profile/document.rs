@@ -208,6 +208,8 @@ impl Profile {
         let counts = self.counts.as_ref().filter(|counts| counts.trust == Trust::Exact)?;
         let place = |table: &TableSpec, section: &SectionSpec| match (section.shape, &table.column("mentions")?.origin)
         {
+            // The rows are not at the place of the section.
+            _ if section.inside.is_some() => None,
             (Shape::Records, Origin::Field(at, Scope::Record)) => Some((section.at.clone(), Some(at.clone()))),
             // The members of an entry's value are the fields of the row.
             (Shape::Entries, Origin::Field(at, Scope::Record))

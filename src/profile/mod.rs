@@ -22,7 +22,9 @@ mod spec;
 mod window;
 mod zone;
 
-pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
+#[cfg(feature = "probe")]
+pub(crate) use column::UNKNOWN_ZONE;
+pub use column::{ColumnSpec, ColumnType, Only, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
 pub(crate) use column::{Instant, RECENT, completed_instant, instant_by};
 pub use document::{Profile, SummedCounts};
 pub use spec::{

@@ -536,6 +536,7 @@ fn plain(zone: Zone, at: i64, direction: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
     use crate::profile::Profile;
 
     fn at(text: &str) -> DateTime<Utc> {
@@ -550,19 +551,20 @@ mod tests {
     fn a_span_is_said_and_read_back_in_every_form() {
         let berlin: Zone = "Europe/Berlin".parse().expect("a zone");
         let (from, to) = (at("2026-06-09T22:00:00Z"), at("2026-06-11T22:00:00Z"));
-        for (instants, end, words) in [
+        let cases = [
             (Instants::Rfc3339, End::Exclusive, "2026-06-09T22:00:00Z..2026-06-11T22:00:00Z"),
             (Instants::Local, End::Exclusive, "2026-06-10T00:00:00..2026-06-12T00:00:00"),
             (Instants::Date, End::Exclusive, "2026-06-10..2026-06-12"),
             (Instants::Date, End::Inclusive, "2026-06-10..2026-06-11"),
             (Instants::EpochS, End::Inclusive, "1781042400..1781215200"),
             (Instants::EpochMs, End::Exclusive, "1781042400000..1781215200000"),
-        ] {
+        ];
+        each(cases, |(instants, end, words)| {
             let spec = spec(instants, end);
             assert_eq!(spec.words_of(from, to, berlin), words);
             assert_eq!(spec.span_of(words, berlin), Some((from, to)), "{words}");
             assert_eq!(spec.check_words(words), Ok(()));
-        }
+        });
     }
 
     #[test]

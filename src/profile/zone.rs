@@ -161,20 +161,21 @@ impl fmt::Display for Zone {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn names_and_distances_are_zones_and_nothing_else_is() {
-        for text in ["UTC", "Europe/Berlin", "+05:30", "-08:00", "+14:00"] {
+        each(["UTC", "Europe/Berlin", "+05:30", "-08:00", "+14:00"], |text| {
             assert_eq!(text.parse::<Zone>().map(|zone| zone.to_string()).as_deref(), Ok(text));
-        }
-        for text in ["", "Mars/Olympus", "+5:30", "+05:60", "+15:00", "+0530", "+05:3é", "+-5:30", "05:30"] {
+        });
+        each(["", "Mars/Olympus", "+5:30", "+05:60", "+15:00", "+0530", "+05:3é", "+-5:30", "05:30"], |text| {
             assert!(text.parse::<Zone>().is_err(), "{text}");
-        }
+        });
     }
 
     #[test]
     fn a_zone_is_found_by_what_people_write() {
-        for (text, zone) in [
+        let cases = [
             ("utc", "UTC"),
             ("Z", "UTC"),
             ("europe/berlin", "Europe/Berlin"),
@@ -187,12 +188,13 @@ mod tests {
             ("-7", "-07:00"),
             ("5.5", "+05:30"),
             ("0", "UTC"),
-        ] {
+        ];
+        each(cases, |(text, zone)| {
             assert_eq!(Zone::meant(text).map(|zone| zone.to_string()).as_deref(), Some(zone), "{text}");
-        }
-        for text in ["", "+", "Mars/Olympus", "15", "+05:60", "1e3", "99999999999", "+02:00:01", "--2", "5.é"] {
+        });
+        each(["", "+", "Mars/Olympus", "15", "+05:60", "1e3", "99999999999", "+02:00:01", "--2", "5.é"], |text| {
             assert_eq!(Zone::meant(text), None, "{text}");
-        }
+        });
         let east = "+02:00".parse::<Zone>().expect("a zone");
         assert_eq!(east.in_database().map(|zone| zone.name()), Some("Etc/GMT-2"));
         assert_eq!("+05:30".parse::<Zone>().expect("a zone").in_database(), None);
@@ -204,7 +206,7 @@ mod tests {
             let zone: Zone = zone.parse().expect("a zone");
             Zone::named_otherwise(other).is_some_and(|other| zone.has_rules_of(other))
         };
-        for (zone, other) in [
+        let cases = [
             ("UTC", "Etc/UTC"),
             ("UTC", "+00:00"),
             ("UTC", "Z"),
@@ -217,10 +219,11 @@ mod tests {
             ("Asia/Tokyo", "GMT+9"),
             ("+05:30", "Asia/Kolkata"),
             ("Europe/Berlin", "europe/berlin"),
-        ] {
+        ];
+        each(cases, |(zone, other)| {
             assert!(same(zone, other), "{zone} {other}");
-        }
-        for (zone, other) in [
+        });
+        let cases = [
             ("UTC", "Europe/London"),
             ("Europe/Berlin", "+01:00"),
             ("Europe/Berlin", "Europe/London"),
@@ -228,9 +231,10 @@ mod tests {
             ("UTC", ""),
             ("UTC", "+01:00"),
             ("UTC", "local"),
-        ] {
+        ];
+        each(cases, |(zone, other)| {
             assert!(!same(zone, other), "{zone} {other}");
-        }
+        });
     }
 
     #[test]

@@ -86,6 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cases::each;
 
     const STEPS: [&str; 9] =
         ["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter"];
@@ -108,7 +109,7 @@ mod tests {
     #[test]
     fn a_step_begins_where_its_unit_does() {
         let at = |text: &str| text.parse::<DateTime<Utc>>().expect("valid timestamp").timestamp_micros();
-        for (unit, begin) in [
+        let cases = [
             ("second", "2026-08-05T13:45:10Z"),
             ("minute", "2026-08-05T13:45:00Z"),
             ("hour", "2026-08-05T13:00:00Z"),
@@ -117,9 +118,10 @@ mod tests {
             ("month", "2026-08-01T00:00:00Z"),
             ("quarter", "2026-07-01T00:00:00Z"),
             ("year", "2026-01-01T00:00:00Z"),
-        ] {
+        ];
+        each(cases, |(unit, begin)| {
             let step = Step::of_unit(unit).expect("valid unit");
             assert_eq!(step.floor(at("2026-08-05T13:45:10.5Z")), Some(at(begin)), "{unit}");
-        }
+        });
     }
 }

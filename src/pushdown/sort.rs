@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_the_services_only_where_nulls_come_alike() {
+    fn an_order_is_the_services_only_if_nulls_come_alike() {
         let profile = Profile::v4();
         let order = |column, descending, nulls_first| {
             service_order(&profile, column, SortOptions { descending, nulls_first }).map(|order| order.value)

@@ -126,7 +126,7 @@ pub(crate) fn days_of<'t>(expr: &Expr, time: impl Into<TimeColumn<'t>>) -> Optio
     (!loose && one && step >= Step::Micros(DAY)).then(|| zone.unwrap_or(Tz::UTC))
 }
 
-/// The zone of `date_part('epoch', time) / length`, where the length is in whole days. Dashboards group by its floor.
+/// The zone of `date_part('epoch', time) / length`, if the length is a number of whole days. Dashboards group by its floor.
 fn days_since_1970(expr: &Expr, time: TimeColumn<'_>) -> Option<Tz> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = with_sign(expr) else { return None };
     let Expr::Literal(ScalarValue::Float64(Some(seconds)), _) = right.as_ref() else { return None };

@@ -161,7 +161,7 @@ pub(crate) fn windows_between(
 
 /// Splits a range widened to whole grid steps: the steps that it contains completely, and the partial ones at its ends.
 fn split(exact: Range, wide: Range, grid: Grid) -> Vec<Range> {
-    // A range may begin before the earliest mention, where its window does not.
+    // A range may begin before the earliest mention; its window may not.
     let from = exact.start().map_or(wide.from, |at| grid.ceil(at)).max(wide.from);
     let to = exact.end().map_or(wide.to, |at| grid.floor(at)).min(wide.to);
     if from >= to {

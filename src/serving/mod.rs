@@ -7,7 +7,7 @@ mod tls;
 #[cfg_attr(not(feature = "flight"), allow(unused_imports, reason = "workers have no lanes"))]
 pub(crate) use self::operations::{Operated, Trouble, operate};
 pub(crate) use self::task::Serving;
-#[cfg(feature = "flight")]
-pub(crate) use self::tls::Acceptor;
 pub use self::tls::TlsSpec;
+#[cfg(feature = "flight")]
+pub(crate) use self::tls::{Acceptor, GRPC, encrypted};
 pub(crate) use self::tls::{cause, install_crypto};

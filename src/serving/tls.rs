@@ -2,11 +2,19 @@
 
 use std::fmt;
 #[cfg(feature = "flight")]
+use std::io;
+#[cfg(feature = "flight")]
+use std::path::Path;
+#[cfg(feature = "flight")]
 use std::sync::{Arc, PoisonError, RwLock};
+#[cfg(feature = "flight")]
+use std::time::Duration;
 
+#[cfg(feature = "flight")]
+use futures::{Stream, StreamExt};
 use rustls::crypto::CryptoProvider;
 #[cfg(feature = "flight")]
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 #[cfg(feature = "flight")]
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 #[cfg(feature = "flight")]
@@ -16,8 +24,11 @@ use rustls::{RootCertStore, ServerConfig};
 #[cfg(feature = "flight")]
 use tokio::io::{AsyncRead, AsyncWrite};
 #[cfg(feature = "flight")]
+use tokio::time::timeout;
+#[cfg(feature = "flight")]
+use tokio_rustls::server::TlsStream;
+#[cfg(feature = "flight")]
 use tokio_rustls::{Accept, TlsAcceptor};
-use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
 #[cfg(feature = "flight")]
 use crate::error::{Error, ErrorKind, Result};
@@ -33,45 +44,87 @@ pub struct TlsSpec {
     pub client_authorities: Option<String>,
 }
 
-impl TlsSpec {
-    /// Configuration of a server. Invalid certificates are reported when it is used.
-    pub(crate) fn server(&self) -> ServerTlsConfig {
-        let config = ServerTlsConfig::new().identity(Identity::from_pem(&self.certificate, &self.key));
-        match &self.client_authorities {
-            Some(authorities) => config.client_ca_root(Certificate::from_pem(authorities)),
-            None => config,
-        }
-    }
-}
-
 #[cfg(feature = "flight")]
 impl TlsSpec {
+    /// Reads PEM files: a certificate chain, its key, and the authorities of client certificates.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] with the name of the file that cannot be read, or does not contain what it should.
+    pub fn read(certificate: &Path, key: &Path, authorities: Option<&Path>) -> Result<Self> {
+        let bad = |path: &Path, what: &str| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
+        let read = |path: &Path| {
+            let failed = |error| Error::new(ErrorKind::Config, format!("cannot read {}: {error}", path.display()));
+            std::fs::read_to_string(path).map_err(failed)
+        };
+        let client_authorities = authorities.map(read).transpose()?;
+        let tls = Self { certificate: read(certificate)?, key: read(key)?, client_authorities };
+        chain(&tls.certificate).map_err(|what| bad(certificate, &what))?;
+        private_key(&tls.key).map_err(|what| bad(key, &what))?;
+        if let (Some(path), Some(text)) = (authorities, &tls.client_authorities) {
+            roots(text).map_err(|what| bad(path, &what))?;
+        }
+        let together = |what: String| Error::new(ErrorKind::Config, what);
+        let names = format!("{} and {}", certificate.display(), key.display());
+        tls.rustls(&[]).map_err(|what| together(format!("{names}: {what}")))?;
+        Ok(tls)
+    }
+
     /// Configuration of a server that speaks this protocol, by its name in ALPN.
     ///
     /// # Errors
     /// A message about the invalid certificate or key.
     fn rustls(&self, protocol: &[u8]) -> std::result::Result<Arc<ServerConfig>, String> {
         install_crypto();
-        let bad = |error: &dyn std::error::Error| format!("invalid certificate or key: {}", cause(error));
-        let parsed =
-            |text: &str| CertificateDer::pem_slice_iter(text.as_bytes()).collect::<std::result::Result<Vec<_>, _>>();
-        let chain = parsed(&self.certificate).map_err(|error| bad(&error))?;
-        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(|error| bad(&error))?;
+        let bad = |what: &dyn fmt::Display| format!("invalid certificate or key: {what}");
+        let chain = chain(&self.certificate).map_err(|what| bad(&format_args!("the certificate {what}")))?;
+        let key = private_key(&self.key).map_err(|what| bad(&format_args!("the key {what}")))?;
         let builder = match &self.client_authorities {
             None => ServerConfig::builder().with_no_client_auth(),
             Some(authorities) => {
-                let mut roots = RootCertStore::empty();
-                for authority in parsed(authorities).map_err(|error| bad(&error))? {
-                    roots.add(authority).map_err(|error| bad(&error))?;
-                }
-                let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build().map_err(|error| bad(&error))?;
+                let roots = roots(authorities);
+                let roots = roots.map_err(|what| bad(&format_args!("the list of client authorities {what}")))?;
+                let verifier =
+                    WebPkiClientVerifier::builder(Arc::new(roots)).build().map_err(|error| bad(&cause(&error)))?;
                 ServerConfig::builder().with_client_cert_verifier(verifier)
             }
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| bad(&error))?;
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| bad(&cause(&error)))?;
         config.alpn_protocols = vec![protocol.to_vec()];
         Ok(Arc::new(config))
     }
+}
+
+/// The certificates of a PEM text, at least one.
+#[cfg(feature = "flight")]
+fn chain(text: &str) -> std::result::Result<Vec<CertificateDer<'static>>, String> {
+    let parsed = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<std::result::Result<Vec<_>, _>>();
+    match parsed {
+        Ok(chain) if chain.is_empty() => Err("contains no certificate".to_owned()),
+        Ok(chain) => Ok(chain),
+        Err(error) => Err(format!("contains no valid PEM: {}", cause(&error))),
+    }
+}
+
+/// The private key of a PEM text.
+#[cfg(feature = "flight")]
+fn private_key(text: &str) -> std::result::Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| match error {
+        pem::Error::NoItemsFound if text.contains("BEGIN ENCRYPTED PRIVATE KEY") => {
+            "contains an encrypted private key; decrypt it, for example with `openssl pkey`".to_owned()
+        }
+        pem::Error::NoItemsFound => "contains no private key".to_owned(),
+        error => format!("contains no valid PEM: {}", cause(&error)),
+    })
+}
+
+/// The authorities of a PEM text, at least one.
+#[cfg(feature = "flight")]
+fn roots(text: &str) -> std::result::Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for authority in chain(text)? {
+        roots.add(authority).map_err(|error| format!("contains an invalid certificate: {}", cause(&error)))?;
+    }
+    Ok(roots)
 }
 
 /// Encrypts the connections of a listener. Its certificates can be replaced while it runs; connections keep those that they began
@@ -111,6 +164,27 @@ impl Acceptor {
     }
 }
 
+/// Protocol of gRPC inside TLS.
+#[cfg(feature = "flight")]
+pub(crate) const GRPC: &[u8] = b"h2";
+/// Time limit of a TLS handshake.
+#[cfg(feature = "flight")]
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Encrypts connections, up to `most` at a time. Those that fail, or take too long, are dropped.
+#[cfg(feature = "flight")]
+pub(crate) fn encrypted<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    incoming: impl Stream<Item = io::Result<S>> + Send + 'static,
+    tls: Acceptor,
+    most: usize,
+) -> impl Stream<Item = io::Result<TlsStream<S>>> + Send + 'static {
+    let encrypt = move |stream: io::Result<S>| {
+        let tls = tls.clone();
+        async move { timeout(HANDSHAKE, tls.accept(stream.ok()?)).await.ok()?.ok() }
+    };
+    incoming.map(encrypt).buffer_unordered(most).filter_map(|stream| std::future::ready(stream.map(Ok)))
+}
+
 #[cfg(feature = "flight")]
 impl fmt::Debug for Acceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,4 +219,46 @@ pub(crate) fn cause(error: &dyn std::error::Error) -> String {
         next = source.source();
     }
     text
+}
+
+#[cfg(all(test, feature = "flight"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_lacks_what_it_should_contain_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pair = || {
+            let pair = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+            (pair.cert.pem(), pair.signing_key.serialize_pem())
+        };
+        let ((certificate, key), (_, other)) = (pair(), pair());
+        let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path
+        };
+        let [right, own, other, locked, empty] = [
+            file("server.pem", &certificate),
+            file("server.key", &key),
+            file("other.key", &other),
+            file("locked.key", encrypted),
+            file("empty.pem", ""),
+        ];
+        assert!(TlsSpec::read(&right, &own, Some(&right)).is_ok());
+        for (certificate, key, authorities, expected) in [
+            (&own, &right, None, "server.key: contains no certificate"),
+            (&right, &right, None, "server.pem: contains no private key"),
+            (&right, &empty, None, "empty.pem: contains no private key"),
+            (&right, &locked, None, "locked.key: contains an encrypted private key"),
+            (&right, &own, Some(&own), "server.key: contains no certificate"),
+            (&right, &other, None, "other.key: invalid certificate or key: "),
+            (&folder.path().join("none.pem"), &own, None, "none.pem: "),
+        ] {
+            let error = TlsSpec::read(certificate, key, authorities.map(|path| path.as_path()));
+            let error = error.expect_err(expected).to_string();
+            assert!(error.contains(expected), "{expected}: {error}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Values of two types that become one, where the engine chooses a type that loses something.
+//! Values of two types that become one, if the engine would choose a type that loses something.
 //!
 //! | types | in the engine | here |
 //! | --- | --- | --- |

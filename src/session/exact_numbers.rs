@@ -104,10 +104,11 @@ mod tests {
     use datafusion::sql::parser::DFParser;
 
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn numbers_that_a_double_cannot_hold_are_read_as_text() {
-        for (sql, expected) in [
+        let cases = [
             ("SELECT 1.005::DECIMAL(10,2)", "SELECT '1.005'::DECIMAL(10,2)"),
             ("SELECT CAST((-7.25) AS NUMERIC(3,1))", "SELECT CAST('-7.25' AS NUMERIC(3,1))"),
             ("SELECT TRY_CAST(0.1 AS DECIMAL(2,1))", "SELECT TRY_CAST('0.1' AS DECIMAL(2,1))"),
@@ -119,15 +120,16 @@ mod tests {
                 "SELECT a FROM t WHERE a < CAST('18446744073709551616' AS DECIMAL(38,0))",
             ),
             ("SELECT 18446744073709551615, 0.1, 1e30", "SELECT 18446744073709551615, 0.1, 1e30"),
-        ] {
+        ];
+        each(cases, |(sql, expected)| {
             let statement = DFParser::parse_sql(sql).expect("valid syntax").pop_front().expect("a statement");
             assert_eq!(exact_numbers(statement).to_string(), expected);
-        }
+        });
     }
 
     #[test]
     fn exponents_move_the_point() {
-        for (number, digits) in [
+        let cases = [
             ("12.5", Some("12.5")),
             (".5", Some(".5")),
             ("1e20", Some("100000000000000000000")),
@@ -142,8 +144,9 @@ mod tests {
             ("1e", None),
             ("x", None),
             ("0x1e5", None),
-        ] {
+        ];
+        each(cases, |(number, digits)| {
             assert_eq!(without_exponent(number).as_deref(), digits, "{number}");
-        }
+        });
     }
 }

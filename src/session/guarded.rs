@@ -75,7 +75,7 @@ fn guarded_within(expr: Expr) -> Result<Expr> {
     .data()
 }
 
-/// The parts of a conjunction or disjunction, those that may fail computed only where the other parts about the same columns leave
+/// The parts of a conjunction or disjunction, those that may fail computed only if the other parts about the same columns leave
 /// the result open; `where_true`: or not true. The others come first.
 fn open_ones(parts: Vec<Expr>, op: Operator, where_true: bool) -> Result<Vec<Expr>> {
     let (mut guards, mut failing) = (Vec::new(), Vec::new());

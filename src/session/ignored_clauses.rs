@@ -1,4 +1,5 @@
-//! Clauses of other dialects that the parser reads and the engine ignores. They are refused.
+//! Clauses of other dialects that the parser reads and the engine ignores, or refuses without naming them. They are refused by
+//! name.
 //!
 //! The structures are taken apart by all of their fields, so that a clause which a later parser adds does not compile before it is
 //! decided here.
@@ -8,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     Select, SelectItem, TableFactor, WildcardAdditionalOptions, WindowType,
 };
 
-/// A clause that would be ignored, and what to write instead.
+/// A clause that would be ignored or refused without its name, and what to write instead.
 pub(super) type Ignored = (&'static str, &'static str);
 
 const LEAVE_OUT: &str = "leave it out";
@@ -116,6 +117,9 @@ pub(super) fn of_expr(expr: &Expr) -> Option<Ignored> {
         Expr::Cast { format: Some(_), .. } => {
             Some(("CAST with FORMAT is not supported", "use to_char or to_timestamp"))
         }
+        Expr::Convert { .. } => Some(("CONVERT is not supported", "write cast(x AS varchar)")),
+        Expr::Collate { .. } => Some(("COLLATE is not supported", "write lower(x) to ignore the case")),
+        Expr::MatchAgainst { .. } => Some(("MATCH … AGAINST is not supported", "write x ILIKE '%word%'")),
         Expr::Function(function) => {
             if matches!(&function.over, Some(WindowType::WindowSpec(spec)) if spec.window_name.is_some()) {
                 return Some(NAMED_WINDOW);

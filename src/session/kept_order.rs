@@ -1,4 +1,4 @@
-//! The order of a derived table, a table of WITH or a view, where it decides what a statement returns.
+//! The order of a derived table, a table of WITH or a view, if it decides what a statement returns.
 //!
 //! ```text
 //! SELECT string_agg(name, ', ') FROM (SELECT name FROM t ORDER BY rank) q

@@ -26,7 +26,9 @@
 //! | `TABLE t`, `FROM t` | refused, or with the clauses after it ignored | as `SELECT * FROM t` (`table_queries`) |
 //! | `LOCALTIMESTAMP`, `LOCALTIME` | refused | as casts of `now()` |
 //! | `a ~ '.*'` of NULL | false | NULL |
-//! | `to_char(t, 'YYYY-MM')` | the template | PostgreSQL's `to_char` |
+//! | `to_char(t, 'YYYY-MM')`, `to_char(t, 'YYYY' || '-MM')` | the template | PostgreSQL's `to_char` |
+//! | `date_format(t, '%M %i')` of MySQL, `date_format(t, 'yyyy-MM')` of Spark | `to_char`, with other patterns | refused; `'%Y-%m-%d'` means the same |
+//! | `to_date(text, 'DD/MM/YYYY')`, `to_timestamp` | an error in the first row | refused, with a pattern of the engine |
 //! | `coalesce(published_at, '2026-01-01')` | refused | CASE, in which the literal is a time |
 //! | `-INTERVAL '1 day 2 hours'` | `-1 day 2 hours` | the sign applies to all of it |
 //! | `nth_value(x, -1)` | counted from the end | refused |
@@ -242,6 +244,12 @@ impl Editor for Standard {
             return;
         }
         if let Expr::Function(function) = expr
+            && let Some((what, advice)) = foreign_patterns(function)
+        {
+            self.refuse(&what, advice);
+            return;
+        }
+        if let Expr::Function(function) = expr
             && let Some(case) = dated_coalesce(function)
         {
             *expr = case;
@@ -273,8 +281,8 @@ impl Editor for Standard {
                 // The subquery stands in it several times.
                 Elsewhere::As(value) if syntax::count_expressions(value.as_ref(), EXPRESSIONS + 1) > EXPRESSIONS => {
                     self.refuse(
-                        "statement too complex: comparisons with ANY and ALL are nested too deeply",
-                        "compute the inner ones in a subquery of FROM",
+                        &format!("statement too complex: written out, an ANY or ALL has more than {EXPRESSIONS} parts"),
+                        "compute nested comparisons in a subquery of FROM",
                     );
                 }
                 Elsewhere::As(value) => *expr = *value,
@@ -325,14 +333,84 @@ impl Editor for Standard {
 /// True for `to_char(t, 'YYYY-MM')`: a template without `%` has no pattern of the engine.
 fn is_to_char_of_postgres(function: &Function) -> bool {
     let FunctionArguments::List(list) = &function.args else { return false };
-    let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(ValueWithSpan { value, .. })))] =
-        list.args.as_slice()
-    else {
-        return false;
-    };
-    let template =
-        matches!(value, Value::SingleQuotedString(template) if !template.is_empty() && !template.contains('%'));
-    template && function.name.to_string().eq_ignore_ascii_case("to_char")
+    let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(template))] = list.args.as_slice() else { return false };
+    is_without_patterns(template) && is_called(function, &["to_char"])
+}
+
+/// Patterns of `date_format` in MySQL and Trino that mean the same in the engine. `%M`, `%i`, `%s`, `%e` and others do not.
+const SHARED_PATTERNS: &str = "YmdHSyjTbap%";
+
+/// A function that formats or parses times by patterns that the engine would take for other text, with what to write instead.
+fn foreign_patterns(function: &Function) -> Option<(String, &'static str)> {
+    const PARSERS: [&str; 8] = [
+        "to_timestamp",
+        "to_timestamp_seconds",
+        "to_timestamp_millis",
+        "to_timestamp_micros",
+        "to_timestamp_nanos",
+        "to_date",
+        "to_time",
+        "to_unixtime",
+    ];
+    let FunctionArguments::List(list) = &function.args else { return None };
+    // The engine's second name of `to_char`.
+    if is_called(function, &["date_format"]) {
+        if list.args.get(1).and_then(plain_argument).is_some_and(|format| has_shared_patterns(&format)) {
+            return None;
+        }
+        let what = "date_format is supported only with a constant format of %Y, %m, %d, %H, %S, %y, %j, %T, %b, %a and %p: \
+                    other patterns have other meanings here";
+        return Some((what.to_owned(), "write to_char(t, '%Y-%m-%d'), in which %M is the minute"));
+    }
+    if !is_called(function, &PARSERS) {
+        return None;
+    }
+    let unknown = list.args.get(1..)?.iter().filter_map(plain_argument).find(is_without_patterns)?;
+    let what = format!("{}: the format {unknown} has no pattern such as %Y", function.name);
+    Some((what, "write the format with %Y, %m, %d, %H, %M and %S, as in to_date(text, '%d/%m/%Y')"))
+}
+
+/// True for a literal format with patterns, all of which are [`SHARED_PATTERNS`].
+fn has_shared_patterns(format: &Expr) -> bool {
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = format else { return false };
+    let mut patterns = 0;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '%' {
+            patterns += 1;
+            if !letters.next().is_some_and(|pattern| SHARED_PATTERNS.contains(pattern)) {
+                return false;
+            }
+        }
+    }
+    patterns > 0
+}
+
+/// True if a function has one of these names.
+fn is_called(function: &Function, names: &[&str]) -> bool {
+    let name = function.name.to_string();
+    let name = name.trim_matches('"');
+    names.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// True for a constant text without `%`, in one literal or several.
+fn is_without_patterns(template: &Expr) -> bool {
+    let (mut text, mut known) = (false, true);
+    syntax::expressions(template, &mut |part| match part {
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. })
+        | Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::Function(_)
+        | Expr::Subquery(_) => known = false,
+        Expr::Value(value) => {
+            if let Some(literal) = value.clone().into_string() {
+                text |= !literal.is_empty();
+                known &= !literal.contains('%');
+            }
+        }
+        _ => {}
+    });
+    text && known
 }
 
 /// Removes parentheses around a whole key, which mean nothing.
@@ -620,18 +698,28 @@ fn with_whole_times(argument: &mut FunctionArg) {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::prelude::SessionContext;
     use datafusion::sql::parser::DFParser;
 
     use super::*;
+    use crate::cases::each;
 
     fn read(sql: &str) -> Result<String> {
         let statement = DFParser::parse_sql(sql).expect("valid syntax").pop_front().expect("a statement");
         Ok(as_standard(statement)?.to_string())
     }
 
+    /// Another name of the engine for the function would take foreign patterns for text.
+    #[test]
+    fn the_engine_has_one_other_name_of_to_char() {
+        let state = SessionContext::new().state();
+        let to_char = state.scalar_functions().get("to_char").expect("a function of the engine");
+        assert_eq!(to_char.aliases(), ["date_format"]);
+    }
+
     #[test]
     fn comparisons_with_equal_forms_get_them() {
-        for (sql, expected) in [
+        let cases = [
             ("SELECT 1 WHERE a = ANY (SELECT a FROM t)", "SELECT 1 WHERE a IN (SELECT a FROM t)"),
             ("SELECT 1 WHERE a = SOME (SELECT a FROM t)", "SELECT 1 WHERE a IN (SELECT a FROM t)"),
             ("EXPLAIN SELECT 1 WHERE a <> ALL (SELECT a FROM t)", "EXPLAIN SELECT 1 WHERE a NOT IN (SELECT a FROM t)"),
@@ -651,15 +739,18 @@ mod tests {
             ),
             ("SELECT 1 FROM t HAVING true", "SELECT 1 WHERE true"),
             ("SELECT a, b FROM t GROUP BY ROLLUP (1, 2)", "SELECT a, b FROM t GROUP BY ROLLUP (a, b)"),
+            ("SELECT to_char(t, 'YYYY-MM')", "SELECT postgres_to_char(t, 'YYYY-MM')"),
+            ("SELECT \"to_char\"(t, 'YYYY' || '-MM')", "SELECT postgres_to_char(t, 'YYYY' || '-MM')"),
             ("SELECT a LIKE b ESCAPE ''", "SELECT a LIKE replace(b, '\\', '\\\\')"),
-        ] {
+        ];
+        each(cases, |(sql, expected)| {
             assert_eq!(read(sql).expect("supported").trim(), expected);
-        }
+        });
     }
 
     #[test]
     fn what_would_be_misread_is_refused() {
-        for sql in [
+        let cases = [
             "SELECT true IS DISTINCT FROM true AND false",
             "SELECT 1 WHERE x AND a IS NOT DISTINCT FROM b OR c",
             "CREATE VIEW v AS SELECT a IS DISTINCT FROM b AND c FROM t",
@@ -677,15 +768,29 @@ mod tests {
             "SELECT a FROM t FETCH FIRST 10 PERCENT ROWS ONLY",
             "SELECT a FROM t ORDER BY a FETCH FIRST 3 ROWS WITH TIES",
             "SELECT a FROM t LIMIT (SELECT count(*) FROM t)",
-        ] {
+            "SELECT date_format(a, 'YYYY-MM') FROM t",
+            "SELECT Date_Format(a, '%M %Y %s') FROM t GROUP BY 1",
+            "SELECT date_format(a, '%Y-%m-%d %H:%i') FROM t",
+            "SELECT date_format(a, '%Y-%m-%e') FROM t",
+            "SELECT date_format(a, '%Y-%-d') FROM t",
+            "SELECT date_format(a, '%Y%') FROM t",
+            "SELECT date_format(a, '%Y' || '-%M') FROM t",
+            "SELECT date_format(a, $1) FROM t",
+            "SELECT date_format(a, '') FROM t",
+            "SELECT \"date_format\"(a, b) FROM t",
+            "SELECT to_date(a, 'DD/MM/YYYY') FROM t",
+            "SELECT to_timestamp(a, '%Y-%m-%d', 'YYYY' || '-MM-DD') FROM t",
+            "SELECT 1 FROM t WHERE to_unixtime(a, 'yyyy-MM-dd') > 0",
+        ];
+        each(cases, |sql| {
             let error = Error::find(&read(sql).expect_err(sql)).expect("our error").clone();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{sql}");
-        }
+        });
     }
 
     #[test]
     fn a_join_needs_a_condition() {
-        for sql in [
+        let cases = [
             "SELECT 1 FROM a JOIN b",
             "SELECT 1 FROM a INNER JOIN b WHERE a.x = b.x",
             "SELECT 1 FROM a LEFT JOIN b",
@@ -693,23 +798,28 @@ mod tests {
             "SELECT 1 FROM c CROSS JOIN (a RIGHT JOIN b)",
             "SELECT 1 WHERE EXISTS (SELECT 1 FROM a LEFT ANTI JOIN b)",
             "CREATE VIEW v AS SELECT 1 FROM a JOIN LATERAL (SELECT 1) q",
-        ] {
+        ];
+        each(cases, |sql| {
             let error = Error::find(&read(sql).expect_err(sql)).expect("our error").clone();
             assert_eq!(error.kind(), ErrorKind::Query, "{sql}");
-        }
+        });
     }
 
     #[test]
     fn everything_else_stays() {
-        for sql in [
+        let cases = [
             "SELECT a IS DISTINCT FROM (b AND c), (a IS DISTINCT FROM b) AND c FROM t",
             "SELECT c AND a IS DISTINCT FROM b FROM t",
             "SELECT 1 UNION ALL SELECT 2 EXCEPT SELECT 3",
             "SELECT 1 WHERE a = ANY($1)",
+            "SELECT to_char(a, '%Y'), to_char(a, '%Y' || b), to_char(a, $1), to_char(a, NULL), to_char(a, '')",
+            "SELECT date_format(a, '%Y-%m-%d'), date_format(a, '%a, %d %b %y %T %p (%j, 100 %%)'), DATE_FORMAT(a, '%H h %S')",
+            "SELECT to_date(a, '%d/%m/%Y'), to_timestamp(a), to_timestamp(a, b), to_unixtime(a, $1), to_time(a, '%H:%M')",
             "SELECT 1 WHERE a IN (SELECT a FROM t)",
             "SELECT 1 FROM a CROSS JOIN b NATURAL JOIN c, d LEFT JOIN e ON true",
-        ] {
+        ];
+        each(cases, |sql| {
             assert_eq!(read(sql).expect("supported"), sql);
-        }
+        });
     }
 }

@@ -44,6 +44,8 @@ pub(crate) mod suggestion;
 pub(crate) mod syntax;
 mod table_queries;
 mod time_zone;
+#[cfg(any(feature = "flight", feature = "shell"))]
+mod writes;
 
 use std::sync::Arc;
 
@@ -72,8 +74,6 @@ use self::float_type::FloatType;
 pub(crate) use self::headers::{Headers, with_schema};
 #[cfg(feature = "flight")]
 use self::limited_conditions::LimitedConditions;
-#[cfg(feature = "shell")]
-pub(crate) use self::listings::is_plain;
 #[cfg(feature = "postgres")]
 pub(crate) use self::misread::is_regex;
 #[cfg(feature = "flight")]
@@ -92,6 +92,9 @@ pub(crate) use self::output_names::shown_name;
 pub(crate) use self::output_names::unique_names;
 #[cfg(feature = "flight")]
 pub(crate) use self::output_names::with_named_results;
+#[cfg(feature = "wording")]
+pub(crate) use self::parse::is_unterminated;
+pub(crate) use self::parse::literal;
 #[cfg(feature = "flight")]
 pub(crate) use self::parse::parse_in;
 #[cfg(feature = "shell")]
@@ -114,6 +117,10 @@ pub use self::statement::sql;
 pub(crate) use self::time_zone::follow_time_zone;
 #[cfg(feature = "postgres")]
 pub(crate) use self::time_zone::time_zone;
+#[cfg(feature = "flight")]
+pub(crate) use self::writes::{READ_ONLY, not_supported, refuse_inner, refuse_statement, refuse_table, refused};
+#[cfg(feature = "shell")]
+pub(crate) use self::writes::{refuse_changes, refuse_writes};
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
@@ -161,6 +168,9 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
         *function = functions::corrected(functions::in_domain(known));
     });
     scalar.push(Arc::new(now()));
+    if let Some(at) = connection.clock().stopped_at() {
+        scalar.extend(now::stopped_at(at));
+    }
     scalar.extend(functions::all());
     functions::with_series(builder.table_functions().get_or_insert_default());
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
@@ -184,7 +194,7 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
 /// As [`catalog`].
 pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
     let builder = builder(session_config(), Arc::default());
-    Ok(SessionContext::new_with_state(with_plan_limits(install(builder, connection)?).build()))
+    Ok(SessionContext::new_with_state(with_plan_limits(install(builder, connection)?)?.build()))
 }
 
 /// Creates a session like [`session`] that has further connections, each as a catalog of its name.

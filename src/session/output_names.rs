@@ -317,7 +317,7 @@ mod tests {
     use crate::session::parse_statements;
 
     #[test]
-    fn names_are_numbered_where_they_must_be_unique() {
+    fn names_are_numbered_if_they_must_be_unique() {
         let names = ["aid", "aid\u{1f}1", "aid_1", "aid\u{1f}2", "n", "1\u{1f}3", "1\u{1f}4"];
         assert_eq!(unique_names(names), ["aid", "aid_2", "aid_1", "aid_3", "n", "1", "1_1"]);
         assert_eq!(names.map(shown_name), ["aid", "aid", "aid_1", "aid", "n", "1", "1"]);

@@ -27,7 +27,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::syntax::{self, Reader};
 use super::table_queries;
@@ -46,6 +46,9 @@ const DEPTH: usize = 100;
 const QUERIES: usize = 1_000;
 /// Joins of a statement, with set operations that are executed as joins: the engine's work grows with their third power.
 const JOINS: usize = 100;
+/// Bytes of a name with its qualifiers. The engine compares a name that it does not know with all names that it knows, in a time
+/// that grows with the product of their lengths.
+const NAME: usize = 512;
 /// Words, values and signs of a text.
 const TOKENS: usize = 250_000;
 /// Bytes that the syntax tree takes for each of them, about.
@@ -77,6 +80,11 @@ pub(crate) fn parse_in(sql: &str, dialect: impl Dialect) -> Result<VecDeque<Pars
     Ok(statements)
 }
 
+/// A text as a literal of SQL.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
 /// Parses the statements of a text in a dialect into syntax trees.
 ///
 /// # Errors
@@ -90,9 +98,21 @@ pub(crate) fn parse_trees(sql: &str, dialect: impl Dialect) -> Result<Vec<Statem
 
 /// The tokens that the parser reads.
 fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
-    let tokens = Tokenizer::new(dialect, sql).tokenize_with_location();
-    let tokens = tokens.map_err(|error| DataFusionError::SQL(Box::new(ParserError::from(error)), None))?;
+    let mut tokens = Vec::new();
+    let read = Tokenizer::new(dialect, sql).tokenize_with_location_into_buf(&mut tokens);
+    read.map_err(|mut error| {
+        if is_unterminated(&error.message) {
+            // It begins behind the last token. The tokenizer names the end of the text for some.
+            error.location = tokens.last().map_or(Location { line: 1, column: 1 }, |last| last.span.end);
+        }
+        DataFusionError::SQL(Box::new(ParserError::from(error)), None)
+    })?;
     Ok(table_queries::as_select(literals(tokens)?))
+}
+
+/// True for the message about a text, a quoted name or a comment that does not end.
+pub(crate) fn is_unterminated(message: &str) -> bool {
+    ["Unterminated", "before EOF.", "Unexpected EOF while in"].iter().any(|open| message.contains(open))
 }
 
 /// True for a text, in whatever quotes.
@@ -141,9 +161,14 @@ fn literals(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
             (Token::Number(..) | Token::HexStringLiteral(_), Token::Word(word)) if !blank => {
                 let literal = before.to_string();
                 let message = format!("`{literal}{}` is neither a number nor a name", word.value);
-                return Err(Error::new(ErrorKind::Query, message)
-                    .advice("put a blank behind a number, and double quotes around a name that begins with a digit")
-                    .into());
+                let advice = match before {
+                    Token::Number(digits, _) if is_period(digits, &word.value) => {
+                        format!("put quotes around a period: '{digits}{}'", word.value)
+                    }
+                    _ => "put a blank behind a number, and double quotes around a name that begins with a digit"
+                        .to_owned(),
+                };
+                return Err(Error::new(ErrorKind::Query, message).advice(advice).into());
             }
             (Token::SingleQuotedString(first), Token::SingleQuotedString(second)) if line && options == 0 => {
                 let joined = Token::SingleQuotedString(format!("{first}{second}"));
@@ -166,6 +191,13 @@ fn literals(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     Ok(found)
 }
 
+/// True for what is probably a period, such as `5d`.
+fn is_period(digits: &str, unit: &str) -> bool {
+    const UNITS: [&str; 8] = ["s", "min", "h", "d", "w", "m", "mo", "y"];
+    let whole = digits.bytes().all(|digit| digit.is_ascii_digit());
+    whole && UNITS.into_iter().any(|known| unit.eq_ignore_ascii_case(known))
+}
+
 /// Rejects a text that nests too deeply or has too many tokens, before it is parsed: even dropping a deep syntax tree recurses.
 /// `dialect` is the one that it is parsed with. Returns the number of tokens.
 ///
@@ -175,7 +207,9 @@ pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<usize> {
     // The parser reports invalid tokens.
     let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
     let (mut brackets, mut cases, mut deepest, mut operators, mut joins, mut queries) = (0_usize, 0_usize, 0, 0, 0, 0);
+    let mut names = Names::default();
     for token in &tokens {
+        names.read(token);
         match token {
             Token::LParen | Token::LBracket | Token::LBrace => brackets += 1,
             Token::RParen | Token::RBracket | Token::RBrace => brackets = brackets.saturating_sub(1),
@@ -191,6 +225,11 @@ pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<usize> {
     }
     if deepest > LEVELS {
         return Err(Error::new(ErrorKind::TooLarge, "the statement is nested too deeply").into());
+    }
+    if names.longest > NAME {
+        let what = format!("name too long: {} bytes with its qualifiers, the limit is {NAME}", names.longest);
+        let advice = "double quotes enclose names, single quotes values; name long results with AS";
+        return Err(Error::new(ErrorKind::TooLarge, what).advice(advice).into());
     }
     let words = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).count();
     if words > TOKENS {
@@ -211,6 +250,32 @@ pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<usize> {
         return Err(error.advice("use IN (…) instead of many ORs, or load the values into a temporary table").into());
     }
     Ok(words)
+}
+
+/// Lengths of names, in bytes.
+#[derive(Default)]
+struct Names {
+    /// The longest one, with its qualifiers.
+    longest: usize,
+    /// The name that is being read.
+    name: usize,
+    /// Set behind its last period.
+    goes_on: bool,
+}
+
+impl Names {
+    fn read(&mut self, token: &Token) {
+        match token {
+            Token::Whitespace(_) => {}
+            Token::Period => (self.name, self.goes_on) = (self.name + 1, true),
+            Token::Word(word) => {
+                self.name = word.value.len() + if self.goes_on { self.name } else { 0 };
+                self.longest = self.longest.max(self.name);
+                self.goes_on = false;
+            }
+            _ => (self.name, self.goes_on) = (0, false),
+        }
+    }
 }
 
 fn is_join(token: &Token) -> bool {
@@ -463,7 +528,7 @@ impl<D: Dialect> Dialect for Counted<D> {
         supports_projection_trailing_commas supports_from_trailing_commas supports_column_definition_trailing_commas
         supports_object_name_double_dot_notation supports_struct_literal supports_empty_projections
         supports_select_expr_star supports_from_first_select supports_from_first_insert supports_pipe_operator
-        supports_user_host_grantee supports_match_against supports_select_wildcard_exclude supports_select_exclude
+        supports_user_host_grantee supports_select_wildcard_exclude supports_select_exclude
         supports_create_table_multi_schema_info_sources supports_select_modifiers describe_requires_table_keyword
         allow_extract_custom allow_extract_single_quotes supports_extract_comma_syntax supports_subquery_as_function_arg
         supports_create_view_comment_syntax supports_array_typedef_without_element_type
@@ -493,6 +558,11 @@ impl<D: Dialect> Dialect for Counted<D> {
 
     fn dialect(&self) -> TypeId {
         self.step().dialect()
+    }
+
+    fn supports_match_against(&self) -> bool {
+        // `match(text, query)` is a function. MySQL's MATCH … AGAINST has no meaning here.
+        false
     }
 
     fn supports_numeric_literal_underscores(&self) -> bool {
@@ -649,6 +719,7 @@ mod tests {
     use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 
     use super::*;
+    use crate::cases::each;
 
     fn nested(open: &str, inner: &str, close: &str, levels: usize) -> String {
         format!("SELECT {}{inner}{}", open.repeat(levels), close.repeat(levels))
@@ -684,7 +755,7 @@ mod tests {
         // As in the program: a debug build takes more than a test has.
         let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(read);
         thread.expect("a thread").join().expect("no panic");
-        for (sql, what) in [
+        let cases = [
             (nested("cast(", "1", " as int)", 48), "nested too deeply"),
             (nested("case when ", "1", " then 1 end", 48), "nested too deeply"),
             (nested("- ", "1", "", 2_000), "2000 operators"),
@@ -696,14 +767,46 @@ mod tests {
             (nested("cast(1 as table(end ", "", "", 48), "nested too deeply"),
             (nested("(end ", "1", "", 48), "nested too deeply"),
             (format!("SELECT ({}1) < ANY (SELECT 1)", "1, ".repeat(100)), "a row of 101 values"),
-        ] {
+        ];
+        each(cases, |(sql, what)| {
             let error = parse_statements(&sql).expect_err("too complex");
             let error = Error::find(&error).expect("an error of this crate");
             assert!(error.kind() == ErrorKind::TooLarge && error.to_string().contains(what), "{what}: {error}");
-        }
+        });
         for (open, close) in [("a = 1 or ", ""), ("f(a) || ", ""), ("", " + (select 1)")] {
             parse_statements(&nested(open, "b", close, 400)).expect("a long chain of other operators");
         }
+    }
+
+    /// The engine compares an unknown name with all that it knows, in a time that grows with the product of their lengths.
+    #[test]
+    fn a_long_name_is_refused_by_its_length() {
+        let long = "x".repeat(200_000);
+        let many = "x.".repeat(100_000);
+        let cases = [
+            format!("SELECT \"{long}\" FROM mentions"),
+            format!("SELECT {long} FROM mentions"),
+            format!("SELECT 1 FROM mentions AS m WHERE m.`{long}` = 1"),
+            format!("SELECT * FROM \"{long}\""),
+            format!("SELECT {long}(1)"),
+            format!("SELECT {many}x(1)"),
+            format!("SELECT {}x(1)", many.replace('.', " . ")),
+            format!("SET \"{long}\" = 1"),
+        ];
+        each(cases, |sql| {
+            for parsed in [
+                parse_statements(&sql).map(drop),
+                parse_trees(&sql, GenericDialect {}).map(drop),
+                check_text(&sql, &GenericDialect {}).map(drop),
+            ] {
+                let error = parsed.expect_err("too long");
+                let error = Error::find(&error).expect("an error of this crate");
+                assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+                assert!(error.to_string().contains("name too long") && error.to_string().len() < 300, "{error}");
+            }
+        });
+        let within = format!("SELECT {0}.{0}, \"{0}.{0}\", '{long}', {0} FROM {0}", "x".repeat(250));
+        parse_statements(&within).expect("names of usual lengths, and a long value");
     }
 
     /// The parser's full list: words that make a tree deeper with each repetition must count as operators.
@@ -736,6 +839,18 @@ mod tests {
                 if !counted && let Ok(parsed) = Parser::parse_sql(&GenericDialect {}, &text) {
                     assert!(depth(&parsed) < TIMES, "{word}: {text}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn match_is_a_function_in_all_dialects() {
+        for condition in ["match(a, 'b')", "NOT match(t.a || ' ' || b, $1)", "match(lower(a), 'b') AND c"] {
+            let sql = format!("SELECT match(a, 'b') FROM t WHERE {condition}");
+            for parsed in [parse_trees(&sql, GenericDialect {}), parse_trees(&sql, PostgreSqlDialect {})] {
+                let parsed = parsed.unwrap_or_else(|error| panic!("{sql}: {error}"));
+                assert_eq!(format!("{}", parsed[0]), sql);
+                assert!(!format!("{parsed:?}").contains("MatchAgainst"), "{sql}");
             }
         }
     }

@@ -28,10 +28,14 @@ use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
-use crate::memory;
+use crate::memory::{self, Ceiling};
+use crate::optimizer::missing_rule;
 
 /// Bytes of a plan, as estimated by [`bytes_of_plan`].
 const BYTES: usize = 64 << 20;
+/// Bytes that a rule may take while it rewrites a plan, such as those of constants that it computes. The engine copies constants
+/// several times, without asking for memory, where it compares with a list of them.
+const BYTES_OF_RULE: i64 = 32 << 20;
 /// Expressions by which simplification may enlarge those of an operator.
 const GROWTH: u64 = 40_000;
 /// Seconds from the start of a statement in which its plan must be optimized.
@@ -41,15 +45,24 @@ const OPERATOR: usize = 1 << 10;
 /// Estimated bytes of an expression.
 const EXPRESSION: usize = 256;
 
+/// Name of the engine's rule whose result is predicted.
+const SIMPLIFICATION: &str = "simplify_expressions";
+
 /// Applies the limits to all rules of a session.
-pub(super) fn with_plan_limits(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] if the engine's simplification is not among them.
+pub(super) fn with_plan_limits(mut builder: SessionStateBuilder) -> crate::error::Result<SessionStateBuilder> {
     let analyzer = &mut builder.analyzer().get_or_insert_default().rules;
     for rule in analyzer.iter_mut() {
         *rule = Arc::new(Limited(Arc::clone(rule)));
     }
     let rules = builder.optimizer().take().unwrap_or_default().rules;
+    if !rules.iter().any(|rule| rule.name() == SIMPLIFICATION) {
+        return Err(missing_rule(SIMPLIFICATION));
+    }
     let limited = rules.into_iter().map(|rule| -> Arc<dyn OptimizerRule + Send + Sync> { Arc::new(Limited(rule)) });
-    builder.with_optimizer_rules(limited.collect())
+    Ok(builder.with_optimizer_rules(limited.collect()))
 }
 
 /// A rule whose result is measured.
@@ -62,7 +75,9 @@ impl AnalyzerRule for Limited<dyn AnalyzerRule + Send + Sync> {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        memory::check()?;
+        // A rule copies what it rewrites.
+        memory::room_for_copies(0)?;
+        let _ceiling = Ceiling::of(BYTES_OF_RULE);
         let plan = self.0.analyze(plan, config)?;
         check_bytes(bytes_of(&plan, usize::MAX))?;
         Ok(plan)
@@ -92,8 +107,9 @@ impl OptimizerRule for Limited<dyn OptimizerRule + Send + Sync> {
             let message = format!("planning took more than {SECONDS} s");
             return Err(Error::new(ErrorKind::Timeout, message).advice("simplify the query").into());
         }
-        memory::check()?;
-        if self.0.name() == "simplify_expressions" {
+        memory::room_for_copies(0)?;
+        let _ceiling = Ceiling::of(BYTES_OF_RULE);
+        if self.0.name() == SIMPLIFICATION {
             check_growth(&plan)?;
         }
         let rewritten = self.0.rewrite(plan, config)?;
@@ -177,8 +193,10 @@ fn check_growth(plan: &LogicalPlan) -> Result<()> {
     if growth <= GROWTH {
         return Ok(());
     }
-    let message = "expressions nested too deeply: simplified, they would be too large".to_owned();
-    Err(too_large(message, "nest fewer coalesce, BETWEEN, IN and CASE, or compute the inner ones in a subquery"))
+    let message =
+        format!("statement too complex: simplified, its expressions would have more than {GROWTH} further parts");
+    let advice = "use and nest fewer coalesce, BETWEEN, IN and CASE, or compute the inner expressions in a subquery";
+    Err(too_large(message, advice))
 }
 
 /// Number of expressions in an expression.
@@ -319,6 +337,16 @@ mod tests {
 
     fn nested(times: usize, level: impl Fn(Expr) -> Expr) -> Expr {
         (0..times).fold(col("x"), |inner, _| level(inner))
+    }
+
+    #[test]
+    fn a_session_without_the_simplification_of_the_engine_is_refused() {
+        let builder = || SessionStateBuilder::new().with_default_features();
+        with_plan_limits(builder()).map(drop).expect("the rules of the engine");
+        let mut rules = builder().optimizer().take().unwrap_or_default().rules;
+        rules.retain(|rule| rule.name() != SIMPLIFICATION);
+        let error = with_plan_limits(builder().with_optimizer_rules(rules)).map(drop).expect_err("a rule is missing");
+        assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains(SIMPLIFICATION), "{error}");
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! constants can be compared in this way. `x IN (q)` is left to the engine. In HAVING, `<`, `<=`, `>` and `>=` compare with the
 //! smallest or largest value, because an aggregate cannot be a part of the subquery.
 //!
-//! If an array contains NULL, the engine computes `x = ANY (a)` as false where the standard requires NULL, but `x <> ALL (a)` as
+//! If an array contains NULL, the engine computes `x = ANY (a)` as false although the standard requires NULL, but `x <> ALL (a)` as
 //! it should. So the former becomes `NOT (x <> ALL (a))`. `x = ANY (ARRAY[a, b])` becomes `x IN (a, b)`, which is NULL as required,
 //! and is sent to the service. A parameter that is compared with a column stays: the engine makes such a list of it.
 //!
@@ -78,7 +78,7 @@ pub(super) enum Elsewhere {
     Refused,
 }
 
-/// A comparison with any item of an array as a list, or as a comparison with all of them; `None` for other expressions, and where it
+/// A comparison with any item of an array as a list, or as a comparison with all of them; `None` for other expressions, and if it
 /// makes no difference.
 pub(super) fn any_as_all(expr: &Expr) -> Option<Expr> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};

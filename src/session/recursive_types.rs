@@ -1,6 +1,6 @@
 //! Types of recursive queries.
 //!
-//! The rows of `WITH RECURSIVE` have the types of its first term. The engine casts those of the recursive term to them, also where
+//! The rows of `WITH RECURSIVE` have the types of its first term. The engine casts those of the recursive term to them, even if
 //! that loses something: `SELECT 1 AS n UNION ALL SELECT n * 1.5 FROM t` is 1 for ever. The standard requires types that fit, so
 //! such a statement is refused. A cast that is written stays.
 

@@ -46,7 +46,7 @@ pub(super) fn uses_name(statement: &Statement) -> bool {
 }
 
 /// The statement with the name of the saved search where it is used; `None` if no table of the statement has one. `alone`: only
-/// where FROM has no other tables, whose columns would go first.
+/// if FROM has no other tables, whose columns would go first.
 ///
 /// # Errors
 /// Those of the catalogs.

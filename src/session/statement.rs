@@ -71,7 +71,7 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     repeated_random(state, &statement)?;
     let state = with_sorts(state);
     let state = state.as_ref();
-    let statement = with_named_columns(listings(statement)?);
+    let statement = with_named_columns(listings(state, statement)?);
     let statement = with_different_names(as_standard(exact_numbers(resolve_time_zone(statement)))?);
     // Planning never waits, so a statement that was ended stops between its steps.
     memory::check()?;

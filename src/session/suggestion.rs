@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::config::SessionSettings;
-use crate::error::{between, nearest, nearest_name};
+use crate::error::{between, nearest, nearest_name, value_in_quotes};
 
 /// 1-based line and column of an error.
 pub(crate) fn place(error: &DataFusionError) -> Option<(usize, usize)> {
@@ -55,6 +55,41 @@ pub(crate) fn place_of_name(message: &str, text: &str) -> Option<(usize, usize)>
     let before = &text[..text.find(name)?];
     let start = before.rfind('\n').map_or(0, |end| end + 1);
     Some((before.matches('\n').count() + 1, before[start..].chars().count() + 1))
+}
+
+/// A message about an unknown column, with what a value is written in instead of the list of columns, if the text has the name in
+/// double quotes as an operand to compare with or in an IN list.
+pub(crate) fn of_value(message: &str, text: &str) -> Option<String> {
+    let (problem, _) = message.split_once("; available: ")?;
+    let name = problem.strip_prefix("unknown column `")?.strip_suffix('`')?;
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize().ok()?;
+    let tokens: Vec<&Token> = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let quoted =
+        |token: &Token| matches!(token, Token::Word(word) if word.quote_style == Some('"') && word.value == name);
+    let is_value = |at: usize| quoted(tokens[at]) && is_compared(&tokens[..at]);
+    (0..tokens.len()).any(is_value).then(|| format!("{problem}; {}", value_in_quotes(name)))
+}
+
+/// True if the token behind these is an operand to compare with, or in an IN list.
+fn is_compared(before: &[&Token]) -> bool {
+    let is_word = |token: &Token, keyword: Keyword| matches!(token, Token::Word(word) if word.keyword == keyword);
+    let is_operator = |token: &Token| {
+        matches!(token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq)
+            || [Keyword::LIKE, Keyword::ILIKE, Keyword::BETWEEN].into_iter().any(|keyword| is_word(token, keyword))
+    };
+    let is_member = |token: &Token| {
+        matches!(token, Token::Comma | Token::Number(..) | Token::SingleQuotedString(_) | Token::Minus)
+            || matches!(token, Token::Word(word) if word.quote_style.is_some())
+    };
+    match before.split_last() {
+        Some((&last, _)) if is_operator(last) => true,
+        // The list begins behind `IN (`.
+        Some(_) => {
+            let begins = before.iter().rposition(|&token| !is_member(token)).unwrap_or_default();
+            matches!(before[begins], Token::LParen) && begins > 0 && is_word(before[begins - 1], Keyword::IN)
+        }
+        None => false,
+    }
 }
 
 /// Advice on how a text is written: on a character of a word processor, or on a keyword that a syntax error at `place` suggests is
@@ -101,7 +136,9 @@ fn misspelt(text: &str, place: (usize, usize)) -> Option<String> {
         _ => None,
     });
     let near = |word: &str| {
-        let upper = word.to_uppercase();
+        /// A letter more than the longest of them has. The comparison takes quadratic time.
+        const LONGEST: usize = 10;
+        let upper = Some(word).filter(|word| word.len() <= LONGEST)?.to_uppercase();
         let meant = CLAUSES.into_iter().find(|clause| strsim::damerau_levenshtein(&upper, clause) == 1)?;
         Some(format!("did you mean {meant} instead of {word}?"))
     };
@@ -133,16 +170,34 @@ fn foreign(text: &str) -> Option<String> {
     None
 }
 
+/// Functions of other databases that are named like the part of a time that they return.
+const PARTS: [&str; 8] = ["year", "quarter", "month", "week", "day", "hour", "minute", "second"];
+
 /// Functions of other databases, with the form to write here.
-const ELSEWHERE: [(&[&str], &str); 19] = [
-    (
-        &["year", "quarter", "month", "week", "day", "hour", "minute", "second", "weekday", "dayofweek"],
-        "date_part('…', t)",
-    ),
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (&["weekday", "dayofweek"], "date_part('dow', t)"),
+    (&["dayofyear"], "date_part('doy', t)"),
+    (&["weekofyear", "isoweek"], "date_part('week', t)"),
     (&["datediff", "date_diff", "timestampdiff"], "a::date - b::date, or date_part('epoch', a - b)"),
     (&["dateadd", "date_add", "adddate", "timestampadd", "date_sub"], "t + INTERVAL '1 day'"),
-    (&["strftime", "format_date", "format_timestamp", "formatdatetime"], "to_char(t, '%Y-%m-%d')"),
-    (&["if", "iff", "decode"], "CASE WHEN … THEN … ELSE … END"),
+    (
+        &["strftime", "format_date", "format_datetime", "format_timestamp", "formatdatetime", "time_format"],
+        "to_char(t, '%Y-%m-%d')",
+    ),
+    (
+        &["str_to_date", "strptime", "parse_date", "parse_datetime", "parse_timestamp", "parsedatetime"],
+        "to_timestamp(text, '%d/%m/%Y %H:%M')",
+    ),
+    (&["date", "todate"], "t::date"),
+    (&["datetime", "todatetime"], "t::timestamp"),
+    (&["dayname", "monthname"], "to_char(t, '%A') or to_char(t, '%B')"),
+    (&["curdate", "today"], "current_date"),
+    (
+        &["timestamp_trunc", "datetime_trunc", "tostartofhour", "tostartofday", "tostartofweek", "tostartofmonth"],
+        "date_trunc('day', t)",
+    ),
+    (&["unix_timestamp", "tounixtimestamp"], "date_part('epoch', t)"),
+    (&["if", "iif", "iff", "decode"], "CASE WHEN … THEN … ELSE … END"),
     (&["group_concat", "listagg", "wm_concat"], "string_agg(x, ',')"),
     (&["len", "datalength"], "length(x)"),
     (&["isnull", "zeroifnull"], "coalesce(x, y)"),
@@ -155,8 +210,16 @@ const ELSEWHERE: [(&[&str], &str); 19] = [
     (&["safe_divide", "div0"], "a / nullif(b, 0)"),
     (&["array_size", "size", "array_count"], "cardinality(x)"),
     (&["regexp_extract", "regexp_substr"], "regexp_match(x, '…')[1]"),
-    (&["split", "str_split"], "string_to_array(x, ',')"),
-    (&["json_value", "json_extract", "json_extract_scalar", "json_query"], "x->>'key'"),
+    (&["split", "str_split", "string_split"], "string_to_array(x, ',')"),
+    (&["json_value", "json_extract", "json_extract_scalar", "json_query", "get_json_object"], "x->>'key'"),
+    (&["lcase", "ucase"], "lower(x) or upper(x)"),
+    (&["mid", "substring_index"], "substr(x, 1, 3)"),
+    (&["mod"], "a % b"),
+    (&["sign"], "signum(x)"),
+    (&["truncate"], "trunc(x)"),
+    (&["has"], "array_has(list, x)"),
+    (&["percentile_approx", "approx_percentile", "approx_quantile"], "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)"),
+    (&["newid", "generate_uuid", "gen_random_uuid"], "uuid()"),
 ];
 
 /// Advice for an unknown table, setting or function; `tables` says what lists the tables. The engine itself suggests columns, and our own errors settings and zones.
@@ -170,6 +233,9 @@ pub(crate) async fn suggestion(line: &str, context: &SessionContext, tables: Opt
     }
     if let Some(name) = between(line, "unknown function `", "`") {
         let lower = name.to_lowercase();
+        if PARTS.contains(&lower.as_str()) {
+            return Some(format!("write date_part('{lower}', t)"));
+        }
         if let Some((_, form)) = ELSEWHERE.iter().find(|(names, _)| names.contains(&lower.as_str())) {
             return Some(format!("write {form}"));
         }
@@ -221,6 +287,7 @@ pub(crate) async fn tables_of(context: &SessionContext) -> Vec<(String, Arc<dyn 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn characters_of_word_processors_are_named() {
@@ -238,32 +305,57 @@ mod tests {
     }
 
     #[test]
+    fn a_value_in_double_quotes_is_named() {
+        let hint = Some("unknown column `positive`; double quotes enclose names; for a value write 'positive'");
+        let cases = [
+            ("SELECT 1 FROM m WHERE sentiment = \"positive\"", hint),
+            ("SELECT 1 FROM m WHERE sentiment <> \"positive\" OR a = 1", hint),
+            ("SELECT 1 FROM m WHERE sentiment IN ('neutral', \"negative\", \"positive\")", hint),
+            ("SELECT 1 FROM m WHERE sentiment NOT IN (\"positive\")", hint),
+            ("SELECT 1 FROM m WHERE sentiment LIKE \"positive\"", hint),
+            // Here it can only be a name.
+            ("SELECT \"positive\" FROM m", None),
+            ("SELECT 1 FROM m WHERE \"positive\" = 'x'", None),
+            ("SELECT 1 FROM m WHERE sentiment = positive", None),
+            ("SELECT 1 FROM m WHERE sentiment = m.\"positive\"", None),
+            ("SELECT count(\"positive\") FROM m", None),
+        ];
+        each(cases, |(text, told)| {
+            let message = "unknown column `positive`; available: id, aid";
+            assert_eq!(of_value(message, text).as_deref(), told, "{text}");
+        });
+        assert_eq!(of_value("unknown column `tag`; did you mean tags?", "SELECT 1 WHERE a = \"tag\""), None);
+    }
+
+    #[test]
     fn a_misspelt_keyword_is_named() {
-        for (text, column, told) in [
+        let cases = [
             ("SELCT 1", 1, Some("did you mean SELECT instead of SELCT?")),
             ("SELECT aid FORM mentions", 17, Some("did you mean FROM instead of FORM?")),
             ("SELECT aid FROM mentions WEHRE aid = '1'", 32, Some("did you mean WHERE instead of WEHRE?")),
             ("SELECT aid FROM mentions GRUOP BY 1", 32, Some("did you mean GROUP instead of GRUOP?")),
             ("SELECT aid FROM mentions )", 26, None),
             ("SELECT \"Form\" FROM t )", 22, None),
-        ] {
+        ];
+        each(cases, |(text, column, told)| {
             assert_eq!(as_written(text, "syntax error: x", Some((1, column))).as_deref(), told, "{text}");
             assert_eq!(as_written(text, "unknown column", Some((1, column))), None);
-        }
+        });
     }
 
     #[cfg(feature = "flight")]
     #[test]
     fn a_name_is_found_in_the_text() {
-        for (message, text, place) in [
+        let cases = [
             ("unknown column `autor`; available: a", "SELECT id,\n  Autor FROM mentions", Some((2, 3))),
             ("unknown column `m.autor`", "SELECT 'autor', m.\"autor\" FROM m", Some((1, 19))),
             ("unknown table `mention`", "SELECT 1 FROM v4.mention", Some((1, 18))),
             ("unknown column `b`", "SELECT 'b'", None),
             ("unknown column `‘é’`", "SELECT 1\nWHERE a = ‘é’", Some((2, 11))),
             ("division by zero", "SELECT 1 / 0", None),
-        ] {
+        ];
+        each(cases, |(message, text, place)| {
             assert_eq!(place_of_name(message, text), place, "{text}");
-        }
+        });
     }
 }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectName, Query, Select, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, ObjectName, Query, Select, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 /// Visitor that reads the nodes of a tree.
@@ -46,8 +46,6 @@ pub(crate) trait Editor {
     fn pre_visit_expr(&mut self, _expr: &mut Expr) {}
     /// After the parts of an expression.
     fn post_visit_expr(&mut self, _expr: &mut Expr) {}
-    /// At a literal or a placeholder.
-    fn visit_value(&mut self, _value: &mut ValueWithSpan) {}
 }
 
 /// Visits a statement, or a part of one.
@@ -199,11 +197,6 @@ impl VisitorMut for Editing<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         self.0.post_visit_expr(expr);
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        self.0.visit_value(value);
         ControlFlow::Continue(())
     }
 }

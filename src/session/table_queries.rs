@@ -1,7 +1,7 @@
 //! `TABLE t`, which is `SELECT * FROM t`, in the tokens of a text.
 //!
 //! The parser takes two tokens after the name and drops them (sqlparser's `parse_as_table`): `TABLE t LIMIT 1` returns all rows.
-//! So the parser never sees a `TABLE` where a query begins. Where it sees one nevertheless, [`misread`](super::misread) refuses
+//! So the parser never sees a `TABLE` where a query begins. If it sees one nevertheless, [`misread`](super::misread) refuses
 //! the statement.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -109,6 +109,7 @@ mod tests {
     use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
     use super::as_select;
+    use crate::cases::each;
 
     #[test]
     fn only_queries_are_rewritten() {
@@ -116,7 +117,7 @@ mod tests {
             let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location().expect("tokens");
             as_select(tokens).iter().map(|token| token.token.to_string()).collect::<String>()
         };
-        for (sql, expected) in [
+        let cases = [
             ("TABLE t", "SELECT * FROM t"),
             ("table a.\"b\" LIMIT 1;", "SELECT * FROM a.\"b\" LIMIT 1;"),
             ("EXPLAIN TABLE t ORDER BY 1", "EXPLAIN SELECT * FROM t ORDER BY 1"),
@@ -128,10 +129,11 @@ mod tests {
                 "WITH a AS (SELECT * FROM t) SELECT * FROM a EXCEPT SELECT * FROM t",
             ),
             ("CREATE VIEW v AS TABLE t", "CREATE VIEW v AS SELECT * FROM t"),
-        ] {
+        ];
+        each(cases, |(sql, expected)| {
             assert_eq!(rewritten(sql), expected);
-        }
-        for other in [
+        });
+        let cases = [
             "CREATE TABLE t AS SELECT 1",
             "DROP TABLE t",
             "SELECT 1 AS table FROM t",
@@ -140,8 +142,9 @@ mod tests {
             "TABLE t WHERE a = 1",
             "SHOW CREATE TABLE t",
             "ANALYZE TABLE t",
-        ] {
+        ];
+        each(cases, |other| {
             assert_eq!(rewritten(other), other);
-        }
+        });
     }
 }

@@ -97,10 +97,11 @@ mod tests {
     use datafusion::sql::parser::DFParser;
 
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn all_forms_name_one_setting() {
-        for (sql, expected) in [
+        let cases = [
             ("SET timezone = 'Europe/Berlin'", "SET savedsearch.timezone = 'Europe/Berlin'"),
             ("SET TIMEZONE TO 'UTC'", "SET savedsearch.timezone = 'UTC'"),
             ("SET TIMEZONE = UTC", "SET savedsearch.timezone = 'UTC'"),
@@ -117,10 +118,11 @@ mod tests {
             ("RESET timezone", "RESET savedsearch.timezone"),
             ("SET datafusion.execution.time_zone = 'UTC'", "SET savedsearch.timezone = 'UTC'"),
             ("SHOW datafusion.execution.time_zone", "SHOW datafusion.execution.time_zone"),
-        ] {
+        ];
+        each(cases, |(sql, expected)| {
             let parse = |sql: &str| DFParser::parse_sql(sql).expect("SQL").pop_front().expect("a statement");
             let shown = |statement: Statement| statement.to_string().replace(", ", ".").to_lowercase();
             assert_eq!(shown(resolve_time_zone(parse(sql))), shown(parse(expected)), "{sql}");
-        }
+        });
     }
 }

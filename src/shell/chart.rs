@@ -12,10 +12,10 @@ use std::collections::{HashMap, HashSet};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches, filter_record_batch, is_not_null};
-use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use chrono::{DateTime, Datelike, Utc};
+use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, Utc};
 use console::{measure_text_width, pad_str, style, truncate_str};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Alignment, Rect};
@@ -24,14 +24,19 @@ use ratatui_core::symbols::Marker;
 use ratatui_core::widgets::Widget;
 use ratatui_widgets::chart::{Axis, Chart, Dataset, GraphType};
 
+use super::axis_names::{in_words, in_words_or_typed};
+use super::output::ChartForm;
 use crate::error::one_line;
 use crate::numbers::{counted, grouped};
 use crate::profile::Zone;
+use crate::wording::schema::type_name;
 
 /// Data of a chart.
 #[derive(Debug, PartialEq)]
 pub(super) struct Drawing {
     pub(super) title: Option<String>,
+    /// Period and zone, which pictures show below the title.
+    pub(super) subtitle: Option<String>,
     /// Horizontal axis.
     pub(super) along: Along,
     /// Names of the points, in order.
@@ -39,13 +44,17 @@ pub(super) struct Drawing {
     /// Name of each series, and its value at each label.
     pub(super) series: Vec<(String, Vec<Option<f64>>)>,
     /// Name of the first column.
-    pub(super) across: String,
+    across: String,
     /// Set if the series are values of one measure, which can be added.
     pub(super) by_value: bool,
-    /// Zone of the times.
-    zone: Zone,
+    /// Name of that measure.
+    measure: String,
+    /// Zone of the times; `None` for dates and times without a zone.
+    zone: Option<Zone>,
     /// Set if the first period, and the last one, were not read completely.
     pub(super) partial: [bool; 2],
+    /// Form that was chosen.
+    form: ChartForm,
 }
 
 /// Span of time that a query has read.
@@ -54,6 +63,15 @@ pub(crate) struct Covered {
     pub(crate) from: DateTime<Utc>,
     /// At most the time of the query.
     pub(crate) to: DateTime<Utc>,
+    /// Zone of the dates and of the times without a zone in the result.
+    pub(crate) zone: Zone,
+}
+
+impl Covered {
+    /// The period and its zone, as in `27 Oct to 26 Nov 2026, UTC`.
+    pub(super) fn in_words(self) -> String {
+        period(self.zone.local(self.from), self.zone.local(self.to), Some(self.zone))
+    }
 }
 
 /// Horizontal axis.
@@ -61,10 +79,21 @@ pub(crate) struct Covered {
 pub(super) enum Along {
     /// Seconds since 1970 of each point.
     Time(Vec<f64>),
-    /// Numbers, of points that no line connects.
+    /// Numbers, of points that no line connects unless lines were chosen.
     Number(Vec<f64>),
     /// Names, in the order of the result.
     Category,
+}
+
+impl Along {
+    /// True for points that no line connects.
+    pub(super) fn is_scattered(&self, form: ChartForm) -> bool {
+        match form {
+            ChartForm::Points => true,
+            ChartForm::Lines => false,
+            _ => matches!(self, Self::Number(_)),
+        }
+    }
 }
 
 /// Colour and marker of a series in a terminal.
@@ -88,8 +117,8 @@ const UNEQUAL: f64 = 10.0;
 const PERIODS: [f64; 3] = [3_600.0, 86_400.0, 604_800.0];
 /// Maximum number of periods of a line chart of which those without a row are looked for.
 const POINTS: f64 = 5_000.0;
-/// Shortest and longest month in seconds.
-const MONTH: std::ops::RangeInclusive<f64> = 28.0 * 86_400.0..=31.0 * 86_400.0;
+/// A month, a quarter and a year: their numbers of months, and their fewest and most days.
+const OF_MONTHS: [(u32, f64, f64); 3] = [(1, 28.0, 31.0), (3, 90.0, 92.0), (12, 365.0, 366.0)];
 /// Maximum number of intervals between the ticks of an axis.
 const INTERVALS: f64 = 4.0;
 /// Markers of series and their signs in the legend, in order.
@@ -99,37 +128,38 @@ const MARKERS: [(Marker, &str); 4] =
 const COLORS: [u8; 6] = [6, 3, 2, 5, 4, 1];
 /// Names that have the same colour in every chart.
 const SENTIMENTS: [&str; 4] = ["positive", "neutral", "negative", "unknown"];
-/// Colours of [`SENTIMENTS`], and the colour of [`COLORS`] that each resembles: green, grey, red, dark grey.
-const SENTIMENT_COLORS: [(u8, u8); 4] = [(2, 2), (245, 245), (1, 1), (240, 240)];
+/// Colours of [`SENTIMENTS`], and the colour of [`COLORS`] that each resembles: green, grey, red, sand.
+const SENTIMENT_COLORS: [(u8, u8); 4] = [(2, 2), (245, 245), (1, 1), (180, 180)];
+/// Name of what has no value.
+const NONE: &str = "(none)";
 
 impl Drawing {
     /// The chart of a result.
     ///
     /// # Errors
-    /// One line naming the columns that a chart takes.
+    /// One line naming the column that does not fit, and what a chart takes.
     pub(super) fn of(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self, String> {
-        let wrong = |what: &str| {
-            let columns =
-                schema.fields().iter().map(|field| format!("{} {}", one_line(field.name()), field.data_type()));
-            let columns: Vec<String> = columns.take(6).collect();
+        let wrong = |at: usize, needs: &str| {
+            let field = schema.field(at);
+            let (name, kind) = (one_line(field.name()), kind_in_words(field.data_type()));
             format!(
-                "expected time or category, then numbers, as in SELECT day, count(*) or SELECT day, source, count(*): \
-                 {what} in ({})",
-                columns.join(", ")
+                "{name} is {kind}; a chart needs {needs} the first column, as in SELECT day, count(*) or SELECT day, source, count(*)"
             )
         };
         let failed = |error: ArrowError| error.to_string();
         let batch = concat_batches(schema, batches).map_err(failed)?;
         let batch = with_places(batch).map_err(failed)?;
-        let Some((first, rest)) = batch.columns().split_first() else { return Err(wrong("no column")) };
+        let Some((first, rest)) = batch.columns().split_first() else {
+            return Err("the result has no columns to draw".to_owned());
+        };
         if rest.is_empty() && batch.num_rows() == 1 && is_number(first) {
             // A single number is a bar of its own.
-            let (name, values) = (one_line(schema.field(0).name()), floats(first).map_err(failed)?);
+            let (name, values) = (series_name(schema.field(0).name()), floats(first).map_err(failed)?);
             let series = vec![(name.clone(), values)];
             return Ok(Self::new(None, Along::Category, vec![name], series));
         }
         if rest.is_empty() {
-            return Err(wrong(if is_number(first) { "no time or category" } else { "no number" }));
+            return Err(wrong(0, if is_number(first) { "a time or category as" } else { "numbers after" }));
         }
         if batch.num_rows() == 0 {
             return Err("the result has no rows to draw".to_owned());
@@ -142,8 +172,9 @@ impl Drawing {
         }
         let by_value = rest.len() == 2 && !is_number(&rest[0]) && is_number(&rest[1]);
         let numbers = if by_value { &rest[1..] } else { rest };
-        if !numbers.iter().all(is_number) {
-            return Err(wrong("not all other columns are numbers"));
+        // A text before a number names series.
+        if let Some(at) = numbers.iter().rposition(|column| !is_number(column)) {
+            return Err(wrong(1 + at, "numbers after"));
         }
         let title = title(schema, times.is_some(), by_value);
         // Rows with equal names are one point if another column names their series.
@@ -177,8 +208,8 @@ impl Drawing {
                 series[at].1[place] = value;
             }
         } else {
-            for (column, field) in numbers.iter().zip(&schema.fields()[1..]) {
-                series.push((one_line(field.name()), floats(column).map_err(failed)?));
+            for (column, name) in numbers.iter().zip(series_names(&schema.fields()[1..])) {
+                series.push((name, floats(column).map_err(failed)?));
             }
         }
         if series.len() > SERIES {
@@ -193,10 +224,9 @@ impl Drawing {
         };
         let across = one_line(schema.field(0).name());
         let zone = zone_of(first.data_type());
-        let drawing = Self { across, by_value, zone, ..Self::new(title, along, labels, series) };
-        if drawing.along == Along::Category && drawing.labels.len() > BARS {
-            return Err(format!("too many bars: {}, at most {BARS} can be drawn; add a LIMIT", drawing.labels.len()));
-        }
+        let measure = if by_value { one_line(schema.field(2).name()) } else { String::new() };
+        let drawing = Self { across, by_value, measure, zone, ..Self::new(title, along, labels, series) };
+        let drawing = drawing.with_few_bars()?;
         if drawing.series.iter().all(|(_, values)| values.iter().all(Option::is_none)) {
             return Err("nothing to draw: all numbers are NULL".to_owned());
         }
@@ -209,22 +239,89 @@ impl Drawing {
     }
 
     fn new(title: Option<String>, along: Along, labels: Vec<String>, series: Vec<(String, Vec<Option<f64>>)>) -> Self {
-        let (across, by_value, zone, partial) = (String::new(), false, Zone::UTC, [false; 2]);
-        Self { title, along, labels, series, across, by_value, zone, partial }
+        let (across, measure) = (String::new(), String::new());
+        let (by_value, zone, partial, form) = (false, None, [false; 2], ChartForm::Auto);
+        Self { title, subtitle: None, along, labels, series, across, by_value, measure, zone, partial, form }
     }
 
-    /// Marks the first and the last period if the query did not read them completely. Times that are not the beginnings of equal
-    /// periods are left alone.
+    /// Names the period, and marks the first and the last point if the query did not read their periods completely. Times that
+    /// are not the beginnings of equal periods are left alone. Comes before [`in_form`](Self::in_form), since bars have no times.
     pub(super) fn covering(self, covered: Option<Covered>) -> Self {
-        let (Along::Time(instants), Some(Covered { from, to })) = (&self.along, covered) else { return self };
-        let local = |at: DateTime<Utc>| self.zone.local(at).and_utc().timestamp() as f64;
-        let Some(period) = Period::of(instants) else { return self };
+        let subtitle = covered.map(Covered::in_words).or_else(|| self.times_in_words());
+        let times = matches!(self.along, Along::Time(_));
+        let zone = self.zone.or(covered.filter(|_| times).map(|covered| covered.zone));
+        let drawing = Self { subtitle, zone, ..self };
+        let (Along::Time(instants), Some(Covered { from, to, zone })) = (&drawing.along, covered) else {
+            return drawing;
+        };
+        let local = |at: DateTime<Utc>| drawing.zone.unwrap_or(zone).local(at).and_utc().timestamp() as f64;
+        let Some(period) = Period::of(instants) else { return drawing };
         let inside = |at: f64, begin: Option<&f64>| begin.is_some_and(|begin| at > *begin && at < period.next(*begin));
         let partial = [inside(local(from), instants.first()), inside(local(to), instants.last())];
-        Self { partial, ..self }
+        Self { partial, ..drawing }
     }
 
-    /// Adds the periods between the first and the last that have no row, without a value: a line would hide them.
+    /// Period of the points of a time axis, and their zone if it is known.
+    fn times_in_words(&self) -> Option<String> {
+        let Along::Time(instants) = &self.along else { return None };
+        let (first, last) = (time_of(*instants.first()?)?, time_of(*instants.last()?)?);
+        Some(period(first, last.checked_add_signed(TimeDelta::seconds(1))?, self.zone))
+    }
+
+    /// The chart in a form. Times and numbers can be bars as well; whole numbers, which are categories otherwise, can be places
+    /// of lines and points.
+    ///
+    /// # Errors
+    /// One line, if the first column does not allow the form.
+    pub(super) fn in_form(self, form: ChartForm) -> Result<Self, String> {
+        let drawing = Self { form, ..self.without_gaps(form) };
+        match (form, &drawing.along) {
+            (ChartForm::Bars, Along::Time(instants)) => {
+                let days = instants.iter().all(|at| at % PERIODS[1] == 0.0);
+                let format = if days { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
+                let labels = instants.iter().map(|at| instant(*at, format)).collect();
+                Self { along: Along::Category, labels, ..drawing }.with_few_bars()
+            }
+            (ChartForm::Bars, Along::Number(_)) => Self { along: Along::Category, ..drawing }.with_few_bars(),
+            (ChartForm::Lines | ChartForm::Points, Along::Category) => {
+                let places: Option<Vec<f64>> = drawing.labels.iter().map(|label| label.parse().ok()).collect();
+                match places.filter(|places| places.iter().any(|at| *at != places[0])) {
+                    Some(places) if places.iter().all(|at| at.is_finite()) => {
+                        Ok(Self { along: Along::Number(places), ..drawing }.sorted())
+                    }
+                    _ => {
+                        Err("lines and points need several times or numbers in the first column; choose bars"
+                            .to_owned())
+                    }
+                }
+            }
+            _ => Ok(drawing),
+        }
+    }
+
+    /// Removes the points that [`with_gaps`](Self::with_gaps) has added, if the form is bars: they break lines only.
+    fn without_gaps(mut self, form: ChartForm) -> Self {
+        let Along::Time(instants) = &mut self.along else { return self };
+        if form != ChartForm::Bars {
+            return self;
+        }
+        let rows: Vec<bool> = self.labels.iter().map(|label| !label.is_empty()).collect();
+        retain(instants, &rows);
+        retain(&mut self.labels, &rows);
+        self.series.iter_mut().for_each(|(_, values)| retain(values, &rows));
+        self
+    }
+
+    fn with_few_bars(self) -> Result<Self, String> {
+        match self.labels.len() {
+            many if self.along == Along::Category && many > BARS => {
+                Err(format!("too many bars: {many}, at most {BARS} can be drawn; add a LIMIT"))
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// Adds the periods between the first and the last that have no row, without a label and a value: a line would hide them.
     fn with_gaps(mut self) -> Self {
         let Along::Time(instants) = &mut self.along else { return self };
         let Some(period) = Period::of(instants) else { return self };
@@ -270,11 +367,31 @@ impl Drawing {
     pub(super) fn panel(&self, series: &[usize]) -> Self {
         Self {
             title: None,
+            subtitle: None,
             along: self.along.clone(),
             labels: self.labels.clone(),
             series: series.iter().map(|at| self.series[*at].clone()).collect(),
             across: self.across.clone(),
+            measure: self.measure.clone(),
             ..*self
+        }
+    }
+
+    /// Name of the axis of the first column, with the zone of times; empty if there is nothing to name.
+    pub(super) fn name_across(&self) -> String {
+        let name = in_words(&self.across);
+        match self.zone {
+            Some(zone) => format!("{} ({zone})", name.as_deref().unwrap_or("time")),
+            None => name.unwrap_or_default(),
+        }
+    }
+
+    /// Name of the axis of the numbers in a panel; empty if they are those of several columns.
+    pub(super) fn name_of_numbers(&self, panel: &[usize]) -> String {
+        match panel {
+            _ if self.by_value => in_words_or_typed(&self.measure),
+            [only] => in_words_or_typed(&self.series[*only].0),
+            _ => String::new(),
         }
     }
 
@@ -319,6 +436,14 @@ impl Drawing {
         (values().fold(0.0, f64::min), values().fold(0.0, f64::max))
     }
 
+    /// The chart with its series in the order of [`SENTIMENTS`], if each of them is a sentiment.
+    pub(super) fn in_order_of_sentiments(mut self) -> Self {
+        if self.series.iter().all(|(name, _)| sentiment(name).is_some()) {
+            self.series.sort_by_key(|(name, _)| sentiment(name));
+        }
+        self
+    }
+
     /// Colours of the series: those of sentiments by name, the others from the palette in order. Each sentiment has its colour
     /// and the colour of the palette that resembles it, which is then not used.
     pub(super) fn colors<C: Copy + PartialEq>(&self, sentiments: &[(C, C); 4], palette: &[C]) -> Vec<C> {
@@ -359,7 +484,7 @@ impl Drawing {
             for series in self.panels() {
                 // The note about periods follows once.
                 let panel = Self { partial: [false; 2], ..self.panel(&series) };
-                lines.push(truncate_str(&self.series[series[0]].0, width, "…").into_owned());
+                lines.push(truncate_str(&self.name_of_numbers(&series), width, "…").into_owned());
                 lines.extend(panel.text(width, (height / 2).max(8), color)?);
             }
             lines.extend(self.note().map(str::to_owned));
@@ -423,7 +548,7 @@ impl Drawing {
     }
 
     fn lines(&self, instants: &[f64], looks: &[Look], (width, height): (usize, u16), color: bool) -> Vec<String> {
-        let scattered = matches!(self.along, Along::Number(_));
+        let scattered = self.along.is_scattered(self.form);
         // Unknown values break a line.
         let runs = self.series.iter().enumerate().flat_map(|(at, (_, values))| {
             let points: Vec<_> = instants.iter().copied().zip(values).collect();
@@ -459,7 +584,8 @@ impl Drawing {
             (false, false) => "%m-%d %H:%M",
             (false, true) => "%H:%M",
         };
-        let label = |at| if scattered { labelled(at) } else { instant(at, format) };
+        let numbers = matches!(self.along, Along::Number(_));
+        let label = |at| if numbers { placed(at) } else { instant(at, format) };
         let mut along = [first, f64::midpoint(first, last), last].map(label).to_vec();
         // Each of three labels has a third of the axis.
         let widest = along.iter().map(String::len).max().unwrap_or_default();
@@ -518,9 +644,27 @@ impl Drawing {
     }
 }
 
+/// Name of the series of a column: an alias as it is, and an expression in words.
+fn series_name(column: &str) -> String {
+    let typed = one_line(column);
+    match column.contains('(') {
+        true => in_words_or_typed(&typed),
+        false => typed,
+    }
+}
+
+/// Names of the series of columns: as typed if their words are not distinct.
+fn series_names(columns: &[FieldRef]) -> Vec<String> {
+    let names: Vec<String> = columns.iter().map(|column| series_name(column.name())).collect();
+    match names.iter().collect::<HashSet<_>>().len() == names.len() {
+        true => names,
+        false => columns.iter().map(|column| one_line(column.name())).collect(),
+    }
+}
+
 /// Default title, such as `n by source` or `n by day and sentiment`; `None` if the names of the columns say nothing.
 fn title(schema: &SchemaRef, time: bool, by_value: bool) -> Option<String> {
-    let plain = |at: usize| Some(schema.field(at).name().as_str()).filter(|name| is_plain(name)).map(in_words);
+    let plain = |at: usize| in_words(schema.field(at).name());
     let begin = if by_value { 2 } else { 1 };
     let numbers = begin..schema.fields().len();
     let count = numbers.len();
@@ -540,14 +684,6 @@ fn title(schema: &SchemaRef, time: bool, by_value: bool) -> Option<String> {
     let second = second.map(|name| name.unwrap_or_else(|| "category".to_owned())).filter(|second| *second != first);
     let second = second.map_or(String::new(), |second| format!(" and {second}"));
     Some(format!("{values} by {first}{second}"))
-}
-
-/// A name of a column as users write it. The buckets of `volume` are called days, because they are days.
-pub(super) fn in_words(name: &str) -> String {
-    match name {
-        "bucket_start" => "day".to_owned(),
-        name => name.replace('_', " ").trim().to_owned(),
-    }
 }
 
 /// The rows that have a number in the first column, if it holds numbers: others are at no place.
@@ -578,7 +714,8 @@ fn points(column: &ArrayRef, labels: &[String], by_value: bool) -> Result<Option
 /// Length of the periods whose beginnings the times of a chart are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Period {
-    Month,
+    /// A month, a quarter or a year, in months.
+    Months(u32),
     /// An hour, a day or a week, in seconds.
     Seconds(f64),
 }
@@ -587,8 +724,12 @@ impl Period {
     /// `None` for times that are not the beginnings of equal periods, or that are all equal.
     fn of(instants: &[f64]) -> Option<Self> {
         let (first, least) = (*instants.first()?, least_gap(instants));
-        if MONTH.contains(&least) && instants.iter().all(|at| day_of_month(*at) == Some(1)) {
-            return Some(Self::Month);
+        let days = least / PERIODS[1];
+        let begins =
+            |months: u32| instants.iter().all(|at| month_begun(*at).is_some_and(|month| month.is_multiple_of(months)));
+        let months = OF_MONTHS.into_iter().find(|(months, from, to)| (*from..=*to).contains(&days) && begins(*months));
+        if let Some((months, ..)) = months {
+            return Some(Self::Months(months));
         }
         let period = PERIODS.into_iter().rev().find(|period| least.is_finite() && least % period == 0.0)?;
         let aligned = instants.iter().all(|at| (at - first) % period == 0.0 && at % period.min(PERIODS[1]) == 0.0);
@@ -597,10 +738,12 @@ impl Period {
 
     /// The beginning of the next period.
     fn next(self, at: f64) -> f64 {
-        let mut days = (28..=31).map(|days| at + f64::from(days) * 86_400.0);
         match self {
             Self::Seconds(period) => at + period,
-            Self::Month => days.find(|next| day_of_month(*next) == Some(1)).unwrap_or(at),
+            Self::Months(months) => {
+                let next = time_of(at).and_then(|time| time.checked_add_months(chrono::Months::new(months)));
+                next.map_or(at, |next| next.and_utc().timestamp() as f64)
+            }
         }
     }
 }
@@ -610,20 +753,40 @@ fn least_gap(instants: &[f64]) -> f64 {
     instants.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min)
 }
 
-fn day_of_month(at: f64) -> Option<u32> {
-    #[expect(clippy::cast_possible_truncation, reason = "periods begin at whole seconds")]
-    let time = DateTime::from_timestamp(at as i64, 0)?;
-    Some(time.day())
+/// The month of the year, from 0, that begins at a time; `None` for other times.
+fn month_begun(at: f64) -> Option<u32> {
+    let time = time_of(at)?;
+    (time.day() == 1 && at % PERIODS[1] == 0.0).then(|| time.month0())
 }
 
-/// True for the name of a column, false for the text of an expression.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+/// A time in seconds since 1970.
+fn time_of(at: f64) -> Option<NaiveDateTime> {
+    #[expect(clippy::cast_possible_truncation, reason = "periods and labels have a resolution of seconds")]
+    let time = DateTime::from_timestamp(at as i64, 0)?;
+    Some(time.naive_utc())
+}
+
+/// A period, and its zone if it is known, in words. The end is the first time after it.
+fn period(from: NaiveDateTime, to: NaiveDateTime, zone: Option<Zone>) -> String {
+    let zone = zone.map_or(String::new(), |zone| format!(", {zone}"));
+    let last = to.checked_sub_signed(TimeDelta::microseconds(1)).filter(|last| *last > from).unwrap_or(from);
+    let end = last.format("%-d %b %Y");
+    match (from.date() == last.date(), from.year() == last.year()) {
+        (true, _) => format!("{end}{zone}"),
+        (false, true) => format!("{} to {end}{zone}", from.format("%-d %b")),
+        (false, false) => format!("{} to {end}{zone}", from.format("%-d %b %Y")),
+    }
+}
+
+/// Keeps the items at whose positions `kept` is true.
+fn retain<T>(items: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    items.retain(|_| kept.next() == Some(&true));
 }
 
 /// Place in [`SENTIMENTS`]; NULL is an unknown sentiment.
 fn sentiment(name: &str) -> Option<usize> {
-    let name = if name == "NULL" { "unknown" } else { name };
+    let name = if name == NONE { "unknown" } else { name };
     SENTIMENTS.iter().position(|known| known.eq_ignore_ascii_case(name))
 }
 
@@ -665,7 +828,7 @@ fn is_multiple(step: f64, unit: f64) -> bool {
 
 /// Labels of ticks: with powers of ten if they are wider than `width` otherwise, and none if even these are wider.
 fn tick_labels(ticks: &[f64], width: usize) -> Vec<String> {
-    let plain: Vec<String> = ticks.iter().map(|tick| labelled(*tick)).collect();
+    let plain: Vec<String> = ticks.iter().map(|tick| measured(*tick)).collect();
     let short: Vec<String> = ticks.iter().map(|tick| scientific(*tick)).collect();
     let fit = |labels: &Vec<String>| labels.iter().all(|label| label.len() <= width);
     [plain, short].into_iter().find(fit).unwrap_or_default()
@@ -678,9 +841,7 @@ fn painted(text: &str, ansi: u8) -> String {
 
 /// An instant, in seconds since 1970.
 fn instant(at: f64, format: &str) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "labels have a resolution of seconds")]
-    let time = DateTime::from_timestamp(at as i64, 0);
-    time.map_or(String::new(), |time| time.format(format).to_string())
+    time_of(at).map_or(String::new(), |time| time.format(format).to_string())
 }
 
 /// Room for bars on both sides of zero, in characters.
@@ -721,13 +882,23 @@ impl Sides {
 
 /// A value beside its bar.
 pub(super) fn shown(value: Option<f64>) -> String {
-    value.map_or("NULL".to_owned(), labelled)
+    value.map_or("NULL".to_owned(), measured)
 }
 
-/// A number with a comma between groups of three digits, from 10,000 on.
-pub(super) fn labelled(value: f64) -> String {
+/// A number as a place on the axis of the first column, with commas from 10,000 on: 2026 may be a year.
+pub(super) fn placed(value: f64) -> String {
+    with_commas(value, 1e4)
+}
+
+/// A number that is drawn, with commas.
+pub(super) fn measured(value: f64) -> String {
+    with_commas(value, 1e3)
+}
+
+/// A number with a comma between groups of three digits, from a size on.
+fn with_commas(value: f64, least: f64) -> String {
     let text = number(value);
-    if !(1e4..1e15).contains(&value.abs()) {
+    if !(least..1e15).contains(&value.abs()) {
         return text;
     }
     let (sign, digits) = if value < 0.0 { text.split_at(1) } else { ("", text.as_str()) };
@@ -784,32 +955,42 @@ fn is_number(column: &ArrayRef) -> bool {
 
 /// Values of a column, each on one line.
 fn names(column: &ArrayRef) -> Result<Vec<String>, ArrowError> {
-    let options = FormatOptions::default().with_null("NULL");
+    let options = FormatOptions::default().with_null(NONE);
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
     Ok((0..column.len()).map(|row| one_line(&formatter.value(row).to_string())).collect())
 }
 
+/// The kind of the values of a column.
+fn kind_in_words(kind: &DataType) -> String {
+    match kind {
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => "a time".to_owned(),
+        DataType::Boolean => "true or false".to_owned(),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "a list".to_owned(),
+        DataType::Null => "NULL".to_owned(),
+        kind if kind.is_numeric() => "a number".to_owned(),
+        kind if kind.is_string() => "text".to_owned(),
+        kind => type_name(kind),
+    }
+}
+
 /// Values of a numeric column; `None` for NaN and infinity, which are not drawn.
-fn floats(column: &ArrayRef) -> Result<Vec<Option<f64>>, ArrowError> {
+pub(super) fn floats(column: &ArrayRef) -> Result<Vec<Option<f64>>, ArrowError> {
     let values = cast(column, &DataType::Float64)?;
     Ok(values.as_primitive::<Float64Type>().iter().map(|value| value.filter(|value| value.is_finite())).collect())
 }
 
-/// Zone in which a column of times is shown.
-fn zone_of(kind: &DataType) -> Zone {
-    let zone = match kind {
-        DataType::Timestamp(_, zone) => zone.clone(),
-        _ => None,
-    };
-    zone.and_then(|zone| zone.parse::<Zone>().ok()).unwrap_or(Zone::UTC)
+/// Zone in which a column of times is shown; `None` for dates and times without a zone.
+pub(super) fn zone_of(kind: &DataType) -> Option<Zone> {
+    let DataType::Timestamp(_, Some(zone)) = kind else { return None };
+    zone.parse().ok()
 }
 
 /// Local times of a column in its zone, in seconds since 1970; `None` if its type is not a time.
-fn time_numbers(column: &ArrayRef) -> Result<Option<Vec<f64>>, ArrowError> {
+pub(super) fn time_numbers(column: &ArrayRef) -> Result<Option<Vec<f64>>, ArrowError> {
     if !matches!(column.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) {
         return Ok(None);
     }
-    let zone = zone_of(column.data_type());
+    let zone = zone_of(column.data_type()).unwrap_or(Zone::UTC);
     let micros = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())))?;
     let micros = cast(&micros, &DataType::Int64)?;
     let local = |micros: i64| {
@@ -869,10 +1050,19 @@ mod tests {
 
     #[test]
     fn what_is_no_chart_says_what_one_takes() {
-        for columns in [vec![("a", texts(&["x"]))], vec![("a", texts(&["x"])), ("b", texts(&["y"]))]] {
-            let told = drawing(columns).expect_err("no numbers");
-            assert!(told.contains("then numbers") && told.contains("a Utf8"), "{told}");
+        let (text, number) = (|| texts(&["x"]), || numbers(&[Some(1)]));
+        let time = || -> ArrayRef { Arc::new(Date32Array::from(vec![1])) };
+        for (columns, told) in [
+            (vec![("a", text())], "a is text; a chart needs numbers after the first column, as in"),
+            (vec![("a", text()), ("b", text())], "b is text; a chart needs numbers after the first column, as in"),
+            (vec![("a", text()), ("n", number()), ("b", text())], "b is text; a chart needs numbers after"),
+            (vec![("a", text()), ("at", time())], "at is a time; a chart needs numbers after the first column"),
+        ] {
+            let found = drawing(columns).expect_err("no numbers");
+            assert!(found.starts_with(told), "{found}");
         }
+        let alone = drawing(vec![("n", numbers(&[Some(1), Some(2)]))]).expect_err("no category");
+        assert!(alone.starts_with("n is a number; a chart needs a time or category as the first column"), "{alone}");
         let none: Vec<Option<i64>> = Vec::new();
         assert!(drawing(vec![("a", texts(&[])), ("n", numbers(&none))]).expect_err("no rows").contains("no rows"));
     }
@@ -919,7 +1109,7 @@ mod tests {
             let numbers = numbers(&vec![Some(1); days.len()]);
             let days: ArrayRef = Arc::new(Date32Array::from(days.to_vec()));
             let drawing = drawing(vec![("day", days), ("n", numbers)]).expect("a drawing");
-            drawing.covering(Some(Covered { from: at(from), to: at(to) }))
+            drawing.covering(Some(Covered { from: at(from), to: at(to), zone: Zone::UTC }))
         };
         let days = of(&[0, 1, 3], "1970-01-01T12:00:00Z", "1970-01-04T23:59:59Z");
         assert_eq!(days.partial, [true, true]);
@@ -932,8 +1122,101 @@ mod tests {
         // No periods.
         let micros = arrow::array::TimestampMicrosecondArray::from(vec![1_500_000, 2_600_000, 9_000_000]);
         let drawing = drawing(vec![("at", Arc::new(micros) as ArrayRef), ("n", numbers(&[Some(1); 3]))]);
-        let covered = Covered { from: at("1970-01-01T00:00:02Z"), to: at("1970-01-01T00:00:09Z") };
+        let covered = Covered { from: at("1970-01-01T00:00:02Z"), to: at("1970-01-01T00:00:09Z"), zone: Zone::UTC };
         assert_eq!(drawing.expect("a drawing").covering(Some(covered)).note(), None);
+        let quarters = of(&[0, 90, 181], "1970-01-01T00:00:00Z", "1970-08-01T00:00:00Z");
+        assert_eq!((quarters.partial, quarters.labels.len()), ([false, true], 3));
+        let years = of(&[0, 365, 1_096], "1970-03-01T00:00:00Z", "1974-01-01T00:00:00Z");
+        assert_eq!((years.partial, years.labels.len()), ([true, false], 4), "1972 has no row");
+    }
+
+    #[test]
+    fn days_begin_in_the_zone_of_the_session() {
+        let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
+        // From midnight to midnight in Berlin.
+        let (from, to) = (at("2026-03-19T23:00:00Z"), at("2026-03-22T23:00:00Z"));
+        let partial = |column: ArrayRef, zone: &str| {
+            let drawing = drawing(vec![("day", column), ("n", numbers(&[Some(1); 3]))]).expect("a drawing");
+            drawing.covering(Some(Covered { from, to, zone: zone.parse().expect("a zone") })).partial
+        };
+        let dates = || -> ArrayRef { Arc::new(Date32Array::from(vec![20_532, 20_533, 20_534])) };
+        assert_eq!(partial(dates(), "Europe/Berlin"), [false, false]);
+        assert_eq!(partial(dates(), "UTC"), [false, true]);
+        assert_eq!(partial(dates(), "Asia/Tokyo"), [true, false]);
+        let micros: Vec<i64> = [20_532, 20_533, 20_534].map(|day: i64| day * 86_400_000_000).to_vec();
+        let plain: ArrayRef = Arc::new(arrow::array::TimestampMicrosecondArray::from(micros.clone()));
+        assert_eq!(partial(plain, "Asia/Tokyo"), [true, false]);
+        // The column's own zone is known.
+        let own = arrow::array::TimestampMicrosecondArray::from(micros).with_timezone("UTC");
+        assert_eq!(partial(Arc::new(own), "Asia/Tokyo"), [false, true]);
+    }
+
+    #[test]
+    fn the_period_is_in_the_zone_of_the_query() {
+        let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
+        for (from, to, zone, expected) in [
+            ("2026-10-27T12:00:00Z", "2026-11-26T12:00:00Z", "UTC", "27 Oct to 26 Nov 2026, UTC"),
+            ("2026-10-27T00:00:00Z", "2026-11-26T00:00:00Z", "UTC", "27 Oct to 25 Nov 2026, UTC"),
+            ("2025-12-31T23:30:00Z", "2026-01-02T00:00:00Z", "UTC", "31 Dec 2025 to 1 Jan 2026, UTC"),
+            ("2025-12-31T23:30:00Z", "2026-01-01T23:00:00Z", "Europe/Berlin", "1 Jan 2026, Europe/Berlin"),
+        ] {
+            let covered = Covered { from: at(from), to: at(to), zone: zone.parse().expect("a zone") };
+            assert_eq!(covered.in_words(), expected);
+        }
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 3]));
+        let drawing = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2)]))]).expect("a drawing");
+        assert_eq!(drawing.covering(None).subtitle.as_deref(), Some("1 Jan to 4 Jan 1970"), "of an unknown zone");
+        let days = arrow::array::TimestampMicrosecondArray::from(vec![0, 259_200_000_000]).with_timezone("Asia/Tokyo");
+        let drawing = self::drawing(vec![("day", Arc::new(days) as ArrayRef), ("n", numbers(&[Some(1), Some(2)]))]);
+        let subtitle = drawing.expect("a drawing").covering(None).subtitle;
+        assert_eq!(subtitle.as_deref(), Some("1 Jan to 4 Jan 1970, Asia/Tokyo"));
+    }
+
+    #[test]
+    fn times_can_be_bars_and_whole_numbers_lines() {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![2, 0]));
+        let of = |first: ArrayRef| drawing(vec![("k", first), ("n", numbers(&[Some(1), Some(2)]))]).expect("a drawing");
+        let bars = of(Arc::clone(&days)).in_form(ChartForm::Bars).expect("bars");
+        assert_eq!(
+            (bars.along, bars.labels),
+            (Along::Category, vec!["1970-01-01".to_owned(), "1970-01-03".to_owned()])
+        );
+        let lines = of(numbers(&[Some(9), Some(4)])).in_form(ChartForm::Lines).expect("lines");
+        assert_eq!((lines.along, &lines.series[0].1), (Along::Number(vec![4.0, 9.0]), &vec![Some(2.0), Some(1.0)]));
+        assert!(matches!(of(days).in_form(ChartForm::Points).expect("points").along, Along::Time(_)));
+        let wrong = of(texts(&["a", "b"])).in_form(ChartForm::Lines).expect_err("names have no places");
+        assert!(wrong.contains("choose bars"), "{wrong}");
+    }
+
+    #[test]
+    fn bars_over_time_have_no_gaps_and_keep_the_note() {
+        let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
+        // 50 days, 2 days apart but for one day, so that all days are periods.
+        let days: Vec<i32> = (0..50).map(|n| if n == 0 { 1 } else { 2 * n }).collect();
+        let column: ArrayRef = Arc::new(Date32Array::from(days));
+        let lines = drawing(vec![("day", column), ("n", numbers(&[Some(1); 50]))]).expect("a drawing");
+        assert!(lines.labels.len() > BARS, "with the gaps");
+        let covered = Covered { from: at("1970-01-02T00:00:00Z"), to: at("1970-04-09T12:00:00Z"), zone: Zone::UTC };
+        let bars = lines.covering(Some(covered)).in_form(ChartForm::Bars).expect("few bars");
+        assert_eq!((bars.labels.len(), bars.labels[1].as_str(), bars.partial), (50, "1970-01-03", [false, true]));
+        let text = bars.text(60, 16, false).expect("bars");
+        assert!(!text.iter().any(|line| line.contains("NULL")), "{text:#?}");
+        assert_eq!(text.last().map(String::as_str), Some("The last period is incomplete."));
+    }
+
+    #[test]
+    fn lines_over_numbers_are_lines_in_a_terminal() {
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 1.5, 9.5]));
+        let of = |form| {
+            let points = drawing(vec![("x", Arc::clone(&floats)), ("y", numbers(&[Some(1), Some(9), Some(2)]))]);
+            points.expect("a drawing").in_form(form).expect("a form").text(60, 16, false).expect("a chart")
+        };
+        let is_line = |lines: &[String]| {
+            lines.iter().flat_map(|line| line.chars()).filter(|c| ('⠁'..='⣿').contains(c)).count() > 10
+        };
+        let (lines, points) = (of(ChartForm::Lines), of(ChartForm::Points));
+        assert!(is_line(&lines) && !is_line(&points) && of(ChartForm::Auto) == points, "{lines:#?} {points:#?}");
+        assert!(lines.last().is_some_and(|axis| axis.contains("0.5") && axis.ends_with("9.5")), "{lines:#?}");
     }
 
     #[test]
@@ -1072,12 +1355,20 @@ mod tests {
         let columns = vec![("day", day()), ("sentiment", kind()), ("n", n())];
         assert_eq!(titled(columns).as_deref(), Some("n by day and sentiment"));
         let expression = "date_trunc(Utf8(\"day\"),mentions.published_at)";
-        assert_eq!(titled(vec![(expression, day()), ("n", n())]).as_deref(), Some("n by time"));
-        assert_eq!(titled(vec![("source", kind()), ("count(*)", n())]).as_deref(), Some("value by source"));
+        assert_eq!(titled(vec![(expression, day()), ("n", n())]).as_deref(), Some("n by day"));
+        assert_eq!(titled(vec![("source", kind()), ("count(*)", n())]).as_deref(), Some("count by source"));
+        let typed = vec![("date_trunc('week', published_at)", day()), ("sum(reach)", n()), ("avg(score)", n())];
+        assert_eq!(titled(typed).as_deref(), Some("sum of reach and average score by week"));
         assert_eq!(titled(vec![("upper(a)", kind()), ("n", n())]).as_deref(), Some("n by category"));
         let columns = vec![("day", day()), ("upper(a)", kind()), ("count(*)", n())];
-        assert_eq!(titled(columns).as_deref(), Some("value by day and category"));
-        assert_eq!(titled(vec![(expression, day()), ("count(*)", n())]), None);
+        assert_eq!(titled(columns).as_deref(), Some("count by day and category"));
+        assert_eq!(titled(vec![("upper(a)", kind()), ("abs(b)", n())]), None);
+        assert_eq!(titled(vec![("now() - at", day()), ("count(*)", n())]).as_deref(), Some("count by time"));
+        // Axes and legends have the words of the title.
+        let typed = drawing(vec![(expression, day()), ("count(*)", n()), ("abs(b)", n())]).expect("a drawing");
+        let series: Vec<&str> = typed.series.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((typed.name_across().as_str(), series), ("day", vec!["count", "abs(b)"]));
+        assert_eq!((typed.name_of_numbers(&[0]).as_str(), typed.name_of_numbers(&[1]).as_str()), ("count", "abs(b)"));
         let columns = vec![("day", day()), ("a", n()), ("b", n()), ("c", n())];
         assert_eq!(titled(columns).as_deref(), Some("a, b and c by day"));
         let columns = vec![("day", day()), ("a", n()), ("b", n()), ("c", n()), ("d", n())];
@@ -1111,13 +1402,21 @@ mod tests {
         let drawn = drawing(vec![("day", day), ("kind", kinds), ("n", n())]).expect("a drawing");
         // The first colour of the palette is free; its green and red are not.
         assert_eq!(drawn.colors(&SENTIMENT_COLORS, &COLORS), [1, 6, 2, 245]);
+        assert_eq!(drawn.series[0].0, "Negative");
+        let names = |drawing: Drawing| drawing.series.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let day: ArrayRef = Arc::new(Date32Array::from(vec![0, 0, 0, 1]));
+        let kinds = StringArray::from(vec![None, Some("negative"), Some("positive"), Some("neutral")]);
+        let of = drawing(vec![("day", day), ("kind", Arc::new(kinds) as ArrayRef), ("n", n())]).expect("a drawing");
+        assert_eq!(names(of.in_order_of_sentiments()), ["positive", "neutral", "negative", "(none)"]);
         let lines = drawn.text(80, 16, true).expect("lines");
         let legend = &lines[1];
         assert!(legend.contains(&painted("⠒ Negative", 1)) && legend.contains(&painted("⠒ positive", 2)), "{legend}");
 
-        let bars = drawing(vec![("sentiment", texts(&["negative", "positive", "NULL", "neutral"])), ("n", n())]);
+        let some = StringArray::from(vec![Some("negative"), Some("positive"), None, Some("neutral")]);
+        let bars = drawing(vec![("sentiment", Arc::new(some) as ArrayRef), ("n", n())]);
         let bars = bars.expect("a drawing");
-        assert_eq!(bars.bar_colors(&SENTIMENT_COLORS), Some(vec![1, 2, 240, 245]));
+        assert_eq!(bars.bar_colors(&SENTIMENT_COLORS), Some(vec![1, 2, 180, 245]));
+        assert_eq!(bars.labels[2], "(none)");
         let lines = bars.text(40, 16, true).expect("bars");
         assert!(lines[1].contains("\u{1b}[38;5;1m") && lines[2].contains("\u{1b}[38;5;2m"), "{lines:?}");
         let others = drawing(vec![("kind", texts(&["negative", "a", "b", "c"])), ("n", n())]).expect("a drawing");
@@ -1151,12 +1450,15 @@ mod tests {
         let one = drawing(vec![("mentions", numbers(&[Some(12)]))]).expect("a drawing");
         assert_eq!(one.text(20, 16, false).expect("a bar"), ["menti… │█████████ 12"]);
         let error = drawing(vec![("n", numbers(&[Some(1), Some(2)]))]).expect_err("no chart");
-        assert!(error.contains("no time or category in (n Int64)"), "{error}");
+        assert!(error.contains("a chart needs a time or category as the first column"), "{error}");
     }
 
     #[test]
     fn numbers_keep_the_digits_that_count() {
         let told = [0.0, 7.0, 250.5, 1.005, 0.0035, 0.25, 1e-9, 2e25, -1234.5].map(number);
         assert_eq!(told, ["0", "7", "250.5", "1", "0.0035", "0.25", "1e-9", "2e25", "-1234.5"]);
+        // All numbers of an axis have the same form. A year is a place.
+        assert_eq!([999.0, 1_000.0, -1_234.5, 100_000.0].map(measured), ["999", "1,000", "-1,234.5", "100,000"]);
+        assert_eq!([2_026.0, 10_000.0].map(placed), ["2026", "10,000"]);
     }
 }

@@ -31,8 +31,8 @@ pub(super) const COMMANDS: [Entry; 19] = [
     entry("\\timing", "[on|off]", "toggles times of planning and of the first row"),
     entry("\\format", "[FORMAT]", "sets the format of results"),
     entry("\\o", "[FILE]", "writes results to a file; \\o alone closes it"),
-    entry("\\chart", "[SQL]", "draws the last result, or that of a statement"),
-    entry("\\cost", "SQL", "estimates the requests of a statement; sends none"),
+    entry("\\chart", "[SQL]", "draws the last result, or the result of a statement"),
+    entry("\\cost", "SQL", "estimates requests; sends some only if estimate = 'ask'"),
     entry("\\budget", "", "shows the limits of the key, and how much is used"),
     entry("\\set", "[NAME VALUE]", "sets a variable for :name, :'name' and :\"name\"; lists them"),
     entry("\\unset", "NAME", "removes a variable"),
@@ -41,6 +41,13 @@ pub(super) const COMMANDS: [Entry; 19] = [
     entry("\\i", "FILE", "runs a file of statements and commands"),
     entry("\\?", "", "shows this help"),
     entry("\\q", "", "quits, like Ctrl-D"),
+];
+
+/// Ends of a statement, for the help.
+pub(super) const ENDS: [Entry; 3] = [
+    entry(";", "", "ends a statement and runs it"),
+    entry("\\g", "[FILE]", "in place of ; writes the result to the file"),
+    entry("\\gx, \\G", "", "in place of ; shows one column per line"),
 ];
 
 /// Commands of other shells that mean one of ours.
@@ -76,7 +83,7 @@ const ALIASES: [(&str, &str); 28] = [
 ];
 
 /// Advice on commands of other shells that have no counterpart.
-const INSTEAD: [(&str, &str); 11] = [
+const INSTEAD: [(&str, &str); 29] = [
     (".once", "end the statement with \\g FILE in place of ;"),
     ("\\pset", "use \\format, \\x, \\rows or \\pager"),
     ("\\a", "use \\format csv or \\format tsv"),
@@ -84,10 +91,28 @@ const INSTEAD: [(&str, &str); 11] = [
     ("\\gx", "write it at the end of a statement, in place of ;"),
     ("\\G", "write it at the end of a statement, in place of ;"),
     ("\\df", "use SHOW FUNCTIONS"),
-    ("\\dn", "use SHOW TABLES, which has the schemas"),
+    ("\\dn", "use SHOW SCHEMAS"),
+    ("\\du", "users of a server are in its users file"),
+    ("\\di", "tables have no indexes"),
+    (".indexes", "tables have no indexes"),
+    (".indices", "tables have no indexes"),
     ("\\copy", "end the statement with \\g FILE in place of ;"),
     ("\\echo", "use SELECT 'text'"),
+    (".print", "use SELECT 'text'"),
     ("\\!", "run it in another terminal"),
+    (".shell", "run it in another terminal"),
+    (".system", "run it in another terminal"),
+    (".header", "results always have headers"),
+    (".headers", "results always have headers"),
+    ("\\t", "results always have headers; \\format ndjson has none"),
+    (".separator", "start with --csv-separator, or use \\format tsv"),
+    (".nullvalue", "use coalesce(x, 'text')"),
+    (".width", "tables fit the terminal; \\x shows one column per line"),
+    (".import", "use CREATE TABLE name AS VALUES (…), or read the file with another program"),
+    (".dump", "write a result to a file with \\o FILE, such as mentions.parquet"),
+    ("\\s", "press the up key, or Ctrl-R to search earlier statements"),
+    ("\\p", "press the up key, which shows the last statement"),
+    ("\\r", "press Ctrl-C, which discards the statement"),
 ];
 
 /// A parsed command.
@@ -228,6 +253,7 @@ fn variable(text: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     fn parsed(line: &str) -> Result<Command, String> {
         Command::parse(line).expect("a command")
@@ -264,9 +290,18 @@ mod tests {
 
     #[test]
     fn wrong_arguments_are_named() {
-        for (line, said) in [
+        let cases = [
             ("\\foo", "unknown command \\foo; \\? lists commands"),
-            (".width 3", "unknown command .width; \\? lists commands"),
+            (".width 3", "unknown command .width; tables fit the terminal; \\x shows one column per line"),
+            (".headers on", "unknown command .headers; results always have headers"),
+            (".separator ;", "start with --csv-separator, or use \\format tsv"),
+            (".nullvalue -", "use coalesce(x, 'text')"),
+            (".import a.csv a", "use CREATE TABLE name AS VALUES (…)"),
+            (".dump", "write a result to a file with \\o FILE"),
+            ("\\t", "\\format ndjson has none"),
+            ("\\s", "press the up key"),
+            ("\\p", "press the up key"),
+            ("\\du", "users of a server are in its users file"),
             ("\\unset", "\\unset expects a variable"),
             (".once a.csv", "end the statement with \\g FILE in place of ;"),
             ("\\gx", "write it at the end of a statement, in place of ;"),
@@ -278,9 +313,10 @@ mod tests {
             ("\\cost", "\\cost expects a statement"),
             ("\\format tables", "unknown format `tables`"),
             ("\\d a b", "\\d expects [TABLE]"),
-        ] {
+        ];
+        each(cases, |(line, said)| {
             let found = parsed(line).expect_err(line);
             assert!(found.contains(said), "{line}: {found}");
-        }
+        });
     }
 }

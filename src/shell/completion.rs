@@ -14,6 +14,7 @@ use super::splitter::behind;
 use crate::connection::Connection;
 use crate::error::one_line;
 use crate::profile::{Origin, TableSpec, Zone};
+use crate::session::literal;
 use crate::session::suggestion::tables_of;
 use crate::table::ApiTable;
 
@@ -267,8 +268,7 @@ impl Words {
         let lower = typed.replace("''", "'").to_lowercase();
         let plain = |values: &mut dyn Iterator<Item = &str>| {
             let fits = values.filter(|value| value.to_lowercase().starts_with(&lower));
-            fits.map(|value| Candidate { shown: value.to_owned(), typed: format!("{}'", value.replace('\'', "''")) })
-                .collect()
+            fits.map(|value| Candidate { shown: value.to_owned(), typed: behind_quote(value) }).collect()
         };
         match compared(before).as_deref() {
             Some("aid") => {
@@ -281,7 +281,7 @@ impl Words {
                 let stays = fits.len() > 1 && !fits.iter().all(|(aid, _)| of_aid(aid));
                 let candidate = |(aid, name): &(String, String)| Candidate {
                     shown: format!("{aid}  {}", one_line(name)),
-                    typed: if stays { typed.to_owned() } else { format!("{}'", aid.replace('\'', "''")) },
+                    typed: if stays { typed.to_owned() } else { behind_quote(aid) },
                 };
                 fits.into_iter().map(candidate).collect()
             }
@@ -333,6 +333,11 @@ fn compared(before: &str) -> Option<String> {
         Token::Word(word) => Some(word.value.to_lowercase()),
         _ => None,
     }
+}
+
+/// A text as the part of a literal behind its first quote, which is typed already.
+fn behind_quote(text: &str) -> String {
+    literal(text).split_off(1)
 }
 
 /// Returns the offset of the text in an open single quote.

@@ -75,8 +75,11 @@ enum Column<'a> {
     Boolean(&'a BooleanArray),
     /// Microseconds since 1970, shown in UTC.
     Instant(&'a TimestampMicrosecondArray),
-    /// Numbers with a decimal comma.
-    Comma(ArrayFormatter<'a>),
+    /// Fractions for a spreadsheet. `exact` ones keep all digits; floating-point numbers, which are inexact anyway, stay numbers.
+    Fraction {
+        values: ArrayFormatter<'a>,
+        exact: bool,
+    },
     Other(ArrayFormatter<'a>),
 }
 
@@ -84,8 +87,9 @@ impl<'a> Column<'a> {
     fn of(column: &'a ArrayRef, options: &FormatOptions<'a>, style: Style) -> Result<Self, ArrowError> {
         let kind = column.data_type();
         Ok(match kind {
-            _ if style.excel && style.separator == b';' && (kind.is_floating() || kind.is_decimal()) => {
-                Self::Comma(ArrayFormatter::try_new(column.as_ref(), options)?)
+            _ if style.excel && (kind.is_floating() || kind.is_decimal()) => {
+                let values = ArrayFormatter::try_new(column.as_ref(), options)?;
+                Self::Fraction { values, exact: kind.is_decimal() }
             }
             DataType::Utf8 => Self::Text(column.as_string()),
             DataType::Int64 => Self::Integer(column.as_primitive::<Int64Type>()),
@@ -111,10 +115,15 @@ impl<'a> Column<'a> {
             },
             Self::Boolean(values) if values.is_valid(row) => write!(lines.bytes, "{}", values.value(row))?,
             Self::Instant(values) if values.is_valid(row) => lines.instant(values.value(row))?,
-            Self::Comma(values) => {
+            Self::Fraction { values, exact } => {
                 text.clear();
                 values.value(row).write(text)?;
-                lines.text(text.replacen('.', ",", 1).as_bytes());
+                let cut = *exact && !keeps_digits(text);
+                // With a semicolon, spreadsheets expect a decimal comma.
+                if lines.style.separator == b';' {
+                    *text = text.replacen('.', ",", 1);
+                }
+                if cut { lines.formula(text) } else { lines.text(text.as_bytes()) }
             }
             Self::Other(values) => {
                 text.clear();
@@ -125,6 +134,29 @@ impl<'a> Column<'a> {
         }
         Ok(())
     }
+}
+
+/// True for digits with a sign or a decimal point.
+fn is_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    match unsigned.split_once('.') {
+        Some((whole, fraction)) => digits(whole) && digits(fraction),
+        None => digits(unsigned),
+    }
+}
+
+/// True for a number that a spreadsheet shows as it is. It would drop a plus, zeros at the begin, and digits at the end.
+fn keeps_digits(number: &str) -> bool {
+    let unsigned = number.strip_prefix('-').unwrap_or(number);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let significant = match whole {
+        "" | "0" => fraction.trim_start_matches('0').len(),
+        _ => whole.len() + fraction.len(),
+    };
+    let padded = whole.len() > 1 && whole.starts_with('0');
+    significant <= DIGITS && !padded && !unsigned.starts_with('+')
 }
 
 /// Lines under construction.
@@ -154,10 +186,9 @@ impl Lines {
 
     /// Writes a value that is a text, or looks like one.
     fn value(&mut self, value: &str) {
-        let mut chars = value.chars();
-        match chars.next() {
+        match value.chars().next() {
             _ if !self.style.excel => self.text(value.as_bytes()),
-            Some('0'..='9') if chars.all(|c| c.is_ascii_digit()) => self.number(value),
+            Some('0'..='9' | '-' | '+') if is_number(value) => self.number(value),
             // A number is shown as typed. Whatever else begins like a formula would be computed.
             Some('=' | '@' | '\t' | '\r' | '+' | '-') if value.parse::<f64>().is_err() => {
                 self.text(format!("'{value}").as_bytes());
@@ -166,14 +197,17 @@ impl Lines {
         }
     }
 
-    /// Writes digits for a spreadsheet, which would drop zeros at the begin and digits at the end: these are a formula with a
-    /// text.
-    fn number(&mut self, digits: &str) {
-        let kept = digits.trim_start_matches('-').len() <= DIGITS && (digits == "0" || !digits.starts_with('0'));
-        match kept {
-            true => self.bytes.extend_from_slice(digits.as_bytes()),
-            false => self.text(format!("=\"{digits}\"").as_bytes()),
+    /// Writes a number for a spreadsheet: as a text if it would lose digits.
+    fn number(&mut self, number: &str) {
+        match keeps_digits(number) {
+            true => self.text(number.as_bytes()),
+            false => self.formula(number),
         }
+    }
+
+    /// Writes a text as a formula, which a spreadsheet does not take for a number.
+    fn formula(&mut self, text: &str) {
+        self.text(format!("=\"{text}\"").as_bytes());
     }
 
     /// Writes a text, in quotes if it needs them.
@@ -237,7 +271,7 @@ impl Lines {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Float64Array, StringViewArray};
+    use arrow::array::{Decimal128Array, Float64Array, StringViewArray};
     use arrow::csv::WriterBuilder;
     use proptest::prelude::*;
 
@@ -337,5 +371,37 @@ mod tests {
             format!(";1;0,0;{at}"),
         ];
         assert_eq!(text, rows.concat());
+    }
+
+    #[test]
+    fn a_spreadsheet_keeps_all_digits_of_decimals_and_of_texts() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![
+            "-9007199254740993",
+            "-0.5",
+            "+4915112345678901",
+            "0.1234567890123456789",
+            "-007",
+            "0.000000000000000001",
+        ]));
+        let decimals = [Some(12_345_678_901_234_567_890), Some(150), None, Some(-1), Some(0), Some(10_000_000_000)];
+        let decimals = Decimal128Array::from(decimals.to_vec()).with_precision_and_scale(38, 10).expect("a scale");
+        let floats: ArrayRef =
+            Arc::new(Float64Array::from(vec![Some(1.0 / 3.0), Some(1.5), Some(-1.0), None, Some(1e300), Some(0.0)]));
+        let batch = batch(vec![("text", texts), ("decimal", Arc::new(decimals)), ("float", floats)]);
+        let written = |separator| {
+            let text = lines(&batch, Style { separator, excel: true }, true).expect("written");
+            String::from_utf8(text).expect("text")
+        };
+        let rows = [
+            "\u{feff}text,decimal,float\r\n",
+            "\"=\"\"-9007199254740993\"\"\",\"=\"\"1234567890.1234567890\"\"\",0.3333333333333333\r\n",
+            "-0.5,0.0000000150,1.5\r\n",
+            "\"=\"\"+4915112345678901\"\"\",,-1.0\r\n",
+            "\"=\"\"0.1234567890123456789\"\"\",-0.0000000001,\r\n",
+            "\"=\"\"-007\"\"\",0.0000000000,1e300\r\n",
+            "0.000000000000000001,1.0000000000,0.0\r\n",
+        ];
+        assert_eq!(written(b','), rows.concat());
+        assert!(written(b';').contains(";\"=\"\"1234567890,1234567890\"\"\";0,3333333333333333\r\n"));
     }
 }

@@ -18,7 +18,7 @@ use console::style;
 use datafusion::error::DataFusionError;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::commands::{COMMANDS, Command, TABLES};
+use super::commands::{COMMANDS, Command, ENDS, TABLES};
 use super::completion::Words;
 use super::name_cache;
 use super::output::{Format, Output, OutputOptions};
@@ -339,7 +339,7 @@ impl Interpreter {
             Command::Connect(None) => eprintln!("connection: {}", self.shell.connection_name()),
             Command::Connect(Some(name)) => {
                 self.shell.choose(&name).map_err(Failure::line)?;
-                self.confirm(&format!("connection: {name}, {}", self.shell.connection().client().base_url()));
+                self.confirm(&format!("connection: {name}, {}", self.shell.connection().client().address()));
             }
             Command::Expanded(to) => {
                 self.display.expanded = to.unwrap_or(!self.display.expanded);
@@ -447,10 +447,7 @@ impl Interpreter {
         let columns: [(&str, ArrayRef); 5] = [
             ("", Arc::new(all.iter().map(|(name, _)| Some(mark(name))).collect::<StringArray>())),
             ("connection", Arc::new(all.iter().map(|(name, _)| Some(name.as_str())).collect::<StringArray>())),
-            (
-                "address",
-                Arc::new(all.iter().map(|(_, to)| Some(to.client().base_url().to_string())).collect::<StringArray>()),
-            ),
+            ("address", Arc::new(all.iter().map(|(_, to)| Some(to.client().address())).collect::<StringArray>())),
             ("profile", Arc::new(all.iter().map(|(_, to)| Some(to.profile().name.as_str())).collect::<StringArray>())),
             (
                 "requests",
@@ -597,7 +594,7 @@ fn on_off(switch: bool) -> &'static str {
 
 fn help() {
     let name = |entry: &super::commands::Entry| format!("{} {}", entry.name, entry.takes);
-    for entry in &COMMANDS {
+    for entry in COMMANDS.iter().chain(&ENDS) {
         eprintln!("{:<18} {}", name(entry), entry.what);
     }
     eprintln!("\n{HELP}");

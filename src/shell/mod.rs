@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! repl (line_editor, completion) ─┐
-//! script (-c, -f, stdin) ─────────┴▶ interpreter (commands) ─▶ run ─▶ output ─▶ screen (table, pager) │ chart, picture │ file
+//! script (-c, -f, stdin) ─────────┴▶ interpreter (commands) ─▶ run ─▶ output ─▶ screen (table, pager) │ chart, heat_map, picture │ file
 //!                                                               └▶ progress, wording ─▶ stderr
 //! ```
 //!
@@ -13,10 +13,12 @@
 //! both leave one line on stderr and a non-zero exit status.
 #![expect(clippy::print_stderr, reason = "notes and errors of the shell go to stderr")]
 
+mod axis_names;
 mod chart;
 mod commands;
 mod completion;
 mod csv;
+mod heat_map;
 mod interpreter;
 mod line_editor;
 mod name_cache;
@@ -34,7 +36,7 @@ mod variables;
 mod workbook;
 mod writer;
 
-pub use output::{ChartOptions, CsvDialect, CsvOptions, Format, Output, OutputOptions};
+pub use output::{ChartForm, ChartOptions, CsvDialect, CsvOptions, Format, Output, OutputOptions};
 pub use progress::Progress;
 pub use repl::interact;
 pub use run::{Failure, Shell};
@@ -46,12 +48,15 @@ pub(crate) use chart::Covered;
 #[cfg(feature = "ui")]
 pub(crate) use completion::{KEYWORDS, Words};
 #[cfg(feature = "ui")]
+pub(crate) use heat_map::heat_columns;
+#[cfg(feature = "ui")]
 pub(crate) use output::write_file;
 #[cfg(feature = "ui")]
 pub(crate) use run::covered;
-pub(crate) use run::refuse_writes;
 #[cfg(feature = "ui")]
 pub(crate) use variables::Variables;
 pub(crate) use writer::chart_svg;
+#[cfg(feature = "ui")]
+pub(crate) use writer::{in_zone, zoned};
 
 pub use crate::wording::{Mistake, cancelled};

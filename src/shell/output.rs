@@ -11,6 +11,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use console::Term;
+use serde::Deserialize;
 
 use super::chart::Covered;
 use super::screen::Display;
@@ -150,10 +151,77 @@ impl FromStr for Format {
 pub struct ChartOptions {
     /// Width and height of pictures in pixels; a default if `None`. Charts in a terminal have its width.
     pub size: Option<(u32, u32)>,
+    /// Width of pictures in pixels that have no `size`: their height is the default for this width.
+    pub width: Option<u32>,
     /// Title, empty for none; made from the names of the columns if `None`.
     pub title: Option<String>,
-    /// Stacks the series of pictures on each other: bars of categories, and areas over time.
-    pub stacked: bool,
+    /// Form of charts.
+    pub form: ChartForm,
+}
+
+/// Form of a chart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum ChartForm {
+    /// Lines over time, points over numbers, and bars of categories.
+    #[default]
+    Auto,
+    /// Lines over times or numbers.
+    Lines,
+    /// Bars: one for each time, number or category.
+    Bars,
+    /// Series on each other: areas over time, and bars of categories.
+    Stacked,
+    /// Points at times or numbers.
+    Points,
+    /// Shades by weekday and hour: of times, which are counted or whose numbers are added, or of columns with a weekday, an hour
+    /// and a number.
+    Heatmap,
+}
+
+impl ChartForm {
+    /// All forms, with their names on the command line and in addresses of the page, and what they are.
+    pub const ALL: [(Self, &str, &str); 6] = [
+        (Self::Auto, "auto", "Lines over time, points over numbers, and bars of categories"),
+        (Self::Lines, "lines", "Lines over times or numbers"),
+        (Self::Bars, "bars", "Bars: one for each time, number or category"),
+        (Self::Stacked, "stacked", "Series on each other, in svg and png"),
+        (Self::Points, "points", "Points at times or numbers, in svg and png"),
+        (Self::Heatmap, "heatmap", "Shades by weekday and hour, in svg and png"),
+    ];
+
+    /// Checks that charts of a format can have the form.
+    ///
+    /// # Errors
+    /// One line, for a form that charts in a terminal cannot have.
+    pub fn check(self, format: Format) -> Result<(), String> {
+        match (format, self) {
+            (Format::Chart, Self::Stacked | Self::Points | Self::Heatmap) => {
+                Err("charts in a terminal are lines or bars; write another form with -o FILE.svg".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FromStr for ChartForm {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|(_, known, _)| *known == name);
+        found.map(|(form, ..)| form).ok_or_else(|| {
+            let names = Self::ALL.map(|(_, known, _)| known);
+            format!("unknown form `{name}`; available: {}", names.join(", "))
+        })
+    }
+}
+
+impl TryFrom<String> for ChartForm {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        name.parse()
+    }
 }
 
 /// Options of CSV.
@@ -166,7 +234,8 @@ pub struct CsvOptions {
 }
 
 /// Dialect of CSV, by the program that will read it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum CsvDialect {
     /// Programs: RFC 4180, instants in RFC 3339, numbers with a decimal point.
     #[default]
@@ -175,6 +244,44 @@ pub enum CsvDialect {
     /// an offset; a decimal comma if the separator is a semicolon; and no text that would be read as a formula or a rounded
     /// number.
     Excel,
+}
+
+impl CsvDialect {
+    /// All dialects, with their names on the command line.
+    pub const ALL: [(Self, &str); 2] = [(Self::Standard, "standard"), (Self::Excel, "excel")];
+}
+
+impl FromStr for CsvDialect {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|(_, known)| *known == name);
+        found.map(|(dialect, _)| dialect).ok_or_else(|| {
+            format!("unknown dialect `{name}`; available: {}", Self::ALL.map(|(_, known)| known).join(", "))
+        })
+    }
+}
+
+impl TryFrom<String> for CsvDialect {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        name.parse()
+    }
+}
+
+impl CsvOptions {
+    /// Parses a separator: a character that cannot be a part of a number or begin a quoted value, or `tab`.
+    ///
+    /// # Errors
+    /// One line with separators, for anything else.
+    pub fn separator_of(text: &str) -> Result<u8, String> {
+        match text.as_bytes() {
+            b"tab" | b"\\t" => Ok(b'\t'),
+            [c] if c.is_ascii_punctuation() && !matches!(c, b'"' | b'\'' | b'.' | b'-' | b'=') || *c == b'\t' => Ok(*c),
+            _ => Err("expected a character such as ; , | or tab".to_owned()),
+        }
+    }
 }
 
 /// Options of formats.
@@ -399,12 +506,14 @@ impl Output {
         Ok(())
     }
 
-    /// Refuses a second result that a reader could not tell from the first.
+    /// Refuses a result that could not be written, before a request is sent for it.
     ///
     /// # Errors
-    /// The format holds one result per file. On stdout, in a pipe or a device only binary formats do: the reader sees the
-    /// results arrive one after another.
-    pub(super) fn check_room(&self) -> io::Result<()> {
+    /// - A reader could not tell it from the result before it, because the format holds one result per file. On stdout, in a
+    ///   pipe or a device only binary formats do: the reader sees the results arrive one after another.
+    /// - Charts of the format cannot have the form that was chosen.
+    pub(super) fn check_next(&self) -> io::Result<()> {
+        self.options.charts.form.check(self.format).map_err(io::Error::other)?;
         let full = match &self.target {
             Target::File { .. } => !self.format.holds_several(),
             Target::Stdout | Target::Device(_) => {
@@ -418,8 +527,11 @@ impl Output {
     }
 
     /// Begins a result.
+    ///
+    /// # Errors
+    /// Those of [`check_next`](Self::check_next), and errors of the file.
     pub(super) fn begin(&mut self, schema: SchemaRef) -> io::Result<ResultWriter> {
-        self.check_room()?;
+        self.check_next()?;
         if let Target::File { file, before, .. } = &mut self.target {
             *before = file.as_ref().stream_position()?;
         }
@@ -480,7 +592,8 @@ impl Output {
     }
 }
 
-/// Writes a complete result to a file.
+/// Writes a complete result to a file, with the times of text formats in a zone. Returns a line for each thing that the format
+/// does not show.
 ///
 /// # Errors
 /// Those of the batches and of the file, and what a format cannot show.
@@ -490,19 +603,22 @@ pub(crate) fn write_file(
     options: OutputOptions,
     schema: &Schema,
     batches: impl Iterator<Item = io::Result<RecordBatch>>,
-    covered: Option<Covered>,
-) -> io::Result<()> {
+    (covered, zone): (Option<Covered>, &str),
+) -> io::Result<Vec<String>> {
     let mut output = Output::file(format, path)?.with(options);
     output.cover(covered);
+    output.show_times_in(zone.to_owned());
     let schema = output.named(schema);
     let mut writer = output.begin(Arc::clone(&schema))?;
     for batch in batches {
         let batch = with_schema(batch?, &schema).map_err(io::Error::other)?;
         writer.write(&batch)?;
     }
-    writer.finish()?;
+    let mut notes = Vec::new();
+    writer.finish(&mut notes)?;
     output.ended();
-    output.close()
+    output.close()?;
+    Ok(notes)
 }
 
 impl Drop for Output {

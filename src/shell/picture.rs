@@ -1,14 +1,17 @@
 //! A chart as a picture for documents: SVG or PNG.
 //!
 //! ```text
-//! Drawing ─▶ title, legend ─▶ panels (lines, areas, points │ bars) ─▶ axis ─▶ SVG ─ fonts ─▶ PNG
+//! Drawing ─▶ title, period, legend ─▶ panels (lines, areas, points │ bars) ─▶ axis ─▶ SVG ─ fonts ─▶ PNG
+//! HeatMap ─▶ title, period ─▶ a square for each weekday and hour ───────────────▶ SVG ─ fonts ─▶ PNG
 //! ```
 //!
 //! The charts are drawn here, because no library is suitable: charts-rs places labels by its own font, so that they overlap
 //! in other fonts; plotters needs the fonts of the machine; charming and vl-convert contain a JavaScript engine. Texts that
 //! end at an axis are anchored at their ends, so they fit in every font.
 
+mod canvas;
 mod fonts;
+mod heat_map;
 mod time_axis;
 
 use std::fmt::Write;
@@ -16,15 +19,20 @@ use std::ops::Range;
 
 use console::truncate_str;
 
+use self::canvas::{Anchor, Canvas};
 use self::time_axis::{Tick, time_ticks};
-use super::chart::{Along, Drawing, in_words, labelled, number, shown, ticks};
-use super::output::ChartOptions;
+use super::chart::{Along, Drawing, measured, number, placed, shown, ticks};
+use super::heat_map::HeatMap;
+use super::output::{ChartForm, ChartOptions};
 
 /// Default width in pixels.
 const WIDTH: u32 = 800;
 /// Default height of a line chart in pixels, and of each panel if there are several.
 const HEIGHT: f64 = 420.0;
 const PANEL: f64 = 230.0;
+/// Height of a line chart that is narrow, as a share of its width, and its least height in pixels.
+const FLAT: f64 = 0.6;
+const LEAST: f64 = 280.0;
 /// Space around the chart.
 const MARGIN: f64 = 18.0;
 /// Default height of a bar, and of the space between two groups of bars.
@@ -43,7 +51,7 @@ const BESIDE: f64 = 8.0;
 const STROKE: f64 = 2.0;
 /// Maximum length of a name; longer ones would leave no space for the chart.
 const NAME: usize = 30;
-/// Fonts to fall back on where the first is not installed.
+/// The font of texts, and those to use if it is not installed.
 const FONTS: &str = "Roboto, 'Helvetica Neue', Arial, 'Noto Sans', sans-serif";
 /// Colours of texts, of numbers at axes, of lines across the chart, and of its axes.
 const INK: &str = "#24292f";
@@ -54,36 +62,43 @@ const FRAME: &str = "#6e7781";
 /// contrast least with the background come last.
 const COLORS: [&str; 9] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000", "#f0e442", "#999999"];
-/// Colours of positive, neutral, negative and unknown, and the colour of [`COLORS`] that each resembles.
+/// Colours of positive, neutral, negative and unknown, and the colour of [`COLORS`] that each resembles. That of unknown is no grey, as
+/// that of neutral is.
 const SENTIMENTS: [(&str, &str); 4] =
-    [("#2e9e5b", "#009e73"), ("#8a8f98", "#999999"), ("#d64545", "#d55e00"), ("#b8bcc4", "#999999")];
+    [("#2e9e5b", "#009e73"), ("#8a8f98", "#999999"), ("#d64545", "#d55e00"), ("#d9c08a", "#f0e442")];
 
 /// The chart as SVG.
 ///
 /// # Errors
 /// One line, for series that cannot be stacked.
 pub(super) fn svg(drawing: &Drawing, options: &ChartOptions) -> Result<String, String> {
-    let size = options.size.map(|(width, height)| (f64::from(width), f64::from(height)));
-    let painter = Painter::new(drawing, options.stacked)?;
-    let (width, height) = size.unwrap_or_else(|| (f64::from(WIDTH), painter.height()));
+    let painter = Painter::new(drawing, options.form)?;
+    let (width, height) = size(options).unwrap_or_else(|| (width(options), painter.height(width(options))));
     Ok(painter.paint(width, height))
 }
 
-/// The chart as PNG, of twice the default size if none is given, and a letter that no font has.
-///
-/// # Errors
-/// As for [`svg`]; one line if the picture is too large.
-pub(super) fn png(drawing: &Drawing, options: &ChartOptions) -> Result<(Vec<u8>, Option<char>), String> {
-    let picture = svg(drawing, options)?;
-    fonts::png(&picture, if options.size.is_some() { 1.0 } else { 2.0 })
+/// The heat map as SVG.
+pub(super) fn heat_map(map: &HeatMap, options: &ChartOptions) -> String {
+    let (width, height) = size(options).unwrap_or_else(|| (width(options), heat_map::height(map)));
+    heat_map::paint(map, width, height)
 }
 
-/// Alignment of a text at its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Anchor {
-    Start,
-    Middle,
-    End,
+/// A picture in SVG as PNG, of twice the default size if none is given, and a letter that no font has.
+///
+/// # Errors
+/// One line, if the picture is too large.
+pub(super) fn png(picture: &str, options: &ChartOptions) -> Result<(Vec<u8>, Option<char>), String> {
+    fonts::png(picture, if options.size.is_some() { 1.0 } else { 2.0 })
+}
+
+/// Width and height that were asked for.
+fn size(options: &ChartOptions) -> Option<(f64, f64)> {
+    options.size.map(|(width, height)| (f64::from(width), f64::from(height)))
+}
+
+/// Width of a picture whose height is the default.
+fn width(options: &ChartOptions) -> f64 {
+    f64::from(options.width.unwrap_or(WIDTH))
 }
 
 /// A rectangle of the picture.
@@ -114,21 +129,27 @@ struct Painter<'d> {
     drawing: &'d Drawing,
     colors: Vec<&'static str>,
     panels: Vec<Vec<usize>>,
+    form: ChartForm,
     stacked: bool,
-    out: String,
+    canvas: Canvas,
 }
 
 impl<'d> Painter<'d> {
-    fn new(drawing: &'d Drawing, stacked: bool) -> Result<Self, String> {
-        let stacked = stacked && drawing.series.len() > 1;
+    fn new(drawing: &'d Drawing, form: ChartForm) -> Result<Self, String> {
+        let stacked = form == ChartForm::Stacked && drawing.series.len() > 1;
         let negative = drawing.series.iter().flat_map(|(_, values)| values).flatten().any(|value| *value < 0.0);
         if stacked && (negative || matches!(drawing.along, Along::Number(_))) {
             let why = if negative { "negative numbers" } else { "points" };
-            return Err(format!("{why} cannot be stacked; leave --chart-stacked out"));
+            return Err(format!("{why} cannot be stacked; choose another form"));
         }
         let panels = if stacked { vec![(0..drawing.series.len()).collect()] } else { drawing.panels() };
         let colors = drawing.colors(&SENTIMENTS, &COLORS);
-        Ok(Self { drawing, colors, panels, stacked, out: String::new() })
+        Ok(Self { drawing, colors, panels, form, stacked, canvas: Canvas::default() })
+    }
+
+    /// True for points that no line connects.
+    fn is_scattered(&self) -> bool {
+        self.drawing.along.is_scattered(self.form)
     }
 
     fn has_panels(&self) -> bool {
@@ -146,41 +167,27 @@ impl<'d> Painter<'d> {
         if self.stacked || self.has_panels() { 1 } else { self.drawing.series.len() }
     }
 
-    /// Default height in pixels.
-    fn height(&self) -> f64 {
+    /// Default height in pixels for a width.
+    fn height(&self, width: f64) -> f64 {
         let title = if self.drawing.title.is_some() { TITLE } else { 0.0 };
-        let legend = self.legend_lines(f64::from(WIDTH)).len() as f64 * LINE;
-        let note = if self.drawing.note().is_some() { LINE } else { 0.0 };
-        let around = 2.0 * MARGIN + title + legend + note;
+        let legend = self.legend_lines(width).len() as f64 * LINE;
+        let [subtitle, note] = [self.drawing.subtitle.is_some(), self.drawing.note().is_some()];
+        let lines = f64::from(u8::from(subtitle) + u8::from(note)) * LINE;
+        let around = 2.0 * MARGIN + title + legend + lines;
         match self.drawing.along {
             Along::Category => {
                 let groups = self.drawing.labels.len() as f64;
-                let names = if self.has_panels() { LINE } else { 0.0 };
-                around + names + AXIS + groups.max(2.0) * (self.bars_in_group() as f64 * BAR + GAP)
+                around + LINE + AXIS + groups.max(2.0) * (self.bars_in_group() as f64 * BAR + GAP)
             }
-            _ if self.has_panels() => around + AXIS + self.panels.len() as f64 * PANEL,
-            _ => HEIGHT,
+            _ if self.has_panels() => around + AXIS + LINE + self.panels.len() as f64 * PANEL,
+            _ => HEIGHT.min((width * FLAT).max(LEAST)),
         }
     }
 
     fn paint(mut self, width: f64, height: f64) -> String {
-        let _ = write!(
-            self.out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-             font-family=\"{FONTS}\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-        );
-        let mut top = MARGIN;
-        if let Some(title) = &self.drawing.title {
-            let letters = (width / (LARGE * 0.55)).max(8.0);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "pictures are at most 4,000 wide"
-            )]
-            let title = truncate_str(title, letters as usize, "…").into_owned();
-            self.text((width / 2.0, top + LARGE), Anchor::Middle, LARGE, INK, &title);
-            top += TITLE;
-        }
+        let drawing = self.drawing;
+        self.canvas = Canvas::new(width, height);
+        let mut top = self.canvas.heading(width, drawing.title.as_deref(), drawing.subtitle.as_deref());
         for line in self.legend_lines(width) {
             let wide: f64 = line.iter().map(|at| self.entry_width(*at)).sum();
             let mut left = (width - wide) / 2.0;
@@ -192,7 +199,7 @@ impl<'d> Painter<'d> {
         }
         let mut bottom = height - MARGIN;
         if let Some(note) = self.drawing.note() {
-            self.text((width - MARGIN, bottom), Anchor::End, SMALL, PALE, note);
+            self.canvas.text((width - MARGIN, bottom), Anchor::End, SMALL, PALE, note);
             bottom -= LINE;
         }
         let area = Area { left: MARGIN, top, right: width - MARGIN, bottom };
@@ -200,8 +207,7 @@ impl<'d> Painter<'d> {
             Along::Category => self.bars(area),
             Along::Time(places) | Along::Number(places) => self.over(places, area),
         }
-        self.out.push_str("</svg>");
-        self.out
+        self.canvas.finish()
     }
 
     fn name(&self, series: usize) -> String {
@@ -232,13 +238,15 @@ impl<'d> Painter<'d> {
     /// An entry of the legend, with the mark that the chart has.
     fn entry(&mut self, series: usize, left: f64, top: f64) {
         let (color, middle) = (self.colors[series], top + LINE / 2.0);
-        match &self.drawing.along {
-            Along::Time(_) if !self.stacked => self.line((left, middle), (left + 18.0, middle), color, STROKE, false),
-            Along::Number(_) => self.circle((left + 9.0, middle), 4.0, color, true),
-            _ => self.rect(left + 4.0, middle - 5.0, 10.0, 10.0, color),
+        if self.stacked || self.drawing.along == Along::Category {
+            self.canvas.rect(left + 4.0, middle - 5.0, 10.0, 10.0, color);
+        } else if self.is_scattered() {
+            self.canvas.circle((left + 9.0, middle), 4.0, color, true);
+        } else {
+            self.canvas.line((left, middle), (left + 18.0, middle), color, STROKE, false);
         }
         let name = self.name(series);
-        self.text((left + 24.0, middle + SMALL * 0.36), Anchor::Start, SMALL, INK, &name);
+        self.canvas.text((left + 24.0, middle + SMALL * 0.36), Anchor::Start, SMALL, INK, &name);
     }
 
     /// Lines, areas or points over an axis of times or numbers.
@@ -247,16 +255,14 @@ impl<'d> Painter<'d> {
         let extents: Vec<_> = panels.iter().map(|panel| self.extent(panel)).collect();
         let scales: Vec<_> =
             extents.iter().map(|(extent, whole)| ticks(*extent, if *whole { 1.0 } else { 0.0 })).collect();
-        let labels: Vec<Vec<String>> = scales.iter().map(|ticks| in_short(ticks)).collect();
+        let labels: Vec<Vec<String>> = scales.iter().map(|ticks| in_short(ticks, measured)).collect();
         let widest = labels.iter().flatten().map(|label| fonts::width(label, SMALL)).fold(0.0, f64::max);
         let left = area.left + widest * 1.08 + BESIDE;
-        let across = if matches!(self.drawing.along, Along::Number(_)) { LINE } else { 0.0 };
-        let height = (area.bottom - area.top - AXIS - across) / panels.len() as f64;
+        let height = (area.bottom - area.top - AXIS - LINE) / panels.len() as f64;
         let (first, last) =
             places.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(first, last), at| (first.min(*at), last.max(*at)));
-        let inner = if matches!(self.drawing.along, Along::Number(_)) { 8.0 } else { 2.0 };
-        let x = Scale { from: first..last, to: left + inner..area.right - inner };
-        let along = match &self.drawing.along {
+        let inner = if self.is_scattered() { 8.0 } else { 2.0 };
+        let along: Vec<Tick> = match &self.drawing.along {
             Along::Time(_) => {
                 let gaps = places.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
                 time_ticks(first, last, gaps.fold(last - first, f64::min), area.right - left)
@@ -264,52 +270,57 @@ impl<'d> Painter<'d> {
             _ => {
                 let whole = places.iter().all(|place| place.fract() == 0.0);
                 let marks = ticks((first, last), if whole { 1.0 } else { 0.0 });
-                let names = in_short(&marks);
+                let names = in_short(&marks, placed);
                 let marks = marks.into_iter().zip(names).filter(|(at, _)| (first..=last).contains(at));
                 marks.map(|(at, text)| Tick { at, text, below: None }).collect()
             }
         };
+        let x = Scale { from: first..last, to: left + inner..area.right - inner };
+        let beyond = along.iter().map(|tick| beyond(tick, &x, area.right + MARGIN)).fold(0.0, f64::max);
+        let right = area.right - beyond;
+        let x = Scale { from: first..last, to: left + inner..right - inner };
         for (number, panel) in panels.iter().enumerate() {
             let top = area.top + number as f64 * height;
-            let named = self.has_panels() || across > 0.0;
+            let name = self.axis_name(&self.drawing.name_of_numbers(panel));
             let plot = Area {
                 left,
-                top: top + if named { LINE } else { 8.0 },
-                right: area.right,
+                top: top + if name.is_empty() { 8.0 } else { LINE },
+                right,
                 bottom: top + height - if number + 1 < panels.len() { 10.0 } else { 0.0 },
             };
-            if named {
-                let name = in_words(&self.name(panel[0]));
-                let name = if panel.len() == 1 { name } else { String::new() };
-                self.text((left, plot.top - 8.0), Anchor::Start, SMALL, INK, &name);
-            }
+            self.canvas.text((left, plot.top - 8.0), Anchor::Start, SMALL, INK, &name);
             let marks = &scales[number];
             let (low, high) = (marks[0].min(extents[number].0.0), marks[marks.len() - 1].max(extents[number].0.1));
             let y = Scale { from: low..high, to: plot.bottom..plot.top };
             for (at, label) in marks.iter().zip(&labels[number]) {
                 let color = if *at == 0.0 { FRAME } else { GRID };
-                self.line((plot.left, y.at(*at)), (plot.right, y.at(*at)), color, 1.0, false);
-                self.text((left - BESIDE, y.at(*at) + SMALL * 0.36), Anchor::End, SMALL, PALE, label);
+                self.canvas.line((plot.left, y.at(*at)), (plot.right, y.at(*at)), color, 1.0, false);
+                self.canvas.text((left - BESIDE, y.at(*at) + SMALL * 0.36), Anchor::End, SMALL, PALE, label);
             }
-            match &self.drawing.along {
-                Along::Number(_) => self.dots(panel, places, &x, &y),
-                _ if self.stacked => self.areas(places, &x, &y),
-                _ => self.lines(panel, places, &x, &y),
+            if self.is_scattered() {
+                self.dots(panel, places, &x, &y);
+            } else if self.stacked {
+                self.areas(places, &x, &y);
+            } else {
+                self.lines(panel, places, &x, &y);
             }
         }
         let bottom = area.top + panels.len() as f64 * height;
         for tick in along {
             let at = x.at(tick.at);
-            self.line((at, bottom), (at, bottom + 5.0), FRAME, 1.0, false);
-            self.text((at, bottom + 18.0), Anchor::Middle, SMALL, PALE, &tick.text);
+            self.canvas.line((at, bottom), (at, bottom + 5.0), FRAME, 1.0, false);
+            self.canvas.text((at, bottom + 18.0), Anchor::Middle, SMALL, PALE, &tick.text);
             if let Some(below) = &tick.below {
-                self.text((at, bottom + 33.0), Anchor::Middle, SMALL, INK, below);
+                self.canvas.text((at, bottom + 33.0), Anchor::Middle, SMALL, INK, below);
             }
         }
-        if across > 0.0 {
-            let name = in_words(&self.drawing.across);
-            self.text(((left + area.right) / 2.0, bottom + AXIS), Anchor::Middle, SMALL, INK, &name);
-        }
+        let name = self.axis_name(&self.drawing.name_across());
+        self.canvas.text(((left + right) / 2.0, bottom + AXIS + 8.0), Anchor::Middle, SMALL, INK, &name);
+    }
+
+    /// Name of an axis, shortened.
+    fn axis_name(&self, name: &str) -> String {
+        truncate_str(name, NAME, "…").into_owned()
     }
 
     /// Smallest and largest number of a panel, including zero, and whether all are whole.
@@ -338,7 +349,7 @@ impl<'d> Painter<'d> {
             let partial = |at: usize| (at == 0 && drawing.partial[0]) || (at == last && drawing.partial[1]);
             for (at, pair) in points.windows(2).enumerate() {
                 if let [Some(one), Some(other)] = pair {
-                    self.line(*one, *other, color, STROKE, partial(at) || partial(at + 1));
+                    self.canvas.line(*one, *other, color, STROKE, partial(at) || partial(at + 1));
                 }
             }
             for (at, place) in points.iter().enumerate() {
@@ -347,9 +358,9 @@ impl<'d> Painter<'d> {
                 // A point between two gaps is on no line.
                 let alone = !known(at.checked_sub(1)) && !known(Some(at + 1));
                 if partial(at) {
-                    self.circle(*place, 3.5, color, false);
+                    self.canvas.circle(*place, 3.5, color, false);
                 } else if alone {
-                    self.circle(*place, 3.0, color, true);
+                    self.canvas.circle(*place, 3.0, color, true);
                 }
             }
         }
@@ -368,7 +379,7 @@ impl<'d> Painter<'d> {
                 let _ = write!(path, "{}{:.1} {:.1}", if at == 0 { "M" } else { "L" }, x.at(*place), y.at(*value));
             }
             let color = self.colors[series];
-            let _ = writeln!(self.out, "<path d=\"{path}Z\" fill=\"{color}\" fill-opacity=\"0.85\"/>");
+            let _ = writeln!(self.canvas.out, "<path d=\"{path}Z\" fill=\"{color}\" fill-opacity=\"0.85\"/>");
             below = above;
         }
         // Incomplete periods are veiled.
@@ -382,7 +393,7 @@ impl<'d> Painter<'d> {
             if let Some((one, other)) = pair.filter(|_| partial) {
                 let (left, width) = (x.at(*one), x.at(*other) - x.at(*one));
                 let _ = writeln!(
-                    self.out,
+                    self.canvas.out,
                     "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"#ffffff\" fill-opacity=\"0.5\"/>",
                     bottom - top
                 );
@@ -397,7 +408,7 @@ impl<'d> Painter<'d> {
                 if let Some(value) = value {
                     let (x, y, color) = (x.at(*place), y.at(*value), self.colors[*series]);
                     let _ = writeln!(
-                        self.out,
+                        self.canvas.out,
                         "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{color}\" fill-opacity=\"0.55\"/>"
                     );
                 }
@@ -410,28 +421,28 @@ impl<'d> Painter<'d> {
         let drawing = self.drawing;
         let short = |label: &String| truncate_str(label, NAME, "…").into_owned();
         let labels: Vec<String> = drawing.labels.iter().map(short).collect();
-        let widest = labels.iter().map(|label| fonts::width(label, SMALL)).fold(0.0, f64::max);
+        let across = self.axis_name(&drawing.name_across());
+        let names = labels.iter().chain([&across]);
+        let widest = names.map(|label| fonts::width(label, SMALL)).fold(0.0, f64::max);
         let left = area.left + widest * 1.08 + BESIDE;
-        let names = if self.has_panels() { LINE } else { 0.0 };
-        let (top, bottom) = (area.top + names, area.bottom - AXIS);
+        let (top, bottom) = (area.top + LINE, area.bottom - AXIS);
+        self.canvas.text((left - BESIDE, area.top + SMALL), Anchor::End, SMALL, PALE, &across);
         let group = (bottom - top) / labels.len() as f64;
         for (at, label) in labels.iter().enumerate() {
             let middle = top + (at as f64 + 0.5) * group + SMALL * 0.36;
-            self.text((left - BESIDE, middle), Anchor::End, SMALL, INK, label);
+            self.canvas.text((left - BESIDE, middle), Anchor::End, SMALL, INK, label);
         }
         let panels = self.panels.clone();
         let width = (area.right - left) / panels.len() as f64;
         let by_label = drawing.bar_colors(&SENTIMENTS);
         for (number, panel) in panels.iter().enumerate() {
             let begin = left + number as f64 * width;
-            if self.has_panels() {
-                let name = in_words(&self.name(panel[0]));
-                self.text((begin, area.top + SMALL), Anchor::Start, SMALL, INK, &name);
-            }
+            let name = self.axis_name(&drawing.name_of_numbers(panel));
+            self.canvas.text((begin, area.top + SMALL), Anchor::Start, SMALL, INK, &name);
             let ((smallest, largest), whole) = self.extent(panel);
             let values = panel.iter().flat_map(|series| &drawing.series[*series].1);
             let texts: Vec<String> = match self.stacked {
-                true => self.totals().map(labelled).collect(),
+                true => self.totals().map(measured).collect(),
                 false => values.map(|value| shown(*value)).collect(),
             };
             let digits = texts.iter().map(|text| fonts::width(text, SMALL)).fold(0.0, f64::max) * 1.08 + 10.0;
@@ -441,9 +452,9 @@ impl<'d> Painter<'d> {
             // Labels of the marks are centred, so that the last one needs room as well.
             let end = begin + width - digits.max(20.0);
             let x = Scale { from: low..high, to: begin + before..end };
-            for (at, label) in marks.iter().zip(in_short(&marks)) {
-                self.line((x.at(*at), top), (x.at(*at), bottom), GRID, 1.0, false);
-                self.text((x.at(*at), bottom + 18.0), Anchor::Middle, SMALL, PALE, &label);
+            for (at, label) in marks.iter().zip(in_short(&marks, measured)) {
+                self.canvas.line((x.at(*at), top), (x.at(*at), bottom), GRID, 1.0, false);
+                self.canvas.text((x.at(*at), bottom + 18.0), Anchor::Middle, SMALL, PALE, &label);
             }
             for at in 0..labels.len() {
                 let begin = top + at as f64 * group + GAP.min(group / 4.0) / 2.0;
@@ -455,67 +466,38 @@ impl<'d> Painter<'d> {
                     let color = by_label.as_ref().map_or(self.colors[*series], |colors| colors[at]);
                     let y = if self.stacked { begin } else { begin + place as f64 * thick };
                     let (from, to) = (x.at(sum), x.at(sum + value.unwrap_or_default()));
-                    self.rect(from.min(to), y + 1.0, (to - from).abs(), (thick - 2.0).max(1.0), color);
+                    self.canvas.rect(from.min(to), y + 1.0, (to - from).abs(), (thick - 2.0).max(1.0), color);
                     if self.stacked {
                         sum += value.unwrap_or_default();
                         if place + 1 < panel.len() {
                             continue;
                         }
                     }
-                    let text = if self.stacked { labelled(sum) } else { shown(value) };
+                    let text = if self.stacked { measured(sum) } else { shown(value) };
                     let middle = y + thick / 2.0 + SMALL * 0.36;
                     let (anchor, at) = if to < x.at(0.0) { (Anchor::End, to - 5.0) } else { (Anchor::Start, to + 5.0) };
                     let size = SMALL.min(thick * 0.9).max(7.0);
-                    self.text((at, middle), anchor, size, INK, &text);
+                    self.canvas.text((at, middle), anchor, size, INK, &text);
                 }
             }
-            self.line((x.at(0.0), top), (x.at(0.0), bottom), FRAME, 1.0, false);
+            self.canvas.line((x.at(0.0), top), (x.at(0.0), bottom), FRAME, 1.0, false);
         }
-    }
-
-    fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, size: f64, color: &str, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        let anchor = match anchor {
-            Anchor::Start => "",
-            Anchor::Middle => " text-anchor=\"middle\"",
-            Anchor::End => " text-anchor=\"end\"",
-        };
-        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let _ = writeln!(
-            self.out,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size:.0}\" fill=\"{color}\"{anchor}>{text}</text>"
-        );
-    }
-
-    fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, width: f64, dashed: bool) {
-        let dashed = if dashed { " stroke-dasharray=\"4 4\"" } else { "" };
-        let _ = writeln!(
-            self.out,
-            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{color}\" stroke-width=\"{width}\" stroke-linecap=\"round\"{dashed}/>",
-            from.0, from.1, to.0, to.1
-        );
-    }
-
-    fn circle(&mut self, (x, y): (f64, f64), radius: f64, color: &str, filled: bool) {
-        let fill = if filled { color } else { "#ffffff" };
-        let _ = writeln!(
-            self.out,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"{color}\" stroke-width=\"1.5\"/>"
-        );
-    }
-
-    fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, color: &str) {
-        let _ = writeln!(
-            self.out,
-            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{color}\"/>"
-        );
     }
 }
 
-/// Labels of ticks: long numbers by the word for their thousands.
-fn in_short(ticks: &[f64]) -> Vec<String> {
+/// The pixels by which the scale has to end earlier, so that the label of a tick ends before the edge of the picture.
+fn beyond(tick: &Tick, x: &Scale, edge: f64) -> f64 {
+    // Letters of other fonts are wider.
+    const SPARE: f64 = 4.0;
+    let texts = [Some(&tick.text), tick.below.as_ref()];
+    let half = texts.into_iter().flatten().map(|text| fonts::width(text, SMALL) * 1.08).fold(0.0, f64::max) / 2.0;
+    let share = (x.at(tick.at) - x.to.start) / (x.to.end - x.to.start);
+    let beyond = x.at(tick.at) + half + SPARE - edge;
+    if beyond > 0.0 && share > 0.0 { beyond / share } else { 0.0 }
+}
+
+/// Labels of ticks: long numbers by the word for their thousands, others in a form.
+fn in_short(ticks: &[f64], plain: impl Fn(f64) -> String) -> Vec<String> {
     let size = ticks.iter().fold(0.0, |size: f64, tick| size.max(tick.abs()));
     let words = [(1e12, " trillion"), (1e9, " billion"), (1e6, " million")];
     let word =
@@ -523,7 +505,7 @@ fn in_short(ticks: &[f64]) -> Vec<String> {
     let label = |tick: &f64| match word {
         Some(_) if *tick == 0.0 => "0".to_owned(),
         Some((unit, word)) => format!("{}{word}", number(*tick / unit)),
-        None => labelled(*tick),
+        None => plain(*tick),
     };
     ticks.iter().map(label).collect()
 }
@@ -532,11 +514,12 @@ fn in_short(ticks: &[f64]) -> Vec<String> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
+    use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
     use chrono::{DateTime, Utc};
 
     use super::super::chart::Covered;
     use super::*;
+    use crate::profile::Zone;
 
     fn drawing(first: ArrayRef, series: &[(&str, &[f64])]) -> Drawing {
         let numbers =
@@ -575,8 +558,9 @@ mod tests {
     fn texts_that_end_at_an_axis_are_anchored_there() {
         let picture = picture(&bars(&["a", "a much longer name"], &[("n", &[1.0, 2.0])]), &ChartOptions::default());
         assert!(picture.contains("Arial") && picture.contains("sans-serif"), "{picture}");
+        // With the name of their axis.
         let labels = numbers(&picture, "text-anchor=\"end\"", "x");
-        assert!(labels.len() == 2 && labels[0] == labels[1], "{picture}");
+        assert!(labels.len() == 3 && labels.iter().all(|x| *x == labels[0]), "{picture}");
     }
 
     #[test]
@@ -590,9 +574,11 @@ mod tests {
     #[test]
     fn a_legend_has_the_marks_of_the_chart_and_is_for_several() {
         let two: [(&str, &[f64]); 2] = [("zebra", &[1.0, 2.0]), ("lion", &[2.0, 1.0])];
-        for one in [bars(&["a", "b"], &two[..1]), days(&[0, 1], &two[..1])] {
-            assert!(!picture(&one, &ChartOptions::default()).contains("zebra"));
-        }
+        // One series has the name of its axis.
+        let one = picture(&bars(&["a", "b"], &two[..1]), &ChartOptions::default());
+        assert_eq!((one.matches(">zebra<").count(), one.matches("<rect").count()), (1, 1 + 2), "{one}");
+        let one = picture(&days(&[0, 1], &two[..1]), &ChartOptions::default());
+        assert_eq!((one.matches(">zebra<").count(), one.matches("stroke-width=\"2\"").count()), (1, 1), "{one}");
         let bars = picture(&bars(&["a", "b"], &two), &ChartOptions::default());
         assert!(bars.contains(">zebra<") && bars.matches("<rect").count() == 1 + 2 + 4, "{bars}");
         let lines = picture(&days(&[0, 1], &two), &ChartOptions::default());
@@ -610,8 +596,36 @@ mod tests {
     }
 
     #[test]
+    fn axes_have_names_and_times_have_their_zone() {
+        let names: ArrayRef = Arc::new(StringArray::from(vec!["x", "y", "x", "y"]));
+        let numbers: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
+        let of = |first: &str, column: ArrayRef| {
+            let columns = [(first, column), ("source", Arc::clone(&names)), ("total_reach", Arc::clone(&numbers))];
+            let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+            Drawing::of(&batch.schema(), &[batch]).expect("a drawing").titled(Some(""))
+        };
+        let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
+        let zone = "Asia/Tokyo".parse().expect("a zone");
+        let covered = Covered { from: at("1969-12-31T15:00:00Z"), to: at("1970-01-02T15:00:00Z"), zone };
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 0, 1, 1]));
+        let lines = picture(&of("bucket_start", Arc::clone(&days)).covering(Some(covered)), &ChartOptions::default());
+        assert!(lines.contains(">day (Asia/Tokyo)<") && lines.contains(">total reach<"), "{lines}");
+        // An expression without words is a time; without a zone, nothing is said of one.
+        for (typed, name) in [("date_trunc('week', x)", "week"), ("now() - x", "time")] {
+            let drawing = of(typed, Arc::clone(&days)).covering(Some(covered));
+            let lines = picture(&drawing, &ChartOptions::default());
+            assert!(lines.contains(&format!(">{name} (Asia/Tokyo)<")), "{lines}");
+        }
+        let lines = picture(&of("day", days), &ChartOptions::default());
+        assert!(lines.contains(">day<") && lines.contains(">total reach<"), "{lines}");
+        let kinds: ArrayRef = Arc::new(StringArray::from(vec!["a", "a", "b", "b"]));
+        let bars = picture(&of("language", kinds), &ChartOptions::default());
+        assert!(bars.contains(">language<") && bars.contains(">total reach<"), "{bars}");
+    }
+
+    #[test]
     fn stacked_series_add_up() {
-        let stacked = ChartOptions { stacked: true, ..ChartOptions::default() };
+        let stacked = ChartOptions { form: ChartForm::Stacked, ..ChartOptions::default() };
         let two: [(&str, &[f64]); 2] = [("positive", &[1.0, 2.0]), ("negative", &[2.0, 1.5])];
         let below = svg(&bars(&["a", "b"], &[("a", &[1.0, -2.0]), ("b", &[1.0, 1.0])]), &stacked);
         let picture = picture(&bars(&["a", "b"], &two), &stacked);
@@ -628,11 +642,37 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_an_axis_end_within_the_picture() {
+        let hours = |hours: i64| -> ArrayRef {
+            let at = (0..=hours).map(|hour| hour * 3_600_000_000);
+            Arc::new(TimestampMicrosecondArray::from_iter_values(at))
+        };
+        let values = |many: i64| vec![1.0; usize::try_from(many).expect("few") + 1];
+        for (width, many) in [(800, 48), (800, 24), (500, 6), (340, 720), (800, 719)] {
+            let values = values(many);
+            let drawing = drawing(hours(many), &[("n", &values[..])]);
+            let options = ChartOptions { width: Some(width), ..ChartOptions::default() };
+            let picture = picture(&drawing, &options);
+            let labels = picture.lines().filter(|line| line.contains("text-anchor=\"middle\""));
+            for label in labels {
+                let x: f64 = label.split("x=\"").nth(1).and_then(|x| x.split('"').next()?.parse().ok()).expect("x");
+                let text = label.split('>').nth(1).and_then(|text| text.split('<').next()).expect("a text");
+                let end = x + fonts::width(text, SMALL) / 2.0;
+                assert!(end <= f64::from(width), "{text} ends at {end} of {width}");
+            }
+        }
+    }
+
+    #[test]
     fn incomplete_periods_are_dashed_and_said() {
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
-        let covered = Covered { from: at("1970-01-01T00:00:00Z"), to: at("1970-01-04T12:00:00Z") };
-        let drawing = days(&[0, 1, 2, 3], &[("n", &[5.0, 6.0, 7.0, 1.0])]).covering(Some(covered));
-        let picture = picture(&drawing, &ChartOptions::default());
+        let covered = Covered { from: at("1970-01-01T00:00:00Z"), to: at("1970-01-04T12:00:00Z"), zone: Zone::UTC };
+        let drawing = || days(&[0, 1, 2, 3], &[("n", &[5.0, 6.0, 7.0, 1.0])]).covering(Some(covered));
+        let bars = drawing().in_form(ChartForm::Bars).expect("bars");
+        let bars = picture(&bars, &ChartOptions { form: ChartForm::Bars, ..ChartOptions::default() });
+        assert!(bars.contains("The last period is incomplete.") && bars.contains(">1970-01-04<"), "{bars}");
+        assert_eq!(bars.matches("<rect").count(), 1 + 4, "{bars}");
+        let picture = picture(&drawing(), &ChartOptions::default());
         assert_eq!(picture.matches("stroke-dasharray").count(), 1, "{picture}");
         assert!(picture.contains("The last period is incomplete."), "{picture}");
     }
@@ -665,10 +705,18 @@ mod tests {
         let (few, many) = (bars(&["a"; 5], &[("n", &[1.0; 5])]), bars(&["a"; 20], &[("n", &[1.0; 20])]));
         assert_eq!(size(&days(&[0, 1], &[("n", &[1.0, 2.0])]), None), (800.0, 420.0));
         assert!(size(&few, None).1 < size(&many, None).1);
+        // The height follows from a width alone.
+        let narrow = |drawing: &Drawing, width| {
+            let picture = picture(drawing, &ChartOptions { width: Some(width), ..ChartOptions::default() });
+            (numbers(&picture, "<svg", "width")[0], numbers(&picture, "<svg", "height")[0])
+        };
+        let line = days(&[0, 1], &[("n", &[1.0, 2.0])]);
+        assert_eq!([340, 600, 900].map(|width| narrow(&line, width)), [(340.0, 280.0), (600.0, 360.0), (900.0, 420.0)]);
+        assert_eq!(narrow(&many, 340), (340.0, size(&many, None).1));
         for drawing in [few, many] {
             assert_eq!(size(&drawing, Some((1200, 600))), (1200.0, 600.0));
             let options = ChartOptions { size: Some((300, 200)), ..ChartOptions::default() };
-            let (png, missing) = png(&drawing, &options).expect("a picture");
+            let (png, missing) = png(&picture(&drawing, &options), &options).expect("a picture");
             // The header has both as big-endian numbers.
             assert_eq!((&png[16..24], missing), (&[0, 0, 1, 44, 0, 0, 0, 200][..], None));
         }
@@ -676,9 +724,11 @@ mod tests {
 
     #[test]
     fn long_numbers_have_words() {
+        let in_short = |ticks: &[f64]| in_short(ticks, measured);
         assert_eq!(in_short(&[0.0, 5e9, 1e10]), ["0", "5 billion", "10 billion"]);
         assert_eq!(in_short(&[0.0, 2.5e7]), ["0", "25 million"]);
         assert_eq!(in_short(&[0.0, 5e6]), ["0", "5,000,000"]);
         assert_eq!(in_short(&[-0.5, 0.5]), ["-0.5", "0.5"]);
+        assert_eq!(in_short(&[0.0, 1e3]), ["0", "1,000"]);
     }
 }

@@ -101,7 +101,12 @@ impl Progress {
 
     /// Prints a line above the progress.
     pub fn line(&self, line: impl std::fmt::Display) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.above(|| eprintln!("{line}"));
+    }
+
+    /// Prints something above the progress.
+    pub fn above<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
     }
 }
 

@@ -10,9 +10,8 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::TableReference;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
-use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
@@ -25,17 +24,28 @@ use super::chart::Covered;
 use super::commands::TABLES;
 use super::output::Output;
 use super::progress::Progress;
-use super::statement::{refuse_changes, used, with_order};
+use super::statement::used;
 use super::variables::Variables;
+use super::writer::ResultWriter;
 use crate::catalog::{CATALOG, SCHEMA};
-use crate::client::QuerySpan;
+use crate::client::{Client, QuerySpan};
 use crate::config::{EstimateBy, SessionSettings};
 use crate::connection::Connection;
-use crate::exec::{Spent, Unsized, WindowRead, in_span, spent, statement_kind, windows};
+#[cfg(feature = "flight")]
+use crate::error::Error;
+use crate::exec::{Spent, Unsized, WindowRead, spent, start, statement_kind, windows};
+use crate::memory::inherited;
+#[cfg(feature = "flight")]
+use crate::memory::statements::{Statements, with_memory_of};
+#[cfg(feature = "flight")]
+use crate::memory::until_ended;
 use crate::numbers::counted;
 use crate::profile::Zone;
-use crate::session::{Headers, begin_here, follow_time_zone, parse_statements, plan_statement, with_schema};
-use crate::table::{is_read_only, read_only};
+#[cfg(feature = "flight")]
+use crate::session::bounded_session;
+use crate::session::{
+    Headers, begin_here, follow_time_zone, parse_statements, plan_statement, refuse_changes, refuse_writes, with_schema,
+};
 use crate::wording::{Mistake, Report, Rest, Shown, estimate, window_note};
 
 /// Rows of the last result kept for `\\chart`: charts of more rows are unreadable.
@@ -54,15 +64,18 @@ pub struct Shell {
     /// The note on the default window is printed once.
     noted_window: bool,
     quiet: bool,
-    estimates: Estimates,
+    estimates: Estimating,
     reports: Option<Reports>,
     last: Option<LastResult>,
     variables: Variables,
+    /// Limits the memory of statements.
+    #[cfg(feature = "flight")]
+    statements: Option<Statements>,
 }
 
 /// Mode of estimating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Estimates {
+enum Estimating {
     /// Statements run.
     None,
     /// Queries are estimated; settings and views take effect, since later statements may need them.
@@ -140,8 +153,9 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// The span of time from the first of these windows to the last; `None` if it is unknown.
-pub(crate) fn covered(connection: &Connection, windows: &[WindowRead]) -> Option<Covered> {
+/// The span of time from the first of these windows to the last; `None` if it is unknown. Days are those that the service has
+/// counted, or else those of the query's zone; UTC if its name is empty.
+pub(crate) fn covered(connection: &Connection, windows: &[WindowRead], zone: &str) -> Option<Covered> {
     let now = connection.now();
     let window = &connection.profile().window;
     let span = |read: &WindowRead| {
@@ -150,7 +164,9 @@ pub(crate) fn covered(connection: &Connection, windows: &[WindowRead]) -> Option
     };
     let spans = windows.iter().map(span).collect::<Option<Vec<_>>>()?;
     let (from, to) = (spans.iter().map(|span| span.0).min()?, spans.iter().map(|span| span.1).max()?);
-    Some(Covered { from, to: to.min(now) })
+    let days = windows.first()?.days.filter(|days| windows.iter().all(|read| read.days == Some(*days)));
+    let zone = days.or_else(|| Zone::meant(zone)).unwrap_or(Zone::UTC);
+    Some(Covered { from, to: to.min(now), zone })
 }
 
 impl Shell {
@@ -166,17 +182,36 @@ impl Shell {
             current: 0,
             noted_window: false,
             quiet: false,
-            estimates: Estimates::None,
+            estimates: Estimating::None,
             reports: None,
             last: None,
             variables: Variables::default(),
+            #[cfg(feature = "flight")]
+            statements: None,
         }
+    }
+
+    /// As [`new`](Self::new), with limits on the memory of statements and functions, as in a server that has so many MiB. The
+    /// program must count its memory ([`count_with`](crate::memory::count_with)).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the session lacks rules of the engine; I/O errors of starting a
+    /// thread.
+    #[cfg(feature = "flight")]
+    pub fn with_memory(
+        context: &SessionContext,
+        connection: Arc<Connection>,
+        mib: usize,
+    ) -> Result<Self, DataFusionError> {
+        let limited = bounded_session(&with_memory_of(context, mib)?)?;
+        let statements = Statements::start((mib as u64) << 20)?;
+        Ok(Self { statements: Some(statements), ..Self::new(limited, connection) })
     }
 
     /// Prints the cost of queries instead of running them. Settings and views still take effect.
     #[must_use]
     pub fn estimating(self, estimates: bool) -> Self {
-        Self { estimates: if estimates { Estimates::Script } else { Estimates::None }, ..self }
+        Self { estimates: if estimates { Estimating::Script } else { Estimating::None }, ..self }
     }
 
     /// Prints results, errors and warnings of incomplete results only: no notes, greetings, progress or summaries.
@@ -284,11 +319,26 @@ impl Shell {
             let mut hang_up = signal(SignalKind::hangup())?;
             let result = tokio::select! {
                 // Dropping the statement's future cancels its requests.
-                result = Box::pin(self.run_one(statement, output)) => result,
+                result = Box::pin(self.run_within_limits(statement, output)) => result,
                 _ = interrupt.recv() => Err(self.cancelled(SignalKind::interrupt(), &before)),
                 _ = terminate.recv() => Err(self.cancelled(SignalKind::terminate(), &before)),
                 _ = hang_up.recv() => Err(self.cancelled(SignalKind::hangup(), &before)),
             };
+            #[cfg(feature = "store")]
+            if let Err(Broken::Failed(Failure::Cancelled { .. })) = &result {
+                // What was read completely is stored. A second signal ends the wait.
+                let stored = tokio::select! {
+                    stored = self.settle_store() => stored,
+                    _ = interrupt.recv() => Vec::new(),
+                    _ = terminate.recv() => Vec::new(),
+                    _ = hang_up.recv() => Vec::new(),
+                };
+                self.warn(&before);
+                stored.iter().for_each(|stored| self.note(&format!("note: stopped: {stored}")));
+            }
+            for (_, connection) in &self.connections {
+                connection.client().write_estimates();
+            }
             match result {
                 Ok(report) => {
                     if let Some((report, reports)) = report.zip(self.reports) {
@@ -309,7 +359,7 @@ impl Shell {
 
     /// Prints the cost of a query, and changes nothing.
     pub(super) async fn cost(&mut self, text: &str, output: &mut Output) -> Result<(), Failure> {
-        let before = (std::mem::replace(&mut self.estimates, Estimates::Alone), self.reports.take());
+        let before = (std::mem::replace(&mut self.estimates, Estimating::Alone), self.reports.take());
         let result = self.run(text, output).await;
         (self.estimates, self.reports) = before;
         result
@@ -321,7 +371,23 @@ impl Shell {
 
     /// Removes API keys from a text: the engine quotes values, and a value may contain a key.
     pub(super) fn redact(&self, text: String) -> String {
-        self.connections.iter().fold(text, |text, (_, connection)| connection.client().redact(&text))
+        Client::redact_all(self.connections.iter().map(|(_, connection)| connection.client()), &text).into()
+    }
+
+    /// Runs a statement within the limits of the memory, if there are any.
+    async fn run_within_limits(&mut self, statement: Statement, output: &mut Output) -> Result<Option<Report>, Broken> {
+        #[cfg(feature = "flight")]
+        if let Some(statements) = &self.statements {
+            let memory = statements.register(&"shell".into());
+            let ended = Box::pin(until_ended(&memory, self.run_one(statement, output))).await;
+            #[cfg(feature = "store")]
+            if ended.is_err() {
+                // What was read completely is stored.
+                self.settle_store().await;
+            }
+            return ended.map_err(|error: Error| Broken::Engine(error.into())).flatten();
+        }
+        self.run_one(statement, output).await
     }
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<Option<Report>, Broken> {
@@ -338,20 +404,22 @@ impl Shell {
         }
         refuse_changes(&statement, &self.context).await?;
         let headers = Headers::of(&statement);
-        let statement = with_order(statement, self.connection_name())?;
         let plan = plan_statement(&self.context.state(), statement).await?;
         refuse_writes(&plan, &self.context).await?;
-        if self.estimates != Estimates::None && self.estimate(&plan, output).await? {
+        if self.estimates != Estimating::None && self.estimate(&plan, output).await? {
             return Ok(None);
         }
         let at_once = matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
         let kind = statement_kind(&plan);
         let before = self.counters();
-        let progress = Progress::start(self.connections.iter().map(|(_, to)| Arc::clone(to)).collect(), self.quiet);
+        let progress = self.progress();
         let read = self.windows_of_input(&plan).await?;
         let context = self.context.clone();
-        let executing = tokio::spawn(async move { context.execute_logical_plan(plan).await });
-        let frame = AbortOnDropHandle::new(executing).await.map_err(internal)??;
+        let executing = tokio::spawn(inherited(async move { context.execute_logical_plan(plan).await }));
+        let executed = AbortOnDropHandle::new(executing).await;
+        #[cfg(feature = "store")]
+        self.settle_store().await;
+        let frame = executed.map_err(internal)??;
         if frame.schema().fields().is_empty() {
             if !at_once {
                 return Err(Broken::Failed(Failure::line("the query selects no columns")));
@@ -362,24 +430,29 @@ impl Shell {
         }
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;
-        if self.estimates != Estimates::None {
+        if self.estimates != Estimating::None {
+            drop(progress);
             self.write_cost(&plan, output).await?;
             return Ok(None);
         }
         self.note_window(&plan);
-        output.show_times_in(SessionSettings::zone(self.context.state().config_options()));
-        let covered = covered(self.connection(), &windows(&plan));
+        let state = self.context.state();
+        let zone = SessionSettings::zone(state.config_options());
+        let covered = covered(self.connection(), &windows(&plan), &zone);
+        output.show_times_in(zone);
         output.cover(covered);
         let planning = begun.elapsed();
-        output.check_room()?;
+        output.check_next()?;
         self.last = None;
         let span = QuerySpan::start(Some(kind));
-        let task = in_span(task, &span);
-        let printed = print_result(&plan, &headers, task, begun, progress, output).await;
-        match &printed {
-            Ok(printed) => span.ended("ok", printed.shown.rows as u64),
-            Err(_) => span.ended("error", 0),
-        }
+        let printed = match start(&plan, task, Some(&span)) {
+            Ok(stream) => print_result(stream, &headers, begun, progress, output).await,
+            Err(error) => Err(error.into()),
+        };
+        span.ended_with(&printed, printed.as_ref().map_or(0, |printed| printed.shown.rows as u64));
+        // A LIMIT above a join has stopped reads. The process may end after this statement.
+        #[cfg(feature = "store")]
+        self.settle_store().await;
         let Printed { shown, first, elapsed, kept } = printed?;
         self.last = Some(LastResult { covered, ..kept });
         let warned = self.warn(&before);
@@ -390,6 +463,12 @@ impl Shell {
         let (spent, windows) = (spent(&plan), windows(&plan));
         output.count(shown.rows, spent.requests, warned || spent.incomplete > 0);
         Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
+    }
+
+    /// Waits until the days that a statement read completely are stored. Returns what was stored of reads that were stopped.
+    #[cfg(feature = "store")]
+    async fn settle_store(&self) -> Vec<String> {
+        futures::future::join_all(self.connections.iter().map(|(_, to)| to.settle_store())).await.concat()
     }
 
     /// Windows of the query behind CREATE TABLE AS, which runs when the table is made.
@@ -411,7 +490,7 @@ impl Shell {
 
     /// Estimates a statement that is not a query. Returns `false` for a query, and for statements that are to take effect.
     async fn estimate(&mut self, plan: &LogicalPlan, output: &mut Output) -> Result<bool, Broken> {
-        let alone = self.estimates == Estimates::Alone;
+        let alone = self.estimates == Estimating::Alone;
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
                 let input = self.context.state().create_physical_plan(&table.input).await?;
@@ -440,24 +519,55 @@ impl Shell {
         }
     }
 
-    /// Writes the estimated cost of a plan. Asks the service for what is unknown if the setting allows it, and says so before.
+    /// Writes the estimated cost of a plan. Asks the service for what is unknown if the setting allows it, and says so before;
+    /// otherwise it says how to ask.
     async fn write_cost(&self, plan: &Arc<dyn ExecutionPlan>, output: &mut Output) -> Result<(), Broken> {
+        for problem in self.connections.iter().filter_map(|(_, to)| to.client().take_estimates_problem()) {
+            self.note(&format!("note: {problem}"));
+        }
         let asks = SessionSettings::of(self.context.state().config_options()).estimate == EstimateBy::Ask;
         if asks {
             for connection in Unsized::of(plan).lists {
                 self.note("note: estimating: 1 request for the list of saved searches");
+                let _progress = self.progress();
                 Box::pin(self.list(&connection)).await?;
             }
             let sizes = Unsized::of(plan);
             if sizes.requests() > 0 {
                 let requests = counted(sizes.requests(), "request");
                 self.note(&format!("note: estimating: {requests} for the numbers of mentions"));
+                let _progress = self.progress();
                 Box::pin(sizes.count(&self.context.task_ctx())).await?;
             }
+        } else if !Unsized::never_known(plan).is_empty() {
+            self.note(&self.way_to_ask(&Unsized::of(plan)));
         }
         let cost = estimate(plan)?;
         write(&cost.schema(), &[cost], output)?;
         Ok(())
+    }
+
+    /// Note on an estimate without sizes: how to have them requested, and what that takes.
+    fn way_to_ask(&self, sizes: &Unsized<'_>) -> String {
+        let way = match self.estimates {
+            Estimating::Alone => "SET savedsearch.estimate = 'ask'",
+            _ => "--estimate=ask",
+        };
+        let lists = || counted(sizes.lists.len() as u64, "request");
+        let countable = sizes.lists.iter().any(|connection| connection.profile().counts.is_some());
+        let (lacks, takes) = match (sizes.lists.is_empty(), countable) {
+            (true, _) => ("numbers of mentions", counted(sizes.requests(), "request")),
+            (false, true) => {
+                ("numbers of mentions", format!("{} for the list, then 1 for each saved search and window", lists()))
+            }
+            (false, false) => ("the number of saved searches", format!("{} for the list", lists())),
+        };
+        format!("note: the estimate lacks {lacks}; {way} may request them: {takes}")
+    }
+
+    /// Shows the activity of the connections from now on.
+    fn progress(&self) -> Progress {
+        Progress::start(self.connections.iter().map(|(_, to)| Arc::clone(to)).collect(), self.quiet)
     }
 
     fn note(&self, line: &str) {
@@ -526,20 +636,6 @@ fn internal(error: JoinError) -> Broken {
     Broken::Failed(Failure::line(format!("internal error: {error}")))
 }
 
-/// Refuses statements that would change the tables of the service.
-pub(crate) async fn refuse_writes(plan: &LogicalPlan, context: &SessionContext) -> Result<(), DataFusionError> {
-    let table = match plan {
-        LogicalPlan::Ddl(DdlStatement::DropTable(table)) => &table.name,
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => &table.name,
-        LogicalPlan::Ddl(DdlStatement::CreateView(view)) => &view.name,
-        _ => return Ok(()),
-    };
-    match context.table_provider(table.clone()).await {
-        Ok(provider) if is_read_only(&provider) => Err(read_only(table.table()).into()),
-        _ => Ok(()),
-    }
-}
-
 impl LastResult {
     fn add(&mut self, batch: RecordBatch) {
         let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
@@ -553,7 +649,6 @@ impl LastResult {
     }
 }
 
-/// Writes the estimated cost of a plan.
 /// Writes a result that is already in memory.
 pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Output) -> io::Result<Shown> {
     let mut result = output.begin(Arc::clone(schema))?;
@@ -561,9 +656,17 @@ pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Ou
         // All batches are in memory, so it makes no difference if the display is full.
         let _ = result.write(batch)?;
     }
-    let shown = result.finish()?;
+    let shown = finish(result)?;
     output.ended();
     output.count(shown.rows, 0, false);
+    Ok(shown)
+}
+
+/// Completes a result, and prints what its format does not show.
+fn finish(result: ResultWriter) -> io::Result<Shown> {
+    let mut notes = Vec::new();
+    let shown = result.finish(&mut notes)?;
+    notes.iter().for_each(|note| eprintln!("{note}"));
     Ok(shown)
 }
 
@@ -579,27 +682,25 @@ struct Printed {
 
 /// Prints a result as its batches arrive, until the display is full or closed, and keeps its rows for `\chart`.
 async fn print_result(
-    plan: &Arc<dyn ExecutionPlan>,
+    mut stream: SendableRecordBatchStream,
     headers: &Headers,
-    task: Arc<TaskContext>,
     begun: Instant,
     progress: Progress,
     output: &mut Output,
 ) -> Result<Printed, Broken> {
     let mut progress = Some(progress);
-    let mut stream = execute_stream(Arc::clone(plan), task)?;
     let schema = output.named(&headers.apply(stream.schema()));
     let mut result = output.begin(Arc::clone(&schema))?;
     let mut kept = LastResult { schema: Arc::clone(&schema), batches: Vec::new(), lacks: None, covered: None };
     // Runs as a separate task: a computation that never yields must not delay an interrupt.
     let (sender, mut batches) = tokio::sync::mpsc::channel(1);
-    let reading = AbortOnDropHandle::new(tokio::spawn(async move {
+    let reading = AbortOnDropHandle::new(tokio::spawn(inherited(async move {
         while let Some(batch) = stream.next().await {
             if sender.send(batch).await.is_err() {
                 break;
             }
         }
-    }));
+    })));
     let (mut first, mut printing, mut rest) = (None, Duration::ZERO, Rest::Nothing);
     while rest == Rest::Nothing
         && let Some(batch) = batches.recv().await
@@ -634,7 +735,7 @@ async fn print_result(
     }
     let elapsed = begun.elapsed().saturating_sub(printing);
     drop(progress);
-    let shown = Shown { rest, ..result.finish()? };
+    let shown = Shown { rest, ..finish(result)? };
     output.ended();
     Ok(Printed { shown, first, elapsed, kept })
 }

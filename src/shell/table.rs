@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_as_wide_as_its_texts_where_nothing_bounds_it() {
+    fn a_table_is_as_wide_as_its_texts_if_nothing_bounds_it() {
         let batch = batch(&[Some("one\ntwo"), None]);
         let lines = whole(&batch.schema(), &[batch.slice(0, 1), batch.slice(1, 1)], false).expect("lines");
         assert_eq!(
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn borders_are_boxes_where_the_terminal_has_them() {
+    fn borders_are_boxes_if_the_terminal_has_them() {
         let batch = batch(&[Some("one"), None]);
         let layout = Layout::fitting(&batch.schema(), std::slice::from_ref(&batch), 40, false).expect("a layout");
         let mut layout = layout.boxed(true);

@@ -6,10 +6,22 @@
 //! brackets and braces, where `[a:b]` is a slice and `{a:b}` a struct.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::session::literal;
 
 /// Variables by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Variables(BTreeMap<String, String>);
+
+/// A text with its variables replaced.
+#[derive(Debug)]
+pub(crate) struct Expanded {
+    pub(crate) text: String,
+    /// Each value in this text, and the variable in the typed one that it replaces: ranges of bytes, in order.
+    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "the page alone maps places back"))]
+    values: Vec<(Range<usize>, Range<usize>)>,
+}
 
 /// Form in which a variable is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +58,16 @@ impl Variables {
     /// # Errors
     /// One line naming a variable that is not set.
     pub(crate) fn expand(&self, text: &str) -> Result<String, String> {
+        self.expanded(text).map(|expanded| expanded.text)
+    }
+
+    /// As [`expand`](Self::expand), with the places of the values.
+    ///
+    /// # Errors
+    /// Those of [`expand`](Self::expand).
+    pub(crate) fn expanded(&self, text: &str) -> Result<Expanded, String> {
         let (mut shown, mut rest, mut depth) = (String::with_capacity(text.len()), text, 0_usize);
+        let mut values = Vec::new();
         while let Some(c) = rest.chars().next() {
             let length = match c {
                 '\'' | '"' | '`' => quoted(rest, c),
@@ -58,7 +79,9 @@ impl Variables {
                     if let Some((form, name, length)) = variable(rest) {
                         match self.0.get(name) {
                             Some(value) => {
+                                let (from, typed) = (shown.len(), text.len() - rest.len());
                                 shown.push_str(&form.of(value));
+                                values.push((from..shown.len(), typed..typed + length));
                                 rest = &rest[length..];
                                 continue;
                             }
@@ -80,7 +103,23 @@ impl Variables {
             shown.push_str(&rest[..length]);
             rest = &rest[length..];
         }
-        Ok(shown)
+        Ok(Expanded { text: shown, values })
+    }
+}
+
+#[cfg(feature = "ui")]
+impl Expanded {
+    /// Characters before a place in the typed text, by those before it in the expanded one. Within a value, the place is the
+    /// variable.
+    pub(crate) fn typed(&self, typed: &str, before: usize) -> usize {
+        let at = self.text.char_indices().nth(before).map_or(self.text.len(), |(at, _)| at);
+        let last = self.values.iter().rev().find(|(value, _)| at >= value.start);
+        let at = match last {
+            Some((value, variable)) if at >= value.end => at - value.end + variable.end,
+            Some((_, variable)) => variable.start,
+            None => at,
+        };
+        typed.get(..at).unwrap_or(typed).chars().count()
     }
 }
 
@@ -88,7 +127,7 @@ impl Form {
     fn of(self, value: &str) -> String {
         match self {
             Self::Text => value.to_owned(),
-            Self::String => format!("'{}'", value.replace('\'', "''")),
+            Self::String => literal(value),
             Self::Name => format!("\"{}\"", value.replace('"', "\"\"")),
         }
     }
@@ -151,6 +190,7 @@ fn comment(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn variables_are_replaced_outside_of_quotes_and_comments() {
@@ -158,7 +198,7 @@ mod tests {
         for (name, value) in [("days", "7"), ("brand", "O'Neill"), ("table", "a \"b\"")] {
             variables.set(name, value).expect("a name");
         }
-        for (text, expected) in [
+        let cases = [
             ("SELECT :days, :'brand', :\"table\"", "SELECT 7, 'O''Neill', \"a \"\"b\"\"\""),
             ("SELECT ':days', \":days\", `:days`, $$:days$$, $a$:days$a$", ""),
             (
@@ -168,11 +208,41 @@ mod tests {
             ("SELECT a[1:2], a[x:y], {'a':b}, '日本':: text, $1", ""),
             ("INTERVAL ':days' + INTERVAL '1' /* open :days", ""),
             ("SELECT 'open :days", ""),
-        ] {
+        ];
+        each(cases, |(text, expected)| {
             let expected = if expected.is_empty() { text } else { expected };
             assert_eq!(variables.expand(text).as_deref(), Ok(expected), "{text}");
-        }
+        });
         assert_eq!(variables.expand("a[:days:3]").as_deref(), Ok("a[7:3]"));
+    }
+
+    #[cfg(feature = "ui")]
+    #[test]
+    fn places_are_those_of_the_typed_text() {
+        let mut variables = Variables::default();
+        for (name, value) in [("long", "réseau social"), ("none", "")] {
+            variables.set(name, value).expect("a name");
+        }
+        let typed = "SELECT :'long', é, :none x, :'long' y";
+        let expanded = variables.expanded(typed).expect("all are set");
+        assert_eq!(expanded.text, "SELECT 'réseau social', é,  x, 'réseau social' y");
+        let place = |part: &str, after: usize| {
+            let before = expanded.text[..expanded.text.find(part).expect("it is there")].chars().count() + after;
+            typed.chars().skip(expanded.typed(typed, before)).collect::<String>()
+        };
+        let cases = [
+            ("SELECT", 0, typed),
+            ("'réseau", 0, ":'long', é, :none x, :'long' y"),
+            ("social", 2, ":'long', é, :none x, :'long' y"),
+            (", é", 0, ", é, :none x, :'long' y"),
+            ("é,  x", 0, "é, :none x, :'long' y"),
+            (" x, '", 0, " x, :'long' y"),
+            ("' y", 1, " y"),
+            (" y", 2, ""),
+        ];
+        each(cases, |(part, after, expected)| {
+            assert_eq!(place(part, after), expected, "{part}");
+        });
     }
 
     #[test]

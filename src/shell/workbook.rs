@@ -92,6 +92,8 @@ pub(super) struct Sheets {
     parts: usize,
     /// Next row of the current sheet.
     row: u32,
+    /// Maximum number of rows of a sheet, the header included.
+    most: u32,
     schema: SchemaRef,
     kinds: Vec<Kind>,
     widths: Vec<usize>,
@@ -145,7 +147,8 @@ impl Sheets {
         let kinds = kinds.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
         let widths = schema.fields().iter().map(|field| field.name().chars().count()).collect();
         let header = Format::new().set_bold();
-        let mut sheets = Self { book, result, at: 0, parts: 0, row: 0, schema, kinds, widths, cut: 0, header };
+        let (at, parts, row, cut) = (0, 0, 0, 0);
+        let mut sheets = Self { book, result, at, parts, row, most: ROWS, schema, kinds, widths, cut, header };
         sheets.add()?;
         Ok(sheets)
     }
@@ -157,7 +160,7 @@ impl Sheets {
             1 => format!("Result {}", self.result),
             part => format!("Result {} part {part}", self.result),
         };
-        // The library would panic where it cannot create its own.
+        // The library would panic if it cannot create its own.
         tempfile::tempfile()?;
         let mut book = self.book.book();
         self.at = book.worksheets().len();
@@ -179,10 +182,10 @@ impl Sheets {
     pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         let mut from = 0;
         while from < batch.num_rows() {
-            if self.row == ROWS {
+            if self.row == self.most {
                 self.add()?;
             }
-            let room = (ROWS - self.row) as usize;
+            let room = (self.most - self.row) as usize;
             let part = batch.slice(from, room.min(batch.num_rows() - from));
             from += part.num_rows();
             self.write_part(&part)?;
@@ -394,7 +397,30 @@ fn io_error(error: XlsxError) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::Int64Array;
+
     use super::*;
+
+    #[test]
+    fn a_result_that_is_longer_than_a_sheet_continues_on_the_next_one() {
+        let batch = |numbers: &[i64]| {
+            let numbers: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
+            RecordBatch::try_from_iter([("n", numbers)]).expect("a batch")
+        };
+        let book = Book::default();
+        let begun = Sheets::begin(book.clone(), 2, batch(&[]).schema()).expect("sheets");
+        // A header and two rows.
+        let mut sheets = Sheets { most: 3, ..begun };
+        let names = || book.book().worksheets().iter().map(Worksheet::name).collect::<Vec<_>>();
+        sheets.write(&batch(&[1, 2])).expect("rows");
+        assert_eq!(names(), ["Result 2"], "a full sheet");
+        sheets.write(&batch(&[3, 4, 5])).expect("rows");
+        assert_eq!(names(), ["Result 2", "Result 2 part 2", "Result 2 part 3"]);
+        assert_eq!((sheets.row, sheets.finish().expect("an end")), (2, 0));
+        let mut file = Vec::new();
+        book.send(&mut file).expect("a workbook");
+        assert!(file.starts_with(b"PK"));
+    }
 
     #[test]
     fn times_are_days_since_1899() {

@@ -19,7 +19,8 @@ use parquet::file::properties::WriterProperties;
 
 use super::chart::{Covered, Drawing};
 use super::csv::Style;
-use super::output::{ChartOptions, CsvDialect, Format, OutputOptions, chart_height, terminal_width};
+use super::heat_map::HeatMap;
+use super::output::{ChartForm, ChartOptions, CsvDialect, Format, OutputOptions, chart_height, terminal_width};
 use super::screen::{Display, Screen};
 use super::workbook::{Book, Sheets};
 use super::{csv, picture, table};
@@ -158,8 +159,8 @@ impl ResultWriter {
         Ok(Rest::Nothing)
     }
 
-    /// Completes the result.
-    pub(super) fn finish(self) -> io::Result<Shown> {
+    /// Completes the result. Adds a line to `notes` for what the format does not show.
+    pub(super) fn finish(self, notes: &mut Vec<String>) -> io::Result<Shown> {
         let Self { schema, writer, rows, terminal, expanded, zone, charts, covered } = self;
         let schema = in_zone(&schema, zone.as_deref());
         let shown = Shown { rows, ..Shown::default() };
@@ -168,7 +169,7 @@ impl ResultWriter {
             Writer::Held { mut sink, batches, format } => {
                 match format {
                     Format::Chart | Format::Svg | Format::Png => {
-                        drawn(&mut sink, &schema, &batches, format, terminal, &charts, covered)?;
+                        notes.extend(drawn(&mut sink, &schema, &batches, format, terminal, &charts, covered)?);
                     }
                     _ => held(&mut sink, &schema, &batches, format, expanded)?,
                 }
@@ -194,10 +195,8 @@ impl ResultWriter {
             Writer::Xlsx(sheets) => {
                 let cut = sheets.finish()?;
                 if cut > 0 {
-                    eprintln!(
-                        "warning: {} cut to 32,767 characters, the limit of a cell",
-                        counted(cut as u64, "value")
-                    );
+                    let cut = counted(cut as u64, "value");
+                    notes.push(format!("warning: {cut} cut to 32,767 characters, the limit of a cell"));
                 }
                 Ok(())
             }
@@ -232,7 +231,7 @@ fn held(
     lines.iter().try_for_each(|line| writeln!(sink, "{line}"))
 }
 
-/// Writes a complete result as a chart.
+/// Writes a complete result as a chart. Returns a note on a letter that a picture lacks.
 fn drawn(
     sink: &mut Sink,
     schema: &SchemaRef,
@@ -241,25 +240,27 @@ fn drawn(
     terminal: bool,
     charts: &ChartOptions,
     covered: Option<Covered>,
-) -> io::Result<()> {
-    let drawing = Drawing::of(schema, batches).map_err(io::Error::other)?;
-    let drawing = drawing.titled(charts.title.as_deref()).covering(covered);
+) -> io::Result<Option<String>> {
+    let svg = || svg_of(schema, batches, charts, covered).map_err(io::Error::other);
     match format {
-        Format::Svg => writeln!(sink, "{}", picture::svg(&drawing, charts).map_err(io::Error::other)?),
+        Format::Svg => writeln!(sink, "{}", svg()?)?,
         Format::Png => {
-            let (png, missing) = picture::png(&drawing, charts).map_err(io::Error::other)?;
-            if let Some(letter) = missing {
-                eprintln!("note: no font on this machine has `{letter}`; install one, or use svg");
-            }
-            sink.write_all(&png)
+            let (png, missing) = picture::png(&svg()?, charts).map_err(io::Error::other)?;
+            sink.write_all(&png)?;
+            let note = |letter: char| {
+                format!("note: no font on the machine that drew the picture has `{letter}`; use svg, or install one")
+            };
+            return Ok(missing.map(note));
         }
         _ => {
+            let drawing = drawing_of(schema, batches, charts, covered).map_err(io::Error::other)?;
             // Colours are for terminals only.
             let color = terminal && console::colors_enabled();
             let lines = drawing.text(terminal_width(), chart_height(), color).map_err(io::Error::other)?;
-            lines.iter().try_for_each(|line| writeln!(sink, "{line}"))
+            lines.iter().try_for_each(|line| writeln!(sink, "{line}"))?;
         }
     }
+    Ok(None)
 }
 
 /// Draws rows as an SVG picture.
@@ -267,12 +268,35 @@ fn drawn(
 /// # Errors
 /// One line for rows of which no chart can be drawn.
 pub(crate) fn chart_svg(schema: &SchemaRef, batches: &[RecordBatch], charts: &ChartOptions) -> Result<String, String> {
-    let drawing = Drawing::of(schema, batches)?;
-    picture::svg(&drawing.titled(charts.title.as_deref()), charts)
+    svg_of(schema, batches, charts, None)
+}
+
+/// Draws rows in the form of the options.
+fn svg_of(
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+    charts: &ChartOptions,
+    covered: Option<Covered>,
+) -> Result<String, String> {
+    if charts.form == ChartForm::Heatmap {
+        let map = HeatMap::of(schema, batches)?.titled(charts.title.as_deref()).covering(covered);
+        return Ok(picture::heat_map(&map, charts));
+    }
+    picture::svg(&drawing_of(schema, batches, charts, covered)?.in_order_of_sentiments(), charts)
+}
+
+/// The chart of rows in the form of the options, with the periods marked that the rows do not cover.
+fn drawing_of(
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+    charts: &ChartOptions,
+    covered: Option<Covered>,
+) -> Result<Drawing, String> {
+    Drawing::of(schema, batches)?.titled(charts.title.as_deref()).covering(covered).in_form(charts.form)
 }
 
 /// The schema with instants in a zone.
-fn in_zone(schema: &SchemaRef, zone: Option<&str>) -> SchemaRef {
+pub(crate) fn in_zone(schema: &SchemaRef, zone: Option<&str>) -> SchemaRef {
     let Some(zone) = zone else { return Arc::clone(schema) };
     let field = |field: &Arc<Field>| match field.data_type() {
         DataType::Timestamp(unit, Some(_)) => {
@@ -286,7 +310,7 @@ fn in_zone(schema: &SchemaRef, zone: Option<&str>) -> SchemaRef {
 }
 
 /// The batch with instants in a zone.
-fn zoned(batch: &RecordBatch, zone: Option<&str>) -> io::Result<RecordBatch> {
+pub(crate) fn zoned(batch: &RecordBatch, zone: Option<&str>) -> io::Result<RecordBatch> {
     if zone.is_none() {
         return Ok(batch.clone());
     }

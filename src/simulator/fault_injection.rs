@@ -691,6 +691,7 @@ impl FromStr for When {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     fn fault(text: &str) -> Fault {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -722,7 +723,7 @@ mod tests {
 
     #[test]
     fn what_is_no_fault_is_refused_with_what_would_be() {
-        for (text, why) in [
+        let cases = [
             ("slow", "unknown kind `slow`; available: <status>, redirect"),
             ("200", "unknown kind `200`"),
             ("short:rows=many", "`rows` must be an integer"),
@@ -731,9 +732,10 @@ mod tests {
             ("depth:answer=500", "`answer` must be one of 400, 404, empty, last"),
             ("html@0", "invalid schedule `0`"),
             ("html@8-5", "invalid schedule `8-5`"),
-        ] {
+        ];
+        each(cases, |(text, why)| {
             let error = text.parse::<Fault>().expect_err(text).to_string();
             assert!(error.contains(why), "{error}");
-        }
+        });
     }
 }

@@ -429,6 +429,7 @@ fn instant(text: &str, zone: Zone) -> Option<DateTime<Utc>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
     use crate::simulator::Preset;
 
     fn parse(pairs: &[(&str, &str)]) -> Result<Query, Invalid> {
@@ -450,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_wrong_parameter_is_named() {
-        for (name, value) in [
+        let cases = [
             ("duration", "7 days"),
             ("duration", "0d"),
             ("duration", "é"),
@@ -463,9 +464,10 @@ mod tests {
             ("sortBy", "date"),
             ("language", "en,"),
             ("colour", "red"),
-        ] {
+        ];
+        each(cases, |(name, value)| {
             assert_eq!(parse(&[(name, value)]).expect_err(value).field, name);
-        }
+        });
         assert_eq!(parse(&[("aid", "2")]).expect_err("twice").message, "given twice");
     }
 }

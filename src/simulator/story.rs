@@ -372,6 +372,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::cases::each;
     use crate::simulator::dataset;
     use crate::simulator::{Corpus, CorpusSpec, Mention};
 
@@ -486,7 +487,7 @@ mod tests {
             reach: None,
             engagement: None,
         };
-        for (days, phase) in [
+        let cases = [
             (40, Phase::Quiet),
             (12, Phase::Quiet),
             (11, Phase::Launch),
@@ -496,9 +497,10 @@ mod tests {
             (2, Phase::Recovery),
             (0, Phase::Recovery),
             (-1, Phase::Recovery),
-        ] {
+        ];
+        each(cases, |(days, phase)| {
             assert_eq!(setting.phase(now() - TimeDelta::days(days)), phase, "{days} days ago");
-        }
+        });
         for seed in 0..50 {
             let (title, text) = setting.tell(&facts(4, "en", "negative", "news.example.org"), seed);
             assert!(title.contains("Acme") && !text.contains('{'), "{title}: {text}");

@@ -74,6 +74,7 @@ impl Zone {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn days_have_23_24_or_25_hours() {
@@ -94,8 +95,8 @@ mod tests {
         let name = |text: &str| Zone::distance(text).map(Zone::name);
         assert_eq!(name("+05:30").as_deref(), Some("+05:30"));
         assert_eq!(name("-08:00").as_deref(), Some("-08:00"));
-        for text in ["Z", "05:30", "+5:30", "+05:60", "+15:00", "+05", "++5:30", "é"] {
+        each(["Z", "05:30", "+5:30", "+05:60", "+15:00", "+05", "++5:30", "é"], |text| {
             assert_eq!(name(text), None, "{text}");
-        }
+        });
     }
 }

@@ -209,6 +209,12 @@ impl Catalog {
         })
     }
 
+    /// Returns the instant at which the kept response to a request was requested.
+    pub(crate) fn answered_at(&self, key: &str) -> Result<Option<DateTime<Utc>>> {
+        let sql = "SELECT as_of FROM savedsearch_answer WHERE key = ?1";
+        self.read(|connection| connection.query_row(sql, [key], |row| instant(row, 0)).optional())
+    }
+
     /// Keeps a response, unless a later one is kept. If there are very many, the oldest are removed.
     pub(crate) fn keep_answer(&self, key: &str, body: &[u8], as_of: DateTime<Utc>) -> Result<()> {
         self.write(|transaction| {
@@ -301,8 +307,8 @@ impl Catalog {
     /// The value, or an error if the store has none for this owner.
     fn own<T>(&self, value: rusqlite::Result<Option<T>>) -> Result<T> {
         value.map_err(|error| failure(&self.path, &error))?.ok_or_else(|| {
-            let error = format!("{}: the store belongs to another service or key", self.path.display());
-            Error::new(ErrorKind::Store, error).advice("use a folder for each connection")
+            let error = format!("{}: the store was made with another address or key", self.path.display());
+            Error::new(ErrorKind::Store, error).advice("check --base-url and the key, or use another folder")
         })
     }
 }

@@ -16,7 +16,7 @@ use super::catalog::Recorded;
 use super::files::{self, FILTERS};
 use super::region::{DataFile, Region, Rows};
 use super::stamps::{Stamp, Stamped};
-use super::{Store, only};
+use super::{Store, only, opened};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The commit after which changes are listed.
@@ -121,37 +121,31 @@ impl Store {
         Err(Error::new(ErrorKind::Store, what).advice(format!("use changes(since => '{at}'), or a later instant")))
     }
 
-    /// Passes the mentions that changed since a commit on in batches of [`changes_schema`](Self::changes_schema), until the
-    /// caller returns false. `aids`: of these saved searches; empty: of all. Each file is read once.
+    /// The mentions that changed since a commit, in batches of [`changes_schema`](Self::changes_schema). `aids`: of these saved
+    /// searches; empty: of all. Each file is read once, and opened when the one before has been read.
     ///
     /// # Errors
-    /// Those of [`check_since`](Self::check_since), and of files that cannot be read.
+    /// Those of [`check_since`](Self::check_since); those of files that cannot be read are items.
     pub(crate) fn changes(
-        &self,
+        self: &Arc<Self>,
         aids: &[String],
         since: Since,
-        mut take: impl FnMut(RecordBatch) -> Result<bool>,
-    ) -> Result<()> {
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         self.check_since(since)?;
-        let schema = self.changes_schema();
         let (mut changed, mut gone) = (Changed::default(), Vec::new());
         for aid in self.selected(aids)? {
             let (regions, deleted) = self.catalog.history(&aid)?;
             regions.iter().for_each(|region| changed.add(region, |stamped| since.change_of(stamped)));
             gone.extend(deleted.into_iter().filter(|(_, stamp)| since.is_before(*stamp)));
         }
-        let mut batches = |rows: &RecordBatch, changes: &[Change]| take(with_changes(&schema, rows, changes)?);
-        for rows in changed.files.into_values() {
-            if !self.read_changed(rows, &mut batches)? {
-                return Ok(());
-            }
-        }
-        for (file, stamp) in &gone {
-            if !self.read_gone(file, *stamp, &mut batches)? {
-                return Ok(());
-            }
-        }
-        Ok(())
+        let (schema, store) = (self.changes_schema(), Arc::clone(self));
+        let changed = changed.files.into_values().flat_map(move |rows| opened(store.changed_rows(rows)));
+        let store = Arc::clone(self);
+        let gone = gone.into_iter().flat_map(move |(file, stamp)| opened(store.gone_rows(&file, stamp)));
+        Ok(changed.chain(gone).map(move |rows| {
+            let (rows, changes) = rows?;
+            with_changes(&schema, &rows, &changes)
+        }))
     }
 
     /// Those of these saved searches that the store has; all if none are given.
@@ -202,20 +196,18 @@ impl Store {
             regions.iter().for_each(|region| changed.add(region, change_of));
         }
         for rows in changed.files.into_values() {
-            self.read_changed(rows, &mut |rows: &RecordBatch, _: &[Change]| {
-                take(rows.clone())?;
-                Ok(true)
-            })?;
+            for batch in self.changed_rows(rows)? {
+                take(batch?.0)?;
+            }
         }
         Ok(lost)
     }
 
-    /// Reads those mentions of a file that have a change. Returns whether the caller wants more.
-    fn read_changed(
+    /// Opens a file, and returns those of its mentions that have a change, with it, in batches.
+    fn changed_rows(
         &self,
         ChangedRows { file, mut runs }: ChangedRows,
-        take: &mut impl FnMut(&RecordBatch, &[Change]) -> Result<bool>,
-    ) -> Result<bool> {
+    ) -> Result<impl Iterator<Item = Result<(RecordBatch, Vec<Change>)>> + Send + use<>> {
         runs.sort_unstable_by_key(|(run, _)| run.start);
         let mut positions: Vec<Range<u64>> = Vec::new();
         for (run, _) in &runs {
@@ -229,27 +221,26 @@ impl Store {
         self.counters.opened(1, file.share(positions.iter().map(|rows| rows.end - rows.start).sum()));
         let path = self.catalog.folder(&super::Filters::default()).join(&file.path);
         let mut changes = runs.into_iter().flat_map(|(run, change)| run.map(move |_| change));
-        files::read_rows(&self.catalog, &path, &file, &positions, |batch| {
-            let batch = self.layout.arrange(&only(&batch, &readable)?)?;
+        let layout = self.layout.clone();
+        Ok(files::read_rows(&self.catalog, &path, &file, &positions)?.map(move |batch| {
+            let batch = layout.arrange(&only(&batch?, &readable)?)?;
             let changes: Vec<Change> = changes.by_ref().take(batch.num_rows()).collect();
-            take(&batch, &changes)
-        })
+            Ok((batch, changes))
+        }))
     }
 
-    /// Reads deleted mentions of a file. Returns whether the caller wants more.
-    fn read_gone(
+    /// Opens a file of deleted mentions, and returns them in batches.
+    fn gone_rows(
         &self,
         file: &DataFile,
         stamp: Stamp,
-        take: &mut impl FnMut(&RecordBatch, &[Change]) -> Result<bool>,
-    ) -> Result<bool> {
-        for batch in self.read_deleted(file)? {
-            let batch = self.layout.arrange(&batch)?;
-            if !take(&batch, &vec![(DELETED, stamp); batch.num_rows()])? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    ) -> Result<impl Iterator<Item = Result<(RecordBatch, Vec<Change>)>> + Send + use<>> {
+        let layout = self.layout.clone();
+        Ok(self.deleted_rows(file)?.map(move |batch| {
+            let batch = layout.arrange(&batch?)?;
+            let changes = vec![(DELETED, stamp); batch.num_rows()];
+            Ok((batch, changes))
+        }))
     }
 }
 

@@ -21,6 +21,7 @@ use super::catalog::{Change, FileColumn};
 use super::coverage::day_of;
 use super::files::{FileReader, FileWriter, Layout, Size, corrupt};
 use super::filling::{DAILY, month_of};
+use super::index::Indexed;
 use super::region::{DataFile, Day, Region, Rows, Subject};
 use super::{Store, Written};
 use crate::error::{Error, ErrorKind, Result};
@@ -57,6 +58,8 @@ pub struct Compacted {
     pub fewer: u64,
     /// Number of files that were deleted, because nothing has used them for a while.
     pub removed: u64,
+    /// Files that were indexed.
+    pub indexed: Indexed,
 }
 
 /// A file, and how much of it is in use.
@@ -72,7 +75,7 @@ pub(super) type Group = Vec<(Subject, Vec<Region>)>;
 pub(super) type Keep<'k> = &'k dyn Fn(&Layout, &RecordBatch) -> Result<BooleanArray>;
 
 impl Store {
-    /// Merges small files, and removes files that nothing names any more.
+    /// Merges small files, and removes files that nothing names any more. Nothing is indexed.
     pub(crate) fn compact(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
         let mut compacted = Compacted::default();
         if extent == Extent::All {

@@ -14,7 +14,7 @@ use super::coverage::day_of;
 use super::files::{self, FileWriter, Layout};
 use super::region::{DataFile, Day, Deletions, Region, Subject};
 use super::stamps::{Group, Stamp};
-use super::{Readers, Store, Written, only};
+use super::{Readers, Store, Written, only, opened};
 use crate::error::{Error, ErrorKind, Result};
 
 impl Store {
@@ -146,12 +146,30 @@ impl Store {
 
     /// Reads a file of deleted mentions, in the columns of [`Self::deleted_layout`].
     pub(crate) fn read_deleted(&self, file: &DataFile) -> Result<Vec<RecordBatch>> {
+        self.deleted_rows(file)?.collect()
+    }
+
+    /// Opens a file of deleted mentions, and returns them as [`read_deleted`](Self::read_deleted), batch by batch.
+    pub(super) fn deleted_rows(
+        &self,
+        file: &DataFile,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let mut readable = self.readable(file.schema)?;
         readable.extend(self.deleted.schema.fields().last().map(|field| field.name().clone()));
         let path = self.catalog.folder_of_deleted().join(&file.path);
         self.check_old(&path, file)?;
-        let batches = files::read(&self.catalog, &path, file)?;
-        batches.iter().map(|batch| self.deleted.arrange(&only(batch, &readable)?)).collect()
+        let rows = files::read_rows(&self.catalog, &path, file, std::slice::from_ref(&(0..file.rows)))?;
+        let layout = self.deleted.clone();
+        Ok(rows.map(move |batch| layout.arrange(&only(&batch?, &readable)?)))
+    }
+
+    /// All deleted mentions, file by file. A file is opened when the one before has been read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the catalog cannot be read; those of files are items.
+    pub(crate) fn deleted(self: &Arc<Self>) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        let store = Arc::clone(self);
+        Ok(self.deleted_files()?.into_iter().flat_map(move |file| opened(store.deleted_rows(&file))))
     }
 
     /// Columns of deleted mentions: those of files, and the instant at which each was first missing.

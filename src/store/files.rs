@@ -398,11 +398,10 @@ pub(crate) fn check(catalog: &Catalog, path: &Path, file: &DataFile) -> Result<(
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
 pub(crate) fn read(catalog: &Catalog, path: &Path, file: &DataFile) -> Result<Vec<RecordBatch>> {
-    let batches = open(catalog, path, None, std::slice::from_ref(&(0..file.rows)), file.rows)?;
-    batches.collect::<std::result::Result<_, _>>().map_err(|error| corrupt(path, &error))
+    read_rows(catalog, path, file, std::slice::from_ref(&(0..file.rows)))?.collect()
 }
 
-/// Passes some rows of a file, which are in order, on in batches, until the caller returns false. Returns whether it did not.
+/// Opens a file, and returns some of its rows, which are in order, in batches.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
@@ -411,14 +410,9 @@ pub(crate) fn read_rows(
     path: &Path,
     file: &DataFile,
     rows: &[Range<u64>],
-    mut take: impl FnMut(RecordBatch) -> Result<bool>,
-) -> Result<bool> {
-    for batch in open(catalog, path, None, rows, file.rows)? {
-        if !take(batch.map_err(|error| corrupt(path, &error))?)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+    let (batches, path) = (open(catalog, path, None, rows, file.rows)?, path.to_owned());
+    Ok(batches.map(move |batch| batch.map_err(|error| corrupt(&path, &error))))
 }
 
 /// Passes some columns of all rows of a file on in batches until something is found in one. Returns whether it was.

@@ -1,22 +1,26 @@
-//! Writes the rows that a query reads into the store, on a thread of its own: files while rows arrive, and regions once all
-//! rows have arrived.
+//! Writes the rows that a query reads into the store, in a task of its own: files while rows arrive, and regions once all
+//! rows have arrived, or once those of some days have and no others follow.
+//!
+//! Each page is written by work of its own on a thread for blocking work, and no thread is held while the task waits for pages: a
+//! query whose rows nobody reads may wait for long. So the number of reads at a time is limited by no number of threads.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::compute::filter_record_batch;
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
-use tokio::sync::mpsc::{Sender, channel};
-use tokio::task::JoinHandle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::{JoinError, JoinHandle};
 
-use super::coverage::day_of;
+use super::coverage::{day_of, overlap, span_of};
 use super::files::{self, AID, AS_OF, FILTERS, FileWriter, Layout, Size};
 use super::region::{DataFile, Day, Region, Rows, Subject};
 use super::{FromStore, Store};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Pages that wait for the writing thread.
+/// Pages that wait for the writing task.
 const WAITING: usize = 4;
 /// Files that one read writes at the same time, beside the one of all small regions.
 const OPEN: usize = 8;
@@ -34,9 +38,17 @@ pub(crate) struct Filling {
     subject: Subject,
     as_of: DateTime<Utc>,
     keeps_deleted: bool,
-    /// Pages, and `None` after the last one.
-    pages: Sender<Option<RecordBatch>>,
+    pages: Sender<Arriving>,
     writing: JoinHandle<Result<Vec<Bucket>>>,
+}
+
+/// A message to the writing task.
+#[derive(Debug)]
+enum Arriving {
+    /// A page of mentions.
+    Page(RecordBatch),
+    /// The end of the read, with the days whose mentions have all arrived, in order of time; `None`: all days.
+    End(Option<Vec<Range<Day>>>),
 }
 
 /// Days that become a region.
@@ -62,42 +74,62 @@ impl Filling {
     /// requested.
     pub(crate) fn start(from: &FromStore, subject: Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
         let FromStore { store, keeps_deleted, .. } = from;
-        let (pages, mut arriving) = channel::<Option<RecordBatch>>(WAITING);
-        let mut writer = Writer::new(store, &subject, days, as_of);
-        let writing = tokio::task::spawn_blocking(move || {
-            while let Some(page) = arriving.blocking_recv() {
-                match page {
-                    Some(page) => writer.add(&page)?,
-                    None => return writer.finish(),
-                }
-            }
-            // The read has ended early: dropping the writer removes its files.
-            Ok(Vec::new())
-        });
+        let (pages, arriving) = channel(WAITING);
+        let writing = tokio::spawn(written(Writer::new(store, &subject, days, as_of), arriving));
         Self { store: Arc::clone(store), subject, as_of, keeps_deleted: *keeps_deleted, pages, writing }
     }
 
-    /// Adds mentions, in the columns of the table. Those of other days are ignored. Returns whether the thread still writes:
+    /// Adds mentions, in the columns of the table. Those of other days are ignored. Returns whether the task still writes:
     /// if not, [`commit`](Self::commit) returns its error.
     pub(crate) async fn add(&self, page: RecordBatch) -> bool {
-        self.pages.send(Some(page)).await.is_ok()
+        self.pages.send(Arriving::Page(page)).await.is_ok()
     }
 
-    /// Makes the days a part of the store, after all their mentions have been added. Returns the number of mentions of each.
+    /// Makes days a part of the store, after all their mentions have been added: those in `complete`, which are disjoint and in
+    /// order of time; `None`: all of them. Returns the number of mentions of each.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if they cannot be written. The store then is as before.
-    pub(crate) async fn commit(self) -> Result<Vec<(Day, u64)>> {
+    pub(crate) async fn commit(self, complete: Option<Vec<Range<Day>>>) -> Result<Vec<(Day, u64)>> {
         let Self { store, subject, as_of, keeps_deleted, pages, writing } = self;
-        // If the thread has failed, its error follows.
-        let _ = pages.send(None).await;
-        let ended = |error| Error::new(ErrorKind::Store, format!("writing to the store was aborted: {error}"));
-        let buckets = writing.await.map_err(ended)??;
+        // If the task has failed, its error follows.
+        let _ = pages.send(Arriving::End(complete)).await;
+        let buckets = writing.await.map_err(aborted)??;
         let counts = buckets.iter().flat_map(|bucket| bucket.days.clone().zip(bucket.counts.iter().copied())).collect();
-        let commit = tokio::task::spawn_blocking(move || store.commit(&subject, buckets, as_of, keeps_deleted));
-        commit.await.map_err(ended)??;
+        blocking(move || store.commit(&subject, buckets, as_of, keeps_deleted)).await?;
         Ok(counts)
     }
+}
+
+/// Writes pages as they arrive.
+async fn written(mut writer: Writer, mut arriving: Receiver<Arriving>) -> Result<Vec<Bucket>> {
+    while let Some(message) = arriving.recv().await {
+        match message {
+            Arriving::Page(page) => {
+                writer = blocking(move || {
+                    writer.add(&page)?;
+                    Ok(writer)
+                })
+                .await?;
+            }
+            Arriving::End(complete) => return blocking(move || writer.finish(complete.as_deref())).await,
+        }
+    }
+    // The read has ended early: dropping the writer removes its files.
+    blocking(move || {
+        drop(writer);
+        Ok(Vec::new())
+    })
+    .await
+}
+
+/// Runs work that waits for the disk, or for a lock, on a thread for such work.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(aborted)?
+}
+
+fn aborted(error: JoinError) -> Error {
+    Error::new(ErrorKind::Store, format!("the store could not be used: {error}"))
 }
 
 /// Divides days into regions: whole months of the past, and single days.
@@ -236,10 +268,13 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<Bucket>> {
+    fn finish(mut self, complete: Option<&[Range<Day>]>) -> Result<Vec<Bucket>> {
         for (day, file) in std::mem::take(&mut self.open) {
             let file = file.finish()?;
             self.buckets.entry(day).and_modify(|bucket| bucket.files.push(file));
+        }
+        if let Some(complete) = complete {
+            self.retain(complete)?;
         }
         let folder = self.store.folder(&self.subject);
         let mut small: Option<FileWriter> = None;
@@ -275,6 +310,58 @@ impl Writer {
         }
         Ok(buckets)
     }
+
+    /// Removes all days but these, and their mentions. Of a region that has several of their ranges, the longest one stays.
+    fn retain(&mut self, complete: &[Range<Day>]) -> Result<()> {
+        let Self { store, subject, layout, buckets, .. } = self;
+        let folder = store.folder(subject);
+        buckets.retain(|_, bucket| {
+            let stays = complete.iter().any(|days| overlap(days, &bucket.days));
+            if !stays {
+                store.remove(subject, &bucket.files);
+            }
+            stays
+        });
+        for bucket in buckets.values_mut() {
+            // A bucket has days that follow each other.
+            let parts = complete.iter().filter(|days| overlap(days, &bucket.days));
+            let parts = parts.map(|days| days.start.max(bucket.days.start)..days.end.min(bucket.days.end));
+            let Some(days) = parts.max_by_key(ExactSizeIterator::len) else { continue };
+            if days == bucket.days {
+                continue;
+            }
+            let mut rows = Vec::new();
+            for file in &bucket.files {
+                for batch in files::read(&store.catalog, &folder.join(&file.path), file)? {
+                    rows.push(within(layout, &layout.arrange(&batch)?, &days)?);
+                }
+            }
+            for batch in &bucket.buffered {
+                rows.push(within(layout, batch, &days)?);
+            }
+            rows.retain(|batch| batch.num_rows() > 0);
+            store.remove(subject, &bucket.files);
+            bucket.files.clear();
+            bucket.buffered.clear();
+            if rows.iter().map(RecordBatch::num_rows).sum::<usize>() > BUFFERED {
+                bucket.files.extend(FileWriter::of(&folder, &days, layout, &rows)?);
+                bucket.in_order = true;
+            } else {
+                bucket.buffered = rows;
+            }
+            let first = (days.start - bucket.days.start) as usize;
+            bucket.counts = bucket.counts[first..first + days.len()].to_vec();
+            bucket.days = days;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the mentions of some days.
+fn within(layout: &Layout, batch: &RecordBatch, days: &Range<Day>) -> Result<RecordBatch> {
+    let span = span_of(days);
+    let belongs: Vec<bool> = layout.times(batch)?.iter().map(|time| span.contains(time)).collect();
+    filter_record_batch(batch, &belongs.into()).map_err(|error| Error::new(ErrorKind::Store, error.to_string()))
 }
 
 impl Drop for Writer {

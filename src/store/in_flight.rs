@@ -2,7 +2,11 @@
 //! them as well.
 //!
 //! A query waits only for a read that makes progress, because a read may never end if its client has stopped reading.
+//!
+//! A read whose rows nobody wants any more stores its complete days afterwards. Only the one who stopped it can tell an interrupt from
+//! a LIMIT, so the lines on what is stored wait here until they are taken.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -17,9 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two looks at a read that is waited for.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Lines on what dropped reads have stored that wait to be taken; servers never take them.
+const LINES: usize = 100;
+
 /// The reads in flight.
 #[derive(Debug, Default)]
-pub(crate) struct InFlight(Mutex<Vec<Weak<Reading>>>);
+pub(crate) struct InFlight {
+    reads: Mutex<Vec<Weak<Reading>>>,
+    /// Days that dropped reads have stored, oldest first, such as `the days of 7 from 2026-05-01 to 2026-05-03 are stored`.
+    stored: Mutex<VecDeque<String>>,
+}
 
 /// A read in flight; it has ended when this is dropped.
 #[derive(Debug)]
@@ -36,7 +47,7 @@ impl InFlight {
     pub(crate) fn begin(&self, subject: &Subject, days: &Range<Day>, query: &str) -> Arc<Reading> {
         let last = Mutex::new(Instant::now());
         let reading = Arc::new(Reading { subject: subject.clone(), days: days.clone(), query: query.to_owned(), last });
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|reading| reading.strong_count() > 0);
         all.push(Arc::downgrade(&reading));
         reading
@@ -54,8 +65,33 @@ impl InFlight {
         waited
     }
 
+    /// Waits until all reads have ended, or those of a query, or until the deadline.
+    pub(crate) async fn settle(&self, query: Option<&str>, deadline: Instant) {
+        let under_way = || {
+            let all = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+            all.iter().filter_map(Weak::upgrade).any(|reading| query.is_none_or(|query| reading.query == query))
+        };
+        while under_way() && Instant::now() < deadline {
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Records what a read has stored after its rows were dropped.
+    pub(crate) fn note_stored(&self, line: String) {
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if stored.len() == LINES {
+            stored.pop_front();
+        }
+        stored.push_back(line);
+    }
+
+    /// Returns what dropped reads have stored since the last call.
+    pub(crate) fn take_stored(&self) -> Vec<String> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    }
+
     fn is_read(&self, subject: &Subject, days: &[Range<Day>], query: &str) -> bool {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter_map(Weak::upgrade).any(|reading| {
             reading.query != query
                 && reading.subject.aid == subject.aid
@@ -103,7 +139,29 @@ mod tests {
         assert!(in_flight.wait(&subject("7"), &span, "second", later).await);
         assert!(begun.elapsed() >= PATIENCE);
         reading.note_page();
+        let now = Instant::now();
+        in_flight.settle(Some("second"), now + PATIENCE).await;
+        assert_eq!(now.elapsed(), Duration::ZERO, "the read is another query's");
+        in_flight.settle(Some("first"), now + PATIENCE).await;
+        assert!(now.elapsed() >= PATIENCE, "the read has not ended");
+        let now = Instant::now();
+        in_flight.settle(None, now + PATIENCE).await;
+        assert!(now.elapsed() >= PATIENCE, "the read has not ended");
         drop(reading);
         assert!(!in_flight.wait(&subject("7"), &span, "second", later).await);
+        let now = Instant::now();
+        in_flight.settle(None, now + PATIENCE).await;
+        assert_eq!(now.elapsed(), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_was_stored_is_told_once() {
+        let in_flight = InFlight::default();
+        for number in 0..=LINES {
+            in_flight.note_stored(number.to_string());
+        }
+        let taken = in_flight.take_stored();
+        assert_eq!((taken.len(), taken[0].as_str()), (LINES, "1"), "the latest are remembered");
+        assert!(in_flight.take_stored().is_empty());
     }
 }

@@ -1,15 +1,16 @@
 //! Maintenance of a store: a summary of its contents, checks of its files, and removal of data that is no longer needed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use super::catalog::Catalog;
 use super::checksums::CHANGED;
 use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
-use super::{Store, files};
+use super::{Store, files, index};
 use crate::error::{Error, ErrorKind, Result};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
@@ -25,6 +26,8 @@ const CONTRADICTS: &str = "; `savedsearch sync --rescan` over these days replace
 /// Remedy for a file of mentions.
 const DAMAGED: &str =
     "; restore it from a copy; or remove it and run `savedsearch store compact`, which drops its mentions";
+/// Remedy for an index.
+const UNUSED: &str = "; it is not used; `savedsearch store index` writes it again";
 
 /// Content of a store for one saved search under the same filters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub struct Holding {
     pub to: NaiveDate,
     /// Number of stored days between them.
     pub days: u64,
+    /// The stored days as half-open ranges, in order. A day between two of them is not stored.
+    pub ranges: Vec<Range<NaiveDate>>,
     /// Number of days whose numbers were confirmed after they had settled.
     pub sealed_days: u64,
     /// Number of mentions.
@@ -48,6 +53,8 @@ pub struct Holding {
     pub files: u64,
     /// Size of its mentions in the files.
     pub bytes: u64,
+    /// Size of its part of the indexes of words beside the files.
+    pub index_bytes: u64,
     /// Earliest instant at which one of the days was last seen at the service.
     pub confirmed_at: DateTime<Utc>,
 }
@@ -62,17 +69,26 @@ impl Store {
     pub(crate) fn holdings(&self) -> Result<Vec<Holding>> {
         let mut holdings: BTreeMap<Subject, Holding> = BTreeMap::new();
         let (mut files, mut named) = (HashSet::new(), BTreeMap::<Subject, u64>::new());
+        // Regions share files.
+        let mut indexes: HashMap<PathBuf, u64> = HashMap::new();
         for aid in self.catalog.aids()? {
             for (filters, region) in self.regions(&aid)?.iter() {
                 let subject = Subject { aid: aid.clone(), filters: filters.clone() };
                 if files.insert((subject.clone(), region.file().map(|file| file.path.clone()))) {
                     *named.entry(subject.clone()).or_insert(0) += u64::from(region.rows.is_some());
                 }
-                holdings.entry(subject).or_insert_with_key(|subject| Holding::of(subject, region)).add(region);
+                let index_bytes = region.file().map_or(0, |file| {
+                    let path = self.folder(&subject).join(&file.path);
+                    let bytes = indexes.entry(path).or_insert_with_key(|path| index::bytes_of_index(path));
+                    file.share_of(*bytes, region.mentions())
+                });
+                let holding = holdings.entry(subject).or_insert_with_key(|subject| Holding::of(subject, region));
+                holding.add(region, index_bytes);
             }
         }
         for (subject, holding) in &mut holdings {
             holding.files = named.get(subject).copied().unwrap_or_default();
+            holding.join_ranges();
         }
         Ok(holdings.into_values().collect())
     }
@@ -80,11 +96,11 @@ impl Store {
     /// Compares the catalog with the files. Returns the problems in words, each with its remedy; none if there are none.
     pub(crate) fn verify(&self) -> Result<Vec<String>> {
         let mut problems = self.catalog.check()?;
-        let mut files: BTreeMap<PathBuf, (u64, String)> = BTreeMap::new();
+        let mut files: BTreeMap<PathBuf, Arc<DataFile>> = BTreeMap::new();
         for aid in self.catalog.aids()? {
             for (filters, region) in self.catalog.regions(&aid)? {
                 let folder = self.catalog.folder(&filters);
-                files.extend(region.file().map(|file| (folder.join(&file.path), (file.bytes, file.digest.clone()))));
+                files.extend(region.file().map(|file| (folder.join(&file.path), Arc::clone(file))));
                 if filters.is_empty() {
                     problems.extend(self.catalog.with_stamps(&region).err().map(|error| format!("aid {aid}: {error}")));
                 }
@@ -92,18 +108,18 @@ impl Store {
         }
         problems.iter_mut().for_each(|problem| problem.push_str(CONTRADICTS));
         let deleted = self.catalog.folder_of_deleted();
-        files.extend(
-            self.deleted_files()?.into_iter().map(|file| (deleted.join(&file.path), (file.bytes, file.digest))),
-        );
+        files.extend(self.deleted_files()?.into_iter().map(|file| (deleted.join(&file.path), Arc::new(file))));
         let wrong = |path: &Path, bytes, digest: &str, remedy| {
             problem_of(path, bytes, digest).map(|problem| format!("{problem}{remedy}"))
         };
-        problems.extend(files.iter().filter_map(|(path, (bytes, digest))| wrong(path, *bytes, digest, DAMAGED)));
+        problems.extend(files.iter().filter_map(|(path, file)| wrong(path, file.bytes, &file.digest, DAMAGED)));
         let (data, deletes) = (self.catalog.data(), self.catalog.delete_files()?);
         let deletes = deletes.iter().filter_map(|(path, bytes, digest)| {
             wrong(&data.join(path), *bytes, digest, "; `savedsearch store compact` writes it again")
         });
         problems.extend(deletes);
+        let indexes = files.iter().filter_map(|(path, file)| Self::problem_of_index(path, file));
+        problems.extend(indexes.map(|problem| format!("{problem}{UNUSED}")));
         Ok(problems)
     }
 
@@ -184,9 +200,11 @@ impl Store {
             for entry in entries(&folder) {
                 let Ok(found) = fs::symlink_metadata(&entry) else { continue };
                 let is_before = |at| found.modified().is_ok_and(|written| DateTime::<Utc>::from(written) < at);
+                let is_known =
+                    known.contains(&entry) || index::data_of(&entry).is_some_and(|data| known.contains(&data));
                 if found.is_dir() {
                     folders.push(entry);
-                } else if !known.contains(&entry) && before.is_none_or(|(_, written)| is_before(written)) {
+                } else if !is_known && before.is_none_or(|(_, written)| is_before(written)) {
                     removed += u64::from(remove_below(&data, &entry));
                 }
             }
@@ -214,22 +232,39 @@ impl Holding {
             from: date_of(region.days.start),
             to: date_of(region.days.end),
             days: 0,
+            ranges: Vec::new(),
             sealed_days: 0,
             mentions: 0,
             files: 0,
             bytes: 0,
+            index_bytes: 0,
             confirmed_at: region.confirmed,
         }
     }
 
-    fn add(&mut self, region: &Region) {
+    /// Adds a region, and its part of an index in bytes.
+    fn add(&mut self, region: &Region, index_bytes: u64) {
         self.from = self.from.min(date_of(region.days.start));
         self.to = self.to.max(date_of(region.days.end));
         self.days += region.days.len() as u64;
+        self.ranges.push(date_of(region.days.start)..date_of(region.days.end));
         self.sealed_days += if region.sealed { region.days.len() as u64 } else { 0 };
         self.mentions += region.mentions();
         self.bytes += region.bytes();
+        self.index_bytes += index_bytes;
         self.confirmed_at = self.confirmed_at.min(region.confirmed);
+    }
+
+    /// Makes one range of those that follow each other.
+    fn join_ranges(&mut self) {
+        self.ranges.sort_by_key(|range| range.start);
+        self.ranges.dedup_by(|next, before| {
+            let joined = next.start <= before.end;
+            if joined {
+                before.end = before.end.max(next.end);
+            }
+            joined
+        });
     }
 }
 
@@ -251,12 +286,18 @@ fn problem_of(path: &Path, length: u64, digest: &str) -> Option<String> {
     problem.map(|problem| format!("{}: {problem}", path.display()))
 }
 
-/// Removes a file of the store. One behind a link to another folder, or of a path that leads out of the store, is not the store's
-/// and stays.
+/// Removes a file of the store, and its index. One behind a link to another folder, or of a path that leads out of the store, is
+/// not the store's and stays.
 pub(super) fn remove_below(data: &Path, file: &Path) -> bool {
     let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
     let within = folder.zip(data.canonicalize().ok()).is_some_and(|(folder, data)| folder.starts_with(data));
-    within && fs::remove_file(file).is_ok()
+    if !within {
+        return false;
+    }
+    let removed = fs::remove_file(file).is_ok();
+    // Only then: whoever writes an index looks afterwards for its file.
+    index::remove_beside(file);
+    removed
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -281,5 +322,39 @@ mod tests {
         assert!(!remove_below(data, &data.join("aid=2/a.parquet")));
         assert!(!remove_below(data, &data.join("../foreign/a.parquet")));
         assert!(foreign.path().join("a.parquet").exists());
+    }
+
+    /// An index is written by one process, while another one removes the file.
+    #[test]
+    fn no_index_stays_without_its_file() {
+        let store = tempfile::tempdir().expect("a folder");
+        for round in 0..3_000 {
+            let (file, index) = (store.path().join("a.parquet"), store.path().join("a.words"));
+            fs::write(&file, "x").expect("written");
+            let both = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    both.wait();
+                    fs::write(&index, "x").expect("written");
+                    if !file.exists() {
+                        let _ = fs::remove_file(&index);
+                    }
+                });
+                both.wait();
+                assert!(remove_below(store.path(), &file));
+            });
+            assert!(!index.exists(), "round {round}");
+        }
+    }
+
+    #[test]
+    fn an_index_goes_even_if_its_file_stays() {
+        let store = tempfile::tempdir().expect("a folder");
+        let (file, index) = (store.path().join("a.parquet"), store.path().join("a.words"));
+        // A folder is not removed as a file.
+        fs::create_dir(&file).expect("a folder");
+        fs::write(&index, "x").expect("written");
+        assert!(!remove_below(store.path(), &file));
+        assert!(file.exists() && !index.exists());
     }
 }

@@ -10,7 +10,7 @@
 //! file, which many regions may share. A region enters the catalog in one transaction, after its file is durable, and
 //! replaces whole regions; so readers, writers and other programs see either the old days or the new days, even after a
 //! crash. Files are never changed: [compaction] moves regions to other files. Beside each region are the commits in which its
-//! mentions arrived and changed ([stamps]).
+//! mentions arrived and changed ([stamps]). Beside a file may be an [index] of its words.
 
 mod catalog;
 mod changes;
@@ -22,6 +22,7 @@ mod erasure;
 mod files;
 mod filling;
 mod in_flight;
+mod index;
 mod maintenance;
 mod region;
 mod stamps;
@@ -51,9 +52,10 @@ pub(crate) use self::coverage::{
 };
 pub use self::erasure::{Erase, Erased};
 pub(crate) use self::files::{AID, AS_OF, UNREADABLE, retyped};
-pub(crate) use self::filling::Filling;
-pub(crate) use self::filling::month_of;
+pub(crate) use self::filling::{Filling, blocking, month_of};
 pub(crate) use self::in_flight::{InFlight, Reading};
+pub use self::index::Indexed;
+pub(crate) use self::index::Search;
 pub use self::maintenance::Holding;
 pub(crate) use self::maintenance::date_of;
 pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
@@ -125,18 +127,30 @@ impl FromStore {
 
     /// Returns the stored response to a request, with the instant by the service's clock at which it was requested, if it is
     /// fresh.
-    pub(crate) fn answer(&self, key: &RequestKey, now: DateTime<Utc>) -> Result<Option<(Bytes, DateTime<Utc>)>> {
-        if !self.reads || self.freshness <= TimeDelta::zero() {
+    pub(crate) async fn answer(&self, key: &RequestKey, now: DateTime<Utc>) -> Result<Option<(Bytes, DateTime<Utc>)>> {
+        if !self.reads_answers() {
             return Ok(None);
         }
-        let kept = self.store.catalog.answer(&name_of(key))?;
-        let now = now.max(now + self.store.ahead());
-        Ok(kept.filter(|(_, as_of)| *as_of > now - self.freshness && *as_of <= now + CLOCK_SKEW))
+        let (catalog, name) = (Arc::clone(&self.store.catalog), name_of(key));
+        let kept = blocking(move || catalog.answer(&name)).await?;
+        Ok(kept.filter(|(_, as_of)| self.is_fresh(*as_of, now)))
     }
 
-    /// True if the response to a request is stored, fresh, and can be read.
+    /// True if the response to a request is stored and fresh. Its body is not read.
     pub(crate) fn has_answer(&self, key: &RequestKey, now: DateTime<Utc>) -> bool {
-        matches!(self.answer(key, now), Ok(Some(_)))
+        let as_of = || self.store.catalog.answered_at(&name_of(key)).ok().flatten();
+        self.reads_answers() && as_of().is_some_and(|as_of| self.is_fresh(as_of, now))
+    }
+
+    /// True if queries take responses from the store.
+    fn reads_answers(&self) -> bool {
+        self.reads && self.freshness > TimeDelta::zero()
+    }
+
+    /// True if a response that was requested at this instant by the service's clock may be used now.
+    fn is_fresh(&self, as_of: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        let now = now.max(now + self.store.ahead());
+        as_of > now - self.freshness && as_of <= now + CLOCK_SKEW
     }
 }
 
@@ -172,7 +186,7 @@ impl Store {
     /// Opens the store in a folder, for the mentions of a service that a key may read. It is created if it is missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if it belongs to another service or key, or cannot be opened; [`ErrorKind::Profile`] if the
+    /// [`ErrorKind::Store`] if it was made with another address or key, or cannot be opened; [`ErrorKind::Profile`] if the
     /// profile's mentions have no time that identifies their day.
     pub(crate) fn open(folder: &Path, owner: &Owner, mentions: &TableSpec, clock: &Clock) -> Result<Arc<Self>> {
         let timed = mentions.time.as_ref().and_then(|time| mentions.column(time)).filter(|time| !time.nullable);
@@ -510,8 +524,14 @@ impl Store {
     }
 
     /// Stores a response without mentions, as of the instant by the service's clock at which it was requested.
-    pub(crate) fn keep_answer(&self, key: &RequestKey, body: &[u8], as_of: DateTime<Utc>) -> Result<()> {
-        self.optionally(|| self.catalog.keep_answer(&name_of(key), body, as_of))
+    pub(crate) async fn keep_answer(
+        self: &Arc<Self>,
+        key: &RequestKey,
+        body: &Bytes,
+        as_of: DateTime<Utc>,
+    ) -> Result<()> {
+        let (store, name, body) = (Arc::clone(self), name_of(key), body.clone());
+        blocking(move || store.optionally(|| store.catalog.keep_answer(&name, &body, as_of))).await
     }
 }
 
@@ -576,6 +596,15 @@ fn together<'r>(known: &'r [Region], new: &'r [Region]) -> Vec<(Vec<&'r Region>,
         }
     }
     groups
+}
+
+/// The batches of a file, or the error for which it could not be opened.
+fn opened<T>(rows: Result<impl Iterator<Item = Result<T>>>) -> impl Iterator<Item = Result<T>> {
+    let (rows, failed) = match rows {
+        Ok(rows) => (Some(rows), None),
+        Err(error) => (None, Some(Err(error))),
+    };
+    rows.into_iter().flatten().chain(failed)
 }
 
 /// Returns a batch with only these columns.

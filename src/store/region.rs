@@ -148,7 +148,12 @@ impl Region {
 impl DataFile {
     /// Size of some of its rows in bytes, as if all had the same size.
     pub(crate) fn share(&self, rows: u64) -> u64 {
-        let bytes = u128::from(self.bytes) * u128::from(rows) / u128::from(self.rows.max(1));
+        self.share_of(self.bytes, rows)
+    }
+
+    /// Part of a size that belongs to some of its rows, as if all had the same part.
+    pub(crate) fn share_of(&self, bytes: u64, rows: u64) -> u64 {
+        let bytes = u128::from(bytes) * u128::from(rows) / u128::from(self.rows.max(1));
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }

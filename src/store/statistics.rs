@@ -14,6 +14,8 @@ pub struct StoreStatistics {
     pub files: u64,
     /// Size of the stored mentions of scans in their files, in bytes.
     pub bytes: u64,
+    /// Rows of files that were not read because an index of words excluded them, once per scan.
+    pub rows_skipped: u64,
     /// Stored responses without mentions that were used.
     pub responses: u64,
     /// Requests that would have been sent without the store, if pages are full.
@@ -27,6 +29,7 @@ pub(crate) struct Counters {
     days_requested: AtomicU64,
     files: AtomicU64,
     bytes: AtomicU64,
+    rows_skipped: AtomicU64,
     responses: AtomicU64,
     requests_saved: AtomicU64,
 }
@@ -45,6 +48,11 @@ impl Counters {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Counts rows of a file that an index excludes from a scan.
+    pub(crate) fn skipped(&self, rows: u64) {
+        self.rows_skipped.fetch_add(rows, Ordering::Relaxed);
+    }
+
     /// Counts a stored response that is used.
     pub(crate) fn answered(&self) {
         self.responses.fetch_add(1, Ordering::Relaxed);
@@ -58,6 +66,7 @@ impl Counters {
             days_requested: of(&self.days_requested),
             files: of(&self.files),
             bytes: of(&self.bytes),
+            rows_skipped: of(&self.rows_skipped),
             responses: of(&self.responses),
             requests_saved: of(&self.requests_saved),
         }

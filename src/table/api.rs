@@ -24,7 +24,7 @@ use crate::boxed_future::boxed_futures;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
-use crate::exec::{FetchExec, LateConditions, Mode, PlanNotes, ScanConfig, Slice, possible, scan_schema, source};
+use crate::exec::{FetchExec, LateConditions, Mode, PlanNotes, ScanConfig, Slice, possible, scan_schema};
 use crate::profile::{ColumnSpec, Origin, TableSpec};
 use crate::pushdown::{
     Aids, PlannedScan, ScanPlan, ServiceOrder, Summary, SummaryRows, can_claim, looks_at, looks_only_at,
@@ -320,8 +320,7 @@ impl ApiTable {
         let width = projection.len();
         let key = mode.order().map(|order| self.schema.index_of(&order.column)).transpose()?;
         let projection = projection.iter().copied().chain(key.filter(|key| !projection.contains(key))).collect();
-        let told = PlanNotes { notes: Arc::new(Mutex::new(plan.notes.clone())), ..PlanNotes::default() };
-        let input = source(&plan.aids)?;
+        let plan_notes = PlanNotes { notes: Arc::new(Mutex::new(plan.notes.clone())), ..PlanNotes::default() };
         #[cfg(feature = "store")]
         let from_store = self.connection.store_for(&SessionSettings::of(state.config_options()));
         let config = ScanConfig {
@@ -336,9 +335,9 @@ impl ApiTable {
             #[cfg(feature = "store")]
             from_store,
             read_because: self.read_because.clone(),
-            told,
+            plan_notes,
         };
-        let scan: Arc<dyn ExecutionPlan> = Arc::new(FetchExec::try_new(config, input)?);
+        let scan: Arc<dyn ExecutionPlan> = Arc::new(FetchExec::try_new(config)?);
         first_columns(scan, width)
     }
 

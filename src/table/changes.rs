@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::Array;
+use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
+use async_stream::try_stream;
 use chrono::{DateTime, Utc};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::error::DataFusionError;
@@ -21,14 +23,14 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::future::BoxFuture;
 
 use super::functions::as_text;
 use crate::boxed_future::boxed_futures;
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind};
+use crate::error::{self, Error, ErrorKind};
 use crate::store::{Since, Store};
 
 /// Name of the function.
@@ -279,12 +281,34 @@ impl PartitionStream for Changes {
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
-        let (rows, store, since, aids) = (builder.tx(), Arc::clone(&self.store), self.since, self.aids.clone());
-        builder.spawn_blocking(move || {
-            let changes = store.changes(&aids, since, |batch| Ok(rows.blocking_send(Ok(batch)).is_ok()));
-            Ok(changes?)
-        });
-        builder.build()
+        let (store, since, aids) = (Arc::clone(&self.store), self.since, self.aids.clone());
+        step_by_step(&self.schema, move || store.changes(&aids, since))
     }
+}
+
+/// The batches of an iterator that reads files. Each is read by work of its own, so that a stream that nobody reads holds no
+/// thread: there may be many, and others wait for the threads of a runtime.
+pub(super) fn step_by_step<R>(
+    schema: &SchemaRef,
+    begin: impl FnOnce() -> error::Result<R> + Send + 'static,
+) -> SendableRecordBatchStream
+where
+    R: Iterator<Item = error::Result<RecordBatch>> + Send + 'static,
+{
+    let batches = try_stream! {
+        let mut rows = blocking(begin).await?;
+        loop {
+            let (batch, rest) = blocking(move || Ok((rows.next().transpose()?, rows))).await?;
+            let Some(batch) = batch else { break };
+            rows = rest;
+            yield batch;
+        }
+    };
+    Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), batches))
+}
+
+/// Runs work that waits for the disk, for the statement of the caller.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> error::Result<T> + Send + 'static) -> Result<T> {
+    let ended = |error| DataFusionError::ExecutionJoin(Box::new(error));
+    Ok(SpawnedTask::spawn_blocking(work).join_unwind().await.map_err(ended)??)
 }

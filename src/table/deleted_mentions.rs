@@ -6,9 +6,9 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 
+use super::changes::step_by_step;
 use crate::connection::Connection;
 use crate::store::Store;
 
@@ -36,18 +36,7 @@ impl PartitionStream for Deleted {
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
-        let (rows, store) = (builder.tx(), Arc::clone(&self.store));
-        builder.spawn_blocking(move || {
-            for file in store.deleted_files()? {
-                for batch in store.read_deleted(&file)? {
-                    if rows.blocking_send(Ok(batch)).is_err() {
-                        return Ok(());
-                    }
-                }
-            }
-            Ok(())
-        });
-        builder.build()
+        let store = Arc::clone(&self.store);
+        step_by_step(&self.schema, move || store.deleted())
     }
 }

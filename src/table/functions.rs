@@ -1,5 +1,5 @@
-//! The service's tables as functions: `mentions(aid => '183772', duration => '7d', sort_by => 'reach_desc')`, and the changes of
-//! the store: `changes(since => '2026-11-01')`.
+//! The service's tables as functions: `mentions(aid => '183772', duration => '7d', sort_by => 'reach_desc')`, mentions with some
+//! words: `search('recall OR fire')`, and the changes of the store: `changes(since => '2026-11-01')`.
 //!
 //! An argument of a service's table is a condition on the column with its name, except `sort_by`, which selects one of the
 //! service's sort orders by its value: rows are returned in it, and a LIMIT takes the first ones. Arguments are named, or
@@ -19,18 +19,20 @@ use datafusion::sql::sqlparser::ast::{FunctionArg, FunctionArgExpr, ObjectName, 
 use super::ApiTable;
 #[cfg(feature = "store")]
 use super::changes::{self, CHANGES, ChangesTable};
+use super::search::{self, SEARCH, SearchTable};
 use crate::profile::TableKind;
 use crate::pushdown::{ServiceOrder, order_named};
 
 /// The arguments of the service's tables, in positional order; the last one is accepted by `mentions` only.
 pub(crate) const ARGUMENTS: [&str; 4] = ["aid", "duration", "timezone", "sort_by"];
 
-/// Plans table functions: calls of a service's table, or of the changes of its store, in whichever catalog the name resolves to.
+/// Plans table functions: calls of a service's table, of a search in its mentions, or of the changes of its store, in whichever
+/// catalog the name resolves to.
 #[derive(Debug)]
 pub(crate) struct TableFunctions;
 
 impl TableFunctions {
-    fn plan(table: ApiTable, given: Vec<(String, Expr)>) -> Result<LogicalPlanBuilder> {
+    pub(super) fn plan(table: ApiTable, given: Vec<(String, Expr)>) -> Result<LogicalPlanBuilder> {
         let name = Arc::clone(&table.spec().name);
         let mut provider = table;
         let mut conditions = Vec::new();
@@ -56,16 +58,20 @@ impl TableFunctions {
 /// Table that is called as a function.
 enum Called {
     Service(Box<ApiTable>),
+    Search(Box<SearchTable>),
     #[cfg(feature = "store")]
     Changes(ChangesTable),
 }
 
-/// Resolves a name to a table of a service, or to the changes of its store; `None` for other tables and for the list, which takes
-/// no arguments.
+/// Resolves a name to a table of a service, a search in its mentions, or the changes of its store; `None` for other tables and for
+/// the list, which takes no arguments.
 fn provider_named(name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<Called> {
     let reference = context.object_name_to_table_reference(name.clone()).ok()?;
     let source = context.context_provider().get_table_source(reference).ok()?;
     let provider = source_as_provider(&source).ok()?;
+    if let Some(table) = provider.downcast_ref::<SearchTable>() {
+        return Some(Called::Search(Box::new(table.clone())));
+    }
     #[cfg(feature = "store")]
     if let Some(table) = provider.downcast_ref::<ChangesTable>() {
         return Some(Called::Changes(table.clone()));
@@ -110,6 +116,7 @@ impl RelationPlanner for TableFunctions {
                 let given = arguments(&table.spec().name, known, args, context)?;
                 Self::plan(*table, given)?.build()?
             }
+            Some(Called::Search(table)) => table.called(arguments(SEARCH, &search::ARGUMENTS, args, context)?)?,
             #[cfg(feature = "store")]
             Some(Called::Changes(table)) => {
                 let given = arguments(CHANGES, &changes::ARGUMENTS, args, context)?;

@@ -131,6 +131,8 @@ impl SystemTable {
             Field::new("files", DataType::Int64, false),
             Field::new("bytes", DataType::Int64, false),
             Field::new("confirmed_at", time, false),
+            Field::new("ranges", DataType::Utf8, false),
+            Field::new("index_bytes", DataType::Int64, false),
         ];
         Self { connection, kind: Kind::Store, schema: Arc::new(Schema::new(fields)) }
     }
@@ -222,17 +224,24 @@ fn store_columns(holdings: &[Holding]) -> Vec<ArrayRef> {
         Arc::new(holdings.iter().map(|holding| Some(of(holding).to_epoch_days())).collect::<Date32Array>())
     };
     let confirmed = holdings.iter().map(|holding| Some(holding.confirmed_at.timestamp_micros()));
+    let last_of = |end: NaiveDate| end.pred_opt().unwrap_or(end);
+    let ranges = holdings.iter().map(|holding| {
+        let ranges = holding.ranges.iter().map(|range| format!("{}..{}", range.start, last_of(range.end)));
+        Some(ranges.collect::<Vec<_>>().join(", "))
+    });
     vec![
         texts(holdings.iter().map(|holding| Some(holding.aid.as_str()))),
         texts(holdings.iter().map(|holding| Some(holding.filters.as_str()))),
         dates(&|holding| holding.from),
-        dates(&|holding| holding.to.pred_opt().unwrap_or(holding.to)),
+        dates(&|holding| last_of(holding.to)),
         numbers(|holding| holding.days),
         numbers(|holding| holding.sealed_days),
         numbers(|holding| holding.mentions),
         numbers(|holding| holding.files),
         numbers(|holding| holding.bytes),
         Arc::new(confirmed.collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
+        Arc::new(ranges.collect::<StringArray>()),
+        numbers(|holding| holding.index_bytes),
     ]
 }
 

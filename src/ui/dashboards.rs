@@ -1,5 +1,6 @@
 //! Dashboards: files of a folder, which version control can keep. They are read when they are opened.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,8 @@ use crate::error::{Error, ErrorKind, Result, describe};
 
 /// Bytes of a file: what is larger is no dashboard.
 const LONGEST: u64 = 256 << 10;
+/// Seconds between two runs that a dashboard can ask for. Timers of browsers end at 2^31 ms, which are 24.8 days.
+const REFRESH: RangeInclusive<u64> = 60..=24 * 86_400;
 
 /// Folder of dashboards; it may be absent.
 #[derive(Debug, Clone)]
@@ -19,7 +22,7 @@ pub(super) struct Folder(Option<PathBuf>);
 #[serde(deny_unknown_fields)]
 pub(super) struct Dashboard {
     title: String,
-    /// Age from which results are read again, such as `15m`; without it, only on demand.
+    /// Age from which results are read again, from `1m` to `24d`; without it, only on demand.
     #[serde(default)]
     refresh: Option<String>,
     /// The same in seconds.
@@ -45,11 +48,14 @@ enum Form {
     /// Lines, bars or points, by the columns.
     #[default]
     Chart,
+    Lines,
+    Bars,
     /// Bars or areas on each other.
     Stacked,
-    /// Mentions by weekday and hour: two numbers, and a third one as the shade.
+    Points,
+    /// Shades by weekday and hour.
     Heatmap,
-    /// The first value, large.
+    /// The last value of the first row, large.
     Number,
     Table,
 }
@@ -127,7 +133,11 @@ impl Dashboard {
             let mut settings = SessionSettings::default();
             let set = datafusion::common::config::ExtensionOptions::set(&mut settings, "freshness", age);
             set.map_err(|error| bad(format!("refresh: {}", describe(&error))))?;
-            read.refresh_seconds = Some(settings.freshness.as_secs()).filter(|seconds| *seconds > 0);
+            let seconds = settings.freshness.as_secs();
+            if !REFRESH.contains(&seconds) {
+                return Err(bad(format!("refresh: `{age}` is not between 1m and 24d")));
+            }
+            read.refresh_seconds = Some(seconds);
         }
         Ok(read)
     }
@@ -159,6 +169,15 @@ mod tests {
         for name in ["folder", "large"] {
             let error = dashboards.read(name).expect_err("no dashboard").to_string();
             assert!(error.contains("a regular file of at most 256 KiB"), "{error}");
+        }
+        for refresh in ["0s", "59s", "25d", "36500d"] {
+            std::fs::write(inner.join("often.toml"), text.replace("15m", refresh)).expect("written");
+            let error = dashboards.read("often").expect_err("no refresh").to_string();
+            assert!(error.contains(&format!("often.toml: refresh: `{refresh}` is not between 1m and 24d")), "{error}");
+        }
+        for refresh in ["1m", "24d"] {
+            std::fs::write(inner.join("often.toml"), text.replace("15m", refresh)).expect("written");
+            assert!(dashboards.read("often").is_ok(), "{refresh}");
         }
         let entries = dashboards.entries();
         assert!(entries[0].error.is_some() && entries[1].title == "Brand", "{entries:?}");

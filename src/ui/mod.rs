@@ -21,4 +21,4 @@ mod results;
 mod routes;
 mod server;
 
-pub use self::server::{PageSpec, UiSpec, serve, serve_beside};
+pub use self::server::{PageSpec, serve, serve_beside};

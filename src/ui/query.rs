@@ -30,17 +30,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::results::{Keeping, Results};
+use super::results::{Keeping, Period, Results};
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, describe};
 use crate::exec::{ExpectedRequests, plan_cost};
-use crate::host::failure::{Code, Failure};
-use crate::host::planner::{Statement, parse, runnable};
+use crate::host::failure::{Code, Failure, Place};
+use crate::host::planner::{Statement, check_setting, parse, runnable};
 use crate::host::running::Pending;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
 use crate::session::{Headers, follow_time_zone, with_schema};
-use crate::shell::{Variables, covered};
+use crate::shell::{Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
 /// Rows of a part of the response.
@@ -92,7 +92,8 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     host.allow_length(&sql)?;
     let mut own = SessionSettings::of(session.context.state().config_options());
     for (name, value) in &settings {
-        own.set(name, value).map_err(|error| wrong(describe(&error)))?;
+        let allowed = check_setting(&format!("savedsearch.{name}"), value);
+        allowed.and_then(|()| own.set(name, value)).map_err(|error| wrong(describe(&error)))?;
     }
     let zoned = settings.contains_key("timezone");
     let context = session.for_call(|_| own);
@@ -102,22 +103,24 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     let mut known = Variables::default();
     variables.iter().try_for_each(|(name, value)| known.set(name, value)).map_err(wrong)?;
     let unset = |line: String| wrong(line.split("; use").next().unwrap_or_default().to_owned());
-    let text = known.expand(&sql).map_err(unset)?;
-    host.allow_length(&text)?;
-    tracing::debug!(principal = %session.principal.name, sql = session.redact(&text), "statement");
+    let expanded = known.expanded(&sql).map_err(unset)?;
+    let text = expanded.text.as_str();
+    host.allow_length(text)?;
+    let digest = session.log_statement(text);
     let failed = async |error| {
-        let failure = session.failure(&error).in_text(&error, &text, &context).await;
+        let failure = session.failure(&error).in_text(&error, text, &context).await;
         // The place is one in the text that the page has.
-        let place = failure.place.filter(|_| text == sql);
+        let place = failure.place.map(|place| Place::after(&sql, expanded.typed(&sql, place.before)));
         Failure { place, ..failure }
     };
     let planned = async {
-        let parsed = parse(&text, GenericDialect {})?;
+        let _planning = session.share.planning().await;
+        let parsed = parse(text, GenericDialect {})?;
         let headers = Headers::of(&parsed);
         Ok((Statement::of_parsed(&context, parsed, &[], Ok).await?, headers))
     };
     let (statement, headers) = match planned.await {
-        Ok(planned) => planned,
+        Ok((statement, headers)) => (Statement { digest, ..statement }, headers),
         Err(error) => return Err(failed(error).await),
     };
     if statement.effect {
@@ -136,7 +139,9 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
 pub(super) async fn costs(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
     let failed = |error| session.failure(&error);
     let PlannedStatement { context, statement, .. } = read(host, session, question).await?;
+    let planning = session.share.planning().await;
     let plan = runnable(&context, statement.plan).await.map_err(failed)?.plan;
+    drop(planning);
     let cost = plan_cost(&plan);
     let expected @ ExpectedRequests { at_least, exact, likely, .. } = cost.expected();
     let mut scans = objects(&estimate(&plan).map_err(failed)?)?;
@@ -157,6 +162,26 @@ pub(super) async fn budget(session: &Session) -> Result<Vec<Value>, Failure> {
     let rows = session.context.sql("SELECT * FROM system.budget").await.map_err(failed)?;
     let batches = rows.collect().await.map_err(failed)?;
     batches.iter().map(objects).collect::<Result<Vec<_>, _>>().map(|rows| rows.concat())
+}
+
+/// The aid of a saved search that is known without a request, for the examples: the first one of the last list, if possible with
+/// a name, or else the one of which a store has most mentions.
+///
+/// # Errors
+/// Errors of the engine.
+pub(super) async fn known_search(session: &Session) -> Result<Option<String>, Failure> {
+    let failed = |error| session.failure(&error);
+    let listed = session.connections().first().and_then(|connection| connection.known_searches()).unwrap_or_default();
+    if let Some((aid, _)) = listed.iter().find(|(_, name)| !name.is_empty()).or(listed.first()) {
+        return Ok(Some(aid.clone()));
+    }
+    if session.context.table_provider("system.store").await.is_err() {
+        return Ok(None);
+    }
+    let sql = "SELECT aid FROM system.store GROUP BY aid ORDER BY sum(mentions) DESC, aid LIMIT 1";
+    let batches = session.context.sql(sql).await.map_err(failed)?.collect().await.map_err(failed)?;
+    let rows = batches.iter().map(objects).collect::<Result<Vec<_>, _>>()?.concat();
+    Ok(rows.first().and_then(|row| row["aid"].as_str()).map(str::to_owned))
 }
 
 /// The tables, each with its columns and what can be sent. Sends no request.
@@ -191,11 +216,12 @@ pub(super) async fn run(
         let (host, session) = (Arc::clone(&host), Arc::clone(&session));
         async move {
             let PlannedStatement { context, statement, headers } = read(&host, &session, question).await?;
+            let zone = SessionSettings::zone(context.state().config_options());
             let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await?;
-            Ok::<_, Failure>((Arc::new(pending), headers))
+            Ok::<_, Failure>((Arc::new(pending), headers, zone))
         }
     };
-    let (pending, headers) = host.away(&session, planned).await?;
+    let (pending, headers, zone) = host.away(&session, planned).await?;
     if pending.schema.fields().is_empty() {
         return Err(Failure::new(Code::InvalidArgument, "the query selects no columns"));
     }
@@ -203,7 +229,9 @@ pub(super) async fn run(
     let mut reading = Arc::clone(&pending).run(Arc::clone(&session), &host)?;
     let schema = headers.apply(Arc::clone(&pending.schema));
     Ok(stream! {
-        yield line(&json!({ "query": query, "columns": columns(&schema) }));
+        // Times are shown in the zone of the query, as the shell shows them.
+        let shown = Some(zone.as_str()).filter(|zone| !zone.is_empty());
+        yield line(&json!({ "query": query, "columns": columns(&in_zone(&schema, shown)) }));
         let (mut keeping, mut rows, mut told, mut since) = (Keeping::new(&schema), 0, pending.spent(), begun);
         let failure = loop {
             let next = timeout(TOLD, reading.batches.next()).await;
@@ -239,7 +267,7 @@ pub(super) async fn run(
                     while from < batch.num_rows() {
                         let part = batch.slice(from, PART.min(batch.num_rows() - from));
                         from += part.num_rows();
-                        match lines(&part) {
+                        match zoned(&part, shown).map_err(ArrowError::from).and_then(|part| lines(&part)) {
                             Ok(lines) => yield lines,
                             // All types can be written.
                             Err(error) => {
@@ -260,9 +288,12 @@ pub(super) async fn run(
         }
         let incomplete = warnings.iter().any(|warning| warning.incomplete);
         let default = windows.iter().find(|window| window.default).map(|window| period_in_words(&window.words));
-        let covered = session.connections().first().and_then(|connection| covered(connection, &windows));
-        let result = results.add(&session.principal.name, keeping, covered);
-        let notes: Vec<_> = warnings.iter().map(|warning| session.redact(&warning.message)).collect();
+        // The zone of this query alone: the session keeps its own.
+        let connection = session.connections().first();
+        let covered = connection.and_then(|connection| covered(connection, &windows, &zone));
+        let kept = results.add(&session.principal.name, keeping, Period { covered, zone: zone.clone() });
+        let mut notes: Vec<String> = warnings.iter().map(|warning| warning.message.to_string()).collect();
+        notes.extend(kept.as_ref().err().map(|why| format!("no charts or downloads: {why}")));
         yield line(&json!({ "end": {
             "rows": rows,
             "requests": spent.requests,
@@ -270,7 +301,7 @@ pub(super) async fn run(
             "incomplete": incomplete || spent.incomplete > 0,
             "default_window": default,
             "notes": notes,
-            "result": result,
+            "result": kept.ok(),
         } }));
     })
 }

@@ -13,6 +13,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use tower::ServiceExt;
 
 use super::access::{Access, Login};
 use super::dashboards::Folder;
-use super::query::{Question, budget, costs, run, tables, told_of};
+use super::query::{Question, budget, costs, known_search, run, tables, told_of};
 use super::results::Results;
 use crate::config::SessionSettings;
 use crate::host::failure::{Code, Failure};
@@ -28,12 +29,14 @@ use crate::host::http::received;
 use crate::host::peer::Caller;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
-use crate::shell::{ChartOptions, Format, KEYWORDS, OutputOptions, Words};
+use crate::shell::{ChartForm, ChartOptions, CsvDialect, CsvOptions, Format, KEYWORDS, OutputOptions, Words};
 
 /// Bytes that a message may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
 /// Bytes of a login.
 const LOGIN: usize = 16 << 10;
+/// Header of a file with what it does not show, percent-encoded.
+const NOTE: HeaderName = HeaderName::from_static("savedsearch-note");
 /// Bytes of a file that are read at once.
 const READ: usize = 256 << 10;
 
@@ -93,6 +96,7 @@ impl Page {
         let calls = Router::new()
             .route("/api/state", get(state))
             .route("/api/tables", get(list_tables))
+            .route("/api/names", get(list_names))
             .route("/api/complete", post(complete))
             .route("/api/estimate", post(estimate))
             .route("/api/query", post(query))
@@ -242,7 +246,7 @@ fn answered<T: serde::Serialize>(answer: Result<T, Failure>) -> Response {
     }
 }
 
-/// The user, the limits, and the words that the editor colours.
+/// The user, the limits, the saved searches that are known, and the words that the editor colours.
 async fn state(State(shared): Server, Extension(session): Own) -> Response {
     let state = async {
         let mut words = session.context.state().aggregate_functions().keys().cloned().collect::<Vec<_>>();
@@ -253,6 +257,7 @@ async fn state(State(shared): Server, Extension(session): Own) -> Response {
         let settings = SessionSettings::of(session.context.state().config_options());
         Ok(json!({
             "max_requests": settings.max_requests,
+            "now": session.connections().first().map(|connection| connection.now().to_rfc3339()),
             "timezone": if settings.timezone.is_empty() { "UTC" } else { settings.timezone.as_str() },
             "user": &*session.principal.name,
             "login": shared.access.form(),
@@ -260,6 +265,7 @@ async fn state(State(shared): Server, Extension(session): Own) -> Response {
             "keywords": &KEYWORDS[..],
             "functions": words,
             "budget": budget(&session).await?,
+            "search": known_search(&session).await?,
             "store": session.context.table_provider("system.store").await.is_ok(),
             "profile": profile,
         }))
@@ -269,6 +275,12 @@ async fn state(State(shared): Server, Extension(session): Own) -> Response {
 
 async fn list_tables(Extension(session): Own) -> Response {
     answered(tables(&session).await)
+}
+
+/// Aids of the last list, with their names. Sends no request.
+async fn list_names(Extension(session): Own) -> Response {
+    let connection = session.connections().first();
+    answered(Ok(connection.and_then(|connection| connection.known_searches()).unwrap_or_default()))
 }
 
 /// Text before and behind the cursor.
@@ -317,21 +329,25 @@ async fn query(State(shared): Server, Extension(session): Own, body: Bytes) -> R
     }
 }
 
-/// Options of a chart.
+/// Options of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Drawn {
     #[serde(default)]
-    stacked: bool,
+    form: ChartForm,
     title: Option<String>,
     width: Option<u32>,
     height: Option<u32>,
+    #[serde(default)]
+    dialect: CsvDialect,
+    separator: Option<String>,
     /// Set if the file is to be saved, not shown.
     #[serde(default)]
     save: bool,
 }
 
-/// A result that was sent before, as a file: `chart.svg`, `rows.csv`. Sends no request.
+/// A result that was sent before, as a file: `chart.svg`, `rows.csv`. `kept` is empty, and is there while files are. Sends no
+/// request.
 async fn result(
     State(shared): Server,
     Extension(session): Own,
@@ -341,6 +357,9 @@ async fn result(
     let Some(kept) = shared.results.find(&session.principal.name, &id) else {
         return plain(StatusCode::NOT_FOUND, "this result is no longer kept; run the query again");
     };
+    if name == "kept" {
+        return StatusCode::NO_CONTENT.into_response();
+    }
     let kinds: [(&str, Format, &str); 7] = [
         ("csv", Format::Csv, "text/csv; charset=utf-8"),
         ("json", Format::Json, "application/json"),
@@ -354,21 +373,31 @@ async fn result(
     let Some((extension, format, kind)) = kinds.into_iter().find(|(known, ..)| extension == Some(*known)) else {
         return plain(StatusCode::NOT_FOUND, "unknown format: csv, json, ndjson, xlsx, parquet, svg and png are known");
     };
-    let Drawn { stacked, title, width, height, save } = drawn;
+    let Drawn { form, title, width, height, dialect, separator, save } = drawn;
+    let separator = match separator.as_deref().map(CsvOptions::separator_of).transpose() {
+        Ok(separator) => separator,
+        Err(line) => return plain(StatusCode::BAD_REQUEST, &line),
+    };
     let side = |pixels: u32| pixels.clamp(200, 4_000);
-    let size = width.zip(height).map(|(width, height)| (side(width), side(height)));
-    let options = OutputOptions { charts: ChartOptions { size, title, stacked }, ..OutputOptions::default() };
+    let width = width.map(side);
+    let charts = ChartOptions { size: width.zip(height.map(side)), width, title, form };
+    let options = OutputOptions { charts, csv: CsvOptions { dialect, separator } };
     let work = async move {
         let wrong = |error: std::io::Error| Failure::new(Code::InvalidArgument, error.to_string());
         let folder = tempfile::tempdir().map_err(wrong)?;
         let path = folder.path().join("result");
-        kept.write(format, &path, options).map_err(wrong)?;
+        let notes = kept.write(format, &path, options).map_err(wrong)?;
         // The file stays readable without its name.
-        std::fs::File::open(&path).map_err(wrong)
+        let file = std::fs::File::open(&path).map_err(wrong)?;
+        Ok::<_, Failure>((file, notes))
     };
     match shared.host.away(&session, work).await {
-        Ok(file) => {
+        Ok((file, notes)) => {
             let mut response = (HeaderMap::new(), Body::from_stream(content(file))).into_response();
+            let notes = utf8_percent_encode(&notes.join("; "), NON_ALPHANUMERIC).to_string();
+            if let Some(notes) = HeaderValue::from_str(&notes).ok().filter(|notes| !notes.is_empty()) {
+                response.headers_mut().insert(NOTE, notes);
+            }
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
             let saved = HeaderValue::from_str(&format!("attachment; filename=\"savedsearch.{extension}\""));
             if let (true, Ok(saved)) = (save, saved) {

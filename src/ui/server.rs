@@ -9,13 +9,9 @@ use futures::FutureExt;
 use super::access::Access;
 use super::dashboards::Folder;
 use super::routes::Page;
-use crate::config::SessionSettings;
 use crate::error::Result;
-use crate::flight::FlightServer;
 use crate::host::auth::Auth;
 use crate::host::http::{Bound, HttpServer};
-use crate::host::sessions::Upstream;
-use crate::host::settings::Limits;
 use crate::host::state::{Host, HostSpec, check_exposure};
 use crate::serving::TlsSpec;
 
@@ -43,43 +39,25 @@ impl PageSpec {
     }
 }
 
-/// Configuration of [`serve`].
-#[derive(Debug)]
-pub struct UiSpec {
-    /// The page.
-    pub page: PageSpec,
-    /// Authentication mode.
-    pub auth: Auth,
-    /// Address of `/healthz` and `/metrics`; `None` disables them.
-    pub operations: Option<SocketAddr>,
-    /// Resource limits.
-    pub limits: Limits,
-    /// Settings of queries, unless the page sets others for one.
-    pub settings: SessionSettings,
-    /// Connections behind the tables.
-    pub upstream: Upstream,
-}
-
 /// Serves the page alone, without requests to the service.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an unusable address, an invalid certificate or dashboard, or an invalid
 /// combination of settings.
-pub async fn serve(spec: UiSpec) -> Result<HttpServer> {
-    let UiSpec { page, auth, operations, limits, settings, upstream } = spec;
-    page.check(&auth)?;
-    let host = Arc::new(Host::start(HostSpec::without_workers(auth, upstream, settings, limits))?);
+pub async fn serve(page: PageSpec, host: HostSpec) -> Result<HttpServer> {
+    page.check(&host.auth)?;
+    let operations = host.operations;
+    let host = Arc::new(Host::start(host)?);
     over(page, host).await?.alone(operations).await
 }
 
-/// Serves the page beside a server, with its users, sessions, budgets and limits. Shut it down before that server.
+/// Serves the page beside another front, with its users, sessions, budgets and limits. Shut it down before that front.
 ///
 /// # Errors
 /// Those of [`serve`].
-pub async fn serve_beside(page: PageSpec, server: &FlightServer) -> Result<HttpServer> {
-    let host = Arc::clone(server.host());
+pub async fn serve_beside(page: PageSpec, host: &Arc<Host>) -> Result<HttpServer> {
     page.check(host.sessions.auth())?;
-    over(page, host).await
+    over(page, Arc::clone(host)).await
 }
 
 async fn over(page: PageSpec, host: Arc<Host>) -> Result<HttpServer> {

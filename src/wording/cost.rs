@@ -10,7 +10,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::exec::{Cost, ExpectedRequests, PlanCost, plan_cost};
 
 /// Columns `table`, `sent`, `requests` (in words if the count depends on the data) and `at_least`. The last row is the total,
-/// in which scans share the list and equal requests. Saved searches are those of the last list, if it is known.
+/// in which scans share the list and equal requests, and sends nothing of its own. Saved searches are those of the last list, if it is
+/// known.
 pub(crate) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
     estimate_all(slice::from_ref(plan))
 }
@@ -26,10 +27,11 @@ pub(crate) fn estimate_all(plans: &[Arc<dyn ExecutionPlan>]) -> Result<RecordBat
     let of_scan = |scan: &Cost| scan.expected(scan.at_least + u64::from(scan.lists), scan.exact);
     let words = |scan: &Cost| match of_scan(scan) {
         // What the number depends on.
-        ExpectedRequests { searches: None, likely: None, .. } => scan.requests.clone(),
+        ExpectedRequests { searches: None, likely: None, at_most: None, .. } => scan.requests.clone(),
         expected => expected.to_string(),
     };
     let total = match scans.as_slice() {
+        [Cost { lists: true, exact: false, by_last_list: None, in_turn: true, requests, .. }] => requests.clone(),
         // How many they are is known once the list was requested.
         [Cost { lists: true, exact: false, by_last_list: None, .. }] => {
             format!("{all}, plus those of each saved search")
@@ -38,7 +40,7 @@ pub(crate) fn estimate_all(plans: &[Arc<dyn ExecutionPlan>]) -> Result<RecordBat
     };
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let tables = scans.iter().map(|scan| scan.table.as_ref()).chain(["all"]).map(Some);
-    let sent = scans.iter().map(|scan| Some(scan.sent.as_str())).chain([None]);
+    let sent = scans.iter().map(|scan| Some(scan.sent.as_str())).chain([Some("")]);
     let requests = scans.iter().map(words).chain([total]).map(Some);
     let least = scans.iter().map(|scan| number(of_scan(scan).at_least)).chain([number(all.at_least)]);
     let columns: [(&str, ArrayRef); 4] = [
@@ -50,17 +52,24 @@ pub(crate) fn estimate_all(plans: &[Arc<dyn ExecutionPlan>]) -> Result<RecordBat
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
+/// The maximum number of requests, if it is known.
+fn most(of: &ExpectedRequests) -> Option<u64> {
+    of.at_most.or_else(|| of.exact.then_some(of.at_least))
+}
+
 /// The expected number of requests of plans that run one after another.
 fn sum(costs: &[PlanCost]) -> ExpectedRequests {
-    let none = ExpectedRequests { at_least: 0, exact: true, likely: None, searches: None };
-    costs.iter().map(PlanCost::expected).fold(none, |all, one| {
+    costs.iter().map(PlanCost::expected).fold(ExpectedRequests::certain(0, true), |all, one| {
         let likely = all.likely.unwrap_or(all.at_least) + one.likely.unwrap_or(one.at_least);
         let at_least = all.at_least + one.at_least;
         ExpectedRequests {
             at_least,
             exact: all.exact && one.exact,
+            at_most: most(&all).zip(most(&one)).map(|(all, one)| all + one).filter(|most| *most > at_least),
             likely: Some(likely).filter(|likely| *likely > at_least),
             searches: all.searches.max(one.searches),
+            listed_at: all.listed_at.into_iter().chain(one.listed_at).min(),
+            counted_at: all.counted_at.into_iter().chain(one.counted_at).min(),
         }
     })
 }

@@ -7,8 +7,9 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use unicode_width::UnicodeWidthStr;
 
-use crate::error::describe;
-use crate::session::suggestion::{as_written, place, suggestion, without_place};
+use crate::error::{describe, shortened};
+use crate::session::is_unterminated;
+use crate::session::suggestion::{as_written, of_value, place, suggestion, without_place};
 
 /// An error message as users see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,21 +29,29 @@ impl Mistake {
         Self { line: line.into(), marked: None, row: None }
     }
 
-    /// Message of an engine error about a statement, with a suggestion where a similar name exists. `tables` says what lists
+    /// Message of an engine error about a statement, with a suggestion if a similar name exists. `tables` says what lists
     /// the tables.
     pub(crate) async fn of(error: &DataFusionError, text: &str, context: &SessionContext, tables: &str) -> Self {
         let place = place(error);
         let mut line = without_place(&describe(error)).to_owned();
+        if let Some(of_value) = of_value(&line, text) {
+            line = of_value;
+        }
         let row = place.map(|(row, _)| row).filter(|_| text.trim_end().contains('\n'));
-        if let Some(row) = row {
-            line.push_str(&format!(" (line {row})"));
+        // The end of the text, at which a reader would look for it, is not the place.
+        let column = place.map(|(_, column)| column).filter(|_| is_unterminated(&line));
+        match (row, column) {
+            (Some(row), Some(column)) => line.push_str(&format!(" (line {row}, column {column})")),
+            (Some(row), None) => line.push_str(&format!(" (line {row})")),
+            (None, Some(column)) => line.push_str(&format!(" (column {column})")),
+            (None, None) => {}
         }
         if let Some(advice) = as_written(text, &line, place) {
             line.push_str(&format!("; {advice}"));
         } else if let Some(suggestion) = suggestion(&line, context, Some(tables)).await {
             line.push_str(&format!("; {suggestion}"));
         }
-        Self { line, marked: place.and_then(|(line, column)| marked(text, line, column)), row }
+        Self { line: shortened(line), marked: place.and_then(|(line, column)| marked(text, line, column)), row }
     }
 
     /// The message with its place in a file, of whose lines the statement begins with number `first`.
@@ -50,6 +59,7 @@ impl Mistake {
     pub(crate) fn in_file(self, path: &Path, first: usize) -> Self {
         let row = self.row.unwrap_or(1);
         let message = self.line.replacen(&format!(" (line {row})"), "", 1);
+        let message = message.replacen(&format!(" (line {row}, column "), " (column ", 1);
         Self { line: format!("{}: line {}: {message}", path.display(), first + row - 1), row: None, ..self }
     }
 
@@ -86,8 +96,55 @@ mod tests {
         let (line, column) = place(&error).expect("a place");
         let shown = marked("SELECT a\nFROM 日本 WHERE", line, column).expect("a line");
         assert_eq!(shown, ["  FROM 日本 WHERE", "            ^"]);
-        assert_eq!(marked("SELECT 1", 1, 99).expect("a line")[1], "          ^", "at the end where it is behind it");
+        assert_eq!(marked("SELECT 1", 1, 99).expect("a line")[1], "          ^", "at the end if it is behind it");
         assert_eq!(marked("SELECT 1", 2, 1), None);
+    }
+
+    #[cfg(feature = "shell")]
+    #[tokio::test]
+    async fn what_does_not_end_is_named_by_its_begin() {
+        let context = SessionContext::new();
+        for (sql, place) in [
+            ("SELECT 'x", "(column 8)"),
+            ("SELECT \"x", "(column 8)"),
+            ("SELECT /* x", "(column 8)"),
+            ("'x", "(column 1)"),
+            ("SELECT 1,\n 2, 'x\ny", "(line 2, column 5)"),
+            ("SELECT 1,\n $$x\ny", "(line 2, column 2)"),
+            ("SELECT 1,\n $t$x\ny", "(line 2, column 2)"),
+            ("SELECT 1,\n /* x\ny", "(line 2, column 2)"),
+        ] {
+            let error = crate::session::parse_statements(sql).expect_err(sql);
+            let mistake = Mistake::of(&error, sql, &context, "list the tables").await;
+            assert!(mistake.line.ends_with(place), "{sql}: {}", mistake.line);
+        }
+    }
+
+    #[cfg(feature = "shell")]
+    #[tokio::test]
+    async fn what_does_not_end_has_its_line_in_a_file() {
+        let (context, sql) = (SessionContext::new(), "SELECT 1,\n 'x\ny");
+        let error = crate::session::parse_statements(sql).expect_err(sql);
+        let mistake = Mistake::of(&error, sql, &context, "list the tables").await;
+        let line = mistake.in_file(Path::new("a.sql"), 5).line;
+        assert_eq!(line, "a.sql: line 6: syntax error: Unterminated string literal (column 2)");
+    }
+
+    #[tokio::test]
+    async fn a_message_repeats_only_a_part_of_a_long_statement() {
+        let context = SessionContext::new();
+        for sql in [
+            format!("SELECT '{}'::date", "x".repeat(300_000)),
+            format!("SELECT 1 1{}", "2".repeat(300_000)),
+            format!("SELECT 1 FROM ({})", "x".repeat(300_000)),
+        ] {
+            let error = match context.sql(&sql).await {
+                Ok(frame) => frame.collect().await.expect_err("an invalid statement"),
+                Err(error) => error,
+            };
+            let Mistake { line, .. } = Mistake::of(&error, &sql, &context, "list the tables").await;
+            assert!(line.chars().count() <= 1_000, "{line}");
+        }
     }
 
     #[test]

@@ -89,8 +89,7 @@ impl Report {
             parts.push(counted(spent.retries, "retry"));
         }
         if spent.wait_ms >= NOTICED {
-            // Concurrent requests wait at the same time, and their waits are summed.
-            parts.push(format!("waited {}", seconds(Duration::from_millis(spent.wait_ms).min(*elapsed))));
+            parts.push(format!("waited {}", seconds(Duration::from_millis(spent.wait_ms))));
         }
         if !windows.is_empty() {
             let named = windows.iter().take(NAMED).map(|window| {
@@ -157,6 +156,7 @@ mod tests {
             timezone: Some(zone.into()),
             default,
             time: None,
+            days: None,
         };
         let windows = vec![window("7d", "UTC", true), window("1d", "Europe/Berlin", false), window("2d", "UTC", false)];
         let whole = Report { windows, ..report(Shown { rows: 1_000, ..Shown::default() }, spent) };

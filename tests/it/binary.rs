@@ -2,18 +2,22 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chrono::Datelike;
 use datafusion_saved_search::Clock;
 use datafusion_saved_search::flight::{Limits, ServeDocument, hash_password};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Preset, Settings};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::flight::access::Authority;
 use crate::pages::{Page, page, pages};
-use crate::support::now;
+use crate::support::{each, now};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_savedsearch");
 const CANARY: &str = "canary-51c0-key";
@@ -28,8 +32,9 @@ pub(crate) fn savedsearch(arguments: &[&str]) -> Command {
     for name in ["BASE_URL", "API_KEY", "PROFILE", "CONFIG", "STORE", "BIN"] {
         command.env_remove(format!("SAVEDSEARCH_{name}"));
     }
-    // The configuration of whoever runs the tests must not matter.
+    // The configuration and the state of whoever runs the tests must not matter.
     command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command.env("XDG_STATE_HOME", format!("{}/state-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id()));
     command
 }
 
@@ -207,12 +212,12 @@ fn charts_and_pictures_show_the_result() {
     assert_eq!(fs::read(&sized).unwrap()[16..24], [0, 0, 2, 128, 0, 0, 1, 104]);
     let output = service.sql(&["--format", "chart", "--chart-title", "Sources", "-c", sources]).output().unwrap();
     assert!(out(&output).starts_with("Sources\nx.com"), "{}", out(&output));
-    for size in ["1200", "1200x", "100x600", "1200x4001", "axb"] {
+    each(["1200", "1200x", "100x600", "1200x4001", "axb"], |size| {
         let output = service.sql(&["--chart-size", size, "-c", sources]).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let said = "expected WIDTHxHEIGHT in pixels from 200 to 4000, such as 1200x600";
         assert!(err(&output).contains(said), "{}", err(&output));
-    }
+    });
     let exact = folder.path().join("exact.svg");
     let sql = "SELECT 'a' AS k, 16777217 AS v UNION ALL SELECT 'b', 0.001";
     let output = service.sql(&["--format", "svg", "-o", exact.to_str().unwrap(), "-c", sql]).output().unwrap();
@@ -220,7 +225,10 @@ fn charts_and_pictures_show_the_result() {
     let picture = fs::read_to_string(exact).unwrap();
     assert!(picture.contains(">16,777,217<") && picture.contains(">0.001<"), "{picture}");
     for (sql, said) in [
-        ("SELECT id, title FROM mentions WHERE aid = '183772'", "not all other columns are numbers"),
+        (
+            "SELECT id, title FROM mentions WHERE aid = '183772'",
+            "title is text; a chart needs numbers after the first column",
+        ),
         ("SELECT 'a' AS a, 1 AS n WHERE false", "no rows to draw"),
         ("SELECT column1::text AS a, 1 AS n FROM (SELECT unnest(range(0, 200)) AS column1)", "too many bars: 200"),
     ] {
@@ -236,14 +244,14 @@ fn every_format_prints() {
     let service = Simulate::start(&["--now", NOW, "--mentions", "300", "--searches", "2"]);
     let sql = "SELECT id, published_at, title, reach, hashtags FROM mentions WHERE aid = '183772' \
                AND duration = '2026-06-01T00:00:00Z..2026-07-01T00:00:00Z' ORDER BY published_at LIMIT 4";
-    for (format, lines) in [("table", 8), ("csv", 5), ("tsv", 5), ("json", 1), ("ndjson", 4), ("markdown", 6)] {
+    each([("table", 8), ("csv", 5), ("tsv", 5), ("json", 1), ("ndjson", 4), ("markdown", 6)], |(format, lines)| {
         let output = service.sql(&["--format", format, "-c", sql]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
         assert_eq!(out(&output).lines().count(), lines, "{format}\n{}", out(&output));
         assert!(err(&output).is_empty(), "{}", err(&output));
         let empty = service.sql(&["--format", format, "-c", &sql.replace("LIMIT 4", "LIMIT 0")]).output().unwrap();
         assert_eq!(empty.status.code(), Some(0), "{}", err(&empty));
-    }
+    });
     let json = service.sql(&["--format", "json", "-c", sql]).output().unwrap();
     let rows: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 4);
@@ -289,13 +297,9 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
     let profile = profile.to_str().unwrap();
     let one = "SELECT id FROM mentions WHERE aid = '183772'";
     let base = service.base_url.as_str();
-    for (arguments, key, status, text) in [
-        (
-            vec!["--base-url", base, "sql", "-c", one],
-            "wrong-key",
-            1,
-            "401 Unauthorized unauthorized: missing or unknown API key",
-        ),
+    let older = base.replace("/v4", "/v3");
+    let cases = [
+        (vec!["--base-url", base, "sql", "-c", one], "wrong-key", 1, "401 Unauthorized: missing or unknown API key"),
         (vec!["--base-url", base, "sql", "-c", one], "", 2, "no API key; set SAVEDSEARCH_API_KEY"),
         (
             vec!["--base-url", "http://127.0.0.1:1/v4", "sql", "-c", one],
@@ -303,12 +307,7 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
             1,
             "check that http://127.0.0.1:1/v4 is the service's address",
         ),
-        (
-            vec!["--base-url", &base.replace("/v4", "/v3"), "sql", "-c", one],
-            "demo-key-comms",
-            1,
-            "404 Not Found not_found: no endpoint /v3/search",
-        ),
+        (vec!["--base-url", &older, "sql", "-c", one], "demo-key-comms", 1, "404 Not Found: no endpoint /v3/search"),
         (vec!["--base-url", "ftp://x/v4", "sql", "-c", one], "some-key", 2, "invalid base URL `ftp://x/v4`"),
         (
             vec!["--base-url", "http://x/v4?key=secret", "sql", "-c", one],
@@ -356,7 +355,8 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
         (vec!["simulate", "--rate-limit", "many"], "", 2, "expected REQUESTS/SECONDS"),
         (vec!["simulate", "--data", "/nowhere.ndjson"], "", 2, "cannot read /nowhere.ndjson"),
         (vec!["frobnicate"], "", 2, "unrecognized subcommand"),
-    ] {
+    ];
+    each(cases, |(arguments, key, status, text)| {
         let mut command = savedsearch(&arguments);
         if !key.is_empty() {
             command.env("SAVEDSEARCH_API_KEY", key);
@@ -369,7 +369,7 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
         let errors = stderr.lines().filter(|line| line.starts_with("error: ")).count();
         assert_eq!(errors, 1, "{stderr}");
         assert!(!stderr.contains("panicked"), "{stderr}");
-    }
+    });
 }
 
 #[test]
@@ -492,7 +492,7 @@ fn what_a_killed_process_left_is_replaced_and_what_a_running_one_writes_is_not()
     fs::write(&precious, "precious").unwrap();
     fs::hard_link(&precious, &partial).unwrap();
     assert!(one().status.success() && fs::read_to_string(&precious).unwrap() == "precious");
-    std::os::unix::fs::symlink(&precious, &partial).unwrap();
+    symlink(&precious, &partial).unwrap();
     assert!(err(&one()).contains("all.csv.partial already exists"));
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
     fs::remove_file(&partial).unwrap();
@@ -524,7 +524,6 @@ fn an_interrupt_ends_a_computation_that_never_pauses() {
 
 #[test]
 fn a_file_is_replaced_only_by_a_result_and_where_it_really_is() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = tempfile::tempdir().unwrap();
     let (file, link) = (folder.path().join("real.csv"), folder.path().join("link.csv"));
     fs::write(&file, "old").unwrap();
@@ -672,7 +671,7 @@ fn a_server_takes_options_before_variables_before_its_table() {
     assert_eq!(code, Some(0), "{line}");
     let (code, line) = serve(&["--auth", "none", "--listen", "127.0.0.1:0"], &[("SAVEDSEARCH_LISTEN", "127.0.0.1:1")]);
     assert_eq!(code, Some(0), "{line}");
-    for (arguments, told) in [
+    let cases = [
         (&["--auth", "none", "--listen", "0.0.0.0:0"][..], "may only listen on a loopback address"),
         (&["--auth", "none", "--tls-cert", "x.pem"], "--tls-cert and --tls-key require each other"),
         (&["--auth", "none", "--client-ca", "x.pem"], "--client-ca requires"),
@@ -683,10 +682,11 @@ fn a_server_takes_options_before_variables_before_its_table() {
         (&["--auth", "none", "--set", "freshness"], "--set expects KEY=VALUE"),
         (&["--auth", "everybody"], "everybody"),
         (&["--listen", "here"], "here"),
-    ] {
+    ];
+    each(cases, |(arguments, told)| {
         let (code, line) = serve(arguments, &[]);
         assert!(code == Some(2) && line.contains(told), "{arguments:?}: {code:?} {line}");
-    }
+    });
     // The connection provides an address and a profile; clients send their own keys.
     let (code, line) = serve(&["--auth", "pass-through", "--listen", "127.0.0.1:0"], &[]);
     assert_eq!(code, Some(0), "{line}");
@@ -739,7 +739,8 @@ fn run_commands(page: &Page, replaced: &[(&str, &str)], folder: &Path) -> usize 
     let curl = Command::new("curl").arg("--version").output().is_ok();
     let blocks = page.blocks("sh");
     for block in &blocks {
-        let script = block.replace("cargo run -- ", "savedsearch ").replace("<API_KEY>", "demo-key-comms");
+        let script = block.replace("cargo run --quiet -- ", "savedsearch ").replace("cargo run -- ", "savedsearch ");
+        let script = script.replace("<API_KEY>", "demo-key-comms");
         let script = replaced.iter().fold(script, |script, (from, to)| script.replace(from, to));
         let script = script.replace("\\\n", " ");
         // Commands covered by the tests of the clients, or that do not end.
@@ -770,7 +771,7 @@ fn a_stdout_that_is_closed_or_full_is_no_panic() {
     let profile = folder.path().join("mine.toml");
     fs::write(&profile, out(&run(&["profile", "show", "v4"]))).unwrap();
     let check = ["profile", "check", profile.to_str().unwrap()];
-    for arguments in [
+    let cases = [
         &["profile", "show", "v4"] as &[&str],
         &["profile", "schema"],
         &check,
@@ -779,7 +780,8 @@ fn a_stdout_that_is_closed_or_full_is_no_panic() {
         &["--help"],
         &["sql", "-c", "SELECT value FROM generate_series(1, 100000)"],
         &[],
-    ] {
+    ];
+    each(cases, |arguments| {
         for full in [true, false] {
             let stdout = match full {
                 true => Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap()),
@@ -795,7 +797,7 @@ fn a_stdout_that_is_closed_or_full_is_no_panic() {
                 "{arguments:?}: {told}"
             );
         }
-    }
+    });
     let mut hash = savedsearch(&["serve", "--hash-password"])
         .stdin(Stdio::piped())
         .stdout(Stdio::from(std::io::pipe().unwrap().1))
@@ -861,11 +863,20 @@ impl Served {
     fn start(arguments: &[&str], key: &str) -> Self {
         let mut command = savedsearch(arguments);
         command.args(["serve", "--listen", "127.0.0.1:0"]).env("SAVEDSEARCH_API_KEY", key);
+        Self::of(command)
+    }
+
+    fn of(command: Command) -> Self {
+        Self::at_address(command).0
+    }
+
+    /// With the address that it listens on.
+    fn at_address(mut command: Command) -> (Self, String) {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap());
         let mut served = Self { child, lines };
-        served.until("listening on ");
-        served
+        let line = served.until("listening on ");
+        (served, line.trim().rsplit(' ').next().unwrap().to_owned())
     }
 
     /// The next line with a text.
@@ -885,6 +896,66 @@ impl Served {
 }
 
 #[test]
+fn a_server_of_postgres_needs_no_flight_sql() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    let base = ["--base-url", service.base_url.as_str(), "serve", "--no-flight"];
+    let serve = |arguments: &[&str]| {
+        let mut command = savedsearch(&base);
+        command.args(arguments).env("SAVEDSEARCH_API_KEY", "demo-key-comms");
+        command
+    };
+    for (arguments, told) in [
+        (&[][..], "--no-flight requires --postgres-listen"),
+        (&["--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"][..], "omit --no-flight"),
+    ] {
+        let refused = serve(arguments).output().unwrap();
+        let line = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(2) && line.contains(told), "{line}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    let connections =
+        format!("[connections.mine]\nbase_url = \"{}\"\napi_key_env = \"SERVED_KEY\"\n", service.base_url);
+    for (settings, arguments, told) in [
+        ("", &[][..], "`flight = false` of [serve] requires --postgres-listen"),
+        ("listen = \"127.0.0.1:0\"", &["--postgres-listen", "127.0.0.1:0"][..], "`listen` of [serve] is the address"),
+        ("", &["--postgres-listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"][..], "omit `flight = false` of [serve]"),
+    ] {
+        fs::write(&config, format!("{connections}[serve]\nflight = false\n{settings}\n")).unwrap();
+        let mut command = savedsearch(&["--config", config.to_str().unwrap(), "serve"]);
+        let refused = command.args(arguments).env("SERVED_KEY", "demo-key-comms").output().unwrap();
+        assert!(refused.status.code() == Some(2) && err(&refused).contains(told), "{}", err(&refused));
+    }
+    let mut command = serve(&["--postgres-listen", "127.0.0.1:0"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut served = Served { child, lines };
+    let postgres = served.until("Postgres on ").trim().replace("Postgres on ", "");
+    assert!(served.until("listening on ").ends_with(&format!("{postgres}\n")), "one listener");
+    let mut stream = std::net::TcpStream::connect(&postgres).unwrap();
+    // A request for TLS (PostgreSQL documentation, "SSL Session Encryption"), which a server without a certificate denies.
+    stream.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).unwrap();
+    let mut answer = [0];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"N");
+    drop(stream);
+    let (host, port) = postgres.rsplit_once(':').unwrap();
+    let mut config = tokio_postgres::Config::new();
+    config.host(host).port(port.parse().unwrap()).user("ada").password("swordfish").dbname("savedsearch");
+    let rows = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let rows = client.query("SELECT count(*) FROM saved_searches WHERE kind = 'saved'", &[]).await.unwrap();
+        drop(client);
+        connection.await.unwrap().unwrap();
+        rows.into_iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>()
+    });
+    assert_eq!(rows, [1]);
+    served.signal("-TERM");
+    assert!(served.child.wait().unwrap().success());
+}
+
+#[test]
 fn a_server_warns_at_its_start_of_what_will_fail_and_outlives_a_hang_up() {
     let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
     for (base_url, key, reason) in [
@@ -897,13 +968,171 @@ fn a_server_warns_at_its_start_of_what_will_fail_and_outlives_a_hang_up() {
         served.signal("-TERM");
         assert!(served.child.wait().unwrap().success());
     }
+    let (folder, mut command) = (tempfile::tempdir().unwrap(), savedsearch(&["--base-url", &service.base_url]));
+    let key = folder.path().join("key");
+    fs::write(&key, "demo-key-comms\n").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o604)).unwrap();
+    command.args(["--api-key-file", key.to_str().unwrap(), "serve", "--listen", "127.0.0.1:0"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut served = Served { child, lines };
+    let line = served.until("every user of this machine can read this file");
+    assert!(line.contains("WARN") && line.contains(key.to_str().unwrap()), "{line}");
+    served.until("listening on ");
+    served.signal("-TERM");
+    assert!(served.child.wait().unwrap().success());
     let mut served = Served::start(&["--base-url", &service.base_url], "demo-key-comms");
     served.signal("-HUP");
-    served.until("reloaded users, API keys and certificates");
+    served.until("reloaded users and API keys; the server has no certificates");
     served.signal("-TERM");
     let mut rest = String::new();
     served.lines.read_to_string(&mut rest).unwrap();
     assert!(served.child.wait().unwrap().success() && !rest.contains("cannot be queried"), "{rest}");
+}
+
+#[test]
+fn a_worker_without_certificates_has_nothing_to_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().to_str().unwrap();
+    let mut worker = Served::of(savedsearch(&["--store", store, "worker", "--listen", "127.0.0.1:0"]));
+    worker.signal("-HUP");
+    let line = worker.until("certificates");
+    assert!(line.contains("nothing to reload: the worker has no certificates"), "{line}");
+    worker.signal("-TERM");
+    assert!(worker.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_worker_reads_its_certificates_again_after_a_hang_up() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+    let [(first, first_key), (second, second_key)] = [authority.vouch(), authority.vouch()];
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (certificate, key) = (file("worker.pem", &first), file("worker.key", &first_key));
+    let authorities = file("ca.pem", &authority.certificate);
+    let mut command = savedsearch(&["--store", folder.path().to_str().unwrap(), "worker", "--listen", "127.0.0.1:0"]);
+    command.args(["--tls-cert", &certificate, "--tls-key", &key, "--client-ca", &authorities]);
+    let (mut worker, address) = Served::at_address(command);
+    let shows = |pem: &str| presented(&address, &authority) == CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+    assert!(shows(&first));
+    fs::write(&certificate, &second).unwrap();
+    fs::write(&key, &second_key).unwrap();
+    worker.signal("-HUP");
+    worker.until("reloaded certificates");
+    assert!(shows(&second));
+    fs::write(&key, "no key").unwrap();
+    worker.signal("-HUP");
+    let line = worker.until("reload failed");
+    assert!(line.contains("ERROR") && line.contains("worker.key: contains no private key"), "{line}");
+    assert!(shows(&second));
+    worker.signal("-TERM");
+    assert!(worker.child.wait().unwrap().success());
+}
+
+/// The certificate that a server presents.
+fn presented(address: &str, authority: &Authority) -> CertificateDer<'static> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority.certificate.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    while connection.peer_certificates().is_none() {
+        connection.complete_io(&mut stream).unwrap();
+    }
+    connection.peer_certificates().unwrap()[0].clone()
+}
+
+/// Runs a query on a server for agents.
+fn query_of_agent(address: &str, authorization: &str, sql: &str) {
+    let arguments = serde_json::json!({ "name": "query", "arguments": { "sql": sql } });
+    let body =
+        serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": arguments }).to_string();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\nconnection: close\r\n\
+         authorization: {authorization}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+}
+
+#[test]
+fn a_key_that_a_client_sends_is_a_login_once_the_service_accepts_it() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    let mut command = savedsearch(&["--base-url", &service.base_url, "mcp", "--listen", "127.0.0.1:0"]);
+    command.args(["--auth", "pass-through", "--log", "info"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut served = Served { child, lines };
+    let line = served.until("listening on ");
+    let address = line.trim().rsplit(' ').next().unwrap();
+    for key in [CANARY, "demo-key-comms", "demo-key-comms"] {
+        query_of_agent(address, &format!("Bearer {key}"), "SELECT count(*) FROM saved_searches");
+    }
+    served.signal("-TERM");
+    let mut log = String::new();
+    served.lines.read_to_string(&mut log).unwrap();
+    assert!(served.child.wait().unwrap().success());
+    let with = |text: &str| log.lines().filter(|line| line.contains(text)).collect::<Vec<_>>();
+    assert_eq!((with("query started").len(), with("logged in").len()), (3, 1), "{log}");
+    assert!(!log.contains("demo-key-comms") && !log.contains(CANARY), "{log}");
+}
+
+#[test]
+fn lines_of_the_log_name_users_and_statements_as_people_write_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users.toml");
+    fs::write(&users, format!("[users.bob]\npassword_hash = \"{}\"\n", hash_password("swordfish").unwrap())).unwrap();
+    let mut command = savedsearch(&["mcp", "--listen", "127.0.0.1:0", "--auth", "users", "--users-file"]);
+    command.arg(&users).args(["--log", "info,datafusion_saved_search=debug"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut served = Served { child, lines };
+    let line = served.until("listening on ");
+    let address = line.trim().rsplit(' ').next().unwrap();
+    let sql = "SELECT count(*) FROM saved_searches WHERE name <> 'it'";
+    for _ in 0..2 {
+        query_of_agent(address, "Basic Ym9iOnN3b3JkZmlzaA==", sql);
+    }
+    served.signal("-TERM");
+    let mut log = String::new();
+    served.lines.read_to_string(&mut log).unwrap();
+    assert!(served.child.wait().unwrap().success());
+    let with = |text: &str| log.lines().filter(|line| line.contains(text)).collect::<Vec<_>>();
+    let logins = with("logged in");
+    assert!(logins.len() == 1 && logins[0].contains("principal=bob"), "{log}");
+    // The same name in the line with the text and in those of the queries.
+    let name = with(sql)[0].split("statement=").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(name.trim_matches('"').len() == 12 && name.bytes().all(|byte| byte == b'"' || byte.is_ascii_hexdigit()));
+    assert_eq!(with("query started").len(), 2, "{log}");
+    assert!(with("query started").iter().all(|line| line.contains(&format!("statement={name}"))), "{log}");
+    assert!(!log.contains("Some(") && !log.contains("\\\""), "{log}");
+}
+
+#[test]
+fn a_page_and_a_server_for_agents_warn_of_what_will_fail() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    for arguments in [["ui", "--listen", "127.0.0.1:0"], ["mcp", "--listen", "127.0.0.1:0"]] {
+        let mut command = savedsearch(&[&["--base-url", service.base_url.as_str()], &arguments[..]].concat());
+        command.env("SAVEDSEARCH_API_KEY", CANARY).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap());
+        let mut served = Served { child, lines };
+        let line = served.until("the service cannot be queried");
+        assert!(line.contains("WARN") && line.contains("401") && !line.contains(CANARY), "{line}");
+        served.signal("-TERM");
+        assert!(served.child.wait().unwrap().success());
+    }
 }
 
 #[test]
@@ -918,15 +1147,71 @@ fn a_server_is_checked_without_being_started() {
         (output.status.code(), err(&output))
     };
     let known = ["--auth", "users", "--users-file", users.to_str().unwrap()];
+    let mode = |mode: u32| fs::set_permissions(&users, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o644);
     let (code, lines) = check(&service.base_url, "demo-key-comms", &known);
-    assert_eq!((code, lines.as_str()), (Some(0), "users: 1\nservice savedsearch: ok\n"));
+    let warning =
+        format!("warning: {0}: every user of this machine can read this file; run `chmod o-r {0}`\n", known[3]);
+    assert!(code == Some(0) && lines.starts_with(&warning), "{lines}");
+    mode(0o640);
+    let (code, lines) = check(&service.base_url, "demo-key-comms", &known);
+    let listed =
+        format!("{}: 1 user\nFlight SQL: 127.0.0.1:50051\nservice savedsearch: ok\nconfiguration: ok\n", known[3]);
+    assert_eq!((code, lines.as_str()), (Some(0), listed.as_str()));
+    let (certificate, private) = Authority::new().vouch();
+    let [pem, key] = [("server.pem", certificate), ("server.key", private)].map(|(name, text)| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    let encrypted = [&known[..], &["--tls-cert", &pem, "--tls-key", &key, "--operations", "127.0.0.1:9"]].concat();
+    let postgres = [&encrypted[..], &["--no-flight", "--postgres-listen", "0.0.0.0:5432"]].concat();
+    let (code, lines) = check(&service.base_url, "demo-key-comms", &postgres);
+    let listed =
+        "PostgreSQL: 0.0.0.0:5432\nhealth and metrics: 127.0.0.1:9\nservice savedsearch: ok\nconfiguration: ok\n";
+    assert!(code == Some(0) && lines.ends_with(listed), "{lines}");
+    assert!(lines.contains(&format!("\n{pem}: ok\n")), "{lines}");
+    let swapped = ["--tls-cert", key.as_str(), "--tls-key", &pem];
+    let (code, lines) = check(&service.base_url, "demo-key-comms", &swapped);
+    assert!(code == Some(2) && lines.contains(&format!("{key}: contains no certificate")), "{lines}");
     let (code, lines) = check(&service.base_url, CANARY, &[]);
     assert!(code == Some(1) && lines.contains("401") && !lines.contains(CANARY), "{lines}");
+    assert!(!lines.contains("configuration: ok"), "{lines}");
     let (code, lines) = check(&service.base_url, "demo-key-comms", &["--listen", "0.0.0.0:1"]);
     assert!(code == Some(2) && lines.contains("may only listen on a loopback address"), "{lines}");
     fs::write(&users, "[users.ada]\n").unwrap();
     let (code, lines) = check(&service.base_url, "demo-key-comms", &known);
     assert!(code == Some(2) && lines.contains("user `ada`"), "{lines}");
+}
+
+#[test]
+fn a_check_of_a_profile_ends_at_a_refused_key() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("mine.toml");
+    fs::write(&profile, out(&savedsearch(&["profile", "show", "v4"]).output().unwrap())).unwrap();
+    let check = |key: &str| {
+        let mut command =
+            savedsearch(&["--base-url", &service.base_url, "profile", "check", profile.to_str().unwrap()]);
+        command.env("SAVEDSEARCH_API_KEY", key).stdin(Stdio::null()).output().unwrap()
+    };
+    let output = check(CANARY);
+    let line = "error: saved_searches: the service answered 401 Unauthorized: missing or unknown API key; check the API key and \
+                the profile's [auth]\n";
+    assert_eq!((output.status.code(), err(&output).as_str()), (Some(1), line));
+    assert!(!out(&output).contains("overview: "), "{}", out(&output));
+    let told = out(&check("demo-key-comms"));
+    assert!(told.contains("\noverview: ok, 1 row\n"), "{told}");
+}
+
+#[test]
+fn a_check_that_takes_long_shows_that_it_lives() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1", "--delay-ms", "6000"]);
+    let mut command = savedsearch(&["--base-url", &service.base_url, "serve", "--check"]);
+    let output = command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null()).output().unwrap();
+    let rest = "checking services · 5 s\nservice savedsearch: ok\nconfiguration: ok\n";
+    assert_eq!(err(&output), format!("Flight SQL: 127.0.0.1:50051\n{rest}"));
 }
 
 #[test]
@@ -951,50 +1236,173 @@ fn a_password_becomes_a_line_of_the_users_file() {
 }
 
 #[test]
-fn a_sync_that_is_stopped_says_what_is_stored_and_long_commands_show_that_they_live() {
-    let service = Simulate::start(&["--mentions", "4000", "--searches", "1", "--delay-ms", "2000"]);
+fn a_query_that_is_cancelled_stores_its_complete_days_and_names_them() {
+    let service = Simulate::start(&["--mentions", "4000", "--searches", "1", "--delay-ms", "400"]);
     let folder = tempfile::tempdir().unwrap();
     #[expect(clippy::disallowed_methods, reason = "the program under test reads the wall clock as well")]
-    let since = (chrono::Utc::now() - chrono::TimeDelta::days(60)).date_naive().to_string();
-    let sync = |name: &str| {
-        let store = folder.path().join(name);
-        let options = ["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "sync", "--since", &since];
-        let mut command = savedsearch(&options);
-        command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        (child, lines)
+    let today = chrono::Utc::now().date_naive();
+    let [from, to] = [60, 5].map(|days| today - chrono::TimeDelta::days(days));
+    let sql =
+        format!("SELECT id FROM mentions WHERE aid = '183772' AND published_at >= '{from}' AND published_at < '{to}'");
+    let options =
+        ["--base-url", &service.base_url, "--store", folder.path().to_str().unwrap(), "sql", "--format", "csv"];
+    let run = |sql: &str| {
+        let mut command = savedsearch(&[&options[..], &["-c", sql]].concat());
+        command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null());
+        command
     };
-    let days = |name: &str| {
+    let mut child = run(&sql).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut rows = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    for _ in 0..700 {
+        line.clear();
+        assert!(rows.read_line(&mut line).unwrap() > 0, "the query has many pages");
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    std::io::copy(&mut rows, &mut std::io::sink()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = err(&output);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("note: stopped: the days of 183772 from ") && said.contains("error: cancelled; "), "{said}");
+    let stored = out(&run("SELECT coalesce(sum(days), 0) AS days FROM system.store").output().unwrap());
+    assert!((1..55).contains(&stored.lines().nth(1).unwrap().parse::<u64>().unwrap()), "{stored}");
+}
+
+#[test]
+fn a_command_that_ends_at_a_limit_has_stored_its_complete_days_and_nothing_was_stopped() {
+    let service = Simulate::start(&["--mentions", "4000", "--searches", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    #[expect(clippy::disallowed_methods, reason = "the program under test reads the wall clock as well")]
+    let today = chrono::Utc::now().date_naive();
+    let [from, to] = [60, 5].map(|days| today - chrono::TimeDelta::days(days));
+    let joined = format!(
+        "SELECT m.id, s.name FROM mentions m JOIN saved_searches s ON s.aid = m.aid WHERE m.aid = '183772' \
+         AND m.published_at >= '{from}' AND m.published_at < '{to}' LIMIT 700"
+    );
+    for (name, sql) in [("alone", joined.clone()), ("before another", format!("{joined}; SELECT 1 AS one"))] {
         let store = folder.path().join(name);
-        let options =
-            ["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "sql", "--format", "csv", "-c"];
-        let sql = "SELECT coalesce(sum(days), 0) AS days FROM system.store";
-        let mut command = savedsearch(&[&options[..], &[sql]].concat());
-        let output = command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").output().unwrap();
-        out(&output).lines().nth(1).unwrap().parse::<u64>().unwrap()
-    };
-    // Stopped in its first step, which takes longer than the pause before the first line.
-    let (mut child, mut lines) = sync("first");
+        let run = |sql: &str| {
+            let options = ["--base-url", &service.base_url, "--store", store.to_str().unwrap()];
+            let mut command = savedsearch(&[&options[..], &["sql", "--format", "csv", "-c", sql]].concat());
+            command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null()).output().unwrap()
+        };
+        let output = run(&sql);
+        let said = err(&output);
+        assert!(output.status.success() && !said.contains("stored") && !said.contains("stopped"), "{name}: {said}");
+        assert_eq!(files_named(&store, ".partial"), Vec::<PathBuf>::new(), "{name}");
+        let stored = out(&run("SELECT coalesce(sum(days), 0) AS days FROM system.store"));
+        assert!((1..55).contains(&stored.lines().nth(1).unwrap().parse::<u64>().unwrap()), "{name}: {stored}");
+    }
+}
+
+/// The files below a folder whose names contain a text.
+fn files_named(folder: &Path, text: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let below = entries.flat_map(|path| if path.is_dir() { files_named(&path, text) } else { vec![path] });
+    below.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(text))).collect()
+}
+
+/// A service whose responses stop half-way from a request on, over a saved search with some 150 mentions a day: 1.5 pages.
+async fn stalling_from(request: u64, corpus: &Arc<Corpus>) -> simulator::Running {
+    let faults = vec![format!("stall@{request}-").parse().unwrap()];
+    let settings = Settings { faults, ..Settings::default() };
+    simulator::start("127.0.0.1:0".parse().unwrap(), Arc::clone(corpus), settings).await.unwrap()
+}
+
+/// That saved search, and the first day of a month that a synchronization reads in its first step, before another whole month.
+fn a_busy_search() -> (Arc<Corpus>, chrono::NaiveDate) {
+    #[expect(clippy::disallowed_methods, reason = "the program under test reads the wall clock as well")]
+    let now = chrono::Utc::now();
+    let since = (now - chrono::TimeDelta::days(63)).date_naive().with_day(1).unwrap();
+    (Corpus::generate(CorpusSpec { seed: 1, searches: 1, mentions: 20_000, now }).into(), since)
+}
+
+/// Starts to synchronize the months from a day on, and waits until the service has received this many requests.
+async fn sync_until(service: &simulator::Running, requests: u64, store: &Path, since: chrono::NaiveDate) -> Child {
+    let (address, since) = (service.base_url(), since.to_string());
+    let base = ["--base-url", &address, "--store", store.to_str().unwrap()];
+    let mut command = savedsearch(&[&base[..], &["sync", "--oldest-first", "--since", &since]].concat());
+    command.env("SAVEDSEARCH_API_KEY", simulator::KEY).stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    while service.requests() < requests {
+        assert_eq!(child.try_wait().unwrap(), None, "{} requests", service.requests());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    child
+}
+
+fn send(signal: &str, child: &Child) {
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+}
+
+fn stored_days(service: &simulator::Running, store: &Path) -> u64 {
+    let sql = "SELECT coalesce(sum(days), 0) AS days FROM system.store";
+    let address = service.base_url();
+    let options = ["--base-url", &address, "--store", store.to_str().unwrap(), "sql", "--format", "csv"];
+    let mut command = savedsearch(&[&options[..], &["-c", sql]].concat());
+    let output = command.env("SAVEDSEARCH_API_KEY", simulator::KEY).stdin(Stdio::null()).output().unwrap();
+    out(&output).lines().nth(1).unwrap_or_else(|| panic!("{}", err(&output))).parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sync_that_is_stopped_says_what_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let (corpus, since) = a_busy_search();
+    // Stopped in its first step, in the middle of the month.
+    let service = stalling_from(25, &corpus).await;
+    let store = folder.path().join("first");
+    let mut child = sync_until(&service, 25, &store, since).await;
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut told = String::new();
     lines.read_line(&mut told).unwrap();
-    assert!(told.contains(" request") && told.contains(" · 5 s"), "{told}");
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(told.contains(" request") && told.contains(" · 5 s"), "long commands show that they live: {told}");
+    send("-INT", &child);
     lines.read_to_string(&mut told).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(told.ends_with("\nerror: stopped; no step was complete, so nothing was stored\n"), "{told}");
-    assert_eq!(days("first"), 0);
-    // Stopped in its second one.
-    let (mut child, mut lines) = sync("second");
+    let days = "error: stopped; no step was complete; the days of 183772 ";
+    assert!(told.contains(days) && told.ends_with(" are stored\n"), "{told}");
+    assert!((1..28).contains(&stored_days(&service, &store)), "{told}");
+    // Stopped in its second step, in the middle of the next month.
+    let month = since..since + chrono::Months::new(1);
+    let published =
+        corpus.search("183772").unwrap().mentions.iter().map(|mention| mention.facts.published.date_naive());
+    let pages = published.filter(|day| month.contains(day)).count() as u64 / 99 + 1;
+    let service = stalling_from(pages + 25, &corpus).await;
+    let store = folder.path().join("second");
+    let mut child = sync_until(&service, pages + 25, &store, since).await;
+    send("-HUP", &child);
     let mut told = String::new();
-    while !told.contains(" steps left") && !told.contains(" step left") {
-        assert!(lines.read_line(&mut told).unwrap() > 0, "{told}");
-    }
-    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
-    lines.read_to_string(&mut told).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(129));
-    assert!(told.ends_with("error: stopped; 1 step was stored, the step in progress was not\n"), "{told}");
-    assert!(days("second") > 0);
+    let days = "error: stopped; 1 step was stored; the days of 183772 ";
+    assert!(told.contains(days) && told.ends_with(" are stored\n"), "{told}");
+    assert!(stored_days(&service, &store) > (month.end - month.start).num_days() as u64, "{told}");
+}
+
+/// The catalog of the store is locked, so that the complete days cannot be stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_ends_a_sync_that_is_storing_its_complete_days() {
+    let folder = tempfile::tempdir().unwrap();
+    let (corpus, since) = a_busy_search();
+    let service = stalling_from(25, &corpus).await;
+    let mut child = sync_until(&service, 25, folder.path(), since).await;
+    let catalog = rusqlite::Connection::open(folder.path().join("catalog.sqlite")).unwrap();
+    catalog.busy_timeout(Duration::from_secs(10)).unwrap();
+    catalog.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Signals that arrive together are one.
+    while child.try_wait().unwrap().is_none() {
+        send("-INT", &child);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let expected =
+        "error: stopped; no step was complete; the complete days of the step in progress were not waited for\n";
+    assert!(err(&output).ends_with(expected), "{}", err(&output));
+}
+
+#[test]
+fn a_probe_shows_that_it_lives() {
     // A probe takes longer than the pause between two lines.
     let service = Simulate::start(&["--now", NOW, "--mentions", "2000", "--searches", "1", "--delay-ms", "600"]);
     let probed = savedsearch(&["--base-url", &service.base_url, "probe"])
@@ -1045,7 +1453,8 @@ fn a_process_that_is_killed_leaves_the_ledger_whole() {
     let ledger = || {
         let mut files =
             fs::read_dir(state.join("savedsearch")).into_iter().flatten().map(|entry| entry.unwrap().path());
-        let file = files.find(|path| path.extension().is_some_and(|extension| extension == "json"))?;
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = files.find(|path| name(path).starts_with("ledger-") && name(path).ends_with(".json"))?;
         let text = fs::read_to_string(&file).unwrap();
         let spent: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: `{text}`"));
         spent["requests"].as_array().unwrap().iter().map(|pair| pair[1].as_u64()).sum::<Option<u64>>()
@@ -1085,7 +1494,6 @@ fn a_process_that_is_killed_leaves_the_ledger_whole() {
 #[cfg(unix)]
 #[test]
 fn what_is_kept_is_its_owners_alone() {
-    use std::os::unix::fs::PermissionsExt;
     let service = Simulate::start(&["--searches", "2", "--mentions", "100"]);
     let folder = tempfile::tempdir().unwrap();
     let recording = folder.path().join("recording");

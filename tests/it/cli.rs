@@ -9,7 +9,7 @@ use datafusion_saved_search::Clock;
 use datafusion_saved_search::simulator::{self, KEY, OTHER_KEY, Settings};
 
 use crate::binary::{Simulate, err, out, savedsearch};
-use crate::support::{corpus, now};
+use crate::support::{corpus, each, now};
 
 const NOW: &str = "2026-07-01T12:00:00Z";
 
@@ -112,6 +112,84 @@ fn csv_for_spreadsheets_opens_as_it_was_meant() {
 }
 
 #[test]
+fn charts_have_the_form_that_was_chosen_or_are_refused() {
+    let sql = "SELECT * FROM (VALUES ('a', 1, 2), ('b', 3, 4)) AS t(kind, n, m)";
+    for form in [&["--chart-stacked"][..], &["--chart-form", "stacked"], &["--chart-form", "heatmap"]] {
+        let output = demo(&[&["--format", "chart"], form, &["-c", sql]].concat());
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""));
+        assert!(err(&output).contains("charts in a terminal are lines or bars"), "{}", err(&output));
+        // One series as well, although it would look the same.
+        for sql in [sql, "SELECT 'a' AS kind, 1 AS n"] {
+            let line = refused(&[form, &["-c", &format!("\\chart {sql}")]].concat());
+            assert!(line.contains("charts in a terminal are lines or bars; write another form"), "{line}");
+        }
+    }
+    let numbers = "\\chart SELECT value AS year, value % 3 AS n FROM generate_series(1, 9)";
+    let lines = printed(&["--chart-form", "lines", "-c", numbers]);
+    assert!(lines.contains(|letter: char| ('⠁'..='⣿').contains(&letter)), "points that a line connects:\n{lines}");
+    assert_ne!(lines, printed(&["--chart-form", "bars", "-c", numbers]));
+    let days = "SELECT date_trunc('day', published_at) AS day, count(*) AS n FROM mentions \
+                WHERE aid = '183772' AND duration = '7d' GROUP BY 1 ORDER BY 1";
+    for form in ["lines", "bars"] {
+        let chart = printed(&["--format", "chart", "--chart-form", form, "-c", days]);
+        assert!(chart.trim_end().ends_with("incomplete."), "{form}:\n{chart}");
+    }
+    let pie = demo(&["--chart-form", "pie", "-c", sql]);
+    assert!(err(&pie).contains("heatmap"), "{}", err(&pie));
+    let heat = "SELECT published_at FROM mentions WHERE aid = '183772' AND duration = '24h'";
+    assert!(printed(&["--format", "svg", "--chart-form", "heatmap", "-c", heat]).contains("Mon"));
+}
+
+#[test]
+fn the_demo_data_has_no_address() {
+    let listed = printed(&["--format", "csv", "-c", "\\l"]);
+    assert!(listed.contains(",built-in demo data,v4,") && !listed.contains("127.0.0.1"), "{listed}");
+}
+
+#[test]
+fn a_stopped_clock_is_the_time_of_sql_too() {
+    let sql = "SELECT now() AS now, current_date AS today, current_time AS time, localtimestamp AS local, current_timestamp AS also";
+    let instant = "2026-07-01T12:00:00";
+    let expected = format!("now,today,time,local,also\n{instant}Z,2026-07-01,12:00:00,{instant},{instant}Z\n");
+    assert_eq!(printed(&["--format", "csv", "-c", sql]), expected);
+    // In the zone of the session it is the next day.
+    let zone = "SET timezone = 'Pacific/Auckland'; SELECT current_date AS today, now()::date AS day";
+    let set = printed(&["--format", "csv", "-c", zone]);
+    assert!(set.ends_with("today,day\n2026-07-02,2026-07-02\n"), "{set}");
+    // A condition on the time and the period mean the same mentions.
+    let count = "SELECT count(*) AS n FROM mentions WHERE aid = '183772' AND";
+    let since = printed(&["--format", "csv", "-c", &format!("{count} published_at >= now() - INTERVAL '7 days'")]);
+    assert_eq!(since, printed(&["--format", "csv", "-c", &format!("{count} duration = '7d'")]));
+    assert_ne!(since, "n\n0\n");
+}
+
+#[test]
+fn the_rows_of_an_estimate_agree() {
+    let estimate = |sql: &str| {
+        let printed = printed(&["--format", "csv", "--estimate", "-c", sql]);
+        let rows = |of: &str| printed.lines().find(|line| line.starts_with(of)).unwrap().to_owned();
+        let requests = |row: String| row.rsplitn(3, ',').take(2).collect::<Vec<_>>().join(",");
+        (requests(rows("mentions,")), requests(rows("all,")))
+    };
+    let newest = "SELECT id FROM mentions WHERE aid = '183772' AND duration = '90d' ORDER BY published_at DESC LIMIT";
+    for (sql, expected) in [
+        (format!("{newest} 100"), "1,1"),
+        (format!("{newest} 250"), "1,at most 3"),
+        (format!("{newest} 1000"), "1,at most 11"),
+        ("SELECT id FROM mentions LIMIT 5".to_owned(), "1,1 + 1 or more"),
+    ] {
+        assert_eq!(estimate(&sql), (expected.to_owned(), expected.to_owned()), "{sql}");
+    }
+    // Pages of such a query share two rows.
+    for (rows, requests) in [(250, 3), (1000, 11)] {
+        let read = format!("CREATE TABLE x AS {newest} {rows}; SELECT count(*) AS n FROM system.requests");
+        assert_eq!(printed(&["--format", "csv", "-c", &read]).lines().last(), Some(requests.to_string().as_str()));
+    }
+    // The total sends nothing of its own.
+    assert!(!printed(&["--estimate", "-c", "SELECT id FROM mentions LIMIT 5"]).contains("NULL"));
+}
+
+#[test]
 fn an_estimate_may_ask_and_says_so_before() {
     let sql = "SELECT count(DISTINCT author_name) AS n FROM mentions WHERE duration = '30d'";
     let estimate = |arguments: &[&str]| {
@@ -122,9 +200,20 @@ fn an_estimate_may_ask_and_says_so_before() {
     };
     let (_, notes) = estimate(&["--estimate", "-c", sql]);
     assert!(!notes.contains("estimating"), "{notes}");
+    let takes = "may request them: 1 request for the list, then 1 for each saved search and window\n";
+    let note = |way: &str, takes: &str| format!("note: the estimate lacks numbers of mentions; {way} {takes}");
+    assert!(notes.contains(&note("--estimate=ask", takes)), "{notes}");
+    let (_, notes) = estimate(&["-c", &format!("\\cost {sql}")]);
+    assert!(notes.contains(&note("SET savedsearch.estimate = 'ask'", takes)), "{notes}");
+    // The number of requests is known if the saved search is given, and there is nothing to ask about a single page.
+    let (one, first) = (sql.replace("WHERE", "WHERE aid = '183772' AND"), "SELECT id FROM mentions LIMIT 5");
+    let (_, notes) = estimate(&["--estimate", "-c", &one, "-c", first]);
+    assert!(notes.contains(&note("--estimate=ask", "may request them: 1 request\n")), "{notes}");
+    assert_eq!(notes.matches("lacks numbers").count(), 1, "{notes}");
     let set = "SET savedsearch.estimate = 'ask'";
     for arguments in [&["--estimate=ask", "-c", sql][..], &["-c", set, "-c", &format!("\\cost {sql}")]] {
         let (table, notes) = estimate(arguments);
+        assert!(!notes.contains("lacks numbers"), "{notes}");
         let said = ["1 request for the list of saved searches", "12 requests for the numbers of mentions"];
         assert!(said.iter().all(|said| notes.contains(said)), "{notes}");
         let (_, likely) = table.split_once("likely about ").unwrap_or_else(|| panic!("{table}"));
@@ -187,7 +276,7 @@ fn a_statement_writes_its_result_to_a_file_of_its_own() {
 fn the_extension_of_a_file_is_its_format() {
     let folder = tempfile::tempdir().unwrap();
     let sql = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY n DESC";
-    for (name, begin) in [
+    let cases = [
         ("a.csv", "source,n\n"),
         ("a.tsv", "source\tn\n"),
         ("a.json", "[{\"source\""),
@@ -199,13 +288,14 @@ fn the_extension_of_a_file_is_its_format() {
         ("a.png", "PNG"),
         ("a.xlsx", "PK"),
         ("a.txt", "+-"),
-    ] {
+    ];
+    each(cases, |(name, begin)| {
         let path = folder.path().join(name);
         printed(&["-o", path.to_str().unwrap(), "-c", sql]);
         let bytes = fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         assert!(text.trim_start_matches(['\u{fffd}', '\u{89}']).starts_with(begin), "{name}: {text}");
-    }
+    });
     let path = folder.path().join("b.csv");
     printed(&["--format", "ndjson", "-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), "{\"n\":1}\n", "an option counts more than the extension");
@@ -214,7 +304,7 @@ fn the_extension_of_a_file_is_its_format() {
 #[test]
 fn a_file_that_would_not_be_what_its_name_promises_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["a.pdf", "a.html", "a.xls", "a.csv.gz", "a.parquett", "a.", "a.table"] {
+    each(["a.pdf", "a.html", "a.xls", "a.csv.gz", "a.parquett", "a.", "a.table"], |name| {
         let path = folder.path().join(name);
         let output = demo(&["-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
         let said = err(&output);
@@ -226,7 +316,7 @@ fn a_file_that_would_not_be_what_its_name_promises_is_refused() {
         // A format that was chosen counts.
         printed(&["--format", "csv", "-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
         assert_eq!(fs::read_to_string(&path).unwrap(), "n\n1\n", "{name}");
-    }
+    });
     printed(&["-o", folder.path().join("plain").to_str().unwrap(), "-c", "SELECT 1 AS n"]);
 }
 
@@ -257,7 +347,7 @@ fn a_second_result_for_a_file_of_one_is_refused_before_the_first_is_requested() 
         let mut command = savedsearch(&[&["--base-url", &base_url, "--quiet", "sql"], arguments].concat());
         command.env("SAVEDSEARCH_API_KEY", KEY).stdin(Stdio::null()).output().unwrap()
     };
-    for name in ["a.csv", "a.tsv", "a.json", "a.ndjson", "a.parquet", "a.arrow", "a.svg", "a.png"] {
+    each(["a.csv", "a.tsv", "a.json", "a.ndjson", "a.parquet", "a.arrow", "a.svg", "a.png"], |name| {
         let path = file(name);
         for twice in twice {
             fs::write(&path, "old").unwrap();
@@ -278,7 +368,7 @@ fn a_second_result_for_a_file_of_one_is_refused_before_the_first_is_requested() 
         let redirect = format!("\\o {other}");
         let apart = sql(&["-o", &path, "-c", "SELECT 'a' AS a, 1 AS n", "-c", &redirect, "-c", "SELECT 2 AS n"]);
         assert!(apart.status.success(), "{name}: {}", err(&apart));
-    }
+    });
     assert_eq!(service.requests(), 0);
     // Formats that show where a result ends, and stdout, whose reader sees it.
     for name in ["a.md", "a.txt"] {
@@ -309,15 +399,15 @@ fn a_workbook_has_typed_cells_and_a_sheet_for_each_result() {
     {
         assert!(parts.contains(part), "{part}\n{parts}{}", err(&output));
     }
-    for text in ["007", "42", "9007199254740993", "=1+1", "[\"a\",\"b\"]"] {
+    each(["007", "42", "9007199254740993", "=1+1", "[\"a\",\"b\"]"], |text| {
         let escaped = text.replace('"', "&quot;");
         let found = [text, escaped.as_str()].iter().any(|text| parts.contains(&format!(">{text}</t>")));
         assert!(found, "{text} is no text\n{parts}");
-    }
+    });
     // Noon in Berlin is half of a day, and 1 July 2026 the day 46,204.
-    for number in ["<v>1.5</v>", "<v>46204.5</v>", "<v>46204</v>", "<v>7</v>", "t=\"b\"><v>1</v>"] {
+    each(["<v>1.5</v>", "<v>46204.5</v>", "<v>46204</v>", "<v>7</v>", "t=\"b\"><v>1</v>"], |number| {
         assert!(parts.contains(number), "{number}\n{parts}");
-    }
+    });
     assert!(parts.contains("yyyy-mm-dd hh:mm:ss") && !parts.contains("<f>"), "{parts}");
     // To a pipe as well.
     let piped = demo(&["--format", "xlsx", "-c", "SELECT 1 AS n"]);
@@ -365,7 +455,7 @@ fn statements_are_taken_as_people_type_them() {
 
 #[test]
 fn a_change_of_the_services_tables_is_refused_before_it_is_checked() {
-    for (sql, table) in [
+    let cases = [
         ("INSERT INTO mentions VALUES (1)", "mentions"),
         ("INSERT INTO savedsearch.v4.mentions (nonsense) SELECT 1", "savedsearch.v4.mentions"),
         ("INSERT INTO system.requests VALUES (1)", "system.requests"),
@@ -373,10 +463,11 @@ fn a_change_of_the_services_tables_is_refused_before_it_is_checked() {
         ("DELETE FROM overview WHERE nonsense", "overview"),
         ("TRUNCATE TABLE volume", "volume"),
         ("ALTER TABLE mentions ADD COLUMN a INT", "mentions"),
-    ] {
+    ];
+    each(cases, |(sql, table)| {
         let line = refused(&["-c", sql]);
         assert!(line.starts_with(&format!("table `{table}` is read-only; create a table or view")), "{sql}: {line}");
-    }
+    });
     let own =
         "CREATE TABLE mine AS SELECT 1 AS a; INSERT INTO mine SELECT count(*) + 1 FROM saved_searches WHERE false";
     assert_eq!(printed(&["--format", "csv", "-c", own, "-c", "SELECT sum(a) AS s FROM mine"]), "count\n1\ns\n2\n");
@@ -390,6 +481,38 @@ fn lists_of_catalogs_and_schemas_are_queries() {
 }
 
 #[test]
+fn lists_can_be_filtered() {
+    let listed = |sql: &str| {
+        let text = printed(&["--format", "csv", "-c", sql]);
+        text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let [mentions, overview] = ["mentions", "overview"].map(|name| format!("savedsearch,v4,{name},BASE TABLE"));
+    assert_eq!(listed("SHOW TABLES LIKE 'mention%'"), [mentions.as_str()]);
+    assert_eq!(listed("SHOW TABLES ILIKE 'MENTION%'"), [mentions.as_str()]);
+    assert_eq!(listed("SHOW TABLES LIKE 'it''s'"), [""; 0]);
+    let chosen = listed("SHOW TABLES IN savedsearch.v4 WHERE table_name IN ('overview', 'mentions') OR false");
+    assert_eq!(chosen, [mentions.as_str(), overview.as_str()]);
+    // A quote behind a backslash.
+    let quoted = "SHOW TABLES WHERE table_name = 'x\\'' OR true OR ''' OR table_name = 'mentions'";
+    assert_eq!(listed(quoted), std::slice::from_ref(&mentions));
+    assert_eq!(
+        listed("SHOW SCHEMAS FROM savedsearch WHERE schema_name = 'v4' OR schema_name = '\\'''"),
+        ["savedsearch,v4"]
+    );
+    let of_schema = listed("SHOW TABLES FROM V4");
+    assert!(of_schema.contains(&mentions) && of_schema.iter().all(|row| row.contains(",v4,")), "{of_schema:?}");
+    assert!(listed("SHOW TABLES FROM savedsearch").iter().any(|row| row.contains(",system,")));
+    assert!(listed("SHOW TABLES FROM SCHEMA information_schema").iter().all(|row| row.contains("information_schema")));
+    assert_eq!(listed("SHOW SCHEMAS LIKE 'v%'"), ["savedsearch,v4"]);
+    assert_eq!(listed("SHOW SCHEMAS FROM savedsearch LIKE 'sys%'"), ["savedsearch,system"]);
+    assert_eq!(listed("SHOW DATABASES LIKE 's%'"), ["savedsearch"]);
+    let line = refused(&["-c", "SHOW TABLES FROM v5"]);
+    assert_eq!(line, "unknown schema `v5`; SHOW SCHEMAS lists the schemas");
+    let line = refused(&["-c", "SHOW SCHEMAS FROM nowhere"]);
+    assert_eq!(line, "unknown database `nowhere`; SHOW DATABASES lists the databases");
+}
+
+#[test]
 fn a_query_may_begin_with_from() {
     let [first, written] =
         ["FROM saved_searches ORDER BY aid LIMIT 2", "SELECT * FROM saved_searches ORDER BY aid LIMIT 2"]
@@ -400,7 +523,7 @@ fn a_query_may_begin_with_from() {
 
 #[test]
 fn suggestions_are_names_that_were_meant() {
-    for (sql, said) in [
+    let cases = [
         ("SELECT autor FROM mentions", "unknown column `autor`; did you mean author_name?"),
         ("SELECT titel FROM mentions", "unknown column `titel`; did you mean title?"),
         ("SELECT followers FROM mentions", "unknown column `followers`; did you mean author_followers?"),
@@ -408,15 +531,55 @@ fn suggestions_are_names_that_were_meant() {
         ("SELECT id FROM searches", "unknown table `searches`; did you mean saved_searches?"),
         ("SELECT id FROM requests", "unknown table `requests`; did you mean system.requests?"),
         ("SELECT id FROM mentions WHERE source = ‘x.com’", "the statement has a typographic quote ‘; write '"),
-        ("SELECT year(published_at) FROM mentions", "unknown function `year`; write date_part('…', t)"),
+        ("SELECT year(published_at) FROM mentions", "unknown function `year`; write date_part('year', t)"),
+        ("SELECT MONTH(published_at) FROM mentions", "unknown function `month`; write date_part('month', t)"),
+        ("SELECT day(published_at) FROM mentions", "unknown function `day`; write date_part('day', t)"),
+        ("SELECT hour(published_at) FROM mentions", "unknown function `hour`; write date_part('hour', t)"),
+        ("SELECT week(published_at) FROM mentions", "unknown function `week`; write date_part('week', t)"),
+        ("SELECT quarter(published_at) FROM mentions", "unknown function `quarter`; write date_part('quarter', t)"),
+        ("SELECT dayofweek(published_at) FROM mentions", "unknown function `dayofweek`; write date_part('dow', t)"),
         ("SELECT GROUP_CONCAT(id) FROM mentions", "unknown function `group_concat`; write string_agg(x, ',')"),
+        ("SELECT date(published_at) FROM mentions", "unknown function `date`; write t::date"),
+        ("SELECT sign(reach) FROM mentions", "unknown function `sign`; write signum(x)"),
+        ("SELECT convert(reach, char) FROM mentions", "CONVERT is not supported; write cast(x AS varchar)"),
+        ("SELECT id FROM mentions ORDER BY title COLLATE nocase", "COLLATE is not supported; write lower(x)"),
+        ("SELECT cast(reach AS number) FROM mentions", "the type NUMBER is not supported; write decimal(18, 2)"),
+        ("SELECT @a", "variables such as @a are not supported; write the value"),
+        (
+            "SELECT strptime(title, '%Y') FROM mentions",
+            "unknown function `strptime`; write to_timestamp(text, '%d/%m/%Y %H:%M')",
+        ),
+        ("SELECT date_format(published_at, 'YYYY-MM') FROM mentions", "write to_char(t, '%Y-%m-%d')"),
+        ("SELECT date_format(published_at, '%H:%i') FROM mentions", "in which %M is the minute"),
+        (
+            "SELECT to_char(max(published_at) - min(published_at), '%H:%M') FROM mentions WHERE aid = '183772'",
+            "to_char of a duration is not supported; cast it to text",
+        ),
         ("SHOW VIEWS", "SHOW VIEWS is not supported; SHOW TABLES lists the tables"),
-    ] {
+    ];
+    each(cases, |(sql, said)| {
         let line = refused(&["-c", sql]);
         assert!(line.contains(said), "{sql}: {line}");
-    }
+    });
     let line = refused(&["-c", "SELECT nope FROM mentions"]);
     assert!(line.contains("unknown column `nope`; available: aid, id, ") && !line.contains("did you mean"), "{line}");
+}
+
+#[test]
+fn minutes_and_months_are_literals() {
+    let count = |since: &str| {
+        let window = format!("published_at >= '{since}' AND published_at < '2026-07-01'");
+        let sql = format!("SELECT count(*) AS n FROM mentions WHERE aid = '183772' AND {window}");
+        printed(&["--format", "csv", "-c", &sql])
+    };
+    assert_eq!(count("2026-06-28 12:30"), count("2026-06-28T12:30:00Z"));
+    assert_eq!(count("2026-06"), count("2026-06-01T00:00:00Z"));
+}
+
+#[test]
+fn formats_of_dates_that_mean_the_same_everywhere_are_read() {
+    let sql = "SELECT date_format(timestamp '2026-06-05 07:08:09', '%Y-%m-%d %T, %a %d %b %y, %j %p %%') AS t";
+    assert_eq!(printed(&["--format", "csv", "-c", sql]), "t\n\"2026-06-05 07:08:09, Fri 05 Jun 26, 156 AM %\"\n");
 }
 
 #[test]
@@ -476,6 +639,24 @@ fn times_are_shown_in_the_zone_of_the_session() {
 }
 
 #[test]
+fn whole_days_of_a_zone_are_not_marked_in_charts() {
+    let chart = |zone: &str, day: &str, from: &str, to: &str| {
+        let sql = format!(
+            "SET timezone = '{zone}'; SELECT {day} AS day, count(*) AS n FROM mentions WHERE aid = '183772' \
+             AND published_at >= '{from}' AND published_at < '{to}' GROUP BY 1"
+        );
+        let text = printed(&["--format", "chart", "-c", &sql]);
+        text.contains("incomplete")
+    };
+    for zone in ["UTC", "Asia/Tokyo", "America/New_York"] {
+        assert!(!chart(zone, "published_at::date", "2026-06-10", "2026-06-15"), "{zone}");
+        assert!(chart(zone, "published_at::date", "2026-06-10", "2026-06-15T12:00:00"), "{zone}");
+    }
+    let (from, to) = ("2026-06-10T00:00:00+09:00", "2026-06-15T00:00:00+09:00");
+    assert!(!chart("UTC", "(published_at AT TIME ZONE 'Asia/Tokyo')::date", from, to));
+}
+
+#[test]
 fn numbers_compared_with_keys_are_text() {
     for (condition, requests) in [("aid = 183772", 1), ("aid IN (183772, 184889)", 2), ("183772 = aid", 1)] {
         let sql = format!(
@@ -504,6 +685,14 @@ fn messages_are_what_they_are() {
     };
     let cases: Vec<(&str, String)> = vec![
         ("SELECT titel FROM mentions", "unknown column `titel`; did you mean title?".into()),
+        (
+            "SELECT id FROM mentions WHERE sentiment = \"positive\"",
+            "unknown column `positive`; double quotes enclose names; for a value write 'positive'".into(),
+        ),
+        (
+            "SELECT id FROM mentions WHERE sentiment IN ('neutral', \"positive\")",
+            "unknown column `positive`; double quotes enclose names; for a value write 'positive'".into(),
+        ),
         ("SELECT m.titel FROM mentions m", "unknown column `m.titel`; did you mean title?".into()),
         ("SELECT xyzzy", "unknown column `xyzzy`; the query has no FROM clause".into()),
         ("SELECT * FROM mentons", "unknown table `mentons`; did you mean mentions?".into()),
@@ -530,6 +719,18 @@ fn messages_are_what_they_are() {
             "`approx_distinct` is not supported over a frame whose start moves; begin the frame with UNBOUNDED PRECEDING".into(),
         ),
         ("SELECT CAST('x' AS INT)", "Cannot cast string 'x' to value of Int32 type".into()),
+        (
+            "SELECT id FROM mentions WHERE duration = 5d",
+            "`5d` is neither a number nor a name; put quotes around a period: '5d'".into(),
+        ),
+        (
+            "SELECT id FROM mentions WHERE duration IN (7d, 30d)",
+            "`7d` is neither a number nor a name; put quotes around a period: '7d'".into(),
+        ),
+        (
+            "SELECT 1st",
+            "`1st` is neither a number nor a name; put a blank behind a number, and double quotes around a name that".into(),
+        ),
         ("SELECT FROM mentions", "the query selects no columns".into()),
         ("SELEC 1", "syntax error: Expected: an SQL statement, found: SELEC".into()),
         (
@@ -554,6 +755,12 @@ fn messages_are_what_they_are() {
             "the query needs at least 2 requests, but savedsearch.max_requests allows 1".into(),
         ),
         ("SELECT id FROM mentions WHERE aid = 'nope'", "mentions: aid nope: page at row 0: the service answered 404".into()),
+        (
+            "SELECT * FROM overview WHERE aid = 'nope'",
+            "overview: aid nope: the service answered 404 Not Found: no saved search `nope`; check the aid; \
+             saved_searches lists those of the built-in demo data"
+                .into(),
+        ),
         ("\\x perhaps", "\\x expects [on|off], found `perhaps`".into()),
         ("\\format xml", "unknown format `xml`; available: ".into()),
         ("\\c nowhere", "unknown connection `nowhere`; available: savedsearch".into()),
@@ -569,16 +776,16 @@ fn messages_are_what_they_are() {
         ("SELECT * FROM mentions('183772', sort_by => 'x')", "sort_by must be one of ".into()),
         ("SELECT * FROM mentions(aid => NULL)", "aid must not be NULL".into()),
     ];
-    for (sql, expected) in &cases {
+    each(&cases, |(sql, expected)| {
         let line = refused(&["-c", sql]);
         assert!(line.contains(expected.as_str()), "{sql}\n  found    {line}\n  expected {expected}");
         let foreign =
             ["DataFusion", "Error during planning", "This feature is not implemented", "there is no", " is no ", "bug"];
         assert!(foreign.iter().all(|word| !line.contains(word)), "{sql}: {line}");
-    }
+    });
     let nested = format!("SELECT {}1{}", "(".repeat(300), ")".repeat(300));
     assert_eq!(refused(&["-c", &nested]), "the statement is nested too deeply");
-    for (arguments, expected) in [
+    let cases = [
         (&["sql", "--format", "xml", "-c", "SELECT 1"][..], "invalid value 'xml' for '--format <FORMAT>'"),
         (&["sql", "--set", "colour", "-c", "SELECT 1"], "--set expects KEY=VALUE, found `colour`"),
         (&["sql", "-f", "/nowhere.sql"], "cannot read /nowhere.sql: "),
@@ -609,10 +816,11 @@ fn messages_are_what_they_are() {
         (&["simulate", "--rate-limit", "many"], "expected REQUESTS/SECONDS, such as 30/600"),
         (&["simulate", "--searches", "0"], "expected an integer of at least 1"),
         (&["--now", "1969-12-31T23:59:59Z", "sql", "-c", "SELECT 1"], "expected an instant from 1971 to 9999"),
-    ] {
+    ];
+    each(cases, |(arguments, expected)| {
         let output = savedsearch(arguments).env("SAVEDSEARCH_API_KEY", "x").stdin(Stdio::null()).output().unwrap();
         assert!(output.status.code() == Some(2) && err(&output).contains(expected), "{arguments:?}: {}", err(&output));
-    }
+    });
 }
 
 #[test]
@@ -654,6 +862,9 @@ fn a_key_that_is_missing_concerns_its_connection_alone() {
         // Its tables are there: they can be described and estimated.
         assert_eq!(sql(&[], &format!("EXPLAIN SELECT id FROM {name}.v4.mentions")).status.code(), Some(0));
     }
+    // Nothing stands for their keys that would be redacted.
+    let output = sql(&[], "SELECT CAST('unavailable or unused' AS INT) AS n");
+    assert!(err(&output).contains("unavailable or unused"), "{}", err(&output));
     // An address on the command line counts more than the file.
     let output = sql(&["--base-url", &service.base_url], "SELECT 1 AS one");
     assert!(err(&output).contains("no API key; set SAVEDSEARCH_API_KEY"), "{}", err(&output));
@@ -726,13 +937,149 @@ fn estimates_use_what_was_read_before() {
     assert_eq!(totals[2], all);
 }
 
+/// The simulator counts the requests.
+#[test]
+fn an_estimate_of_a_new_process_rests_on_what_earlier_ones_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
+    let corpus =
+        simulator::Corpus::generate(simulator::CorpusSpec { seed: 7, searches: 12, mentions: 9_000, now: now() });
+    let starting = simulator::start("127.0.0.1:0".parse().unwrap(), corpus.into(), settings);
+    let service = runtime.block_on(starting).unwrap();
+    let base_url = service.base_url();
+    let run = |key: &str, arguments: &[&str]| {
+        let mut command = savedsearch(&[&["--base-url", &base_url, "sql", "--format", "csv"], arguments].concat());
+        command.env("SAVEDSEARCH_API_KEY", key).env("XDG_STATE_HOME", folder.path());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        (out(&output), err(&output))
+    };
+    let estimate = |key: &str, sql: &str| {
+        let before = service.requests();
+        let (table, notes) = run(key, &["--estimate", "-c", sql]);
+        assert_eq!(service.requests(), before, "an estimate sends nothing");
+        (table.lines().find(|line| line.starts_with("all,")).unwrap().to_owned(), notes)
+    };
+    let sent = |sql: &str| {
+        let before = service.requests();
+        run(KEY, &["-c", sql]);
+        service.requests() - before
+    };
+    let likely = |total: &str| -> u64 {
+        total
+            .split("likely about ")
+            .nth(1)
+            .unwrap_or_else(|| panic!("{total}"))
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    let near = |total: &str, sent: u64| {
+        assert!(sent > 10 && likely(total).abs_diff(sent) <= sent / 10 + 1, "{total}: {sent} were sent");
+    };
+    let read = "SELECT count(DISTINCT title) AS n FROM mentions WHERE duration = '30d'";
+    let unknown = "all,,\"at least 1, plus those of each saved search\",1";
+    assert_eq!(estimate(KEY, read).0, unknown);
+    let first = sent(read);
+    let (total, notes) = estimate(KEY, read);
+    near(&total, first);
+    assert!(!notes.contains("lacks numbers"), "{notes}");
+    assert!(total.contains(" saved searches in the list of 20") && total.contains(", totals of 20"), "{total}");
+    assert!(!notes.contains("estimates.json"), "{notes}");
+    // All rows of the list select the saved searches.
+    let joined =
+        "SELECT s.name, m.title FROM saved_searches s JOIN mentions m ON m.aid = s.aid WHERE m.duration = '30d'";
+    let (total, _) = estimate(KEY, joined);
+    assert!(total.contains(" saved searches in the list of 20"), "{total}");
+    near(&total, sent(joined));
+    let (plan, _) = run(KEY, &["-c", "EXPLAIN SELECT title FROM mentions WHERE duration = '30d'"]);
+    assert!(plan.contains("expected=at least ") && plan.contains("likely about "), "{plan}");
+    // A count is the size of its window, and so is a row of `overview`.
+    for (sql, days) in [("SELECT count(*) AS n FROM mentions", 20), ("SELECT aid, total_mentions FROM overview", 21)] {
+        let read = format!("SELECT max(title) AS n FROM mentions WHERE duration = '{days}d'");
+        run(KEY, &["-c", &format!("{sql} WHERE duration = '{days}d'")]);
+        let (total, notes) = estimate(KEY, &read);
+        assert!(!notes.contains("lacks numbers"), "{notes}");
+        near(&total, sent(&read));
+    }
+    // Asking means asking anew.
+    let (_, notes) = run(KEY, &["--estimate=ask", "-c", read]);
+    assert!(notes.contains("estimating: 1 request for the list of saved searches"), "{notes}");
+    // Others have their own; a file that cannot be used is ignored.
+    assert_eq!(estimate(OTHER_KEY, read).0, unknown);
+    let file = folder.path().join("savedsearch/estimates.json");
+    assert!(!fs::read_to_string(&file).unwrap().contains(KEY));
+    fs::write(&file, "{").unwrap();
+    let (total, notes) = estimate(KEY, read);
+    assert_eq!(total, unknown);
+    assert!(notes.contains("estimates.json: not a valid file of estimates"), "{notes}");
+}
+
+/// The stored days are those of a few days; the total of the window is counted, or limited by that of a longer one.
+#[test]
+fn an_estimate_beside_a_store_rests_on_the_total_of_the_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let now = Clock::system().now();
+    let settings = Settings { clock: Clock::system(), ..Settings::default() };
+    let corpus = simulator::Corpus::generate(simulator::CorpusSpec { seed: 7, searches: 3, mentions: 20_000, now });
+    let starting = simulator::start("127.0.0.1:0".parse().unwrap(), corpus.into(), settings);
+    let service = runtime.block_on(starting).unwrap();
+    let (base_url, store) = (service.base_url(), folder.path().join("store"));
+    let run = |arguments: &[&str]| {
+        let service = ["--base-url", &base_url, "--store", store.to_str().unwrap()];
+        let mut command = savedsearch(&[&service, arguments].concat());
+        command.env("SAVEDSEARCH_API_KEY", KEY).env("XDG_STATE_HOME", folder.path());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        (out(&output), err(&output))
+    };
+    let since = |days: i64| (now - chrono::TimeDelta::days(days)).date_naive().to_string();
+    let of = |days: i64| {
+        let aid = "aid = '183772'";
+        format!("SELECT sum(reach) AS n FROM mentions WHERE {aid} AND published_at >= '{}'", since(days))
+    };
+    let likely = |how: &str, sql: &str| -> (u64, String) {
+        let (table, notes) = run(&["sql", "--format", "csv", how, "-c", sql]);
+        let (_, likely) = table.split_once("likely about ").unwrap_or_else(|| panic!("{table}"));
+        (likely.split([' ', '"']).next().unwrap().parse().unwrap(), notes)
+    };
+    run(&["sync", "--aid", "183772", "--since", &since(7)]);
+    let counting = "note: estimating: 1 request for the numbers of mentions";
+    let (all, notes) = likely("--estimate=ask", &of(80));
+    assert!(notes.contains(counting), "{notes}");
+    // Each day of another window is one of the counted one.
+    let (part, _) = likely("--estimate", &of(60));
+    assert!(part <= all, "{part} for a part of what takes {all}");
+    let (asked, notes) = likely("--estimate=ask", &of(60));
+    assert!(notes.contains(counting), "the total of another window is not that of this one: {notes}");
+    let before = service.requests();
+    run(&["sql", "-c", &of(60)]);
+    let sent = service.requests() - before;
+    assert!(sent > 10 && sent.abs_diff(asked) <= 2, "{sent} instead of about {asked}");
+    // Days that are stored and settled need no total.
+    let settled = format!("{} AND published_at < '{}'", of(50), since(30));
+    let (_, notes) = run(&["sql", "--estimate=ask", "-c", &settled]);
+    assert!(!notes.contains("estimating"), "{notes}");
+}
+
 #[test]
 fn estimates_use_the_last_list() {
     let sql = "\\cost SELECT id FROM mentions\nSELECT count(*) AS searches FROM saved_searches WHERE kind <> 'recent';\n\
                \\cost SELECT id FROM mentions\n\\cost SELECT aid, count(*) FROM mentions WHERE aid LIKE '18377%' GROUP BY aid";
-    let printed = printed(&["--format", "csv", "-c", sql]);
+    let arguments = ["--now", NOW, "sql", "--format", "csv", "-c", sql];
+    let output = savedsearch(&arguments).stdin(Stdio::null()).output().unwrap();
+    let (printed, notes) = (out(&output), err(&output));
     let totals: Vec<&str> = printed.lines().filter(|line| line.starts_with("all,")).collect();
     assert_eq!(totals.len(), 3, "{printed}");
+    // Counts take one request for each saved search; only the mentions have sizes.
+    let lacking: Vec<&str> = notes.lines().filter(|line| line.contains("lacks numbers of mentions")).collect();
+    let ends = ["may request them: 1 request for the list, then 1 for each saved search and window", ": 12 requests"];
+    assert_eq!(lacking.len(), ends.len(), "{notes}");
+    assert!(lacking.iter().zip(ends).all(|(line, end)| line.ends_with(end)), "{notes}");
     assert_eq!(totals[0], "all,,\"at least 1, plus those of each saved search\",1");
     assert_eq!(totals[1], "all,,at least 13 (12 saved searches in the last list),13");
     assert_eq!(totals[2], "all,,2 (1 saved search in the last list),2");

@@ -1,25 +1,19 @@
 //! Counts from the overview are used only if they add up and the service honoured the request.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
-use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
-use http::{HeaderMap, StatusCode};
+use datafusion_saved_search::{Error, ErrorKind, Profile, Secret, session};
 use serde_json::{Value, json};
 
-use crate::support::{now, rows};
+use crate::support::{Answer, Asked, Scripted, now, ok, rows};
 
 /// A service with 250 mentions, one per minute, whose responses a test may alter. Languages are en, de and none in
 /// turn, sources s0 to s12.
-#[derive(Debug)]
 struct Service {
     bend: fn(&mut Value),
     /// Set to sort mentions in the reverse of the requested order.
     backwards: bool,
-    requests: AtomicU64,
 }
 
 const MENTIONS: usize = 250;
@@ -42,11 +36,9 @@ fn named(of: impl Fn(usize) -> Option<String>) -> Vec<Value> {
     counts.into_iter().map(|(name, count)| json!({"name": name, "count": count})).collect()
 }
 
-#[async_trait]
-impl HttpService for Service {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        let asked: std::collections::HashMap<_, _> = request.url.query_pairs().into_owned().collect();
+impl Service {
+    fn answer(&self, asked: &Asked) -> Answer {
+        let asked = &asked.parameters;
         let number = |name: &str| asked[name].parse::<usize>().unwrap();
         let (from, size) = (number("dataFrom"), number("dataSize"));
         let descending = asked.get("sortBy").is_some_and(|sort| sort == "date_desc") != self.backwards;
@@ -78,13 +70,11 @@ impl HttpService for Service {
             body["mentions"] = json!({"total": MENTIONS, "from": from, "items": items});
         }
         (self.bend)(&mut body);
-        let body = body.to_string();
-        let wire_bytes = body.len() as u64;
-        Ok(HttpResponse { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into(), wire_bytes })
+        ok(&body)
     }
 }
 
-struct Lab(Arc<Service>, SessionContext);
+struct Lab(Arc<Scripted>, SessionContext);
 
 impl Lab {
     fn new(bend: fn(&mut Value)) -> Self {
@@ -92,23 +82,16 @@ impl Lab {
     }
 
     fn with(bend: fn(&mut Value), backwards: bool, profile: Profile) -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let address = format!("http://counting{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let service = Arc::new(Service { bend, backwards, requests: AtomicU64::new(0) });
-        let connection = Connection::builder(address, Secret::new("key").unwrap())
-            .service(Arc::clone(&service) as Arc<dyn HttpService>)
-            .clock(Clock::fixed(now()))
-            .profile(profile)
-            .build()
-            .unwrap();
-        Self(service, session(&connection).unwrap())
+        let service = Scripted::new(move |asked| Service { bend, backwards }.answer(asked));
+        let context = session(&service.connect(Secret::new("key").unwrap(), profile)).unwrap();
+        Self(service, context)
     }
 
     async fn ask(&self, sql: &str) -> Result<(Vec<Vec<String>>, u64), Error> {
-        let before = self.0.requests.load(Ordering::Relaxed);
+        let before = self.0.requests();
         let batches = self.1.sql(sql).await.unwrap().collect().await;
         let batches = batches.map_err(|error| Error::find(&error).unwrap_or_else(|| panic!("{error}")).clone())?;
-        Ok((rows(&batches), self.0.requests.load(Ordering::Relaxed) - before))
+        Ok((rows(&batches), self.0.requests() - before))
     }
 }
 

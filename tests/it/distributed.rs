@@ -27,7 +27,7 @@ use crate::differential;
 use crate::flight::access::Authority;
 use crate::flight::{Client, all_rows, open, refusal};
 use crate::store::{QUARTER, Shop, Visit};
-use crate::support::{BIG, InProcess, corpus, knob, now, rows, runner};
+use crate::support::{BIG, InProcess, corpus, each, knob, now, rows, runner};
 
 /// Configuration of a worker on loopback.
 fn worker(store: &Path) -> WorkerSpec {
@@ -464,9 +464,9 @@ async fn workers_hear_neither_keys_nor_the_service() {
     let heard = heard.lock().unwrap().clone();
     let contains = |text: &str| heard.windows(text.len()).any(|bytes| bytes == text.as_bytes());
     assert!(contains("parquet"), "plans were sent");
-    for secret in [KEY, "stored.test", "/v4", "authorization", shop.folder.path().to_str().unwrap()] {
+    each([KEY, "stored.test", "/v4", "authorization", shop.folder.path().to_str().unwrap()], |secret| {
         assert!(!contains(secret), "{secret}");
-    }
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -517,12 +517,81 @@ async fn workers_and_servers_show_certificates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn workers_and_their_server_replace_certificates_while_they_run() {
+    let (shop, visit) = filled().await;
+    let (old, new) = (Authority::new(), Authority::new());
+    let tls = |of: &Authority| {
+        let (certificate, key) = of.vouch();
+        TlsSpec { certificate, key, client_authorities: Some(of.certificate.clone()) }
+    };
+    let mut servers = Vec::new();
+    for _ in 0..2 {
+        let spec = WorkerSpec { tls: Some(tls(&old)), ..worker(shop.folder.path()) };
+        servers.push(WorkerServer::start(spec).await.unwrap());
+    }
+    let urls: Vec<String> =
+        servers.iter().map(|server| format!("https://localhost:{}", server.address().port())).collect();
+    let start = async |of: &Authority| {
+        let spec = WorkersSpec { urls: urls.clone(), tls: Some(tls(of)), insecure: false, partition_bytes: 1 };
+        Workers::start(spec).await.unwrap()
+    };
+    let healthy = |known: &Workers| known.status().iter().filter(|worker| worker.state == WorkerState::Healthy).count();
+    let known = start(&old).await;
+    assert_eq!((healthy(&known), healthy(&*start(&new).await)), (2, 0), "{:?}", known.status());
+    // What cannot be used changes nothing.
+    let wrong = TlsSpec { key: "no key".to_owned(), ..tls(&new) };
+    let error = servers[0].renewal().run(Some(wrong.clone())).unwrap_err().to_string();
+    assert!(error.contains("invalid certificate or key"), "{error}");
+    let anybody = TlsSpec { client_authorities: None, ..tls(&new) };
+    assert!(servers[0].renewal().run(Some(anybody)).unwrap_err().to_string().contains("anybody could send plans"));
+    assert!(servers[0].renewal().run(None).unwrap_err().to_string().contains("only by a restart"));
+    known.renew_certificates(wrong).unwrap_err();
+    assert_eq!(healthy(&*start(&old).await), 2);
+    for server in &servers {
+        server.renewal().run(Some(tls(&new))).unwrap();
+    }
+    assert_eq!((healthy(&*start(&old).await), healthy(&*start(&new).await)), (0, 2));
+    // Rows move between the workers as well.
+    known.renew_certificates(tls(&new)).unwrap();
+    reached(&known, WorkerState::Healthy, 2).await;
+    let context = known.session(&visit.stored);
+    assert!(plan(&context, COUNTS).await.contains("SpreadExec: workers=2"));
+    assert_eq!(ask(&context, COUNTS).await, ask(&visit.stored, COUNTS).await);
+    let clear = WorkerServer::start(worker(shop.folder.path())).await.unwrap().renewal();
+    assert!(clear.run(Some(tls(&new))).is_err() && clear.run(None).is_ok());
+}
+
+/// They have a few seconds for a handshake.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_send_nothing_keep_no_server_from_a_worker() {
+    let (shop, _visit) = filled().await;
+    let authority = Authority::new();
+    let tls = || {
+        let (certificate, key) = authority.vouch();
+        TlsSpec { certificate, key, client_authorities: Some(authority.certificate.clone()) }
+    };
+    let server = WorkerServer::start(WorkerSpec { tls: Some(tls()), ..worker(shop.folder.path()) }).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(TcpStream::connect(server.address()).await.unwrap());
+    }
+    let urls = vec![format!("https://localhost:{}", server.address().port())];
+    let known = Workers::start(WorkersSpec { urls, tls: Some(tls()), insecure: false, partition_bytes: 1 });
+    let known = known.await.unwrap();
+    assert_eq!(known.status()[0].state, WorkerState::Healthy, "{:?}", known.status());
+    for stream in &silent {
+        let read = stream.try_read(&mut [0]).expect_err("open");
+        assert_eq!(read.kind(), std::io::ErrorKind::WouldBlock, "the worker did not have to wait for them");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_of_a_server_see_no_difference() {
     let (shop, visit) = filled().await;
     let cluster = Cluster::over(shop.folder.path()).await;
     let mut spec = open(Upstream::Own { connection: Arc::clone(&visit.connection), named: Vec::new() });
-    spec.workers = Some(Arc::clone(&cluster.workers));
-    spec.settings.freshness = Duration::from_secs(3_600);
+    spec.host.workers = Some(Arc::clone(&cluster.workers));
+    spec.host.settings.freshness = Duration::from_secs(3_600);
     let server = FlightServer::start(spec).await.unwrap();
     let channel = tonic::transport::Channel::from_shared(format!("http://{}", server.address())).unwrap();
     let mut client = Client::new(channel.connect().await.unwrap());
@@ -532,6 +601,16 @@ async fn clients_of_a_server_see_no_difference() {
     assert!(explained.contains("SpreadExec: workers=2") && explained.contains("NetworkShuffleExec"), "{explained}");
     let analyzed = all_rows(&mut client, &format!("EXPLAIN ANALYZE {COUNTS}")).await.concat().join("\n");
     assert!(analyzed.contains("SpreadExec"), "{analyzed}");
+    // Workers find words without an index.
+    visit.connection.index_store(&[]).unwrap();
+    let words = COUNTS.replace("GROUP BY", "AND match(text, 'recall OR acme') GROUP BY");
+    assert_eq!(all_rows(&mut client, &words).await, ask(&visit.stored, &words).await);
+    let explained = all_rows(&mut client, &format!("EXPLAIN {words}")).await.concat().join("\n");
+    assert!(
+        explained.contains("SpreadExec") && explained.contains("words=no index: workers read all files"),
+        "{explained}"
+    );
+    assert!(!explained.contains("words=index"), "{explained}");
     // A function of this server's own, in its session's time zone.
     all_rows(&mut client, "SET datafusion.execution.time_zone = 'Asia/Tokyo'").await;
     let by_day = "SELECT arrow_cast(date_trunc('day', published_at AT TIME ZONE 'Asia/Tokyo'), 'Utf8') AS day, repeat(max(id), 2) \

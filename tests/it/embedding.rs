@@ -9,7 +9,7 @@ use datafusion_saved_search::{
     Clock, Connection, ErrorKind, Profile, SavedSearchFactory, Secret, catalog, install, plan_cost, session,
 };
 
-use crate::support::{BIG, OTHER, World, now, rows};
+use crate::support::{BIG, OTHER, World, each_async, now, rows};
 
 async fn rows_of(context: &SessionContext, sql: &str) -> Vec<Vec<String>> {
     let frame = context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
@@ -112,7 +112,7 @@ async fn a_table_comes_by_the_address_of_its_service() {
     let ids = |table: &str| format!("SELECT id FROM {table} WHERE aid = '{OTHER}' AND {period} ORDER BY id");
     assert_eq!(rows_of(&context, &ids("coverage")).await, world.rows(&ids("mentions")).await);
 
-    for (name, options, expected) in [
+    let cases = [
         ("x", key_option.clone(), "the service has no table `x`; available: saved_searches, mentions, overview"),
         ("x", format!("{key_option}, table 'mention'"), "the service has no table `mention`"),
         (
@@ -134,13 +134,15 @@ async fn a_table_comes_by_the_address_of_its_service() {
             "api_key_env requires a variable whose name starts with SAVEDSEARCH_",
         ),
         ("mentions", format!("{key_option}, profile 'nowhere.toml'"), "cannot read profile nowhere.toml"),
-    ] {
+    ];
+    each_async(cases, async |(name, options, expected)| {
         let error = context.sql(&create(name, &options)).await.expect_err(expected);
         let own = datafusion_saved_search::Error::find(&error).unwrap_or_else(|| panic!("{error}"));
         assert!(own.to_string().contains(expected), "{own}");
         assert_eq!(own.kind(), ErrorKind::Config, "{own}");
         assert!(!own.to_string().contains("secret-in-sql"), "{own}");
-    }
+    })
+    .await;
     let columns = format!(
         "CREATE EXTERNAL TABLE mentions (id TEXT) STORED AS SAVEDSEARCH LOCATION '{}' OPTIONS ({key_option})",
         world.service.base_url()

@@ -11,7 +11,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_saved_search::engine_defects::{ENGINE_DEFECTS, EngineDefect, Here, WORKAROUNDS};
 use datafusion_saved_search::sql;
 
-use crate::support::{World, rows};
+use crate::support::{World, each_async, rows};
 
 /// Rows in the form of the registry, or the error.
 async fn outcome(frame: Result<DataFrame, DataFusionError>) -> Result<String, String> {
@@ -1515,7 +1515,7 @@ async fn files_are_not_pruned_by_casts_that_change_the_order() {
     }
     plain.sql(&format!("CREATE TABLE held AS {rows_of}")).await.unwrap().collect().await.unwrap();
     let mut wrong = 0;
-    for statement in [
+    let cases = [
         "SELECT count(*) FROM TABLE WHERE t::time < '06:00'",
         "SELECT count(*) FROM TABLE WHERE t::time BETWEEN '06:00' AND '07:00' AND id > 5",
         "SELECT count(*) FROM TABLE WHERE try_cast(t AS time) >= '23:00'",
@@ -1525,12 +1525,14 @@ async fn files_are_not_pruned_by_casts_that_change_the_order() {
         "SELECT count(*) FROM TABLE f JOIN (SELECT t::time AS clock FROM TABLE WHERE id IN (7, 1500)) q ON f.t::time = q.clock",
         "SELECT count(*) FROM TABLE WHERE t::date = '1970-03-01'",
         "SELECT id FROM TABLE ORDER BY t DESC LIMIT 3",
-    ] {
+    ];
+    each_async(cases, async |statement| {
         let of = |table: &str| statement.replace("TABLE", table);
         let truth = outcome(plain.sql(&of("held")).await).await.unwrap();
         wrong += usize::from(outcome(plain.sql(&of("filed")).await).await.as_ref() != Ok(&truth));
         assert_eq!(outcome(own.sql(&of("filed")).await).await.as_ref(), Ok(&truth), "{statement}");
-    }
+    })
+    .await;
     assert!(wrong > 2, "the engine is fixed: remove optimizer/sound_pruning");
 }
 
@@ -1595,16 +1597,18 @@ async fn explain_names_the_defects_that_a_statement_would_meet() {
 #[tokio::test]
 async fn names_of_subqueries_are_ambiguous_or_their_own() {
     let ours = with_tables(World::new().await.context).await;
-    for statement in [
+    let cases = [
         "SELECT k, (SELECT count(*) FROM facts, owners WHERE k = 'a') AS n FROM facts",
         "SELECT k FROM owners WHERE (SELECT max(v) FROM facts JOIN owners o ON true WHERE k = 'a') > 0",
         "WITH c AS (SELECT * FROM owners) SELECT (SELECT count(*) FROM c, facts WHERE k = 'a') FROM c",
         "SELECT k FROM owners WHERE k IN (SELECT k FROM owners, facts)",
         "SELECT k FROM facts e WHERE EXISTS (SELECT 1 FROM facts f, owners o WHERE EXISTS (SELECT 1 FROM words w WHERE w.w > k))",
-    ] {
+    ];
+    each_async(cases, async |statement| {
         let error = outcome(sql(&ours, statement).await).await.unwrap_err();
         assert!(error.contains("column `k` is ambiguous"), "{statement}: {error}");
-    }
+    })
+    .await;
     for (statement, rows) in [
         ("SELECT k FROM owners WHERE EXISTS (SELECT k FROM facts WHERE k = 'b' AND v = 1)", ""),
         ("SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM facts f, facts g WHERE o.k = 'b' AND f.k = g.k)", "b"),
@@ -1625,18 +1629,20 @@ async fn names_of_subqueries_are_ambiguous_or_their_own() {
 #[tokio::test]
 async fn recursive_terms_that_would_be_cut_are_refused() {
     let ours = with_tables(World::new().await.context).await;
-    for term in [
+    let cases = [
         "n * 1.5",
         "n / 2.0",
         "CAST(n * 1.5 AS DOUBLE)",
         "(CAST(n AS DECIMAL(10, 2))) AS m",
         "CAST(CAST(n AS BIGINT) AS DOUBLE)",
-    ] {
+    ];
+    each_async(cases, async |term| {
         let statement =
             format!("WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT {term} FROM t WHERE n < 2) SELECT n FROM t");
         let error = outcome(sql(&ours, &statement).await).await.unwrap_err();
         assert!(error.contains("in the recursive term, but integer in the first one"), "{statement}: {error}");
-    }
+    })
+    .await;
 }
 
 /// By the standard, they belong to the outer query.

@@ -4,15 +4,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use async_trait::async_trait;
-use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
+use datafusion_saved_search::client::HttpLimits;
 use datafusion_saved_search::profile::Trust;
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Preset, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
-use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
-use crate::support::{BIG, InProcess, Virtual, knob, now, rows};
+use crate::support::{Answer, Asked, BIG, InProcess, Scripted, Virtual, knob, now, ok, rows};
 
 /// Requests beyond three passes, for the ends of windows.
 const SLACK: u64 = 8;
@@ -324,7 +322,7 @@ async fn first_rows_that_lack_a_mention_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_capped_total_is_read_on_where_the_overview_counts_more() {
+async fn a_capped_total_is_read_on_if_the_overview_counts_more() {
     let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {SPAN}");
     let right = outcome(&world(&[]), &all).await.0.unwrap();
     for answer in ["empty", "last", "400"] {
@@ -403,7 +401,6 @@ async fn remembered_totals_decide_which_searches_are_asked_first() {
 }
 
 /// A service of one saved search with a mention every ten minutes, for relative periods only.
-#[derive(Debug)]
 struct Plain {
     mentions: usize,
     /// Row at which paging stops.
@@ -411,14 +408,11 @@ struct Plain {
     totals: bool,
     /// Total in a header.
     header: Option<(&'static str, &'static str)>,
-    requests: AtomicU64,
 }
 
-#[async_trait]
-impl HttpService for Plain {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        let asked: std::collections::HashMap<_, _> = request.url.query_pairs().into_owned().collect();
+impl Plain {
+    fn answer(&self, asked: &Asked) -> Answer {
+        let asked = &asked.parameters;
         let number = |name: &str| asked[name].parse::<usize>().unwrap();
         let (from, size) = (number("dataFrom"), number("dataSize"));
         let end = (from + size).min(self.mentions).min(self.stops);
@@ -435,15 +429,8 @@ impl HttpService for Plain {
         if self.totals {
             body["mentions"]["total"] = self.mentions.into();
         }
-        let body = body.to_string();
-        let wire_bytes = body.len() as u64;
-        let header = self.header.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        Ok(HttpResponse {
-            status: StatusCode::OK,
-            headers: HeaderMap::from_iter(header),
-            body: body.into(),
-            wire_bytes,
-        })
+        let answer = ok(&body);
+        self.header.into_iter().fold(answer, |answer, (name, value)| answer.with(name, value))
     }
 }
 
@@ -458,25 +445,18 @@ async fn read_with(
     stops: usize,
     totals: bool,
 ) -> (Result<usize, Error>, u64) {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
     let mut profile = Profile::v4();
     profile.window.absolute = None;
     if !totals {
         (profile.total.trust, profile.total.at, profile.total.relation) = (Trust::Absent, None, None);
     }
     profile.counts = None;
-    let service = Arc::new(Plain { mentions, stops, totals, header, requests: AtomicU64::new(0) });
-    let address = format!("http://evidence{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
-    let connection = Connection::builder(address, Secret::new("key").unwrap())
-        .service(Arc::clone(&service) as Arc<dyn HttpService>)
-        .clock(Clock::fixed(now()))
-        .profile(profile)
-        .build()
-        .unwrap();
+    let service = Scripted::new(move |asked| Plain { mentions, stops, totals, header }.answer(asked));
+    let connection = service.connect(Secret::new("key").unwrap(), profile);
     let frame = session(&connection).unwrap().sql("SELECT id FROM mentions WHERE aid = '1' AND duration = '30d'").await;
     let result = frame.unwrap().collect().await.map(|batches| rows(&batches).len());
     let result = result.map_err(|error| Error::find(&error).unwrap_or_else(|| panic!("{error}")).clone());
-    (result, service.requests.load(Ordering::Relaxed))
+    (result, service.requests())
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use datafusion_saved_search::Profile;
 use datafusion_saved_search::simulator::Settings;
 
-use crate::support::{BIG, Virtual, World, corpus};
+use crate::support::{BIG, Virtual, World, corpus, each};
 
 async fn plan(world: &World, sql: &str) -> String {
     let rows = world.rows(&format!("EXPLAIN {sql}")).await;
@@ -111,17 +111,34 @@ async fn explain_analyze_counts_what_was_spent() {
     let world = World::new().await;
     let sql = "EXPLAIN ANALYZE SELECT id FROM mentions WHERE aid = '183772' AND duration = '90d' LIMIT 150";
     let text = world.rows(sql).await.into_iter().flatten().collect::<String>();
-    for counter in [
+    let cases = [
         "requests=2",
         "pages=2",
         "retries=0",
         "mentions_received=150",
         "duplicates_dropped=0",
         "type_conflicts=0",
+        "mentions_from_store=0",
+        "files_looked_up=0",
+        "rows_skipped=0",
         "wait_ms=",
         "bytes_received=",
-    ] {
+    ];
+    each(cases, |counter| {
         assert!(text.contains(counter), "no {counter} in {text}");
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_limits_of_the_service_count_as_waits() {
+    let sql = format!("EXPLAIN ANALYZE SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '7d' LIMIT 1");
+    for (fault, waits) in [("503@1", false), ("429:retry-after=3@1", true)] {
+        let world = Virtual::new(corpus(), &[fault], Settings::default(), Profile::v4());
+        let text = world.rows(&sql).await.concat().concat();
+        assert!(text.contains("retries=1"), "{fault}: {text}");
+        assert_eq!(!text.contains("wait_ms=0"), waits, "{fault}: {text}");
+        let record = world.connection.client().log().records().into_iter().find(|record| record.attempts == 2).unwrap();
+        assert_eq!((record.wait.is_zero(), record.pause.is_zero()), (!waits, waits), "{fault}");
     }
 }
 

@@ -1,22 +1,20 @@
 //! Plans that save requests: shared responses, early ends, refusals before the first request; and no plan may hang.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::CATALOG;
-use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network};
+use datafusion_saved_search::client::{HttpLimits, HttpService, Network};
 use datafusion_saved_search::plan_cost;
 use datafusion_saved_search::profile::{OffsetUnit, RateWindow};
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Preset, Settings};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog, session};
 use futures::StreamExt;
 
-use crate::support::{BIG, OTHER, World, corpus, now, pages, rows};
+use crate::support::{BIG, EventCounter, OTHER, Scripted, World, corpus, each_async, now, pages, rows};
 
 fn connection(world: &World, profile: Profile) -> Arc<Connection> {
     let builder = Connection::builder(world.service.base_url(), Secret::new(KEY).unwrap());
@@ -46,7 +44,7 @@ async fn no_plan_waits_for_a_filter_that_never_completes() {
     let world = World::new().await;
     let plain = plain(&world);
     let (s, m) = (format!("{CATALOG}.v4.saved_searches"), format!("{CATALOG}.v4.mentions"));
-    for sql in [
+    let cases = [
         format!("SELECT count(*) FROM {s} s JOIN {m} m ON m.aid = s.aid WHERE m.duration = '1d'"),
         format!(
             "SELECT m.id FROM {m} m JOIN {s} s ON m.aid = s.aid WHERE m.duration = '1d' ORDER BY m.published_at DESC LIMIT 3"
@@ -67,7 +65,8 @@ async fn no_plan_waits_for_a_filter_that_never_completes() {
         format!(
             "SELECT count(*) FROM {m} WHERE aid NOT IN (SELECT aid FROM {s} WHERE kind = 'team') AND duration = '1d'"
         ),
-    ] {
+    ];
+    each_async(cases, async |sql| {
         let mut answers = Vec::new();
         for context in [&world.context, &plain] {
             let batches = in_time(&sql, context.sql(&sql).await.unwrap().collect()).await;
@@ -78,7 +77,8 @@ async fn no_plan_waits_for_a_filter_that_never_completes() {
         let limited = sql.contains("LIMIT");
         assert_eq!(answers[0].len(), answers[1].len(), "{sql}");
         assert!(limited || answers[0] == answers[1], "{sql}");
-    }
+    })
+    .await;
 }
 
 /// A client that reads one partition of a join and ignores the others. If a leaf uses the dynamic filter of the
@@ -123,23 +123,15 @@ fn find_join(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     plan.children().into_iter().find_map(find_join)
 }
 
-/// The network with added latency, so that requests overlap.
-#[derive(Debug)]
-struct Slow(Network);
-
-#[async_trait]
-impl HttpService for Slow {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        self.0.call(request).await
-    }
-}
-
+/// A connection over a network with added latency, so that requests overlap.
 fn slow(world: &World) -> Arc<Connection> {
     let base_url = world.service.base_url();
     let network = Network::try_new(HttpLimits::default(), &base_url.parse().unwrap()).unwrap();
+    let network = Scripted::over(Duration::from_millis(200), network, |network, asked| async move {
+        network.call(asked.request).await
+    });
     let builder = Connection::builder(base_url, Secret::new(KEY).unwrap());
-    builder.service(Arc::new(Slow(network))).clock(Clock::fixed(now())).build().unwrap()
+    builder.service(network).clock(Clock::fixed(now())).build().unwrap()
 }
 
 #[tokio::test]
@@ -223,7 +215,7 @@ async fn too_much_is_refused_before_the_first_request() {
 #[tokio::test]
 async fn a_plan_tells_its_cost() {
     let world = World::new().await;
-    for (sql, at_least, exact) in [
+    let cases = [
         (format!("SELECT * FROM overview WHERE aid IN ('{BIG}', '{OTHER}')"), 2, true),
         (format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}'"), 1, true),
         (format!("SELECT id FROM mentions WHERE aid = '{BIG}' ORDER BY published_at LIMIT 10 OFFSET 40"), 1, true),
@@ -237,13 +229,15 @@ async fn a_plan_tells_its_cost() {
         ("SELECT id FROM mentions".to_owned(), 1, false),
         ("SELECT id FROM mentions WHERE false".to_owned(), 0, true),
         (format!("SELECT max(published_at) FROM mentions WHERE aid = '{BIG}'"), 1, true),
-    ] {
+    ];
+    each_async(cases, async |(sql, at_least, exact)| {
         let plan = world.context.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         let cost = plan_cost(&plan);
         assert_eq!((cost.at_least, cost.exact), (at_least, exact), "{sql}\n{cost:?}");
         let spent = world.cost(&sql).await.1;
         assert!(spent >= at_least && (!exact || spent == at_least), "{spent} requests: {sql}");
-    }
+    })
+    .await;
     // The scans of a query do not share responses with mentions.
     let newest = format!("SELECT max(published_at) FROM mentions WHERE aid = '{BIG}'");
     let twice = world.context.sql(&format!("{newest} UNION ALL {newest}")).await.unwrap();
@@ -297,17 +291,19 @@ async fn relative_periods_are_sent_as_instants_to_a_service_without_any() {
         (found, world.service.requests() - before)
     };
     let of = |rest: &str| format!("SELECT {rest} FROM mentions WHERE aid = '{BIG}'");
-    for sql in [
+    let cases = [
         of("id, duration").replace("WHERE", "WHERE duration = '20d' AND"),
         of("count(*), min(duration)").replace("WHERE", "WHERE duration = '36h' AND"),
         of("id, reach") + " ORDER BY id LIMIT 5",
         of("count(*)"),
         format!("SELECT duration, total_mentions FROM overview WHERE aid = '{BIG}' AND duration = '7d'"),
         format!("SELECT bucket_start, mentions FROM volume WHERE aid = '{BIG}' AND duration = '7d' ORDER BY 1"),
-    ] {
+    ];
+    each_async(cases, async |sql| {
         let (own, same) = (asked(&by_name, &sql).await.0, asked(&by_instants, &sql).await.0);
         assert!(own == same && !own.is_empty(), "{sql}: {} and {} rows", own.len(), same.len());
-    }
+    })
+    .await;
     // They cost what a range costs.
     let (found, cost) = asked(&by_instants, &of("id").replace("WHERE", "WHERE duration = '20d' AND")).await;
     let range = of("id") + " AND published_at >= TIMESTAMPTZ '2026-06-11T12:00:00Z'";
@@ -319,7 +315,7 @@ async fn relative_periods_are_sent_as_instants_to_a_service_without_any() {
 }
 
 #[tokio::test]
-async fn rows_are_left_out_by_the_service_only_where_it_counts_rows() {
+async fn rows_are_left_out_by_the_service_only_if_it_counts_rows() {
     let world = World::new().await;
     let mut profile = Profile::v4();
     profile.offset.unit = OffsetUnit::Page;
@@ -378,7 +374,7 @@ async fn bounds_on_a_mention_are_counted_in_one_request() {
     };
     let (early, late) = (world.rows(&time(50)).await, world.rows(&time(600)).await);
     let (early, late) = (&early[0][0], &late[0][0]);
-    for (range, requests) in [
+    let cases = [
         (format!("published_at > '{early}'"), 1),
         (format!("published_at >= '{early}' AND published_at <= '{late}'"), 1),
         (format!("published_at BETWEEN '{early}' AND '{late}'"), 1),
@@ -386,7 +382,8 @@ async fn bounds_on_a_mention_are_counted_in_one_request() {
         // A page shows one end only.
         (format!("published_at > '{early}' AND published_at <= '{late}'"), 2),
         (format!("published_at > '{early}' AND language = 'de'"), 1),
-    ] {
+    ];
+    each_async(cases, async |(range, requests)| {
         for sql in [
             format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {range}"),
             format!("SELECT sentiment, count(*) FROM mentions WHERE aid = '{BIG}' AND {range} GROUP BY 1 ORDER BY 1"),
@@ -404,7 +401,7 @@ async fn bounds_on_a_mention_are_counted_in_one_request() {
                 assert_eq!(cost, requests, "{sql}");
             }
         }
-    }
+    }).await;
     let (_, all) = world.cost("SELECT count(*) FROM mentions WHERE published_at >= '2026-06-01'").await;
     let (_, after) = world.cost("SELECT count(*) FROM mentions WHERE published_at > '2026-06-01'").await;
     assert_eq!(all, after);
@@ -464,7 +461,7 @@ async fn numbers_are_those_of_the_mentions_one_by_one() {
     never.sql("SET savedsearch.count_from_overview = never").await.unwrap();
     let m = format!("(SELECT * FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND published_at >= '2026-05-01')");
     let d = "(VALUES ('en', 1), ('de', 2), ('de', 3), ('xx', 4), (NULL, 5)) d(l, n)";
-    for sql in [
+    let cases = [
         // A filter that reaches the scan late.
         format!(
             "SELECT count(*) FROM (SELECT language, row_number() OVER (ORDER BY id) rn FROM {m} m) WHERE upper(language) = 'EN'"
@@ -521,7 +518,8 @@ async fn numbers_are_those_of_the_mentions_one_by_one() {
         ),
         // A sort order that restarts every day.
         format!("SELECT published_at::time, id FROM {m} m ORDER BY published_at::time, id LIMIT 7"),
-    ] {
+    ];
+    each_async(cases, async |sql| {
         let mut answers = Vec::new();
         for context in [&world.context, &never] {
             let batches =
@@ -532,7 +530,8 @@ async fn numbers_are_those_of_the_mentions_one_by_one() {
         }
         assert_eq!(answers[0], answers[1], "{sql}");
         assert!(!answers[0].is_empty(), "{sql}");
-    }
+    })
+    .await;
     // A distinct value for each mention.
     let sql = format!("SELECT count(DISTINCT uuid()) = count(*), count(*) > 100 FROM {m} m");
     assert_eq!(world.rows(&sql).await, [["true", "true"]]);
@@ -542,7 +541,7 @@ async fn numbers_are_those_of_the_mentions_one_by_one() {
 async fn conditions_on_the_time_that_do_not_reach_the_scan_are_refused() {
     let world = World::new().await;
     let p = "(VALUES (timestamp '2026-05-01', date '2026-05-02', '183772')) p(start, day, aid)";
-    for sql in [
+    let cases = [
         "SELECT count(*) FROM mentions m JOIN saved_searches s ON s.aid = m.aid AND m.published_at >= s.created_at"
             .to_owned(),
         "SELECT count(*) FROM mentions WHERE published_at::date IN (SELECT date '2026-05-02')".to_owned(),
@@ -569,7 +568,8 @@ async fn conditions_on_the_time_that_do_not_reach_the_scan_are_refused() {
         ),
         "SELECT count(*) FROM mentions WHERE published_at < (SELECT timestamp '2026-05-01T00:00:00Z')".to_owned(),
         "SELECT count(*) FROM saved_searches s LEFT JOIN mentions m ON m.aid = s.aid WHERE m.published_at >= '2026-01-01' OR m.id IS NULL".to_owned(),
-    ] {
+    ];
+    each_async(cases, async |sql| {
         let result = match world.context.sql(&sql).await {
             Ok(frame) => frame.collect().await,
             Err(error) => Err(error),
@@ -578,7 +578,8 @@ async fn conditions_on_the_time_that_do_not_reach_the_scan_are_refused() {
         assert_eq!(error.kind(), ErrorKind::Query, "{sql}: {error}");
         let searched = world.service.take_seen().into_iter().any(|seen| seen.path == "search");
         assert!(!searched, "{sql}");
-    }
+    })
+    .await;
     // These compare rows of default windows with each other, or bound the time where the scan can see it.
     for sql in [
         format!("SELECT count(*) FROM mentions m JOIN {p} ON m.aid = p.aid AND m.published_at >= p.start WHERE m.published_at >= (SELECT timestamp '2026-05-01T00:00:00Z')"),
@@ -611,7 +612,7 @@ async fn what_could_be_answered_is_not_refused() {
     let world = World::new().await;
     let three = format!("aid IN ('{BIG}', '{OTHER}', '186006')");
     let none = "s.name = 'none'";
-    for (sql, least) in [
+    let cases = [
         (
             format!(
                 "SELECT count(*) FROM mentions WHERE aid = '{BIG}' UNION ALL SELECT count(*) FROM mentions WHERE aid = '{BIG}'"
@@ -664,7 +665,8 @@ async fn what_could_be_answered_is_not_refused() {
             ),
             2,
         ),
-    ] {
+    ];
+    each_async(cases, async |(sql, least)| {
         world.context.sql(&format!("SET savedsearch.max_requests = {}", least.max(1))).await.unwrap();
         let plan = world.context.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         let cost = plan_cost(&plan);
@@ -672,33 +674,8 @@ async fn what_could_be_answered_is_not_refused() {
         assert_eq!(spent, least, "{sql}\n{:?}", world.service.take_seen());
         assert!(cost.at_least <= spent && (!cost.exact || cost.at_least == spent), "{sql}: {cost:?}");
         world.service.take_seen();
-    }
-}
-
-/// Counts the scans planned on this thread.
-#[derive(Clone, Default)]
-struct ScansPlanned(Arc<AtomicUsize>);
-
-impl tracing::Subscriber for ScansPlanned {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target().contains("planned")
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -707,10 +684,10 @@ async fn a_scan_is_planned_once_however_often_it_is_looked_at() {
     // The events of planning are registered before they are watched: at the same time as tests in other threads, they could be
     // taken for ones that nobody watches.
     world.rows("SELECT count(*) FROM mentions").await;
-    let counted = ScansPlanned::default();
+    let counted = EventCounter::of("planned");
     let _watched = tracing::subscriber::set_default(counted.clone());
     let day = "published_at >= now() - INTERVAL '1 day'";
-    for (sql, scans) in [
+    let cases = [
         ("SELECT count(*) FROM mentions".to_owned(), 1),
         (
             format!("SELECT language, count(*) FROM mentions WHERE aid = '{BIG}' AND {day} GROUP BY 1 ORDER BY 2 DESC"),
@@ -734,11 +711,13 @@ async fn a_scan_is_planned_once_however_often_it_is_looked_at() {
             ),
             2,
         ),
-    ] {
-        let before = counted.0.load(Ordering::Relaxed);
+    ];
+    each_async(cases, async |(sql, scans)| {
+        let before = counted.events();
         world.rows(&sql).await;
-        assert_eq!(counted.0.load(Ordering::Relaxed) - before, scans, "{sql}");
-    }
+        assert_eq!(counted.events() - before, scans, "{sql}");
+    })
+    .await;
 }
 
 /// An explicit period sets the window; an additional range only filters.
@@ -780,4 +759,32 @@ async fn a_query_of_several_connections_has_one_budget() {
     context.sql("SET savedsearch.max_requests = 1000").await.unwrap();
     context.sql(&both).await.unwrap().collect().await.unwrap();
     assert!(requests() - before > 4);
+}
+
+#[tokio::test]
+async fn an_estimate_of_several_scans_adds_what_they_read_and_counts_the_list_once() {
+    let world = World::new().await;
+    let [long, short] = ["30d", "7d"].map(|words| format!("SELECT id FROM mentions WHERE duration = '{words}'"));
+    let both = format!("{long} UNION ALL {short}");
+    let cost = async || plan_cost(&world.context.sql(&both).await.unwrap().create_physical_plan().await.unwrap());
+    let unknown = cost().await;
+    assert_eq!((unknown.at_least, unknown.by_last_list, unknown.likely), (1, None, None));
+    let sent = world.cost(&long).await.1 + world.cost(&short).await.1 - 1;
+    let known = cost().await;
+    let by_last_list = known.by_last_list.unwrap();
+    assert_eq!((by_last_list.at_least, by_last_list.exact), (1 + 2 * by_last_list.searches, false));
+    assert_eq!((known.likely, world.cost(&both).await.1), (Some(sent), sent));
+}
+
+/// Pages are no longer requested together then, but the numbers of mentions are known.
+#[tokio::test]
+async fn an_estimate_knows_what_a_service_with_small_pages_has() {
+    let faults = vec!["clamp:rows=40".parse().unwrap()];
+    let settings = Settings { clock: Clock::fixed(now()), faults, ..Settings::default() };
+    let world = World::with(corpus(), settings, Profile::v4()).await;
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '90d'");
+    let (_, sent) = world.cost(&sql).await;
+    let plan = world.context.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+    let likely = plan_cost(&plan).scans[0].likely.unwrap_or_default();
+    assert!(sent > 10 && likely.abs_diff(sent) <= sent / 10 + 1, "{sent} instead of about {likely}");
 }

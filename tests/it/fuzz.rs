@@ -1,28 +1,25 @@
-//! Mutated external input: profiles, response bodies, periods. None may cause a panic, a hang or a half-accepted
-//! result.
+//! Mutated external input: response bodies, records, profiles, recordings, messages of PostgreSQL clients, periods. None may
+//! cause a panic, a hang or a half-accepted result.
 //!
-//! `FUZZ_CASES` sets the count of cases for each test (thousands for a nightly run). Inputs that failed are kept below
-//! as separate cases.
+//! The targets are those of `fuzz/`, which cargo-fuzz runs for as long as one likes. Here, each gets its seeds, and `FUZZ_CASES`
+//! mutations of them (thousands for a nightly run). Inputs that failed are kept among the seeds.
 
-use std::sync::Arc;
+#[path = "../../fuzz/src/lib.rs"]
+#[allow(unreachable_pub, reason = "a library for cargo-fuzz")]
+mod targets;
 
-use datafusion_saved_search::decode::Decoder;
+use std::fs;
+use std::path::Path;
+
+use datafusion_saved_search::Profile;
 use datafusion_saved_search::profile::{Instants, Period, Zone};
-use datafusion_saved_search::request::{Endpoint, PageRequest, Pages, RequestPlan};
-use datafusion_saved_search::{ErrorKind, Profile};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::Config;
 
-use crate::support::knob;
+use crate::support::{knob, runner};
 
-const V4: &str = include_str!("../../src/profile/builtin/v4.toml");
-const BODY: &str = r#"{"requestId":"r","search":{"aid":"7"},"window":{"from":"2026-06-24T12:00:00Z","to":"2026-07-01T12:00:00Z","timezone":"UTC"},
-"overview":{"totalMentions":2,"totalRelation":"eq","sentiment":{"positive":1},"volume":[{"start":"2026-01-01T00:00:00Z","count":2}]},
-"mentions":{"total":2,"totalRelation":"eq","from":0,"items":[
-{"id":"9007199254740993","seq":1,"text":"a \"b\" \u00e9 \ud83d\ude80","publishedAt":"2026-07-01T00:00:00Z","sentiment":{"label":"positive","score":-0.33},
- "engagement":{"likes":1,"total":1e3},"tags":["a",null,1],"future":{"a":[1,{"b":null}]}},
-{"id":12,"publishedAt":1782864000,"updatedAt":"2026-07-01","source":{"name":"x"},"author":null,"reach":-0}]}}"#;
+const BODY: &str = include_str!("../../fuzz/seeds/envelope/page.json");
 
 fn config(default: u32) -> Config {
     let cases = u32::try_from(knob("FUZZ_CASES", default.into())).unwrap();
@@ -75,11 +72,11 @@ fn token() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Cuts, replaces and inserts pieces of `text`.
-fn mutilated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+/// Cuts, replaces and inserts pieces of one of these inputs.
+fn mutilated(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let change = (any::<Index>(), 0..40_usize, token(), prop::option::weighted(0.1, any::<u8>()));
-    prop::collection::vec(change, 1..6).prop_map(move |changes| {
-        let mut bytes = text.as_bytes().to_vec();
+    let changes = prop::collection::vec(change, 1..6);
+    (prop::sample::select(seeds), changes).prop_map(|(mut bytes, changes)| {
         for (at, cut, token, byte) in changes {
             let at = at.index(bytes.len() + 1);
             let end = (at + cut).min(bytes.len());
@@ -90,82 +87,58 @@ fn mutilated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn decoders() -> Vec<Decoder> {
-    let profile = Arc::new(Profile::v4());
-    let tables: Vec<_> = profile.tables.all().map(|table| Arc::new(table.clone())).collect();
-    let decoder = |table: Arc<_>, lossy| {
-        let table: Arc<datafusion_saved_search::profile::TableSpec> = table;
-        let columns: Vec<usize> = (0..table.columns.len()).collect();
-        Decoder::new(Arc::clone(&profile), table, &columns).lossy(lossy)
-    };
-    tables.into_iter().flat_map(|table| [decoder(Arc::clone(&table), false), decoder(table, true)]).collect()
+/// The files of a folder of the repository.
+fn files(folder: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort_unstable();
+    paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-fn request() -> PageRequest {
-    let plan = RequestPlan {
-        endpoint: Endpoint::Search,
-        aid: Some("7".to_owned()),
-        duration: Some("7d".to_owned()),
-        named: None,
-        timezone: Some("UTC".to_owned()),
-        filters: Vec::new(),
-        sort: None,
-        pages: Some(Pages { size: 100, skip: 0, fetch: None, ordered: false }),
-    };
-    PageRequest { plan: Arc::new(plan), row: 0, size: 100, frozen: None, cursor: None }
+/// Runs a target over its seeds, and over mutations of them.
+fn fuzzed(target: fn(&[u8]), seeds: Vec<Vec<u8>>, cases: u64) {
+    assert!(!seeds.is_empty());
+    seeds.iter().for_each(|seed| target(seed));
+    let mut runner = runner(knob("FUZZ_CASES", cases), knob("FUZZ_SEED", 0));
+    let run = runner.run(&mutilated(seeds), |bytes| {
+        target(&bytes);
+        Ok(())
+    });
+    run.unwrap_or_else(|failed| panic!("{failed}"));
 }
 
-fn decode_all(body: &[u8]) {
-    for decoder in decoders() {
-        match decoder.decode(&request(), body) {
-            Ok(decoded) => {
-                let rows = decoded.batch.num_rows();
-                assert!(decoded.ids.iter().all(|ids| ids.len() == rows));
-                assert!(decoded.times.iter().chain(&decoded.versions).all(|times| times.len() == rows));
-                // Numbers that JSON does not have are read as NULL.
-                let json = String::from_utf8_lossy(body).replace("NaN", "null").replace("Infinity", "0");
-                assert!(
-                    serde_json::from_str::<serde::de::IgnoredAny>(&json).is_ok() || decoded.mended > 0,
-                    "invalid JSON was accepted"
-                );
-                decoded.batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
-            }
-            Err(error) => {
-                assert!(matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Contradiction), "{error}");
-                assert!(!error.to_string().contains('\n') && error.to_string().len() < 2_000, "{error}");
-            }
-        }
-    }
+#[test]
+fn bodies() {
+    fuzzed(targets::envelope::target, files("fuzz/seeds/envelope"), 400);
+}
+
+#[test]
+fn records() {
+    fuzzed(targets::json::target, files("fuzz/seeds/json"), 400);
+}
+
+#[test]
+fn profiles() {
+    let seeds = [files("fuzz/seeds/profile"), files("src/profile/builtin")].concat();
+    fuzzed(targets::profile::target, seeds, 400);
+}
+
+#[test]
+fn recordings() {
+    fuzzed(targets::recording::target, files("fuzz/seeds/recording"), 200);
+}
+
+#[test]
+fn messages_of_postgresql_clients() {
+    fuzzed(targets::pgwire::target, files("fuzz/seeds/pgwire"), 100);
 }
 
 proptest! {
     #![proptest_config(config(400))]
 
     #[test]
-    fn bodies(body in mutilated(BODY)) {
-        decode_all(&body);
-    }
-
-    #[test]
     fn bodies_of_anything(body in prop::collection::vec(any::<u8>(), 0..200)) {
-        decode_all(&body);
-    }
-
-    #[test]
-    fn profiles(text in mutilated(V4)) {
-        match Profile::parse(&String::from_utf8_lossy(&text), "fuzzed.toml") {
-            Ok(profile) => {
-                // An accepted profile can be used.
-                let decoder = Decoder::new(Arc::new(profile.clone()), Arc::new(profile.tables.mentions.clone()), &[0]);
-                let _ = decoder.decode(&request(), BODY.as_bytes());
-                request().parameters(&profile);
-                profile.dimensions();
-            }
-            Err(error) => {
-                prop_assert!(matches!(error.kind(), ErrorKind::Profile | ErrorKind::Unsupported), "{error}");
-                prop_assert!(error.to_string().contains("fuzzed.toml") && !error.to_string().contains('\n'), "{error}");
-            }
-        }
+        targets::envelope::target(&body);
     }
 
     #[test]
@@ -204,7 +177,7 @@ fn depth_is_no_stack() {
             BODY.replace("\"requestId\":\"r\"", &format!("\"requestId\":{open}{close}")),
             BODY.replace("\"reach\":-0", &format!("\"reach\":{object}1{end}")),
         ] {
-            decode_all(body.as_bytes());
+            targets::envelope::target(body.as_bytes());
         }
     }
 }

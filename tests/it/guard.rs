@@ -13,7 +13,7 @@ use datafusion_saved_search::profile::{RateWindow, ThrottleRule};
 use datafusion_saved_search::simulator::{KEY, Preset, RateLimit, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, catalog, session};
 
-use crate::support::{BIG, InProcess, OTHER, Virtual, connect, corpus, now, pages, rows};
+use crate::support::{BIG, InProcess, OTHER, Virtual, connect, corpus, each_async, now, pages, rows};
 
 /// A service with these faults, and a profile with `change` applied.
 fn service(faults: &[&str], change: impl Fn(&mut Profile)) -> Virtual {
@@ -162,14 +162,15 @@ async fn a_service_that_is_down_is_let_alone_for_a_while() {
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_holds_whatever_the_waits() {
-    for fault in ["429", "503", "stall", "trickle:ms=3000", "429:retry-after=3", "html"] {
+    each_async(["429", "503", "stall", "trickle:ms=3000", "429:retry-after=3", "html"], async |fault| {
         let world = service(&[fault], unchanged);
         world.rows("SET savedsearch.query_deadline = 20").await;
         let begun = tokio::time::Instant::now();
         let result = world.ask(&all(BIG)).await;
         assert!(result.is_err(), "{fault}");
         assert!(begun.elapsed() <= Duration::from_secs(20), "{fault}: {:?}", begun.elapsed());
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +213,7 @@ async fn what_lies_too_deep_is_asked_for_in_parts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lies_before_a_cut_is_read_again_where_the_totals_of_both_sides_do_not_agree() {
+async fn what_lies_before_a_cut_is_read_again_if_the_totals_of_both_sides_do_not_agree() {
     // Four pages lead to the cut.
     let faults = ["depth:rows=300,answer=400", "total:by=5@1-4"];
     let world = service(&faults, |profile| profile.depth.rows = Some(300));
@@ -446,6 +447,27 @@ async fn records_are_paid_for_from_the_declared_budget() {
     assert!((60..90).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     let used = world.rows("SELECT max(used) FROM system.budget").await;
     assert!(used[0][0].parse::<u64>().unwrap() <= 42, "{used:?}");
+}
+
+/// A request that is repeated after a failure counts, so that one page is beyond the budget.
+#[tokio::test(start_paused = true)]
+async fn a_query_that_ends_at_its_budget_says_what_it_had_read() {
+    let small = |profile: &mut Profile| profile.page.max = 20;
+    let honest = service(&[], small);
+    honest.rows(&all(BIG)).await;
+    let needed = honest.simulator.requests();
+    let world = service(&["503@4"], small);
+    world.rows(&format!("SET savedsearch.max_requests = {needed}")).await;
+    let error = world.error(&all(BIG)).await;
+    assert_eq!((error.kind(), world.simulator.requests()), (ErrorKind::Budget, needed), "{error}");
+    let text = error.to_string();
+    let (_, read) = text.split_once(&format!("the query has issued {needed} requests, received ")).expect(&text);
+    let (rows, allowed) = read.split_once(" rows and needs more, but ").expect(&text);
+    assert!(allowed.starts_with(&format!("savedsearch.max_requests allows {needed}")), "{text}");
+    // Of the pages that were received, each shares a mention with the one before it; others may have been on their way.
+    let rows: u64 = rows.replace(',', "").parse().expect(&text);
+    let found = count(BIG) as u64;
+    assert!((found / 2..=found + needed).contains(&rows), "{found} mentions: {text}");
 }
 
 #[tokio::test(start_paused = true)]

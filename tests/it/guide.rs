@@ -10,6 +10,7 @@ use datafusion_saved_search::profile::Evidence;
 use datafusion_saved_search::simulator::{KEY, OTHER_KEY, Preset};
 
 use crate::binary::{Simulate, err, out, savedsearch};
+use crate::support::each;
 
 /// Runs the program in a folder, with API keys in the environment.
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -113,7 +114,7 @@ fn connections_have_names_and_are_asked_together() {
     let missing = sql(&["--connection", "sales"], "SELECT 1");
     assert_eq!(missing.status.code(), Some(2));
     assert!(err(&missing).contains("unknown connection `sales`; available: comms, research"), "{}", err(&missing));
-    for (text, why) in [
+    let cases = [
         (
             "[connections.a]\nbase_url = 'http://x/v4'",
             "connection `a`: expected one of api_key_env, api_key_file and api_key_command",
@@ -128,12 +129,13 @@ fn connections_have_names_and_are_asked_together() {
             "environment variable NO_SUCH is not set",
         ),
         ("[connections]", "no connections are defined"),
-    ] {
+    ];
+    each(cases, |(text, why)| {
         fs::write(folder.join("bad.toml"), text).unwrap();
         let output = run(folder, &["--config", "bad.toml", "sql", "-c", "SELECT 1"]);
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(err(&output).contains(why) && err(&output).lines().count() == 1, "{text}\n{}", err(&output));
-    }
+    });
     let alone = run(folder, &["--connection", "comms", "sql", "-c", "SELECT 1"]);
     assert!(err(&alone).contains("--connection requires a configuration file"), "{}", err(&alone));
 }
@@ -243,16 +245,17 @@ fn an_example_and_facts_are_tried_first_and_its_key_stays_secret() {
     let probed = run(folder.path(), &[["probe", "-o", "mine.toml"].as_slice(), facts.as_slice()].concat());
     let (said, text) = (err(&probed), fs::read_to_string(folder.path().join("mine.toml")).unwrap());
     assert!(probed.status.success(), "{said}");
-    for fact in [
+    let cases = [
         "Authorization: Bearer {key}: confirmed",
         "duration=30d: confirmed",
         "sortBy=date_desc: confirmed",
         "zub=1: not confirmed, no effect was seen",
         "page.max = 50: taken as given",
         "one mention",
-    ] {
+    ];
+    each(cases, |fact| {
         assert!(said.contains(fact), "{fact}: {said}");
-    }
+    });
     assert!(!said.contains(key) && !text.contains(key), "{said}{text}");
     let page = Profile::parse(&text, "mine.toml").unwrap().page;
     assert_eq!((page.max, page.evidence), (50, Evidence::Documented));

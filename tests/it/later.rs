@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use datafusion_saved_search::simulator::{Corpus, Settings};
 use datafusion_saved_search::{ErrorKind, Profile};
 
-use crate::support::{BIG, Virtual, corpus, now};
+use crate::support::{BIG, Virtual, corpus, each_async, now};
 
 fn service() -> Virtual {
     Virtual::new(corpus(), &[] as &[&str], Settings::default(), Profile::v4())
@@ -23,7 +23,7 @@ fn recent(corpus: &Corpus, days: i64) -> String {
 async fn a_period_or_a_zone_of_a_subquery_is_what_is_asked_for() {
     let (world, corpus) = (service(), corpus());
     let of = format!("aid = '{BIG}'");
-    for (sql, right) in [
+    let cases = [
         (format!("SELECT count(*) FROM mentions WHERE {of} AND duration = (SELECT '30d')"), recent(&corpus, 30)),
         (format!("SELECT count(id) FROM mentions WHERE {of} AND (SELECT '30d') = duration"), recent(&corpus, 30)),
         (format!("SELECT total_mentions FROM overview WHERE {of} AND duration = (SELECT '30d')"), recent(&corpus, 30)),
@@ -60,9 +60,11 @@ async fn a_period_or_a_zone_of_a_subquery_is_what_is_asked_for() {
             ),
             recent(&corpus, 30),
         ),
-    ] {
+    ];
+    each_async(cases, async |(sql, right)| {
         assert_eq!(world.rows(&sql).await, [[right]], "{sql}");
-    }
+    })
+    .await;
     let range = "published_at >= '2026-06-10' AND published_at < '2026-06-12T00:00:00.5Z'";
     let (from, to): (DateTime<Utc>, DateTime<Utc>) =
         ("2026-06-10T00:00:00Z".parse().unwrap(), "2026-06-12T00:00:00.5Z".parse().unwrap());
@@ -104,7 +106,7 @@ async fn a_period_or_a_zone_of_a_subquery_is_what_is_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn a_period_or_a_zone_that_cannot_reach_the_scan_is_refused_with_what_to_add() {
     let world = service();
-    for (column, sql) in [
+    let cases = [
         (
             "duration",
             "SELECT d.p, count(m.id) FROM (VALUES ('7d'), ('30d')) d(p) LEFT JOIN mentions m ON m.duration = d.p AND m.aid = '183772' GROUP BY 1",
@@ -141,12 +143,14 @@ async fn a_period_or_a_zone_that_cannot_reach_the_scan_is_refused_with_what_to_a
             "duration",
             "SELECT count(*) FROM mentions m JOIN overview o ON o.duration = m.duration WHERE m.aid = '183772' AND o.aid = '183772' AND m.published_at >= '2026-06-01'",
         ),
-    ] {
+    ];
+    each_async(cases, async |(column, sql)| {
         let error = world.error(sql).await;
         assert_eq!(error.kind(), ErrorKind::Query, "{sql}: {error}");
         assert!(error.to_string().contains(&format!("{column} = '…'")), "{sql}: {error}");
         assert_eq!(world.simulator.requests(), 0, "{sql}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,20 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
-use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
-use http::{HeaderMap, HeaderName, StatusCode};
+use datafusion_saved_search::{Connection, Error, ErrorKind, Profile, Secret, session};
 use serde_json::json;
 
-use crate::support::{now, rows};
+use crate::support::{Answer, Asked, Scripted, each_async, now, rows};
 
 /// A key that must not appear in any output.
 const CANARY: &str = "canary-7f3a-key";
 
 /// The misbehaviour of the service for one request.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum Trick {
     /// A correct response.
     None,
@@ -34,13 +31,11 @@ enum Trick {
 }
 
 /// A service with `rows` mentions in pages, and a trick for each of the first requests.
-#[derive(Debug)]
-struct Scripted {
+struct Liar {
     rows: usize,
     tricks: Mutex<VecDeque<Trick>>,
     /// Misbehaviour on every page.
     warp: Warp,
-    requests: AtomicU64,
     totals: Mutex<VecDeque<usize>>,
 }
 
@@ -57,18 +52,9 @@ enum Warp {
     Growing,
 }
 
-impl std::fmt::Debug for Trick {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Trick")
-    }
-}
-
-impl Scripted {
-    fn page(&self, request: &HttpRequest, most: usize) -> String {
-        let parameter = |name: &str| {
-            let pairs: Vec<_> = request.url.query_pairs().filter(|(key, _)| key == name).collect();
-            pairs.first().map(|(_, value)| value.to_string()).unwrap_or_default()
-        };
+impl Liar {
+    fn page(&self, asked: &Asked, most: usize) -> String {
+        let parameter = |name: &str| asked.text(name).to_owned();
         let (from, size): (usize, usize) =
             (parameter("dataFrom").parse().unwrap(), parameter("dataSize").parse().unwrap());
         let start = if self.warp == Warp::OffsetIgnored { 0 } else { from };
@@ -85,7 +71,7 @@ impl Scripted {
         };
         let aid = if self.warp == Warp::OtherAid { "other".to_owned() } else { parameter("aid") };
         let held = parameter("duration") == "2026-06-24T12:00:00Z..2026-07-01T12:00:00Z";
-        let more = usize::try_from(self.requests.load(Ordering::Relaxed)).unwrap();
+        let more = usize::try_from(asked.arrived).unwrap();
         let now_there = if self.warp == Warp::Growing && !held { self.rows + more - 1 } else { self.rows };
         let total = self.totals.lock().unwrap().pop_front().unwrap_or(now_there);
         json!({
@@ -95,39 +81,25 @@ impl Scripted {
         })
         .to_string()
     }
-}
 
-#[async_trait]
-impl HttpService for Scripted {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        // Latency, so that requests are in flight concurrently.
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        let trick = self.tricks.lock().unwrap().pop_front().unwrap_or(Trick::None);
-        let mut headers = HeaderMap::new();
-        let (status, body) = match trick {
-            Trick::None => (200, self.page(&request, usize::MAX)),
-            Trick::Short(rows) => (200, self.page(&request, rows)),
-            Trick::Cut(bytes) => (200, self.page(&request, usize::MAX)[..bytes].to_owned()),
-            Trick::Answer(status, given, body) => {
-                for (name, value) in given {
-                    headers.insert(HeaderName::from_static(name), value.parse().unwrap());
-                }
-                // Echoes the key.
-                let key = request.headers.get("authorization").unwrap().to_str().unwrap().to_owned();
-                (status, body.replace("{key}", key.trim_start_matches("Bearer ")))
-            }
-            Trick::Reset => {
-                let message = "the connection broke".to_owned();
-                return Err(HttpFailure { kind: ErrorKind::Connect, message, temporary: true });
-            }
-        };
-        let wire_bytes = body.len() as u64;
-        Ok(HttpResponse { status: StatusCode::from_u16(status).unwrap(), headers, body: body.into(), wire_bytes })
+    fn answer(&self, asked: &Asked) -> Answer {
+        match self.tricks.lock().unwrap().pop_front().unwrap_or(Trick::None) {
+            Trick::None => Answer::text(200, self.page(asked, usize::MAX)),
+            Trick::Short(rows) => Answer::text(200, self.page(asked, rows)),
+            Trick::Cut(bytes) => Answer::text(200, &self.page(asked, usize::MAX)[..bytes]),
+            // Echoes the key.
+            Trick::Answer(status, headers, body) => headers
+                .into_iter()
+                .fold(Answer::text(status, body.replace("{key}", &asked.key)), |answer, (name, value)| {
+                    answer.with(name, value)
+                }),
+            Trick::Reset => Answer::broken(),
+        }
     }
 }
 
 struct Lab {
+    liar: Arc<Liar>,
     service: Arc<Scripted>,
     context: SessionContext,
 }
@@ -138,27 +110,16 @@ impl Lab {
     }
 
     fn with(rows: usize, warp: Warp, tricks: Vec<Trick>, profile: Profile) -> Self {
-        // Connections with the same key and address share a rate limiter, so each lab has a unique address.
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let address = format!("http://lab{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let service = Arc::new(Scripted {
-            rows,
-            tricks: Mutex::new(tricks.into()),
-            warp,
-            requests: AtomicU64::new(0),
-            totals: Mutex::default(),
-        });
-        let connection = Connection::builder(address, Secret::new(CANARY).unwrap())
-            .service(Arc::clone(&service) as Arc<dyn HttpService>)
-            .clock(Clock::fixed(now()))
-            .profile(profile)
-            .build()
-            .unwrap();
-        Self { service, context: session(&connection).unwrap() }
+        let liar = Arc::new(Liar { rows, tricks: Mutex::new(tricks.into()), warp, totals: Mutex::default() });
+        let answers = Arc::clone(&liar);
+        // Latency, so that requests are in flight concurrently.
+        let service = Scripted::delayed(Duration::from_millis(10), move |asked| answers.answer(asked));
+        let connection = service.connect(Secret::new(CANARY).unwrap(), profile);
+        Self { liar, service, context: session(&connection).unwrap() }
     }
 
     fn requests(&self) -> u64 {
-        self.service.requests.load(Ordering::Relaxed)
+        self.service.requests()
     }
 
     async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
@@ -188,20 +149,24 @@ fn answer(status: u16, body: &'static str) -> Trick {
 #[tokio::test(start_paused = true)]
 async fn what_passes_is_tried_again_and_nothing_is_lost_or_doubled() {
     let throttled = Trick::Answer(429, vec![("retry-after", "7")], "{}");
-    for tricks in [
-        vec![throttled.clone(), throttled.clone()],
-        vec![answer(429, "slow down")],
-        vec![Trick::None, answer(503, ""), answer(500, "oops"), answer(502, "<html>")],
-        vec![Trick::None, Trick::Cut(100), Trick::Cut(0)],
-        vec![Trick::Reset, Trick::None, Trick::Reset],
-        vec![answer(200, "<html>please wait</html>"), Trick::None],
-        vec![Trick::None, Trick::Short(40), Trick::Short(1)],
-        vec![Trick::None, Trick::Short(0), Trick::Short(0)],
-    ] {
-        let lab = Lab::new(350, Warp::No, tricks.clone());
-        assert_eq!(lab.scan().await.unwrap_or_else(|error| panic!("{error}")), 350);
-        assert!(lab.requests() > 4);
-    }
+    each_async(
+        [
+            vec![throttled.clone(), throttled.clone()],
+            vec![answer(429, "slow down")],
+            vec![Trick::None, answer(503, ""), answer(500, "oops"), answer(502, "<html>")],
+            vec![Trick::None, Trick::Cut(100), Trick::Cut(0)],
+            vec![Trick::Reset, Trick::None, Trick::Reset],
+            vec![answer(200, "<html>please wait</html>"), Trick::None],
+            vec![Trick::None, Trick::Short(40), Trick::Short(1)],
+            vec![Trick::None, Trick::Short(0), Trick::Short(0)],
+        ],
+        async |tricks| {
+            let lab = Lab::new(350, Warp::No, tricks.clone());
+            assert_eq!(lab.scan().await.unwrap_or_else(|error| panic!("{error}")), 350);
+            assert!(lab.requests() > 4);
+        },
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,50 +181,54 @@ async fn a_named_wait_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
     let down = vec![answer(503, r#"{"error":{"code":"busy","message":"try later"}}"#); 9];
-    for (tricks, kind, attempts, text) in [
-        (down, ErrorKind::Unavailable, 5, "answered 503 Service Unavailable busy: try later (after 5 attempts"),
-        (vec![Trick::Reset; 9], ErrorKind::Connect, 5, "check that http://lab"),
-        (vec![answer(200, "<!doctype html>"); 9], ErrorKind::Malformed, 2, "a web page, not JSON"),
-        (vec![answer(200, "{\"mentions\":"); 9], ErrorKind::Malformed, 2, "not valid JSON"),
-        (vec![answer(429, ""); 20], ErrorKind::Throttled, 10, "429 Too Many Requests"),
-        (vec![answer(401, "bad key {key}")], ErrorKind::Unauthorized, 1, "bad key <redacted>; check the API key"),
-        (vec![answer(302, "")], ErrorKind::Redirect, 1, "redirects are not followed"),
-        (
-            vec![answer(400, r#"{"error":{"code":"validation_error","message":"at most 50","field":"dataSize"}}"#)],
-            ErrorKind::Rejected,
-            1,
-            "400 Bad Request validation_error (parameter `dataSize`): at most 50",
-        ),
-        (vec![answer(200, r#"{"data":[]}"#)], ErrorKind::Contradiction, 1, "the response has no `/mentions/items`"),
-        (vec![answer(200, "[]")], ErrorKind::Contradiction, 1, "does not match the profile"),
-        (
-            vec![answer(200, r#"{"search":{"aid":"{key}"},"mentions":{"total":0,"items":[]}}"#); 9],
-            ErrorKind::Contradiction,
-            2,
-            "requested aid `1`, but the response is for `<redacted>`",
-        ),
-        (
-            vec![answer(200, r#"{"mentions":{"total":1,"items":"{key}"}}"#)],
-            ErrorKind::Contradiction,
-            1,
-            "expected an array at `/mentions/items`, found a string",
-        ),
-        (
-            vec![Trick::Answer(429, vec![("retry-after", "315360000")], "")],
-            ErrorKind::Throttled,
-            1,
-            "s, longer than the query may take",
-        ),
-    ] {
-        let lab = Lab::new(10, Warp::No, tricks);
-        let begun = tokio::time::Instant::now();
-        let error = lab.scan().await.expect_err(text);
-        assert_eq!(error.kind(), kind, "{error}");
-        assert!(error.to_string().contains(text), "{error}\ndoes not contain: {text}");
-        assert_eq!(error.attempts(), attempts, "{error}");
-        assert_eq!(error.place().aid.as_deref(), Some("1"), "{error}");
-        assert!(begun.elapsed() < Duration::from_secs(900), "{error}: {:?}", begun.elapsed());
-    }
+    each_async(
+        [
+            (down, ErrorKind::Unavailable, 5, "answered 503 Service Unavailable busy: try later (after 5 attempts"),
+            (vec![Trick::Reset; 9], ErrorKind::Connect, 5, "check that http://scripted"),
+            (vec![answer(200, "<!doctype html>"); 9], ErrorKind::Malformed, 2, "a web page, not JSON"),
+            (vec![answer(200, "{\"mentions\":"); 9], ErrorKind::Malformed, 2, "not valid JSON"),
+            (vec![answer(429, ""); 20], ErrorKind::Throttled, 10, "429 Too Many Requests"),
+            (vec![answer(401, "bad key {key}")], ErrorKind::Unauthorized, 1, "bad key <redacted>; check the API key"),
+            (vec![answer(302, "")], ErrorKind::Redirect, 1, "redirects are not followed"),
+            (
+                vec![answer(400, r#"{"error":{"code":"validation_error","message":"at most 50","field":"dataSize"}}"#)],
+                ErrorKind::Rejected,
+                1,
+                "400 Bad Request validation_error (parameter `dataSize`): at most 50",
+            ),
+            (vec![answer(200, r#"{"data":[]}"#)], ErrorKind::Contradiction, 1, "the response has no `/mentions/items`"),
+            (vec![answer(200, "[]")], ErrorKind::Contradiction, 1, "does not match the profile"),
+            (
+                vec![answer(200, r#"{"search":{"aid":"{key}"},"mentions":{"total":0,"items":[]}}"#); 9],
+                ErrorKind::Contradiction,
+                2,
+                "requested aid `1`, but the response is for `<redacted>`",
+            ),
+            (
+                vec![answer(200, r#"{"mentions":{"total":1,"items":"{key}"}}"#)],
+                ErrorKind::Contradiction,
+                1,
+                "expected an array at `/mentions/items`, found a string",
+            ),
+            (
+                vec![Trick::Answer(429, vec![("retry-after", "315360000")], "")],
+                ErrorKind::Throttled,
+                1,
+                "s, longer than the query may take",
+            ),
+        ],
+        async |(tricks, kind, attempts, text)| {
+            let lab = Lab::new(10, Warp::No, tricks);
+            let begun = tokio::time::Instant::now();
+            let error = lab.scan().await.expect_err(text);
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(text), "{error}\ndoes not contain: {text}");
+            assert_eq!(error.attempts(), attempts, "{error}");
+            assert_eq!(error.place().aid.as_deref(), Some("1"), "{error}");
+            assert!(begun.elapsed() < Duration::from_secs(900), "{error}: {:?}", begun.elapsed());
+        },
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,23 +237,37 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
     let newest_one = "SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT 1";
     let all = "SELECT id FROM mentions WHERE aid = '1'";
     let english = "SELECT id FROM mentions WHERE aid = '1' AND language = 'en' LIMIT 60";
-    for (warp, sql, kind, text) in [
-        (Warp::OffsetIgnored, all, ErrorKind::Contradiction, "the offset seems to have no effect"),
-        (
-            Warp::Backwards,
-            newest,
-            ErrorKind::Contradiction,
-            "does not keep the requested sort order `date_desc` by `published_at`",
-        ),
-        (Warp::Backwards, newest_one, ErrorKind::Contradiction, "does not keep the requested sort order `date_desc`"),
-        (Warp::OtherAid, all, ErrorKind::Contradiction, "requested aid `1`, but the response is for `other`"),
-        (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not match the requested filters"),
-        (Warp::MissingRow(120), all, ErrorKind::Incomplete, "349 distinct mentions received in 3 passes, expected 350"),
-    ] {
-        let error = Lab::new(350, warp, Vec::new()).ask(sql).await.expect_err(text);
-        assert_eq!(error.kind(), kind, "{error}");
-        assert!(error.to_string().contains(text), "{error}\ndoes not contain: {text}");
-    }
+    each_async(
+        [
+            (Warp::OffsetIgnored, all, ErrorKind::Contradiction, "the offset seems to have no effect"),
+            (
+                Warp::Backwards,
+                newest,
+                ErrorKind::Contradiction,
+                "does not keep the requested sort order `date_desc` by `published_at`",
+            ),
+            (
+                Warp::Backwards,
+                newest_one,
+                ErrorKind::Contradiction,
+                "does not keep the requested sort order `date_desc`",
+            ),
+            (Warp::OtherAid, all, ErrorKind::Contradiction, "requested aid `1`, but the response is for `other`"),
+            (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not match the requested filters"),
+            (
+                Warp::MissingRow(120),
+                all,
+                ErrorKind::Incomplete,
+                "349 distinct mentions received in 3 passes, expected 350",
+            ),
+        ],
+        async |(warp, sql, kind, text)| {
+            let error = Lab::new(350, warp, Vec::new()).ask(sql).await.expect_err(text);
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(text), "{error}\ndoes not contain: {text}");
+        },
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -322,15 +305,19 @@ async fn an_error_beside_the_data_is_no_result() {
     let empty =
         r#"{"error":{"code":"shard_down","message":"no"},"search":{"aid":"1"},"mentions":{"total":0,"items":[]}}"#;
     let counted = r#"{"error":{"message":"down"},"search":{"aid":"1"},"overview":{"totalMentions":0}}"#;
-    for (body, sql) in [
-        (empty, "SELECT id FROM mentions WHERE aid = '1'"),
-        (counted, "SELECT count(*) FROM mentions WHERE aid = '1'"),
-        (r#"{"error":{"code":"down"},"data":{"savedSearches":[{"aid":"1"}]}}"#, "SELECT aid FROM saved_searches"),
-    ] {
-        let error = Lab::new(10, Warp::No, vec![answer(200, body); 9]).ask(sql).await.expect_err(sql);
-        assert_eq!((error.kind(), error.attempts()), (ErrorKind::Unavailable, 2), "{error}");
-        assert_eq!(Lab::new(10, Warp::No, vec![answer(200, empty)]).scan().await.unwrap(), 10, "it passes");
-    }
+    each_async(
+        [
+            (empty, "SELECT id FROM mentions WHERE aid = '1'"),
+            (counted, "SELECT count(*) FROM mentions WHERE aid = '1'"),
+            (r#"{"error":{"code":"down"},"data":{"savedSearches":[{"aid":"1"}]}}"#, "SELECT aid FROM saved_searches"),
+        ],
+        async |(body, sql)| {
+            let error = Lab::new(10, Warp::No, vec![answer(200, body); 9]).ask(sql).await.expect_err(sql);
+            assert_eq!((error.kind(), error.attempts()), (ErrorKind::Unavailable, 2), "{error}");
+            assert_eq!(Lab::new(10, Warp::No, vec![answer(200, empty)]).scan().await.unwrap(), 10, "it passes");
+        },
+    )
+    .await;
     for none in ["null", r#"{"code":0,"message":"ok"}"#, r#"{"code":null,"message":""}"#] {
         let body = format!(r#"{{"error":{none},"search":{{"aid":"1"}},"mentions":{{"total":0,"items":[]}}}}"#);
         let lab = Lab::new(10, Warp::No, vec![answer(200, body.leak())]);
@@ -347,24 +334,28 @@ async fn a_failure_that_cannot_pass_is_repeated_once() {
     mapped.error.statuses.insert("shard_down".to_owned(), 503);
     let other_aid = r#"{"search":{"aid":"2"},"mentions":{"total":0,"items":[]}}"#;
     let other_zone = r#"{"search":{"aid":"1"},"window":{"timezone":"Asia/Tokyo"},"mentions":{"total":0,"items":[]}}"#;
-    for (profile, body, attempts) in [
-        (Profile::v4(), shard, 2),
-        (inside.clone(), shard, 2),
-        (inside, r#"{"error":{"message":"no"}}"#, 2),
-        (mapped, shard, 5),
-        (Profile::v4(), "no", 2),
-        (Profile::v4(), "<html>no</html>", 2),
-        (Profile::v4(), r#"{"search":{"aid":"1"},"mentions":{"total":0,"items":["#, 2),
-        (Profile::v4(), other_aid, 2),
-        (Profile::v4(), other_zone, 2),
-    ] {
-        let lab = Lab::with(10, Warp::No, vec![answer(200, body); 9], profile.clone());
-        let sql = "SELECT id FROM mentions WHERE aid = '1' AND timezone = 'Europe/Berlin'";
-        let error = lab.ask(sql).await.expect_err(body);
-        assert_eq!((error.attempts(), lab.requests()), (attempts, attempts.into()), "{body}: {error}");
-        let lab = Lab::with(10, Warp::No, vec![answer(200, body)], profile);
-        assert_eq!(lab.scan().await.unwrap(), 10, "{body}: it passes");
-    }
+    each_async(
+        vec![
+            (Profile::v4(), shard, 2),
+            (inside.clone(), shard, 2),
+            (inside, r#"{"error":{"message":"no"}}"#, 2),
+            (mapped, shard, 5),
+            (Profile::v4(), "no", 2),
+            (Profile::v4(), "<html>no</html>", 2),
+            (Profile::v4(), r#"{"search":{"aid":"1"},"mentions":{"total":0,"items":["#, 2),
+            (Profile::v4(), other_aid, 2),
+            (Profile::v4(), other_zone, 2),
+        ],
+        async |(profile, body, attempts)| {
+            let lab = Lab::with(10, Warp::No, vec![answer(200, body); 9], profile.clone());
+            let sql = "SELECT id FROM mentions WHERE aid = '1' AND timezone = 'Europe/Berlin'";
+            let error = lab.ask(sql).await.expect_err(body);
+            assert_eq!((error.attempts(), lab.requests()), (attempts, attempts.into()), "{body}: {error}");
+            let lab = Lab::with(10, Warp::No, vec![answer(200, body)], profile);
+            assert_eq!(lab.scan().await.unwrap(), 10, "{body}: it passes");
+        },
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -427,7 +418,7 @@ async fn a_total_that_changes_is_not_believed_until_a_pass_agrees_with_it() {
     let mut profile = Profile::v4();
     profile.window.absolute = None;
     let lab = Lab::with(350, Warp::No, Vec::new(), profile);
-    lab.service.totals.lock().unwrap().extend([351; 7]);
+    lab.liar.totals.lock().unwrap().extend([351; 7]);
     let sql = "EXPLAIN ANALYZE SELECT id FROM mentions WHERE aid = '1'";
     let shown = lab.ask(sql).await.unwrap().concat().concat();
     let all = ["output_rows=350", "passes_repeated=1"];
@@ -442,7 +433,7 @@ async fn a_total_that_changes_is_not_believed_until_a_pass_agrees_with_it() {
 #[tokio::test(start_paused = true)]
 async fn a_total_that_is_too_low_shows_on_the_last_page() {
     let lab = Lab::new(350, Warp::No, Vec::new());
-    lab.service.totals.lock().unwrap().extend([310; 40]);
+    lab.liar.totals.lock().unwrap().extend([310; 40]);
     assert_eq!(lab.scan().await.expect_err("the total is too low").kind(), ErrorKind::Incomplete);
 }
 
@@ -453,7 +444,7 @@ async fn a_total_that_ends_with_a_full_page_is_not_the_end() {
         let mut profile = Profile::v4();
         profile.window.absolute = None;
         let lab = Lab::with(350, Warp::No, Vec::new(), profile);
-        lab.service.totals.lock().unwrap().extend(vec![total; pages]);
+        lab.liar.totals.lock().unwrap().extend(vec![total; pages]);
         match lab.scan().await {
             Ok(rows) => assert_eq!(rows, 350),
             Err(error) => assert_eq!((error.kind(), pages), (ErrorKind::Incomplete, 40), "{error}"),
@@ -592,18 +583,20 @@ async fn every_encoding_is_unpacked() {
         pieces[1].extend(zstd.into_inner());
     }
     let [gzips, zstds] = pieces;
-    for (encoding, packed) in [
+    let cases = [
         ("identity", body.to_vec()),
         ("gzip", gzip.into_inner()),
         ("br", brotli.into_inner()),
         ("zstd", zstd.into_inner()),
         ("gzip", gzips),
         ("zstd", zstds),
-    ] {
+    ];
+    each_async(cases, async |(encoding, packed)| {
         let context = raw_service(encoding, packed, false).await;
         let batches = context.sql("SELECT aid FROM saved_searches").await.unwrap().collect().await.unwrap();
         assert_eq!(rows(&batches), [["1"], ["2"]], "{encoding}");
-    }
+    })
+    .await;
     let error = list_error(&raw_service("compress", body.to_vec(), false).await).await;
     assert!(error.to_string().contains("unsupported content encoding `compress`"), "{error}");
 }
@@ -659,7 +652,7 @@ async fn no_redirect_is_followed_wherever_it_leads() {
             count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
+    each_async(["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"], async |status| {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/v4", listener.local_addr().unwrap());
         let answer = format!("HTTP/1.1 {status}\r\nLocation: http://{address}/v4/list\r\nContent-Length: 0\r\n\r\n");
@@ -672,7 +665,8 @@ async fn no_redirect_is_followed_wherever_it_leads() {
         let connection = Connection::builder(base, Secret::new(CANARY).unwrap()).build().unwrap();
         let error = list_error(&session(&connection).unwrap()).await;
         assert_eq!((error.kind(), error.attempts()), (ErrorKind::Redirect, 1), "{error}");
-    }
+    })
+    .await;
     assert_eq!(reached.load(Ordering::Relaxed), 0);
 }
 

@@ -576,7 +576,7 @@ impl fmt::Display for Tally {
 /// Requests of honest services, by question, period, faults of their pages, and store.
 type Honest = HashMap<(usize, usize, Vec<String>, bool), u64>;
 
-/// Requests that an honest service takes for a question, and for its mentions as well, which are read where numbers or first rows
+/// Requests that an honest service takes for a question, and for its mentions as well, which are read if numbers or first rows
 /// prove nothing.
 async fn honest(known: &mut Honest, key: (usize, usize, Vec<String>, bool)) -> u64 {
     if let Some(cost) = known.get(&key) {

@@ -46,4 +46,5 @@ mod tables;
 mod telemetry;
 mod ui;
 mod unseen;
+mod words;
 mod zones;

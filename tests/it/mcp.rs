@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use datafusion_saved_search::client::HttpLimits;
 use datafusion_saved_search::config::SessionSettings;
-use datafusion_saved_search::flight::{Auth, HttpServer, Limits, PassThrough, TlsSpec, Upstream};
+use datafusion_saved_search::flight::{Auth, HostSpec, HttpServer, Limits, PassThrough, TlsSpec, Upstream};
 use datafusion_saved_search::mcp::{McpLimits, McpSpec, ProfileTools, StdioSpec, serve_http, serve_streams};
 use datafusion_saved_search::simulator::{KEY, Preset, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
@@ -28,7 +28,7 @@ use tokio_rustls::TlsConnector;
 use crate::binary::savedsearch;
 use crate::flight::access::{Authority, users};
 use crate::queries::{self, NOW};
-use crate::support::{ALONE, BIG, InProcess, OTHER, connect, corpus, expect_closed, now, rows};
+use crate::support::{ALONE, BIG, InProcess, OTHER, connect, corpus, each_async, expect_closed, now, rows};
 
 /// A simulator and a connection to it inside the process.
 struct Service {
@@ -287,7 +287,7 @@ async fn what_an_agent_asks_before_a_query_costs_nothing() {
     );
     let budget = agent.call("budget", json!({})).await.unwrap();
     assert!(budget.contains("A query may send 20 requests (max_requests; at most 100)"), "{budget}");
-    let explain = agent.query("EXPLAIN SELECT id FROM mentions").await.unwrap();
+    let explain = agent.query("EXPLAIN SELECT upper(title) FROM mentions").await.unwrap();
     assert!(explain.contains("FetchExec") && explain.contains("\n  "), "{explain}");
     agent.query("SHOW TABLES").await.unwrap();
     assert_eq!(service.simulator.requests(), 0);
@@ -330,7 +330,7 @@ async fn a_query_that_costs_too_much_is_refused_with_what_costs_less() {
     );
     assert_eq!(service.simulator.requests(), listed, "nothing is spent");
 
-    // Each suggestion runs as it is written, within the requests it names where those are exact.
+    // Each suggestion runs as it is written, within the requests it names, if those are exact.
     let forms: Vec<(bool, u64, &str)> = refused
         .lines()
         .filter_map(|line| {
@@ -360,7 +360,7 @@ async fn a_query_that_costs_too_much_is_refused_with_what_costs_less() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_end_at_the_limit_where_it_is_found_late() {
+async fn requests_end_at_the_limit_if_it_is_found_late() {
     let service = Service::new(Settings::default());
     let mut agent = service.agent().await;
     // A filter of its own: the pages that it takes are known only from the first answer.
@@ -421,13 +421,14 @@ async fn only_queries_run() {
         ("SELECT * FROM xyzzy", "list_tables shows the tables"),
         ("SELEC 1", "SELEC"),
     ];
-    for (sql, told) in refused {
+    each_async(refused, async |(sql, told)| {
         let text = agent.query(sql).await.expect_err(sql);
         assert!(text.contains(told), "{sql}: {text}");
         assert!(!text.contains("\\d"), "{text}");
         let estimate = agent.call("estimate", json!({ "sql": sql })).await.expect_err(sql);
         assert!(estimate.contains(told), "{sql}: {estimate}");
-    }
+    })
+    .await;
     // Beyond what a statement may take.
     let nested = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
     agent.query(&nested).await.expect_err("too deep");
@@ -483,14 +484,10 @@ async fn a_signal_ends_the_server_while_a_query_runs() {
 async fn listening(service: &Service, change: impl FnOnce(&mut McpSpec)) -> HttpServer {
     let mut spec = McpSpec {
         listen: "127.0.0.1:0".parse().unwrap(),
-        auth: Auth::None,
         tls: None,
         insecure: false,
-        operations: None,
-        limits: Limits::default(),
-        settings: SessionSettings::default(),
-        upstream: service.upstream(),
         mcp: McpLimits::default(),
+        host: HostSpec::new(Auth::None, service.upstream()),
     };
     change(&mut spec);
     serve_http(spec).await.unwrap()
@@ -541,7 +538,7 @@ async fn post(server: &HttpServer, headers: &[(&str, &str)], body: &str) -> (u16
 #[tokio::test(flavor = "multi_thread")]
 async fn only_those_who_are_known_are_answered_over_http() {
     let service = Service::new(Settings::default());
-    let server = listening(&service, |spec| spec.auth = Auth::Users(users())).await;
+    let server = listening(&service, |spec| spec.host.auth = Auth::Users(users())).await;
     let list = message("query", json!({ "sql": "SELECT aid FROM saved_searches" }));
     let own = message("query", json!({ "sql": "SELECT count(*) FROM system.requests" }));
     for refused in [&[] as &[_], &[("authorization", "Bearer wrong")], &[("authorization", "Basic YWRhOndyb25n")]] {
@@ -581,8 +578,8 @@ async fn each_client_may_bring_its_own_key() {
     });
     let service = Service { connection: connect(&simulator, Clock::fixed(now()), Profile::v4()), simulator };
     let server = listening(&service, |spec| {
-        spec.auth = Auth::PassThrough;
-        spec.upstream = Upstream::PassThrough(keys);
+        spec.host.auth = Auth::PassThrough;
+        spec.host.upstream = Upstream::PassThrough(keys);
     })
     .await;
     let list = message("query", json!({ "sql": "SELECT aid FROM saved_searches" }));
@@ -598,7 +595,7 @@ async fn each_client_may_bring_its_own_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_a_browser_and_other_hosts_are_refused() {
     let service = Service::new(Settings::default());
-    let server = listening(&service, |spec| spec.operations = Some("127.0.0.1:0".parse().unwrap())).await;
+    let server = listening(&service, |spec| spec.host.operations = Some("127.0.0.1:0".parse().unwrap())).await;
     let list = message("query", json!({ "sql": "SELECT aid FROM saved_searches" }));
     let cases: [(&[(&str, &str)], u16); 6] = [
         (&[("origin", "https://evil.example")], 403),
@@ -608,14 +605,15 @@ async fn pages_of_a_browser_and_other_hosts_are_refused() {
         (&[("content-type", "text/plain")], 415),
         (&[], 200),
     ];
-    for (headers, expected) in cases {
+    each_async(cases, async |(headers, expected)| {
         let (status, response) = post(&server, headers, &list).await;
         assert_eq!(status, expected, "{headers:?}: {response}");
-    }
+    })
+    .await;
     let long = message("query", json!({ "sql": format!("SELECT '{}'", "x".repeat(4 << 20)) }));
     let (status, response) = post(&server, &[], &long).await;
     assert!(status == 413 || response.is_empty(), "{status} {response}");
-    for (body, code) in [
+    let cases = [
         ("{ not JSON", -32700),
         ("", -32700),
         ("\"x\"", -32600),
@@ -623,13 +621,15 @@ async fn pages_of_a_browser_and_other_hosts_are_refused() {
         ("{\"foo\":1}", -32600),
         ("{\"jsonrpc\":\"2.0\",\"id\":1}", -32600),
         (&format!("[{list}]"), -32600),
-    ] {
+    ];
+    each_async(cases, async |(body, code)| {
         let (status, response) = post(&server, &[], body).await;
         let error = response.find("{\"").map_or("", |at| &response[at..=response.rfind('}').unwrap()]);
         let error: Value = serde_json::from_str(error).unwrap_or_else(|error| panic!("{body}: {error}: {response}"));
         assert_eq!((status, &error["error"]["code"]), (400, &json!(code)), "{body}: {response}");
         assert_eq!(post(&server, &[("content-type", "text/plain")], body).await.0, 415, "{body}");
-    }
+    })
+    .await;
     // Pages of the server itself, under each name of this machine.
     let port = server.address().port();
     for name in ["localhost", "127.0.0.1", "[::1]"] {
@@ -754,7 +754,7 @@ async fn certificates_are_asked_for_over_http() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_calls_at_once_are_answered_or_told_to_wait() {
     let service = Service::new(Settings::default());
-    let server = listening(&service, |spec| spec.limits.streams_per_session = 8).await;
+    let server = listening(&service, |spec| spec.host.limits.streams_per_session = 8).await;
     let count =
         message("query", json!({ "sql": format!("SELECT count(*) FROM mentions WHERE aid IN ('{BIG}', '{OTHER}')") }));
     let calls = (0..200).map(|_| post(&server, &[], &count));
@@ -780,14 +780,10 @@ async fn a_server_that_would_let_in_anybody_does_not_start() {
     let service = Service::new(Settings::default());
     let spec = |listen: &str, auth| McpSpec {
         listen: listen.parse().unwrap(),
-        auth,
         tls: None,
         insecure: false,
-        operations: None,
-        limits: Limits::default(),
-        settings: SessionSettings::default(),
-        upstream: service.upstream(),
         mcp: McpLimits::default(),
+        host: HostSpec::new(auth, service.upstream()),
     };
     for (spec, told) in [
         (spec("0.0.0.0:0", Auth::None), "may only listen on a loopback address"),

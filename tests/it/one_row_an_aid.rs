@@ -1,32 +1,17 @@
 //! Entries of the list that name one aid are one row, so that joins on the aid multiply nothing.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
-use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Secret, session};
-use http::{HeaderMap, StatusCode};
+use datafusion_saved_search::{Error, ErrorKind, Profile, Secret, session};
 
-use crate::support::{World, now, rows};
+use crate::support::{Answer, Scripted, World, each_async, rows};
 
-/// Serves one body for `/list`.
-#[derive(Debug)]
-struct Lists(&'static str);
-
-#[async_trait]
-impl HttpService for Lists {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        assert!(request.url.path().ends_with("/list"), "{}", request.url);
-        let wire_bytes = self.0.len() as u64;
-        Ok(HttpResponse { status: StatusCode::OK, headers: HeaderMap::new(), body: self.0.into(), wire_bytes })
-    }
-}
-
+/// A session over a service that has nothing but this list.
 fn listed(list: &'static str) -> SessionContext {
-    let connection = Connection::builder("http://127.0.0.1:9/v4", Secret::new("key").unwrap());
-    let connection = connection.service(Arc::new(Lists(list))).clock(Clock::fixed(now())).build().unwrap();
-    session(&connection).unwrap()
+    let service = Scripted::new(move |asked| {
+        assert!(asked.list, "{}", asked.request.url);
+        Answer::text(200, list)
+    });
+    session(&service.connect(Secret::new("key").unwrap(), Profile::v4())).unwrap()
 }
 
 async fn ask(context: &SessionContext, sql: &str) -> Vec<Vec<String>> {
@@ -70,6 +55,15 @@ async fn a_row_has_the_strongest_kind_and_the_first_value_of_its_entries() {
         [["1"], ["3"]]
     );
     assert_eq!(ask(&context, "SELECT aid FROM saved_searches WHERE query LIKE '%before'").await, [[""; 0]; 0]);
+}
+
+#[tokio::test]
+async fn searches_of_the_history_alone_come_last() {
+    let list = r#"{"data": {
+        "recentSearches": [{"aid": "8", "query": "x"}, {"aid": "2", "query": "y"}, {"aid": "7", "query": "z"}],
+        "savedSearches": [{"aid": "1", "name": "A"}, {"aid": "2", "name": "B"}], "teamSavedSearches": [{"aid": "3"}]}}"#;
+    let order = ask(&listed(list), "SELECT aid FROM saved_searches").await;
+    assert_eq!(order, [["2"], ["1"], ["3"], ["8"], ["7"]]);
 }
 
 #[tokio::test]
@@ -120,7 +114,7 @@ async fn what_multiplies_rows_ends_the_key() {
     };
     let unnested = "(SELECT aid, unnest(kinds) AS k FROM saved_searches)";
     let given = "(VALUES ('1', 'p'), ('9', 'q'), ('8', 'r')) v(aid, w)";
-    for (sql, expected) in [
+    let cases = [
         (format!("SELECT DISTINCT aid FROM {unnested} ORDER BY 1"), strings(&[&["1"], &["2"], &["3"], &["4"]])),
         (
             format!("SELECT aid, count(*) FROM {unnested} GROUP BY aid ORDER BY 1"),
@@ -204,9 +198,11 @@ async fn what_multiplies_rows_ends_the_key() {
                 .to_owned(),
             strings(&[&["12"]]),
         ),
-    ] {
+    ];
+    each_async(cases, async |(sql, expected)| {
         assert_eq!(ask(&context, &sql).await, expected, "{sql}");
-    }
+    })
+    .await;
     ask(&context, "CREATE TABLE copied AS SELECT aid, name FROM saved_searches").await;
     ask(&context, "INSERT INTO copied SELECT aid, 'again' FROM saved_searches").await;
     assert_eq!(ask(&context, "SELECT count(*) FROM (SELECT DISTINCT aid FROM copied)").await, [["4"]]);
@@ -243,7 +239,7 @@ async fn joins_on_the_aid_multiply_nothing() {
 mod names {
     use datafusion_saved_search::sql;
 
-    use crate::support::{BIG, OTHER, World, pages, rows};
+    use crate::support::{BIG, OTHER, World, each_async, pages, rows};
 
     /// Rows of a statement, and the requests that it cost.
     async fn cost(world: &World, statement: &str) -> (Vec<Vec<String>>, u64) {
@@ -264,7 +260,7 @@ mod names {
         let by_aid =
             |statement: &str| statement.replace("{BIG}", BIG).replace("{OTHER}", OTHER).replace("{NAME}", &quoted);
         // One list, and what the rows cost without the name.
-        for (statement, column, requests) in [
+        let cases = [
             ("SELECT aid, name, count(*) FROM mentions GROUP BY aid, name", 1, 1 + searches),
             ("SELECT aid, m.name, total_mentions FROM overview m", 1, 1 + searches),
             ("SELECT aid, name FROM mentions WHERE aid = '{BIG}' ORDER BY published_at DESC LIMIT 5", 1, 2),
@@ -295,14 +291,16 @@ mod names {
                 1,
                 2,
             ),
-        ] {
+        ];
+        each_async(cases, async |(statement, column, requests)| {
             let (found, requests_sent) = cost(&world, &by_aid(statement)).await;
             assert!(!found.is_empty(), "{statement}");
             for row in found {
                 assert_eq!(row[column], name(&row[0]), "{statement}");
             }
             assert_eq!(requests_sent, requests, "{statement}");
-        }
+        })
+        .await;
     }
 
     #[tokio::test]

@@ -54,10 +54,47 @@ fn the_readme_names_every_page() {
 }
 
 #[test]
-fn programs_are_on_the_pages_that_doctests_compile() {
+fn pages_name_all_tables_and_all_examples() {
+    let readme = page("README.md");
+    let tables = ["saved_searches", "recent_searches", "mentions", "overview", "volume", "breakdowns"];
+    let (_, listed) = readme.text.split_once("The tables are ").unwrap();
+    let (listed, _) = listed.split_once("`DESCRIBE").unwrap();
+    assert!(tables.iter().all(|table| listed.contains(&format!("`{table}`"))), "{listed}");
+    let embedding = page("docs/embedding.md");
+    for example in fs::read_dir(root().join("examples")).unwrap() {
+        let example = example.unwrap().path();
+        let name = example.file_stem().unwrap().to_str().unwrap();
+        assert!(embedding.text.contains(&format!("| `{name}` |")), "{name}");
+    }
+}
+
+/// Programs are compiled: those of docs/embedding.md as doctests, which src/lib.rs names, and that of README.md as an example.
+#[test]
+fn programs_are_on_pages_whose_programs_are_compiled() {
     let pages = pages();
     let programs = pages.iter().filter(|page| page.text.contains("```rust")).map(|page| page.name.as_str());
-    assert_eq!(programs.collect::<Vec<_>>(), ["docs/embedding.md"], "src/lib.rs names these pages");
+    assert_eq!(programs.collect::<Vec<_>>(), ["README.md", "docs/embedding.md"]);
+    let example = page("examples/query_your_service.rs").text;
+    let program = example.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
+    assert_eq!(page("README.md").blocks("rust"), [program.collect::<Vec<_>>().join("\n")]);
+}
+
+#[test]
+fn programs_need_the_crates_that_their_pages_name() {
+    let name = |line: &str| line.split(" = ").next().unwrap().replace('-', "_");
+    for page in ["README.md", "docs/embedding.md"].map(page) {
+        let named: Vec<String> = page.blocks("toml")[0].lines().skip(1).map(name).collect();
+        assert_eq!(named, ["datafusion_saved_search", "tokio"], "{}", page.name);
+        let mut programs =
+            page.text.split("```rust").skip(1).map(|rest| rest.split("\n```").next().unwrap()).peekable();
+        assert!(programs.peek().is_some(), "{}", page.name);
+        for line in programs.flat_map(str::lines) {
+            let path =
+                line.strip_prefix("use ").or_else(|| line.strip_prefix("#[")).and_then(|path| path.split_once("::"));
+            let Some((root, _)) = path else { continue };
+            assert!(root == "std" || named.iter().any(|name| name == root), "{}: {line}", page.name);
+        }
+    }
 }
 
 #[test]

@@ -1,22 +1,20 @@
 //! A probe of each dialect writes a profile with which all queries of the `requests` bench return correct rows,
 //! unedited.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::{Direct, HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
-use datafusion_saved_search::probe::{Probed, probe};
+use datafusion_saved_search::client::{Direct, HttpLimits};
+use datafusion_saved_search::probe::{Facts, Probed, probe, probe_knowing, resume};
+use datafusion_saved_search::profile_check::compare;
 use datafusion_saved_search::simulator::{KEY, Preset, Settings, Simulator};
-use datafusion_saved_search::{Clock, Profile, Secret, session};
-use http::{HeaderMap, StatusCode};
+use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
 use serde_json::{Value, json};
 
 use crate::queries::{NOW, Rows, corpus, queries};
-use crate::support::{InProcess, connect, knob, now, rows, worded, written};
+use crate::support::{InProcess, Scripted, connect, each_async, knob, now, rows, status, worded, written};
 
 /// Requests that a probe may send.
 const CALLS: u64 = 25;
@@ -96,6 +94,39 @@ async fn what_was_probed_answers_every_query_rightly() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// An example of another dialect costs requests, and does not help.
+#[tokio::test(start_paused = true)]
+async fn the_periods_of_each_dialect_are_found_also_with_an_example_of_another() {
+    const EXAMPLE: &str =
+        "http://probed.test/v4/search?aid=183772&duration=30d&withData=true&dataSize=25&sortBy=newest";
+    for preset in Preset::ALL {
+        let mut facts = Facts::default();
+        facts.example(EXAMPLE, None).unwrap();
+        let service = Arc::new(InProcess(simulator(preset), HttpLimits::default()));
+        let (address, key) = ("http://probed.test/v4".parse().unwrap(), Secret::new(KEY).unwrap());
+        let found = probe_knowing(Arc::new(Direct::new(service)), address, key, CALLS, None, facts).await.unwrap();
+        assert!(found.calls.len() as u64 <= CALLS, "{preset}: {} calls", found.calls.len());
+        assert!(found.holes.iter().all(|section| section != "window"), "{preset}\n{found}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resumed_probe_says_what_it_keeps_and_asks_for_nothing_that_a_person_stated() {
+    const OPEN: &str = "a probe does not provoke rate limits";
+    let found = probed(Preset::V4, CALLS).await;
+    assert!(found.to_string().contains(OPEN), "{found}");
+    let (before, section) = found.document.split_once("[throttle]\n").unwrap();
+    let documented = section.replacen("evidence = \"assumed\"", "evidence = \"documented\"", 1);
+    let document = format!("{before}[throttle]\n{documented}");
+    let service = Arc::new(InProcess(simulator(Preset::V4), HttpLimits::default()));
+    let address = "http://probed.test/v4".parse().unwrap();
+    let again =
+        resume(Arc::new(Direct::new(service)), address, Secret::new(KEY).unwrap(), CALLS, &document).await.unwrap();
+    let report = again.to_string();
+    assert!(report.contains("[throttle] is documented, and kept as it is"), "{report}");
+    assert!(!report.contains(OPEN), "{report}");
+}
+
 /// An unusual property of a service.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Quirk {
@@ -128,8 +159,7 @@ enum Quirk {
 }
 
 /// A service with 400 mentions, one every 47 minutes.
-#[derive(Debug)]
-struct Odd(Quirk, AtomicU64);
+struct Odd(Quirk);
 
 impl Odd {
     fn published(row: i64) -> DateTime<Utc> {
@@ -143,13 +173,17 @@ impl Odd {
         json!({"id": row, "published": at.format(written).to_string(), "title": "t", "language": language, "reach": row % 7})
     }
 
-    fn answer(&self, path: &str, asked: &HashMap<String, String>) -> (u16, Value) {
+    fn answer(&self, path: &str, asked: &BTreeMap<String, String>) -> (u16, Value) {
         let quirk = self.0;
         if path.ends_with("/list") {
             return (200, json!({"saved": [{"aid": "7", "name": "seven"}]}));
         }
         let midnight = now().date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
         let duration = asked.get("duration").map_or("7d", String::as_str);
+        // Periods with names, which no refusal lists: one of them does not end now.
+        let named = [("this_week", 168, 0), ("this_month", 720, 0), ("previous_week", 336, 168)];
+        let named = named.into_iter().find(|(name, ..)| *name == duration);
+        let named = named.map(|(_, since, until)| [since, until].map(|hours| now() - TimeDelta::hours(hours)));
         let hours = match duration.split_at(duration.len() - 1) {
             (n, "d") => n.parse().ok().map(|n: i64| n * 24),
             (n, "h") => n.parse().ok(),
@@ -158,7 +192,8 @@ impl Odd {
         };
         let ends = duration.split_once("..").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
         let day = |at: DateTime<Utc>| at.date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
-        let (from, to) = match (hours, ends.filter(|_| quirk != Quirk::Mirror)) {
+        let ends = named.map(|[from, to]| (from, to)).or(ends.filter(|_| quirk != Quirk::Mirror));
+        let (from, to) = match (hours, ends) {
             (Some(hours), _) if quirk == Quirk::CompleteDays => (midnight - TimeDelta::hours(hours), midnight),
             (Some(hours), _) => (now() - TimeDelta::hours(hours), now()),
             (None, Some((from, to))) if quirk == Quirk::DaysOnly => (day(from), day(to)),
@@ -213,28 +248,21 @@ impl Odd {
     }
 }
 
-#[async_trait]
-impl HttpService for Odd {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let number = self.1.fetch_add(1, Ordering::Relaxed);
-        let asked = request.url.query_pairs().into_owned().collect();
-        let (status, body) = match self.0 {
-            Quirk::Busy if number > 0 && number % 3 != 2 => (429, json!({"message": "slow down"})),
-            _ => self.answer(request.url.path(), &asked),
+fn odd(quirk: Quirk) -> Arc<Scripted> {
+    Scripted::new(move |asked| {
+        let (code, body) = match quirk {
+            Quirk::Busy if asked.number > 1 && asked.number % 3 != 0 => (429, json!({"message": "slow down"})),
+            _ => Odd(quirk).answer(asked.path(), &asked.parameters),
         };
-        let body = body.to_string();
-        let headers =
-            HeaderMap::from_iter([(http::header::DATE, httpdate::fmt_http_date(now().into()).parse().unwrap())]);
-        let (status, wire_bytes) = (StatusCode::from_u16(status).unwrap(), body.len() as u64);
-        Ok(HttpResponse { status, headers, body: body.into(), wire_bytes })
-    }
+        status(code, &body).with("date", &httpdate::fmt_http_date(now().into()))
+    })
 }
 
 /// A property that only looks usual must not be relied on.
 #[tokio::test(start_paused = true)]
 async fn what_is_unusual_is_not_taken_for_the_usual() {
     let probe_of = async |quirk: Quirk| {
-        let service = Arc::new(Odd(quirk, AtomicU64::new(0)));
+        let service = odd(quirk);
         let calls = if quirk == Quirk::Busy { 75 } else { CALLS };
         let found = probe(
             Arc::new(Direct::new(service)),
@@ -255,7 +283,7 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
         "trust = \"exact\"\nat = \"/mentions/total\"",
         "time = \"published_at\"",
     ];
-    for (quirk, without) in [
+    let cases = [
         (Quirk::None, [].as_slice()),
         // Its relative windows do not end now, so they are sent as instants.
         (Quirk::CompleteDays, ["duration=60d works", "relative = [\"d\""].as_slice()),
@@ -272,7 +300,8 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
         (Quirk::Capped, &["trust = \"exact\"\nat = \"/mentions/total\"", "days = true", "dimension = \"language\""]),
         (Quirk::Blank, &[]),
         (Quirk::Busy, &[]),
-    ] {
+    ];
+    each_async(cases, async |(quirk, without)| {
         let document = probe_of(quirk).await;
         let of_instants = [Quirk::CompleteDays, Quirk::Weeks].contains(&quirk);
         assert_eq!(document.contains("relative_as"), of_instants, "{quirk:?}\n{document}");
@@ -284,5 +313,34 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
             let voided = without.iter().any(|line| line.starts_with("absolute")) && line.starts_with("end");
             assert!(voided || document.contains(line), "{quirk:?} lacks {line}\n{document}");
         }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_check_of_a_profile_finds_names_of_periods_that_do_not_end_now() {
+    let address = "http://odd.test/v4".parse().unwrap();
+    let found =
+        probe(Arc::new(Direct::new(odd(Quirk::None))), address, Secret::new(KEY).unwrap(), CALLS).await.unwrap();
+    let agree = Ok("2 named periods have the same newest mention");
+    let differ = Err("`previous_week`");
+    for (names, expected) in
+        [("this_week = \"7d\", this_month = \"30d\"", agree), ("this_week = \"7d\", previous_week = \"7d\"", differ)]
+    {
+        let document = found.document.replacen("relative = [", &format!("names = {{ {names} }}\nrelative = ["), 1);
+        let connection = Connection::builder("http://odd-names.test/v4", Secret::new(KEY).unwrap())
+            .service(odd(Quirk::None))
+            .clock(Clock::fixed(now()))
+            .profile(Profile::parse(&document, "named").unwrap())
+            .build()
+            .unwrap();
+        let mut compared = Vec::new();
+        compare(&connection, |what, result| compared.push((what, result))).await.unwrap();
+        let periods = compared.iter().find(|(what, _)| *what == "periods").map(|(_, result)| result);
+        let told = match (expected, periods) {
+            (Ok(text), Some(Ok(told))) | (Err(text), Some(Err(told))) => told.contains(text),
+            _ => false,
+        };
+        assert!(told, "{names}: {compared:?}");
     }
 }

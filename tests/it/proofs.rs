@@ -5,34 +5,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
+use datafusion_saved_search::client::HttpLimits;
 use datafusion_saved_search::profile::{End, Pointer, Trust};
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Fault, KEY, Preset, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
 use serde_json::{Value, json};
 
-use crate::support::{BIG, InProcess, OTHER, Virtual, corpus, now, pages, rows};
-
-/// A service whose responses a test alters.
-#[derive(Debug)]
-struct Bent {
-    service: InProcess,
-    bend: fn(&mut Value),
-}
-
-#[async_trait]
-impl HttpService for Bent {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let mut response = self.service.call(request).await?;
-        if let Ok(mut body) = serde_json::from_slice(&response.body) {
-            (self.bend)(&mut body);
-            response.body = body.to_string().into();
-        }
-        Ok(response)
-    }
-}
+use crate::support::{BIG, InProcess, OTHER, Scripted, Virtual, corpus, each_async, now, pages, rows};
 
 /// A session over a simulator with these faults and altered responses.
 fn bent(faults: &[&str], bend: fn(&mut Value), change: impl Fn(&mut Profile)) -> (Virtual, Simulator) {
@@ -40,7 +20,12 @@ fn bent(faults: &[&str], bend: fn(&mut Value), change: impl Fn(&mut Profile)) ->
     let faults: Vec<Fault> = faults.iter().map(|text| text.parse().unwrap()).collect();
     let clock = Clock::starting_at(now());
     let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), faults, ..Settings::default() });
-    let service = Arc::new(Bent { service: InProcess(simulator.clone(), HttpLimits::default()), bend });
+    let service = Scripted::altered(InProcess(simulator.clone(), HttpLimits::default()), move |response| {
+        if let Ok(mut body) = serde_json::from_slice(&response.body) {
+            bend(&mut body);
+            response.body = body.to_string().into();
+        }
+    });
     let mut profile = Profile::v4();
     change(&mut profile);
     let address = format!("http://bent{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -261,7 +246,7 @@ async fn orders_that_prove_nothing_are_made_here() {
 
 #[tokio::test(start_paused = true)]
 async fn one_unknown_aid_of_several_is_named_or_left_out() {
-    for sql in [
+    each_async([
         format!("SELECT count(*) FROM mentions WHERE aid IN ('{BIG}', 'nobody') AND duration = '100d'"),
         format!("SELECT count(DISTINCT id) FROM mentions WHERE aid IN ('{BIG}', 'nobody') AND duration = '100d'"),
         format!("SELECT sum(total_mentions) FROM overview WHERE aid IN ('{BIG}', 'nobody') AND duration = '100d'"),
@@ -269,7 +254,7 @@ async fn one_unknown_aid_of_several_is_named_or_left_out() {
             "SELECT count(*) FROM (SELECT reach FROM mentions WHERE aid IN ('{BIG}', 'nobody') AND duration = '100d' \
              ORDER BY reach LIMIT 5000)"
         ),
-    ] {
+    ], async |sql| {
         let world = service(&[], |_| {});
         let error = world.error(&sql).await;
         assert_eq!(
@@ -281,11 +266,12 @@ async fn one_unknown_aid_of_several_is_named_or_left_out() {
         assert_eq!(world.rows(&sql).await, [[all_of(BIG).len().to_string()]], "{sql}");
         let warned = world.rows("SELECT DISTINCT aid FROM system.warnings").await;
         assert_eq!(warned, [["nobody"]], "{sql}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_number_of_the_overview_confirms_an_end_where_pages_tell_none() {
+async fn a_number_of_the_overview_confirms_an_end_if_pages_tell_none() {
     let absent = |profile: &mut Profile| {
         (profile.total.trust, profile.total.at, profile.total.relation) = (Trust::Absent, None, None);
     };
@@ -320,25 +306,29 @@ async fn an_answer_that_has_nothing_of_a_table_is_an_error() {
     let pairs: fn(&mut Value) = |body| body["overview"]["volume"] = json!([[1_750_000_000_000_i64, 3]]);
     let map: fn(&mut Value) = |body| body["overview"]["volume"] = json!({"2026-06-30": 3});
     let of = format!("aid = '{BIG}'");
-    for (bend, sql) in [
-        (refused, "SELECT aid FROM saved_searches".to_owned()),
-        (refused, "SELECT id FROM mentions".to_owned()),
-        (refused, format!("SELECT * FROM overview WHERE {of}")),
-        (refused, format!("SELECT * FROM volume WHERE {of}")),
-        (refused, format!("SELECT * FROM breakdowns WHERE {of}")),
-        (refused, format!("SELECT id FROM mentions WHERE {of}")),
-        (refused, format!("SELECT count(*) FROM mentions WHERE {of}")),
-        (elsewhere, format!("SELECT * FROM volume WHERE {of}")),
-        (pairs, format!("SELECT * FROM volume WHERE {of}")),
-        (map, format!("SELECT * FROM volume WHERE {of}")),
-    ] {
-        let (world, _) = bent(&[], bend, optional);
-        let error = world.error(&sql).await;
-        // A code or a message of an error is the service's own word that the response is not complete.
-        let named = ["errorMessage", "errorCode"].iter().any(|name| error.to_string().contains(name));
-        let expected = if named { ErrorKind::Incomplete } else { ErrorKind::Contradiction };
-        assert_eq!(error.kind(), expected, "{sql}: {error}");
-    }
+    each_async(
+        [
+            (refused, "SELECT aid FROM saved_searches".to_owned()),
+            (refused, "SELECT id FROM mentions".to_owned()),
+            (refused, format!("SELECT * FROM overview WHERE {of}")),
+            (refused, format!("SELECT * FROM volume WHERE {of}")),
+            (refused, format!("SELECT * FROM breakdowns WHERE {of}")),
+            (refused, format!("SELECT id FROM mentions WHERE {of}")),
+            (refused, format!("SELECT count(*) FROM mentions WHERE {of}")),
+            (elsewhere, format!("SELECT * FROM volume WHERE {of}")),
+            (pairs, format!("SELECT * FROM volume WHERE {of}")),
+            (map, format!("SELECT * FROM volume WHERE {of}")),
+        ],
+        async |(bend, sql)| {
+            let (world, _) = bent(&[], bend, optional);
+            let error = world.error(&sql).await;
+            // A code or a message of an error is the service's own word that the response is not complete.
+            let named = ["errorMessage", "errorCode"].iter().any(|name| error.to_string().contains(name));
+            let expected = if named { ErrorKind::Incomplete } else { ErrorKind::Contradiction };
+            assert_eq!(error.kind(), expected, "{sql}: {error}");
+        },
+    )
+    .await;
     // An empty response is valid if the overview counts no mentions.
     let (world, _) = bent(&[], |body| body["overview"] = json!({"totalMentions": 0}), optional);
     for table in ["volume", "breakdowns"] {
@@ -402,7 +392,7 @@ async fn lists_that_leave_mentions_out_never_make_them_nameless() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_small_values_is_no_danger_where_errors_are_looked_for() {
+async fn an_answer_of_small_values_is_no_danger_if_errors_are_looked_for() {
     // Half a megabyte of empty objects, which take gigabytes when parsed into a document.
     let many: fn(&mut Value) = |body| {
         body["filler"] = Value::Array(vec![json!({}); 200_000]);
@@ -430,7 +420,14 @@ async fn one_failing_question_keeps_nobody_from_asking_another() {
 async fn waits_without_end_are_errors() {
     for (status, wait) in [(429, "inf"), (503, "inf"), (503, "1e300"), (429, "NaN")] {
         let simulator = Simulator::new(corpus(), Settings { clock: Clock::fixed(now()), ..Settings::default() });
-        let service = Arc::new(Waiting(InProcess(simulator, HttpLimits::default()), status, wait));
+        // It asks clients to wait, twice.
+        let (service, asks) = (InProcess(simulator.clone(), HttpLimits::default()), simulator);
+        let service = Scripted::altered(service, move |response| {
+            if asks.requests() < 3 {
+                response.status = http::StatusCode::from_u16(status).unwrap();
+                response.headers.insert("retry-after", wait.parse().unwrap());
+            }
+        });
         let connection =
             Connection::builder(format!("http://waits-{status}-{wait}.test/v4"), Secret::new(KEY).unwrap())
                 .service(service)
@@ -446,22 +443,6 @@ async fn waits_without_end_are_errors() {
                 assert!(matches!(error.kind(), ErrorKind::Throttled | ErrorKind::Unavailable), "{error}");
             }
         }
-    }
-}
-
-/// A service that asks clients to wait, twice.
-#[derive(Debug)]
-struct Waiting(InProcess, u16, &'static str);
-
-#[async_trait]
-impl HttpService for Waiting {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let mut response = self.0.call(request).await?;
-        if self.0.0.requests() < 3 {
-            response.status = http::StatusCode::from_u16(self.1).unwrap();
-            response.headers.insert("retry-after", self.2.parse().unwrap());
-        }
-        Ok(response)
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use datafusion_saved_search::flight::Limits;
 
 use crate::binary::{err, out, savedsearch};
+use crate::support::each;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -100,7 +101,7 @@ fn the_unit_fits_the_program() {
     for id in ["api-key", "users.toml"] {
         assert!(values(&unit, "LoadCredential=").iter().any(|value| value.starts_with(&format!("{id}:"))), "{id}");
     }
-    for (name, value) in [
+    let cases = [
         ("DynamicUser=", "yes"),
         ("NoNewPrivileges=", "yes"),
         ("ProtectSystem=", "strict"),
@@ -108,9 +109,10 @@ fn the_unit_fits_the_program() {
         ("CapabilityBoundingSet=", ""),
         ("KillSignal=", "SIGTERM"),
         ("StateDirectory=", "savedsearch"),
-    ] {
+    ];
+    each(cases, |(name, value)| {
         assert_eq!(one(name), value, "{name}");
-    }
+    });
     let limits = Limits::default();
     let stop: u64 = one("TimeoutStopSec=").parse().unwrap();
     assert!(stop > limits.drain_seconds, "{stop}");
@@ -164,7 +166,7 @@ fn workflows_run_the_checks_and_cannot_write() {
     for target in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin"] {
         assert!(release.contains(target), "{target}");
     }
-    assert!(release.contains("packaging/wheel ") && release.contains("cargo cyclonedx"));
+    assert!(release.contains("packaging/wheel --release ") && release.contains("cargo cyclonedx"));
     assert!(release.contains("cargo build --profile dist --locked") && release.contains("sha256sum"));
     let installed = read("tests/run");
     let installed = installed.lines().find_map(|line| line.trim_start().strip_prefix("tool cargo-deny ")).unwrap();

@@ -2,104 +2,15 @@
 //! the field, what it says, and what to set. What a profile declares is honoured at the least number of requests.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
-use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
-use http::{HeaderMap, HeaderName, StatusCode};
+use datafusion_saved_search::{Error, ErrorKind, Profile, Secret, session};
 use serde_json::{Value, json};
 
-use crate::support::{now, rows};
-
-/// A request, as the service sees it.
-struct Asked {
-    /// Number of the request, from 1.
-    number: u64,
-    list: bool,
-    key: String,
-    parameters: BTreeMap<String, String>,
-}
-
-impl Asked {
-    fn text(&self, name: &str) -> &str {
-        self.parameters.get(name).map_or("", String::as_str)
-    }
-
-    /// True if the requested period, `from..to`, has a mention.
-    fn covers(&self, mention: &Value) -> bool {
-        let instant = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
-        let at = instant(mention["publishedAt"].as_str().unwrap());
-        let ends = self.text("duration").split_once("..");
-        ends.is_none_or(|(from, to)| instant(from) <= at && at < instant(to))
-    }
-
-    fn number(&self, name: &str) -> usize {
-        self.text(name).parse().unwrap_or_default()
-    }
-}
-
-struct Answer {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    body: String,
-}
-
-impl Answer {
-    fn with(mut self, name: &'static str, value: &str) -> Self {
-        self.headers.push((name, value.to_owned()));
-        self
-    }
-}
-
-fn ok(body: &Value) -> Answer {
-    status(200, body)
-}
-
-fn status(status: u16, body: &Value) -> Answer {
-    Answer { status, headers: Vec::new(), body: body.to_string() }
-}
-
-type Script = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
-
-/// A service that answers as its script says.
-struct Scripted {
-    script: Script,
-    requests: AtomicU64,
-    seen: Mutex<Vec<BTreeMap<String, String>>>,
-}
-
-impl fmt::Debug for Scripted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Scripted")
-    }
-}
-
-#[async_trait]
-impl HttpService for Scripted {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let key =
-            request.headers.get("authorization").unwrap().to_str().unwrap().trim_start_matches("Bearer ").to_owned();
-        let asked = Asked {
-            number: self.requests.fetch_add(1, Ordering::Relaxed) + 1,
-            list: request.url.path().ends_with("/list"),
-            key,
-            parameters: request.url.query_pairs().into_owned().collect(),
-        };
-        self.seen.lock().unwrap().push(asked.parameters.clone());
-        let Answer { status, headers: given, body } = (self.script)(&asked);
-        let mut headers = HeaderMap::new();
-        for (name, value) in given {
-            headers.append(HeaderName::from_static(name), value.parse().unwrap());
-        }
-        let wire_bytes = body.len() as u64;
-        Ok(HttpResponse { status: StatusCode::from_u16(status).unwrap(), headers, body: body.into(), wire_bytes })
-    }
-}
+use crate::support::{Answer, Asked, Scripted, each_async, now, ok, rows, status};
 
 struct Lab {
     service: Arc<Scripted>,
@@ -129,17 +40,8 @@ impl Lab {
     }
 
     fn of(key: Secret, profile: Profile, script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
-        // Connections with the same key and address share a rate limiter, so each has a unique address.
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let address = format!("http://services{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let (script, requests, seen) = (Box::new(script) as Script, AtomicU64::new(0), Mutex::default());
-        let service = Arc::new(Scripted { script, requests, seen });
-        let connection = Connection::builder(address, key)
-            .service(Arc::clone(&service) as Arc<dyn HttpService>)
-            .clock(Clock::fixed(now()))
-            .profile(profile)
-            .build()
-            .unwrap();
+        let service = Scripted::new(script);
+        let connection = service.connect(key, profile);
         Self { service, context: session(&connection).unwrap() }
     }
 
@@ -155,9 +57,9 @@ impl Lab {
 
     /// The rows of a query, and the number of its requests.
     async fn count(&self, sql: &str) -> (usize, u64) {
-        let before = self.service.requests.load(Ordering::Relaxed);
+        let before = self.service.requests();
         let rows = self.ask(sql).await.unwrap_or_else(|error| panic!("{error}")).len();
-        (rows, self.service.requests.load(Ordering::Relaxed) - before)
+        (rows, self.service.requests() - before)
     }
 
     /// The error of a query, which must be of this kind and contain these texts.
@@ -171,7 +73,7 @@ impl Lab {
     }
 
     fn requests(&self) -> u64 {
-        self.service.requests.load(Ordering::Relaxed)
+        self.service.requests()
     }
 }
 
@@ -361,7 +263,7 @@ async fn conditions_above_a_total_row_reach_the_other_branches() {
     let sql = "SELECT * FROM (SELECT aid, count(*) AS n FROM mentions GROUP BY aid UNION ALL \
                SELECT 'all', count(*) FROM mentions WHERE aid = '2') q WHERE aid = '1'";
     assert_eq!(lab.ask(sql).await.unwrap(), [["1", "30"]]);
-    let seen = lab.service.seen.lock().unwrap();
+    let seen = lab.service.seen();
     assert!(seen.iter().all(|asked| ["1", "2"].contains(&asked.get("aid").map_or("", String::as_str))), "{seen:?}");
 }
 
@@ -392,21 +294,25 @@ async fn a_response_that_says_that_it_is_incomplete_is_no_result() {
             ok(&body)
         })
     };
-    for (sign, text) in [
-        (json!({"errors": [{"code": "SHARD_FAILED"}]}), "`/errors` is [{\"code\":\"SHARD_FAILED\"}]"),
-        (json!({"timed_out": true}), "`/timed_out` is true"),
-        (json!({"_shards": {"total": 5, "failed": 2, "successful": 3}}), "`/_shards/"),
-        (json!({"meta": {"partial": true}}), "`/meta/partial` is true"),
-        (json!({"incompleteResults": true}), "`/incompleteResults` is true"),
-        (json!({"status": "PARTIAL"}), "`/status` is \"PARTIAL\""),
-        (json!({"fault": {"faultstring": "a policy was violated"}}), "`/fault"),
-    ] {
-        let lab = lab("", sign);
-        for sql in [ALL, "SELECT count(*) FROM mentions WHERE aid = '1'", "SELECT aid FROM saved_searches"] {
-            let error = lab.fails(sql, ErrorKind::Incomplete, &[text, "[complete] fields"]).await;
-            assert_eq!(error.attempts(), 3, "{error}");
-        }
-    }
+    each_async(
+        [
+            (json!({"errors": [{"code": "SHARD_FAILED"}]}), "`/errors` is [{\"code\":\"SHARD_FAILED\"}]"),
+            (json!({"timed_out": true}), "`/timed_out` is true"),
+            (json!({"_shards": {"total": 5, "failed": 2, "successful": 3}}), "`/_shards/"),
+            (json!({"meta": {"partial": true}}), "`/meta/partial` is true"),
+            (json!({"incompleteResults": true}), "`/incompleteResults` is true"),
+            (json!({"status": "PARTIAL"}), "`/status` is \"PARTIAL\""),
+            (json!({"fault": {"faultstring": "a policy was violated"}}), "`/fault"),
+        ],
+        async |(sign, text)| {
+            let lab = lab("", sign);
+            for sql in [ALL, "SELECT count(*) FROM mentions WHERE aid = '1'", "SELECT aid FROM saved_searches"] {
+                let error = lab.fails(sql, ErrorKind::Incomplete, &[text, "[complete] fields"]).await;
+                assert_eq!(error.attempts(), 3, "{error}");
+            }
+        },
+    )
+    .await;
     // Headers say it as well.
     let told = |header, value| Lab::new(move |asked| ok(&search(asked, &mentions(30))).with(header, value));
     for header in ["x-partial-results", "x-search-incomplete"] {
@@ -457,12 +363,16 @@ async fn a_section_that_is_null_was_not_read() {
             ok(&body)
         })
     };
-    for (overview, sql) in [
-        (Value::Null, "SELECT total_mentions FROM overview WHERE aid = '1'"),
-        (json!({"totalMentions": 30, "volume": null}), "SELECT mentions FROM volume WHERE aid = '1'"),
-    ] {
-        lab(30, overview).fails(sql, ErrorKind::Contradiction, &["are null"]).await;
-    }
+    each_async(
+        [
+            (Value::Null, "SELECT total_mentions FROM overview WHERE aid = '1'"),
+            (json!({"totalMentions": 30, "volume": null}), "SELECT mentions FROM volume WHERE aid = '1'"),
+        ],
+        async |(overview, sql)| {
+            lab(30, overview).fails(sql, ErrorKind::Contradiction, &["are null"]).await;
+        },
+    )
+    .await;
     // What is optional may be null as well as absent, and a value that is absent is NULL.
     let few = || json!({"totalMentions": 30, "sentiment": null});
     let sentiment = "SELECT mentions FROM breakdowns WHERE aid = '1' AND dimension = 'sentiment'";
@@ -472,6 +382,52 @@ async fn a_section_that_is_null_was_not_read() {
     // A saved search without mentions has no days.
     let none = json!({"totalMentions": 0, "volume": null});
     assert_eq!(lab(0, none).ask("SELECT mentions FROM volume WHERE aid = '1'").await.unwrap().len(), 0);
+}
+
+/// The mentions are the whole body, and their number is in a header.
+#[tokio::test(start_paused = true)]
+async fn a_total_may_be_in_a_header() {
+    const PROFILE: &str = "[search]\nheaders = [\"X-Total-Count\"]\n[total]\nat = \"/headers/X-Total-Count\"\n\
+        [counts]\ndays = false\nlists = []\n[tables.mentions]\nsections = [{ at = \"/body\" }]\n\
+        [tables.overview]\nsections = [{ at = \"/headers\", shape = \"record\" }]\nignore = []\ncolumns = [\n\
+        { name = \"aid\", type = \"utf8\", null = false, from = \"aid\" },\n\
+        { name = \"total_mentions\", type = \"int64\", at = \"/X-Total-Count\" },\n\
+        { name = \"total_relation\", type = \"utf8\", at = \"/relation\" },\n]\n";
+    let page = |asked: &Asked, number: usize| {
+        let (from, size) = (asked.number("dataFrom"), asked.number("dataSize"));
+        selected(asked, &mentions(number)).into_iter().skip(from).take(size).collect::<Value>()
+    };
+    let lab = || Lab::with(PROFILE, move |asked| ok(&page(asked, 250)).with("x-total-count", "250"));
+    assert_eq!(lab().count(ALL).await, (250, 3));
+    for sql in ["SELECT count(*) FROM mentions WHERE aid = '1'", "SELECT total_mentions FROM overview WHERE aid = '1'"]
+    {
+        assert_eq!(lab().ask(sql).await.unwrap(), [["250"]], "{sql}");
+    }
+    // Without the header, there is no total, as if the body lacked it.
+    let silent = Lab::with(PROFILE, move |asked| ok(&page(asked, 250)));
+    silent.fails(ALL, ErrorKind::Contradiction, &["no total"]).await;
+    // An error is read as it is.
+    let refused = Lab::with(PROFILE, |_| status(400, &json!({"error": {"code": "X1", "message": "not so"}})));
+    refused.fails(ALL, ErrorKind::Rejected, &["X1: not so"]).await;
+}
+
+/// A header may repeat the address of the request, with the key in it, and a column may read that header.
+#[tokio::test(start_paused = true)]
+async fn a_header_with_the_key_reaches_no_row() {
+    const PROFILE: &str = "[search]\nheaders = [\"X-Total-Count\", \"X-Address\"]\n[total]\nat = \"/headers/X-Total-Count\"\n\
+        [counts]\ndays = false\nlists = []\n[tables.mentions]\nsections = [{ at = \"/body\" }]\n\
+        [tables.overview]\nsections = [{ at = \"/headers\", shape = \"record\" }]\nignore = []\ncolumns = [\n\
+        { name = \"aid\", type = \"utf8\", null = false, from = \"aid\" },\n\
+        { name = \"total_mentions\", type = \"int64\", at = \"/X-Total-Count\" },\n\
+        { name = \"total_relation\", type = \"utf8\", at = \"/relation\" },\n\
+        { name = \"address\", type = \"utf8\", at = \"/X-Address\" },\n]\n";
+    let key = "a-key-of-many-letters";
+    let lab = Lab::keyed(Secret::new(key).unwrap(), PROFILE, move |asked| {
+        let page: Value = selected(asked, &mentions(3)).into_iter().take(asked.number("dataSize")).collect();
+        ok(&page).with("x-total-count", "3").with("x-address", &format!("/search?key={key}&aid=1"))
+    });
+    let address = lab.ask("SELECT address FROM overview WHERE aid = '1'").await.unwrap();
+    assert_eq!(address, [["/search?key=<redacted>&aid=1"]]);
 }
 
 /// The values of a list that a service uses.
@@ -524,6 +480,11 @@ async fn lists_of_values_are_proven_to_be_used_completely() {
     // Values at both ends have mentions.
     let lab = bilingual(|values| values);
     assert_eq!(lab.count(&of("id", "'de', 'ee', 'en'")).await, (30, 1));
+    // Behind an OFFSET there are none, but the list has some.
+    for list in ["'de', 'ee', 'en'", "'de', 'xx'"] {
+        let sql = of("id", list) + " ORDER BY published_at DESC OFFSET 40";
+        assert!(bilingual(|values| values).ask(&sql).await.unwrap().is_empty(), "{sql}");
+    }
     // One end has none: a list that ends with the other one. It is asked for once.
     let lab = bilingual(|values| values);
     assert_eq!(lab.count(&of("id", "'de', 'xx'")).await, (10, 2));
@@ -577,7 +538,7 @@ async fn pages_that_name_the_next_one_are_followed() {
     };
     let plain = lab(|_, _| {}, &[]);
     assert_eq!(plain.count("SELECT DISTINCT id FROM mentions WHERE aid = '1'").await, (250, 3));
-    let sent = plain.service.seen.lock().unwrap().clone();
+    let sent = plain.service.seen();
     let sent: Vec<&str> = sent.iter().map(|sent| sent.get("after").map_or("", String::as_str)).collect();
     assert_eq!(sent, ["", "at100", "at200"]);
     // A limit reads as many pages as it needs, and an offset is counted here.
@@ -596,7 +557,7 @@ async fn pages_that_name_the_next_one_are_followed() {
     };
     let links = lab(linked, &[]);
     assert_eq!(links.count(ALL).await, (250, 3));
-    assert!(links.service.seen.lock().unwrap().iter().all(|sent| !sent.contains_key("apikey")));
+    assert!(links.service.seen().iter().all(|sent| !sent.contains_key("apikey")));
     let nameless = |_: &Asked, body: &mut Value| body["paging"]["next"] = json!("https://x.test/v4/search?page=2");
     lab(nameless, &[]).fails(ALL, ErrorKind::Contradiction, &["no parameter `after`", "[offset]"]).await;
     // Pages of any size: the sum is compared with the total.
@@ -619,7 +580,7 @@ async fn pages_that_name_the_next_one_are_followed() {
     // A service that keeps the place, under one cursor.
     let place = AtomicU64::new(0);
     let kept = Lab::with(CURSORS, move |asked| {
-        let mut asked = Asked { parameters: asked.parameters.clone(), key: String::new(), ..*asked };
+        let mut asked = asked.clone();
         let from = if asked.parameters.contains_key("after") { place.load(Ordering::Relaxed) } else { 0 };
         place.store(from + 100, Ordering::Relaxed);
         asked.parameters.insert("after".to_owned(), format!("at{from}"));
@@ -852,15 +813,19 @@ async fn counts_of_another_window_are_refused_in_every_table() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_pass_is_not_repeated() {
-    for (body, kind, requests) in [
-        ("no JSON", ErrorKind::Malformed, 2),
-        (r#"{"search":{"aid":"2"},"mentions":{"total":0,"items":[]}}"#, ErrorKind::Contradiction, 2),
-        (r#"{"search":{"aid":"1"},"mentions":{"total":0}}"#, ErrorKind::Contradiction, 1),
-    ] {
-        let lab = Lab::new(move |_| Answer { status: 200, headers: Vec::new(), body: body.to_owned() });
-        lab.fails(ALL, kind, &[]).await;
-        assert_eq!(lab.requests(), requests, "{body}");
-    }
+    each_async(
+        [
+            ("no JSON", ErrorKind::Malformed, 2),
+            (r#"{"search":{"aid":"2"},"mentions":{"total":0,"items":[]}}"#, ErrorKind::Contradiction, 2),
+            (r#"{"search":{"aid":"1"},"mentions":{"total":0}}"#, ErrorKind::Contradiction, 1),
+        ],
+        async |(body, kind, requests)| {
+            let lab = Lab::new(move |_| Answer::text(200, body));
+            lab.fails(ALL, kind, &[]).await;
+            assert_eq!(lab.requests(), requests, "{body}");
+        },
+    )
+    .await;
 }
 
 /// A service whose mentions have their times written otherwise.
@@ -961,9 +926,10 @@ async fn a_zone_may_have_another_name() {
             ok(&body)
         })
     };
-    for name in ["Etc/UTC", "+00:00", "Z", "utc", "UTC+00:00"] {
+    each_async(["Etc/UTC", "+00:00", "Z", "utc", "UTC+00:00"], async |name| {
         assert_eq!(lab(name).count(ALL).await, (30, 1), "{name}");
-    }
+    })
+    .await;
     let calcutta = "SELECT id FROM mentions WHERE aid = '1' AND timezone = 'Asia/Kolkata'";
     assert_eq!(lab("Asia/Calcutta").count(calcutta).await, (30, 1));
     lab("Europe/London").fails(ALL, ErrorKind::Contradiction, &["requested timezone `UTC`", "`Europe/London`"]).await;
@@ -973,7 +939,7 @@ async fn a_zone_may_have_another_name() {
 async fn offsets_that_are_rounded_down_are_seen() {
     let lab = |changes: &str, echoes: bool| {
         Lab::with(changes, move |asked| {
-            let mut asked = Asked { parameters: asked.parameters.clone(), key: String::new(), ..*asked };
+            let mut asked = asked.clone();
             let (from, size) = (asked.number("dataFrom"), asked.number("dataSize").max(1));
             asked.parameters.insert("dataFrom".to_owned(), (from / size * size).to_string());
             let mut body = search(&asked, &mentions(450));
@@ -1019,7 +985,7 @@ async fn page_sizes_are_those_that_the_service_accepts() {
         assert_eq!(seen.count(five).await, (5, 1));
         let told = lab(changes, accepts);
         assert_eq!(told.count(five).await, (5, 1));
-        assert_eq!(told.service.seen.lock().unwrap()[0]["dataSize"], "10");
+        assert_eq!(told.service.seen()[0]["dataSize"], "10");
         let last = "SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT 1";
         assert_eq!(told.ask(last).await.unwrap(), newest);
         assert_eq!(told.count(ALL).await, (450, 5));
@@ -1037,7 +1003,7 @@ async fn a_filter_that_is_too_long_for_a_url_is_compared_here() {
             let url: usize = asked.parameters.iter().map(|(name, value)| name.len() + value.len() * 3 + 2).sum();
             match url {
                 0..8_000 => ok(&search(asked, &mentions(50))),
-                _ => Answer { status: 414, headers: Vec::new(), body: "<html>too long</html>".to_owned() },
+                _ => Answer::text(414, "<html>too long</html>"),
             }
         })
     };
@@ -1047,16 +1013,16 @@ async fn a_filter_that_is_too_long_for_a_url_is_compared_here() {
     };
     let long = lab("");
     assert_eq!(long.count(&sql(600)).await, (50, 1));
-    assert!(!long.service.seen.lock().unwrap()[0].contains_key("source"));
+    assert!(!long.service.seen()[0].contains_key("source"));
     // One more request, since only the last value has mentions.
     assert_eq!(long.count(&sql(20)).await, (50, 2));
-    assert!(long.service.seen.lock().unwrap()[1].contains_key("source"));
+    assert!(long.service.seen()[1].contains_key("source"));
     let texts = ["414 URI Too Long", "[filters] longest"];
     lab("[filters]\nlongest = 100000\n").fails(&sql(600), ErrorKind::Rejected, &texts).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_values_is_split_where_that_takes_fewer_requests() {
+async fn a_list_of_values_is_split_if_that_takes_fewer_requests() {
     let sited = |count: usize, every: usize| {
         let of = move |number: usize| {
             let site = if number.is_multiple_of(every) {
@@ -1083,7 +1049,7 @@ async fn a_list_of_values_is_split_where_that_takes_fewer_requests() {
     let few = sited(3_000, 100);
     let lab = Lab::new(move |asked| ok(&filtered(asked, &few)));
     assert_eq!(lab.count(&sql).await, (30, 5));
-    let longest = lab.service.seen.lock().unwrap().iter().filter_map(|sent| sent.get("source")).map(String::len).max();
+    let longest = lab.service.seen().iter().filter_map(|sent| sent.get("source")).map(String::len).max();
     assert!(longest.is_some_and(|longest| longest < 6_000), "{longest:?}");
     // All of 300 match: four pages, instead of the first one and two for each of three parts.
     let all = sited(300, 1);
@@ -1112,18 +1078,20 @@ async fn totals_are_read_in_every_notation() {
             ok(&body)
         })
     };
-    for write in [
+    let cases = [
         (|_, _| json!("1,234")) as fn(usize, usize) -> Value,
         |_, _| json!("1234"),
         |_, _| json!(1_234.0),
         |_, _| json!("1 234"),
         // On the first page only.
         |total, from| if from == 0 { json!(total) } else { Value::Null },
-    ] {
+    ];
+    each_async(cases, async |write| {
         let lab = lab(write);
         assert_eq!(lab.count(ALL).await, (1_234, 13));
         assert_eq!(lab.ask("SELECT count(*) FROM mentions WHERE aid = '1'").await.unwrap(), [["1234"]]);
-    }
+    })
+    .await;
     lab(|_, _| json!("about 1,200"))
         .fails(ALL, ErrorKind::Contradiction, &["invalid total `\"about 1,200\"`", "advisory"])
         .await;
@@ -1132,10 +1100,8 @@ async fn totals_are_read_in_every_notation() {
 #[tokio::test(start_paused = true)]
 async fn numbers_that_json_lacks_are_null() {
     let lab = Lab::new(|asked| {
-        let mut answer = ok(&search(asked, &mentions(30)));
         let score = r#""sentiment":{"label":"positive","score":NaN},"more":[-Infinity,"NaN"],"text":"#;
-        answer.body = answer.body.replace(r#""text":"#, score);
-        answer
+        Answer::text(200, search(asked, &mentions(30)).to_string().replace(r#""text":"#, score))
     });
     let found =
         lab.ask("SELECT DISTINCT sentiment, sentiment_score, extra FROM mentions WHERE aid = '1'").await.unwrap();
@@ -1417,15 +1383,19 @@ async fn a_relative_period_is_whole_or_begins_with_a_whole_day() {
     let days = |days: u32| format!("{ALL} AND duration = '{days}d'");
     assert_eq!(told("2026-06-29T12:00:00Z", "2026-07-01T12:00:00Z").count(&days(2)).await, (30, 1));
     assert_eq!(told("2026-06-30T00:00:00Z", "2026-07-01T12:00:00Z").count(&days(2)).await, (30, 1));
-    for (from, to) in [
-        ("2026-06-30T12:00:00Z", "2026-07-01T12:00:00Z"),
-        ("2026-06-28T12:00:00Z", "2026-06-30T12:00:00Z"),
-        ("2026-06-30T11:59:00Z", "2026-07-01T12:00:00Z"),
-    ] {
-        for sql in [days(2), days(2).replace("SELECT id", "SELECT count(*)")] {
-            told(from, to).fails(&sql, ErrorKind::Contradiction, &["requested 2 days", "[window]"]).await;
-        }
-    }
+    each_async(
+        [
+            ("2026-06-30T12:00:00Z", "2026-07-01T12:00:00Z"),
+            ("2026-06-28T12:00:00Z", "2026-06-30T12:00:00Z"),
+            ("2026-06-30T11:59:00Z", "2026-07-01T12:00:00Z"),
+        ],
+        async |(from, to)| {
+            for sql in [days(2), days(2).replace("SELECT id", "SELECT count(*)")] {
+                told(from, to).fails(&sql, ErrorKind::Contradiction, &["requested 2 days", "[window]"]).await;
+            }
+        },
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::{Error, ErrorKind, sql};
 
-use crate::support::{BIG, World, rows};
+use crate::support::{BIG, World, each_async, rows};
 
 /// Small tables with known rows.
 async fn tables() -> World {
@@ -43,14 +43,12 @@ fn one_line(error: &datafusion::error::DataFusionError) -> String {
 
 async fn check(cases: &[(&str, &str)]) {
     let world = tables().await;
-    let mut failures = Vec::new();
-    for (statement, expected) in cases {
+    each_async(cases, async |(statement, expected)| {
         let came = answer(&world.context, statement).await;
-        if !came.starts_with(expected) || (!expected.starts_with("error") && came != *expected) {
-            failures.push(format!("{statement}\n  came     {came}\n  expected {expected}"));
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+        let right = came.starts_with(expected) && (expected.starts_with("error") || came == *expected);
+        assert!(right, "{statement}\n  came     {came}\n  expected {expected}");
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -224,10 +222,11 @@ async fn integers_that_do_not_fit_are_an_error() {
         format!("SELECT date '2026-01-01' + {MAX}"),
     ];
     let world = World::new().await;
-    for statement in statements {
+    each_async(statements, async |statement| {
         let came = answer(&world.context, &statement).await;
         assert!(came.starts_with("error"), "{statement} came as {came}");
-    }
+    })
+    .await;
     check(&[
         ("SELECT 9223372036854775806 + 1, -9223372036854775807 - 1, -9223372036854775808", "9223372036854775807|-9223372036854775808|-9223372036854775808"),
         ("SELECT 2147483647::int + 1", "2147483648"),
@@ -308,17 +307,21 @@ async fn a_time_that_no_mention_has_is_no_end() {
         format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-01' {condition}")
     };
     let all = answer(&world.context, &count("")).await;
-    for condition in [
-        "AND published_at < '9999-12-31'",
-        "AND published_at <= TIMESTAMP '9999-12-31 23:59:59'",
-        "AND published_at::date <= '9999-12-31'",
-        "AND date_trunc('day', published_at) <= '9999-12-31'",
-        "AND published_at BETWEEN '2026-06-01' AND '9999-12-31'",
-        "AND published_at < '2999-01-01'",
-        "AND indexed_at < '9999-12-31'",
-    ] {
-        assert_eq!(answer(&world.context, &count(condition)).await, all, "{condition}");
-    }
+    each_async(
+        [
+            "AND published_at < '9999-12-31'",
+            "AND published_at <= TIMESTAMP '9999-12-31 23:59:59'",
+            "AND published_at::date <= '9999-12-31'",
+            "AND date_trunc('day', published_at) <= '9999-12-31'",
+            "AND published_at BETWEEN '2026-06-01' AND '9999-12-31'",
+            "AND published_at < '2999-01-01'",
+            "AND indexed_at < '9999-12-31'",
+        ],
+        async |condition| {
+            assert_eq!(answer(&world.context, &count(condition)).await, all, "{condition}");
+        },
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -404,7 +407,7 @@ async fn dates_differ_by_days() {
 async fn times_of_one_row_may_be_compared_in_the_default_window() {
     let world = World::new().await;
     let all = world.rows("SELECT count(*) FROM mentions WHERE aid = '183772' AND id <> ''").await;
-    for condition in [
+    each_async([
         "published_at <= indexed_at",
         "indexed_at - published_at >= INTERVAL '0 seconds'",
         "NOT published_at > indexed_at",
@@ -414,7 +417,7 @@ async fn times_of_one_row_may_be_compared_in_the_default_window() {
         "extract(hour FROM published_at) BETWEEN 9 AND 17",
         "extract(dow FROM published_at) IN (0, 6)",
         "(published_at::time >= '09:00' OR published_at = indexed_at)",
-    ] {
+    ], async |condition| {
         let statement = format!(
             "SELECT count(*) FROM mentions WHERE aid = '183772' AND (indexed_at IS NULL OR id <> '') AND {condition}"
         );
@@ -425,20 +428,25 @@ async fn times_of_one_row_may_be_compared_in_the_default_window() {
             .await
             .unwrap_or_else(|e| panic!("{condition}: {e}"));
         assert!(rows(&count)[0][0].parse::<u64>().unwrap() <= all[0][0].parse::<u64>().unwrap(), "{condition}");
-    }
-    for condition in [
-        "greatest(published_at, indexed_at) > '2026-01-01'",
-        "(published_at > '2026-01-01' OR published_at > indexed_at)",
-        "extract(month FROM published_at) = 5",
-        "extract(epoch FROM published_at - '2026-01-01'::timestamptz) > 60",
-        "extract(epoch FROM published_at) - reach > 1767225600",
-        "published_at - (indexed_at - published_at) > '2026-01-01'",
-        "extract(hour FROM CASE WHEN published_at < '2026-01-01' THEN published_at END) = 3",
-    ] {
-        let statement = format!("SELECT count(*) FROM mentions WHERE aid = '183772' AND {condition}");
-        let error = answer(&world.context, &statement).await;
-        assert!(error.contains("no lower bound") || error.starts_with("error"), "{condition}: {error}");
-    }
+    })
+    .await;
+    each_async(
+        [
+            "greatest(published_at, indexed_at) > '2026-01-01'",
+            "(published_at > '2026-01-01' OR published_at > indexed_at)",
+            "extract(month FROM published_at) = 5",
+            "extract(epoch FROM published_at - '2026-01-01'::timestamptz) > 60",
+            "extract(epoch FROM published_at) - reach > 1767225600",
+            "published_at - (indexed_at - published_at) > '2026-01-01'",
+            "extract(hour FROM CASE WHEN published_at < '2026-01-01' THEN published_at END) = 3",
+        ],
+        async |condition| {
+            let statement = format!("SELECT count(*) FROM mentions WHERE aid = '183772' AND {condition}");
+            let error = answer(&world.context, &statement).await;
+            assert!(error.contains("no lower bound") || error.starts_with("error"), "{condition}: {error}");
+        },
+    )
+    .await;
 }
 
 /// PostgreSQL and DuckDB return the same, except for the zeros at the end.
@@ -495,27 +503,31 @@ async fn operators_read_json_text() {
     let world = World::new().await;
     let table = r#"CREATE TABLE j AS SELECT * FROM (VALUES (1, '{"a": {"b": [1, "x"], "c": null}, "n": 7, "t": "é\n"}'), (2, '{}'), (3, NULL)) AS t(k, j)"#;
     sql(&world.context, table).await.unwrap().collect().await.unwrap();
-    for (expression, expected) in [
-        ("j->>'n'", "7; ; "),
-        ("(j->>'n')::int + 1", "8; ; "),
-        ("j->'a'->>'b'", "[1, \"x\"]; ; "),
-        ("j->'a'->'b'->>1", "x; ; "),
-        ("j->'a'->'b'->1", "\"x\"; ; "),
-        ("j->'a'->>'c'", "; ; "),
-        ("json_contains(j, 'a')", "true; false; false"),
-        ("j->>'t' = E'é\\n'", "true; ; "),
-        ("json_get_int(j, 'n')", "7; ; "),
-        ("json_get_int(j, 't')", "; ; "),
-        ("json_length(j)", "3; 0; "),
-        ("array_to_string(json_object_keys(j), ',')", "a,n,t; ; "),
-        ("j->>'missing'", "; ; "),
-    ] {
-        assert_eq!(
-            answer(&world.context, &format!("SELECT {expression} FROM j ORDER BY k")).await,
-            expected,
-            "{expression}"
-        );
-    }
+    each_async(
+        [
+            ("j->>'n'", "7; ; "),
+            ("(j->>'n')::int + 1", "8; ; "),
+            ("j->'a'->>'b'", "[1, \"x\"]; ; "),
+            ("j->'a'->'b'->>1", "x; ; "),
+            ("j->'a'->'b'->1", "\"x\"; ; "),
+            ("j->'a'->>'c'", "; ; "),
+            ("json_contains(j, 'a')", "true; false; false"),
+            ("j->>'t' = E'é\\n'", "true; ; "),
+            ("json_get_int(j, 'n')", "7; ; "),
+            ("json_get_int(j, 't')", "; ; "),
+            ("json_length(j)", "3; 0; "),
+            ("array_to_string(json_object_keys(j), ',')", "a,n,t; ; "),
+            ("j->>'missing'", "; ; "),
+        ],
+        async |(expression, expected)| {
+            assert_eq!(
+                answer(&world.context, &format!("SELECT {expression} FROM j ORDER BY k")).await,
+                expected,
+                "{expression}"
+            );
+        },
+    )
+    .await;
 }
 
 /// Two tables with NULLs and equal values.
@@ -535,7 +547,7 @@ async fn with_nulls() -> World {
 #[tokio::test]
 async fn subqueries_and_aggregates_keep_their_rows() {
     let world = with_nulls().await;
-    for (statement, expected) in [
+    each_async([
         ("SELECT count(*) FROM u WHERE 5 IN (SELECT f FROM u WHERE f = 5)", "5"),
         ("SELECT count(*) FROM u WHERE 5 = ANY (SELECT f FROM u WHERE f = 5)", "5"),
         ("SELECT count(*) FROM u WHERE 4 IN (SELECT f FROM u WHERE f = 5)", "0"),
@@ -619,30 +631,35 @@ async fn subqueries_and_aggregates_keep_their_rows() {
             "error: `k` has random",
         ),
         ("WITH k AS (SELECT random() AS r FROM n) SELECT count(*) FROM k", "2"),
-    ] {
+    ], async |(statement, expected)| {
         let came = answer(&world.context, statement).await;
         let fits = if expected.starts_with("error") { came.starts_with(expected) } else { came == expected };
         assert!(fits, "{statement}\n  came     {came}\n  expected {expected}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn clauses_that_the_engine_ignores_are_refused() {
     let world = with_nulls().await;
-    for statement in [
-        "SELECT count(*) OVER (w ORDER BY f) FROM u WINDOW w AS (PARTITION BY a)",
-        "SELECT count(*) OVER v FROM u WINDOW w AS (PARTITION BY a), v AS (w ORDER BY f)",
-        "SELECT a, count(*) FROM u GROUP BY a WITH ROLLUP",
-        "SELECT a FROM u PREWHERE a = 1",
-        "SELECT a FROM (SELECT a FROM u) TABLESAMPLE (10 PERCENT)",
-        "SELECT * ILIKE 'a%' FROM u",
-        "SELECT CAST('2026-01-01' AS date FORMAT 'YYYY')",
-        "SELECT a FROM u FOR JSON AUTO",
-        "SELECT count(DISTINCT *) FROM u",
-    ] {
-        let came = answer(&world.context, statement).await;
-        assert!(came.starts_with("error"), "{statement}: {came}");
-    }
+    each_async(
+        [
+            "SELECT count(*) OVER (w ORDER BY f) FROM u WINDOW w AS (PARTITION BY a)",
+            "SELECT count(*) OVER v FROM u WINDOW w AS (PARTITION BY a), v AS (w ORDER BY f)",
+            "SELECT a, count(*) FROM u GROUP BY a WITH ROLLUP",
+            "SELECT a FROM u PREWHERE a = 1",
+            "SELECT a FROM (SELECT a FROM u) TABLESAMPLE (10 PERCENT)",
+            "SELECT * ILIKE 'a%' FROM u",
+            "SELECT CAST('2026-01-01' AS date FORMAT 'YYYY')",
+            "SELECT a FROM u FOR JSON AUTO",
+            "SELECT count(DISTINCT *) FROM u",
+        ],
+        async |statement| {
+            let came = answer(&world.context, statement).await;
+            assert!(came.starts_with("error"), "{statement}: {came}");
+        },
+    )
+    .await;
     assert_eq!(
         answer(&world.context, "SELECT count(*) OVER w FROM u WINDOW w AS (PARTITION BY a) ORDER BY 1").await,
         "1; 2; 2; 2; 2"
@@ -729,7 +746,7 @@ async fn an_instant_beside_a_date_stays_an_instant() {
     let twice = "(VALUES (timestamptz '2026-10-25 00:30+00'), (timestamptz '2026-10-25 01:30+00')) v(t)";
     let all = format!("SELECT t FROM {twice} UNION ALL SELECT date '2026-01-01'");
     // Rows of PostgreSQL 15.
-    for (statement, expected) in [
+    each_async([
         (format!("SELECT count(*), count(DISTINCT t) FROM ({all}) q"), "3|3"),
         (format!("SELECT count(*) FROM (SELECT t FROM {twice} UNION SELECT date '2026-01-01') q"), "3"),
         (format!("SELECT count(*) FROM (SELECT coalesce(t, date '2026-01-01') c FROM {twice} GROUP BY 1) q"), "2"),
@@ -745,7 +762,8 @@ async fn an_instant_beside_a_date_stays_an_instant() {
             "1|1782424800.0",
         ),
         ("SELECT coalesce(date '2026-06-26', timestamptz '2026-06-26 08:00+00') = timestamptz '2026-06-25 22:00+00'".to_owned(), "true"),
-    ] {
+    ], async |(statement, expected)| {
         assert_eq!(answer(&world.context, &statement).await, expected, "{statement}");
-    }
+    })
+    .await;
 }

@@ -1,24 +1,23 @@
 //! The store: queries with it agree with queries without it, at the fewest requests, while the service changes.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, SavedSearch, Settings, Simulator};
+use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpResponse, HttpService};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, OTHER_KEY, SavedSearch, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Erase, Profile, Secret, SyncOptions, session, sync, verify_counts};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
 use crate::binary::{err, savedsearch};
-use crate::support::{BIG, InProcess, OTHER, corpus, knob, now, rows, runner};
+use crate::support::{Asked, BIG, InProcess, OTHER, Scripted, corpus, each_async, knob, now, rows, runner};
 
 /// A service, and a store of its mentions.
 pub(crate) struct Shop {
@@ -123,7 +122,7 @@ impl Visit {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.connection.client().log().warnings().into_iter().map(|warning| warning.message).collect()
+        self.connection.client().log().warnings().into_iter().map(|warning| warning.message.into()).collect()
     }
 }
 
@@ -145,7 +144,7 @@ async fn what_was_read_is_not_read_again() {
     let second = visit.cost(&all).await;
     assert!(second < first / 2, "{second} of {first}");
     visit.set("SET savedsearch.freshness = '1h'").await;
-    for sql in [
+    let cases = [
         &all,
         &format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {QUARTER}"),
         &format!("SELECT language, count(*) FROM mentions WHERE aid = '{BIG}' AND {QUARTER} GROUP BY language"),
@@ -159,9 +158,11 @@ async fn what_was_read_is_not_read_again() {
         &format!(
             "SELECT id, seq, url, text, indexed_at, likes, images, extra, duration, timezone FROM mentions WHERE aid = '{BIG}' AND {QUARTER} AND sentiment = 'negative' AND lower(title) LIKE '%a%'"
         ),
-    ] {
+    ];
+    each_async(cases, async |sql| {
         assert_eq!(visit.cost(sql).await, 0, "{sql}\n{}", visit.explain(sql).await);
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -206,6 +207,23 @@ async fn relative_periods_use_the_store() {
         );
         assert!(soon.cost(&sql).await <= 1);
     }
+}
+
+#[tokio::test]
+async fn days_that_are_missing_are_between_two_ranges() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    for (from, to) in [("2026-06-01", "2026-06-04"), ("2026-06-04", "2026-06-06"), ("2026-06-08", "2026-06-11")] {
+        let window =
+            format!("published_at >= TIMESTAMP '{from}T00:00:00Z' AND published_at < TIMESTAMP '{to}T00:00:00Z'");
+        visit.cost(&format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {window}")).await;
+    }
+    let sql = "SELECT first_day, last_day, days, ranges FROM system.store";
+    let stored = rows(&visit.stored.sql(sql).await.unwrap().collect().await.unwrap());
+    let expected = ["2026-06-01", "2026-06-10", "8", "2026-06-01..2026-06-05, 2026-06-08..2026-06-10"];
+    assert_eq!(stored, [expected.map(str::to_owned).to_vec()]);
+    let holdings = visit.connection.holdings().unwrap();
+    assert_eq!(holdings[0].ranges.iter().map(|range| (range.end - range.start).num_days()).sum::<i64>(), 8);
 }
 
 #[tokio::test]
@@ -410,22 +428,18 @@ async fn stored_rows_of_one_day_are_sorted() {
     }
 }
 
-/// A service that keeps the first page of a window until another page of it is requested, once it is armed.
-#[derive(Debug)]
-struct KeepsFirstPage {
-    service: InProcess,
+/// Keeps the first page of a window until another page of it is requested, once it is armed.
+struct FirstPages {
     armed: AtomicBool,
     further: Semaphore,
 }
 
-#[async_trait]
-impl HttpService for KeepsFirstPage {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let parameters: HashMap<String, String> = request.url.query_pairs().into_owned().collect();
+impl FirstPages {
+    async fn pass(&self, service: &InProcess, asked: Asked) -> Result<HttpResponse, HttpFailure> {
         // An overview has one mention beside it.
-        let page = parameters.get("dataSize").is_some_and(|size| size != "0" && size != "1");
-        let first = parameters.get("dataFrom").is_some_and(|row| row == "0");
-        let answer = self.service.call(request).await;
+        let page = asked.number("dataSize") > 1;
+        let first = asked.text("dataFrom") == "0";
+        let answer = service.call(asked.request).await;
         match (page && self.armed.load(Ordering::Relaxed)).then_some(first) {
             Some(true) => {
                 // Only a test that fails waits for this long.
@@ -447,9 +461,14 @@ async fn pages_that_the_store_lacks_are_requested_together() {
     let shop = Shop::of(&corpus(), profile.clone());
     let visit = shop.at(now() + days(5));
     let service = InProcess(visit.simulator.clone(), HttpLimits::default());
-    let service = Arc::new(KeepsFirstPage { service, armed: AtomicBool::new(false), further: Semaphore::new(0) });
+    let first_pages = Arc::new(FirstPages { armed: AtomicBool::new(false), further: Semaphore::new(0) });
+    let kept = Arc::clone(&first_pages);
+    let service = Scripted::over(Duration::ZERO, service, move |service, asked| {
+        let kept = Arc::clone(&kept);
+        async move { kept.pass(&service, asked).await }
+    });
     let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
-    let builder = builder.service(Arc::clone(&service) as Arc<dyn HttpService>).clock(Clock::fixed(now() + days(5)));
+    let builder = builder.service(service).clock(Clock::fixed(now() + days(5)));
     let connection = builder.profile(profile).store(shop.folder.path()).build().unwrap();
     let context = session(&connection).unwrap();
     let ask = async |from: &str, to: &str| {
@@ -459,31 +478,9 @@ async fn pages_that_the_store_lacks_are_requested_together() {
         rows(&context.sql(&sql).await.unwrap().collect().await.unwrap()).concat().len()
     };
     let stored = ask("2026-04-01", "2026-05-01").await + ask("2026-06-01", "2026-06-29").await;
-    service.armed.store(true, Ordering::Relaxed);
+    first_pages.armed.store(true, Ordering::Relaxed);
     let all = ask("2026-04-01", "2026-06-29").await;
     assert!(all > stored + 60, "{stored} of {all}");
-}
-
-/// A service that answers the first request for each saved search once those for all of them have arrived.
-#[derive(Debug)]
-struct Together {
-    service: InProcess,
-    aids: Mutex<HashSet<String>>,
-    all: tokio::sync::Barrier,
-}
-
-#[async_trait]
-impl HttpService for Together {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let mut parameters = request.url.query_pairs();
-        let aid = parameters.find(|(name, _)| name == "aid").map(|(_, aid)| aid.into_owned()).unwrap();
-        if self.aids.lock().unwrap().insert(aid) {
-            // Only a test that fails waits for this long.
-            let all = tokio::time::timeout(Duration::from_secs(30), self.all.wait()).await;
-            all.expect("saved searches are requested beside each other");
-        }
-        self.service.call(request).await
-    }
 }
 
 #[tokio::test]
@@ -492,8 +489,21 @@ async fn a_sync_reads_saved_searches_beside_each_other() {
     let shop = Shop::new();
     let visit = shop.at(now() + days(5));
     let service = InProcess(visit.simulator.clone(), HttpLimits::default());
-    let all = tokio::sync::Barrier::new(AT_ONCE);
-    let service = Arc::new(Together { service, aids: Mutex::default(), all });
+    // The first request for each saved search is answered once those for all of them have arrived.
+    let first = Arc::new((Mutex::new(HashSet::new()), tokio::sync::Barrier::new(AT_ONCE)));
+    let service = Scripted::over(Duration::ZERO, service, move |service, asked| {
+        let first = Arc::clone(&first);
+        async move {
+            let (aids, all) = first.as_ref();
+            let is_first = aids.lock().unwrap().insert(asked.parameters["aid"].clone());
+            if is_first {
+                // Only a test that fails waits for this long.
+                let all = tokio::time::timeout(Duration::from_secs(30), all.wait()).await;
+                all.expect("saved searches are requested beside each other");
+            }
+            service.call(asked.request).await
+        }
+    });
     let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
     let builder = builder.service(service).clock(Clock::fixed(now() + days(5))).profile(shop.profile.clone());
     let connection = builder.store(shop.folder.path()).build().unwrap();
@@ -512,6 +522,28 @@ async fn a_sync_reads_saved_searches_beside_each_other() {
     let visit = alone.at(now() + days(5));
     options.max_requests = Some(1_000);
     assert_eq!(sync(&visit.connection, &options, |_| {}).await.unwrap().requests, synced.requests);
+}
+
+#[tokio::test]
+async fn a_sync_that_ends_at_its_limit_counts_the_same_steps_in_all_lines() {
+    let mut options = SyncOptions::since((now() - days(90)).date_naive());
+    options.aids = vec![BIG.to_owned()];
+    let needed = sync(&Shop::new().at(now() + days(5)).connection, &options, |_| {}).await.unwrap().requests;
+    let mut begun = 0;
+    for most in [needed / 3, needed / 2, needed - 2, needed - 1] {
+        let shop = Shop::new();
+        options.max_requests = Some(most);
+        let mut steps = Vec::new();
+        let connection = shop.at(now() + days(5)).connection;
+        let synced = sync(&connection, &options, |step| steps.push(step.clone())).await.unwrap();
+        let left = steps.last().map_or(synced.left, |step| step.left);
+        assert_eq!(synced.left, left, "{most}: {steps:?}, {synced:?}");
+        if let Some(cut) = &synced.cut {
+            begun += 1;
+            assert!(cut.aid == BIG && steps.iter().all(|step| step.to < cut.from || step.from > cut.to), "{cut:?}");
+        }
+    }
+    assert!(begun > 0);
 }
 
 #[tokio::test]
@@ -540,7 +572,7 @@ async fn casts_that_change_the_order_of_instants_skip_no_stored_row() {
     let all = format!("FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
     assert!(visit.cost(&format!("SELECT id, text, indexed_at, reach, sentiment_score {all}")).await > 1);
     let mut some = 0;
-    for condition in [
+    let cases = [
         "published_at::time < '06:00'",
         "published_at::time > '18:00:00'",
         "published_at::time BETWEEN '06:00' AND '12:00'",
@@ -556,11 +588,13 @@ async fn casts_that_change_the_order_of_instants_skip_no_stored_row() {
         "published_at::timestamp(0) > '2026-05-20'",
         "published_at::timestamp(3) <= '2026-05-20'",
         "arrow_cast(published_at, 'Timestamp(s)') > '2026-05-20'",
-    ] {
+    ];
+    each_async(cases, async |condition| {
         let sql = format!("SELECT id {all} AND ({condition})");
         assert_eq!(visit.cost(&sql).await, 0, "{sql}");
         some += usize::from(!visit.stored.sql(&sql).await.unwrap().collect().await.unwrap().is_empty());
-    }
+    })
+    .await;
     assert!(some > 8, "{some}");
     // Without the engine's casts: hours of the corpus.
     let found = visit.stored.sql(&format!("SELECT count(*) {all} AND published_at::time < '06:00'")).await.unwrap();
@@ -579,11 +613,6 @@ async fn only_complete_reads_are_stored() {
     let of = |rest: &str| format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER} {rest}");
     visit.cost(&of("ORDER BY published_at, id LIMIT 150")).await;
     visit.stored.sql(&of("LIMIT 150")).await.unwrap().collect().await.unwrap();
-    // A reader that stops.
-    let frame = visit.stored.sql(&of("")).await.unwrap();
-    let mut rows = frame.execute_stream().await.unwrap();
-    futures::StreamExt::next(&mut rows).await.unwrap().unwrap();
-    drop(rows);
     visit.set("SET savedsearch.lossy_text = on").await;
     visit.cost(&of("")).await;
     visit.set("SET savedsearch.lossy_text = off").await;
@@ -595,6 +624,124 @@ async fn only_complete_reads_are_stored() {
     assert_eq!(visit.connection.holdings().unwrap().len(), 1);
     visit.set("SET savedsearch.store = 'off'").await;
     assert!(visit.cost(&of("")).await > 1);
+}
+
+/// A request that is repeated after a failure counts, so that the last page is beyond the budget.
+#[tokio::test]
+async fn a_query_that_stops_at_its_budget_keeps_the_days_that_it_has_read() {
+    let mut profile = Profile::v4();
+    profile.page.max = 20;
+    let (shop, other) = (Shop::of(&corpus(), profile.clone()), Shop::of(&corpus(), profile));
+    let all = format!("SELECT id, title FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let honest = other.at(now() + days(5));
+    let found = rows(&honest.stored.sql(&all).await.unwrap().collect().await.unwrap()).len() as u64;
+    let needed = honest.simulator.requests();
+    assert!(needed > 20, "{needed}");
+    let visit = shop.at_with(now() + days(5), &["503@4"]);
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    visit.set(&format!("SET savedsearch.max_requests = {needed}")).await;
+    let error = visit.stored.sql(&all).await.unwrap().collect().await.unwrap_err();
+    let error = datafusion_saved_search::Error::find(&error).unwrap_or_else(|| panic!("{error}")).to_string();
+    assert_eq!(visit.simulator.requests(), needed, "{error}");
+    assert!(
+        error.contains(&format!("allows {needed}; the days of {BIG} from 20")) && error.contains(" to 2026-06-"),
+        "{error}"
+    );
+    let stored: u64 = visit.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
+    assert!(stored > found / 2 && stored < found, "{stored} of {found}");
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+    // The rest, in pages that share a mention.
+    visit.set("SET savedsearch.max_requests = 1000").await;
+    assert_eq!(visit.cost(&all).await, (found - stored).div_ceil(19));
+    assert_eq!(visit.cost(&all).await, 0);
+}
+
+/// As a statement that is cancelled does. The oracle is the corpus.
+#[tokio::test]
+async fn a_query_whose_rows_are_dropped_keeps_the_days_that_it_has_read() {
+    let mut profile = Profile::v4();
+    profile.page.max = 20;
+    let shop = Shop::of(&corpus(), profile);
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    let all = format!("SELECT id, title FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let mut rows = visit.stored.sql(&all).await.unwrap().execute_stream().await.unwrap();
+    let mut received = 0;
+    while received < 150 {
+        received += futures::StreamExt::next(&mut rows).await.unwrap().unwrap().num_rows() as u64;
+    }
+    drop(rows);
+    let told = visit.connection.settle_store().await;
+    let holdings = visit.connection.holdings().unwrap();
+    let stored: u64 = holdings.iter().map(|holding| holding.mentions).sum();
+    assert!(stored > 100, "{stored} of {received}: {told:?} {:?}", visit.notes());
+    assert!(told.len() == 1 && told[0].starts_with(&format!("the days of {BIG} from ")), "{told:?}");
+    assert_eq!(visit.connection.settle_store().await, Vec::<String>::new(), "told once");
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+    // What is stored is right, and the rest is read.
+    let [from, to] = ["2026-04-01T00:00:00Z", "2026-06-29T00:00:00Z"].map(|at| at.parse::<DateTime<Utc>>().unwrap());
+    let search = shop.searches.iter().find(|search| search.aid == BIG).unwrap();
+    let times = search.mentions.iter().map(|mention| mention.facts.published);
+    let found = times.filter(|at| from <= *at && *at < to).count() as u64;
+    assert!(stored < found, "{stored} of {found}");
+    let cost = visit.cost(&all).await;
+    assert!(0 < cost && cost <= (found - stored).div_ceil(19), "{cost}: {stored} of {found}");
+    assert_eq!(visit.cost(&all).await, 0);
+    // A filter is proven at the end of a read.
+    let german = format!("{all} AND language = 'de'");
+    let other = Shop::of(&corpus(), Profile::v4());
+    let visit = other.at(now() + days(5));
+    let mut rows = visit.stored.sql(&german).await.unwrap().execute_stream().await.unwrap();
+    futures::StreamExt::next(&mut rows).await.unwrap().unwrap();
+    drop(rows);
+    visit.connection.settle_store().await;
+    let holdings = visit.connection.holdings().unwrap();
+    assert!(holdings.iter().all(|holding| holding.filters.is_empty()), "{holdings:?}");
+}
+
+/// A limit above a join is not one of the scan, so the reader stops in the middle of a window.
+#[tokio::test]
+async fn a_limit_above_a_join_stores_the_days_that_were_read_without_a_note() {
+    let mut profile = Profile::v4();
+    profile.page.max = 20;
+    let shop = Shop::of(&corpus(), profile);
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    let joined = format!(
+        "SELECT m.id, s.name FROM mentions m JOIN saved_searches s ON s.aid = m.aid WHERE m.aid = '{BIG}' AND {} LIMIT 150",
+        QUARTER.replace("published_at", "m.published_at")
+    );
+    let rows = visit.stored.sql(&joined).await.unwrap().collect().await.unwrap();
+    assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 150);
+    visit.connection.settle_store().await;
+    let stored: u64 = visit.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
+    assert!(stored > 0, "{:?}", visit.notes());
+    assert!(
+        visit.notes().iter().all(|note| !note.contains("stored") && !note.contains("stopped")),
+        "{:?}",
+        visit.notes()
+    );
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+/// The meaning of a filter is proven at the end of a read.
+#[tokio::test]
+async fn days_that_nothing_proves_are_not_kept_when_a_query_stops() {
+    let mut profile = Profile::v4();
+    profile.page.max = 6;
+    let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER} AND language = 'de'");
+    let other = Shop::of(&corpus(), profile.clone());
+    let honest = other.at(now() + days(5));
+    honest.stored.sql(&all).await.unwrap().collect().await.unwrap();
+    let needed = honest.simulator.requests();
+    assert!(needed > 12, "{needed}");
+    let shop = Shop::of(&corpus(), profile);
+    let visit = shop.at_with(now() + days(5), &["503@4"]);
+    visit.set(&format!("SET savedsearch.max_requests = {needed}")).await;
+    let error = visit.stored.sql(&all).await.unwrap().collect().await.unwrap_err();
+    let error = datafusion_saved_search::Error::find(&error).unwrap_or_else(|| panic!("{error}")).to_string();
+    assert!(error.contains(&format!("allows {needed}; no day of {BIG} was stored")), "{error}");
+    assert_eq!((visit.connection.holdings().unwrap(), visit.simulator.requests()), (Vec::new(), needed));
 }
 
 #[tokio::test]
@@ -610,6 +757,28 @@ async fn a_store_belongs_to_one_service_and_key() {
     visit.cost(&format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER}")).await;
     let error = other().unwrap_err().to_string();
     assert!(error.contains("catalog.sqlite") && error.contains("another"), "{error}");
+}
+
+/// Output of a sync over HTTP, with a key that the service does not know, and then with one that it knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_sync_with_a_wrong_key_leaves_the_store_to_the_right_one() {
+    let now = Clock::system().now();
+    let corpus = Corpus::generate(CorpusSpec { seed: 5, searches: 3, mentions: 900, now });
+    let service = simulator::start("127.0.0.1:0".parse().unwrap(), corpus.into(), Settings::default()).await.unwrap();
+    let folder = TempDir::new().unwrap();
+    let arguments =
+        ["--base-url", &service.base_url(), "--store", folder.path().to_str().unwrap(), "sync", "--since", "90d"];
+    let sync = |key: &str| {
+        let output = savedsearch(&arguments).env("SAVEDSEARCH_API_KEY", key).stdin(Stdio::null()).output().unwrap();
+        (output.status.success(), err(&output))
+    };
+    let (done, told) = sync("a-key-with-a-typo");
+    assert!(!done && told.contains("401") && folder.path().join("catalog.sqlite").exists(), "{told}");
+    let (done, told) = sync(KEY);
+    assert!(done && told.contains("up to date: "), "{told}");
+    // From its first stored day on, it is the store of this key.
+    let (done, told) = sync(OTHER_KEY);
+    assert!(!done && told.contains("made with another address or key; check --base-url and the key"), "{told}");
 }
 
 #[tokio::test]
@@ -1041,6 +1210,37 @@ async fn estimates_know_the_store() {
     later.cost(&one).await;
     let used = later.connection.store_statistics().unwrap();
     assert!(used.days_from_store > 0 && used.requests_saved > 0 && used.bytes > 0, "{used:?}");
+}
+
+#[tokio::test]
+async fn estimates_count_what_the_store_lacks() {
+    let mut profile = Profile::v4();
+    profile.page.max = 20;
+    let shop = Shop::of(&corpus(), profile);
+    let between = |from: &str, to: &str| {
+        format!(
+            "SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '{from}T00:00:00Z' \
+             AND published_at < '{to}T00:00:00Z'"
+        )
+    };
+    let likely = async |visit: &Visit, sql: &str| {
+        let plan = visit.stored.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+        datafusion_saved_search::plan_cost(&plan).scans[0].likely
+    };
+    let visit = shop.at(now() + days(5));
+    assert_eq!(likely(&visit, &between("2026-04-01", "2026-06-29")).await, None, "nothing is known");
+    visit.cost(&between("2026-04-01", "2026-06-10")).await;
+    // Another process, which knows nothing but the store.
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    let all = between("2026-04-01", "2026-06-29");
+    let expected = likely(&visit, &all).await.unwrap_or_default();
+    let sent = visit.cost(&all).await;
+    assert!(sent > 4 && expected.abs_diff(sent) <= sent / 2, "{sent} instead of about {expected}");
+    // All days are stored, and later they are confirmed.
+    assert_eq!(likely(&visit, &all).await, Some(0));
+    let confirmed = shop.at(now() + days(9));
+    assert_eq!((likely(&confirmed, &all).await, confirmed.cost(&all).await), (Some(1), 1));
 }
 
 #[tokio::test]

@@ -13,12 +13,13 @@ use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running,
 use datafusion_saved_search::{
     Clock, Connection, Erase, Error, ErrorKind, Profile, Secret, SyncOptions, session, sync,
 };
+use futures::StreamExt;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::binary::{err, savedsearch};
 use crate::store::{Shop, Visit};
-use crate::support::{BIG, OTHER, knob, now, rows, runner};
+use crate::support::{BIG, OTHER, each_async, knob, now, rows, runner};
 
 fn days(days: i64) -> TimeDelta {
     TimeDelta::days(days)
@@ -214,6 +215,41 @@ fn changes_since_any_snapshot_are_those_of_the_service() {
     }
 }
 
+/// More readers than a runtime has threads for blocking work. What they keep must not be what the store is written with.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_that_nobody_reads_keep_no_threads() {
+    let corpus = Corpus::generate(CorpusSpec { seed: 5, searches: 6, mentions: 900, now: now() });
+    let shop = Shop::of(&corpus, Profile::v4());
+    let visit = shop.at(now());
+    sync(&visit.connection, &SyncOptions::since((now() - days(20)).date_naive()), |_| {}).await.unwrap();
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    let changes = visit.stored.sql("SELECT id FROM changes(since => 0)").await.unwrap();
+    let all = changes.clone().collect().await.unwrap();
+    assert!(all.len() > 4, "only {} batches", all.len());
+    let mut unread = Vec::new();
+    for _ in 0..520 {
+        let mut rows = changes.clone().execute_stream().await.unwrap();
+        let begun = rows.next().await.unwrap().unwrap().num_rows();
+        unread.push((rows, begun));
+    }
+    let (aid, from, to) = (&corpus.searches[0].aid, now() - days(60), now() - days(40));
+    let sql = format!(
+        "SELECT id FROM mentions WHERE aid = '{aid}' AND published_at >= TIMESTAMP '{}' AND published_at < TIMESTAMP '{}'",
+        from.format("%Y-%m-%dT00:00:00Z"),
+        to.format("%Y-%m-%dT00:00:00Z")
+    );
+    let read = async { rows(&visit.stored.sql(&sql).await.unwrap().collect().await.unwrap()) };
+    let read = tokio::time::timeout(Duration::from_secs(120), read).await.expect("the store is not written");
+    assert!(!read.is_empty());
+    assert_eq!(ask(&visit, &sql).await.len(), read.len(), "the days are stored");
+    let (mut one, mut listed) = unread.pop().unwrap();
+    while let Some(batch) = one.next().await {
+        listed += batch.unwrap().num_rows();
+    }
+    let right = all.iter().map(|batch| batch.num_rows()).sum::<usize>();
+    assert_eq!(listed, right, "a reader that goes on has all rows");
+}
+
 #[tokio::test]
 async fn changes_have_the_columns_of_mentions_and_their_commit() {
     let mut shop = Shop::new();
@@ -254,7 +290,7 @@ async fn calls_that_cannot_be_answered_say_what_to_do() {
     let visit = shop.at(now());
     rescan(&visit, BIG, now() - days(WINDOW)).await;
     let latest = snapshot(&shop);
-    for (arguments, kind, part) in [
+    let cases = [
         ("(since => 'yesterday')", ErrorKind::Query, "since must be an instant"),
         ("(since => -1)", ErrorKind::Query, "since must be an instant"),
         ("(since => 0, aid => [])", ErrorKind::Query, "aid must be a saved search"),
@@ -262,11 +298,13 @@ async fn calls_that_cannot_be_answered_say_what_to_do() {
         ("(aid => '1')", ErrorKind::Query, "use changes(since =>"),
         ("", ErrorKind::Query, "use changes(since =>"),
         ("(since => 1000)", ErrorKind::Store, &format!("the latest is {latest}")),
-    ] {
+    ];
+    each_async(cases, async |(arguments, kind, part)| {
         let error = failure(&visit, &format!("SELECT * FROM changes{arguments}")).await;
         assert_eq!(error.kind(), kind, "{arguments}: {error}");
         assert!(error.to_string().contains(part), "{arguments}: {error}");
-    }
+    })
+    .await;
     let error = visit.stored.sql("SELECT * FROM changes(since => 1, duration => '7d')").await.unwrap_err();
     assert!(error.to_string().contains("changes accepts since, aid"), "{error}");
     let tables = ask(&visit, "SELECT table_name FROM information_schema.tables WHERE table_name = 'changes'").await;
@@ -687,7 +725,7 @@ async fn arguments_may_be_parameters() {
     assert_ne!(all, of_one);
     visit.set("PREPARE since AS SELECT count(*) FROM changes(since => $1)").await;
     visit.set("PREPARE of AS SELECT count(*) FROM changes($1, aid => $2)").await;
-    for (sql, expected) in [
+    let cases = [
         ("EXECUTE since(0)".to_owned(), all.as_str()),
         ("EXECUTE since('0')".to_owned(), all.as_str()),
         ("EXECUTE since('2026-06-01')".to_owned(), all.as_str()),
@@ -695,9 +733,11 @@ async fn arguments_may_be_parameters() {
         (format!("EXECUTE of(0, '{BIG}')"), of_one.as_str()),
         ("SELECT count(*) FROM changes(since => '2030-06-20T14:00Z')".to_owned(), "0"),
         ("SELECT count(*) FROM changes(since => '2026-06-20 14:00+02')".to_owned(), all.as_str()),
-    ] {
+    ];
+    each_async(cases, async |(sql, expected)| {
         assert_eq!(count(&sql).await, expected, "{sql}");
-    }
+    })
+    .await;
     for (sql, expected) in [
         ("EXECUTE since('soon')", "since must be an instant"),
         ("EXECUTE since(NULL)", "since must be an instant"),

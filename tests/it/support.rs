@@ -1,5 +1,9 @@
 //! A simulator with a session over it, and helpers to query them.
 
+#[path = "../../src/cases.rs"]
+mod cases;
+mod scripted;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +21,9 @@ use futures::TryStreamExt;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
+
+pub(crate) use self::cases::{each, each_async};
+pub(crate) use self::scripted::{Answer, Asked, Scripted, ok, status};
 
 /// The time of the simulator's and the client's fixed clocks.
 pub(crate) fn now() -> DateTime<Utc> {
@@ -177,6 +184,49 @@ pub(crate) fn worded(preset: Preset, sql: String) -> String {
         sql.replace(&format!("'{label}'"), &value)
     });
     if preset == Preset::Flags { sql.replace("upper(m.id)", "m.id * 2").replace("upper(id)", "id") } else { sql }
+}
+
+/// Counts the events that a module of the library emits on the threads that watch it.
+#[derive(Clone)]
+pub(crate) struct EventCounter {
+    module: &'static str,
+    events: Arc<AtomicU64>,
+}
+
+impl EventCounter {
+    /// Creates a counter for a module: the last part of its path.
+    ///
+    /// An event has to be emitted once before it is watched: registered at the same time as events of tests in other threads, it
+    /// could be taken for one that nobody watches.
+    pub(crate) fn of(module: &'static str) -> Self {
+        Self { module, events: Arc::default() }
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+}
+
+impl tracing::Subscriber for EventCounter {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().ends_with(self.module)
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.events.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 /// A test runner with this many generated cases, the same for the same seed.

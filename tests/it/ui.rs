@@ -7,10 +7,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion_saved_search::config::SessionSettings;
-use datafusion_saved_search::flight::{Auth, FlightServer, HttpServer, Limits, ServerSpec, Upstream};
+use datafusion_saved_search::flight::{Auth, FlightServer, HostSpec, HttpServer, ServerSpec, Upstream};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Settings, Simulator};
-use datafusion_saved_search::ui::{PageSpec, UiSpec, serve, serve_beside};
+use datafusion_saved_search::ui::{PageSpec, serve, serve_beside};
 use datafusion_saved_search::{Clock, Connection, Profile, session};
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -54,10 +53,9 @@ impl Reply {
     }
 }
 
-fn spec(upstream: Upstream) -> UiSpec {
+fn specs(upstream: Upstream) -> (PageSpec, HostSpec) {
     let page = PageSpec { listen: "127.0.0.1:0".parse().unwrap(), tls: None, insecure: false, dashboards: None };
-    let (limits, settings) = (Limits::default(), SessionSettings::default());
-    UiSpec { page, auth: Auth::None, operations: None, limits, settings, upstream }
+    (page, HostSpec::new(Auth::None, upstream))
 }
 
 fn own(connection: &Arc<Connection>) -> Upstream {
@@ -65,13 +63,13 @@ fn own(connection: &Arc<Connection>) -> Upstream {
 }
 
 impl Served {
-    async fn with(corpus: Arc<Corpus>, settings: Settings, change: impl FnOnce(&mut UiSpec)) -> Self {
+    async fn with(corpus: Arc<Corpus>, settings: Settings, change: impl FnOnce(&mut PageSpec, &mut HostSpec)) -> Self {
         let clock = settings.clock.clone();
         let simulator = Simulator::new(corpus, settings);
         let connection = connect(&simulator, clock, Profile::v4());
-        let mut spec = spec(own(&connection));
-        change(&mut spec);
-        let server = serve(spec).await.unwrap();
+        let (mut page, mut host) = specs(own(&connection));
+        change(&mut page, &mut host);
+        let server = serve(page, host).await.unwrap();
         let cookie = match server.url().split_once("/?") {
             Some((_, query)) => send(server.address(), "GET", &format!("/?{query}"), &[], "").await.cookie(),
             None => String::new(),
@@ -80,7 +78,7 @@ impl Served {
     }
 
     async fn new(settings: Settings) -> Self {
-        Self::with(corpus(), Settings { clock: Clock::fixed(now()), ..settings }, |_| {}).await
+        Self::with(corpus(), Settings { clock: Clock::fixed(now()), ..settings }, |_, _| {}).await
     }
 
     async fn get(&self, path: &str) -> Reply {
@@ -211,6 +209,94 @@ async fn the_page_is_a_few_files_that_allow_nothing_from_elsewhere() {
     assert!(page.matches("<script").count() == 1 && page.contains("<script type=\"module\" src=\"app.js\"></script>"));
 }
 
+/// Red, green, blue and opacity of a colour of the style sheet: `#1b2330`, `rgb(10 108 116 / .18)`.
+fn colour(text: &str) -> [f64; 4] {
+    if let Some(hex) = text.strip_prefix('#') {
+        let part = |at: usize| f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap());
+        return [part(0), part(2), part(4), 1.0];
+    }
+    let inner = text.strip_prefix("rgb(").and_then(|text| text.strip_suffix(')')).unwrap();
+    let parts: Vec<f64> = inner.replace('/', "").split_whitespace().map(|part| part.parse().unwrap()).collect();
+    parts.try_into().unwrap()
+}
+
+/// A colour that is drawn over another one.
+fn over([red, green, blue, opacity]: [f64; 4], below: [f64; 4]) -> [f64; 4] {
+    let mixed = |above: f64, below: f64| above * opacity + below * (1.0 - opacity);
+    [mixed(red, below[0]), mixed(green, below[1]), mixed(blue, below[2]), 1.0]
+}
+
+/// Contrast of two colours, as WCAG 2 defines it.
+fn contrast(one: [f64; 4], other: [f64; 4]) -> f64 {
+    let linear = |value: f64| match value / 255.0 {
+        value if value <= 0.040_45 => value / 12.92,
+        value => ((value + 0.055) / 1.055).powf(2.4),
+    };
+    let luminance =
+        |[red, green, blue, _]: [f64; 4]| 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+#[test]
+fn texts_fields_and_pictures_have_contrast_in_light_and_dark() {
+    const GROUNDS: [&str; 5] = ["ground", "panel", "raised", "soft", "bad-soft"];
+    const CODE: [&str; 7] = ["ink", "pale", "keyword", "string", "digit", "function", "bad"];
+    const TEXTS: [&str; 3] = ["accent", "good", "warn"];
+    const DRAWN: [&str; 4] = ["edge", "positive", "neutral", "negative"];
+    /// Lines that separate, the text of the main button, and the ground of selected code.
+    const OTHERS: [&str; 3] = ["line", "on-accent", "chosen"];
+    let sheet = include_str!("../../src/ui/page/page.css");
+    let declared: BTreeMap<&str, [[f64; 4]; 2]> = sheet
+        .lines()
+        .filter_map(|line| {
+            let (name, value) = line.trim().strip_prefix("--")?.split_once(": light-dark(")?;
+            let (light, dark) = value.strip_suffix(");")?.split_once(", ")?;
+            Some((name, [colour(light), colour(dark)]))
+        })
+        .collect();
+    let texts = || CODE.iter().chain(&TEXTS);
+    let mut known: Vec<_> = GROUNDS.iter().chain(texts()).chain(&DRAWN).chain(&OTHERS).copied().collect();
+    known.sort_unstable();
+    assert_eq!(declared.keys().copied().collect::<Vec<_>>(), known, "each colour of the sheet is checked below");
+    for (scheme, name) in ["light", "dark"].into_iter().enumerate() {
+        let of = |name: &str| declared[name][scheme];
+        let check = |one: &str, other: &str, least: f64| {
+            let found = contrast(of(one), of(other));
+            assert!(found >= least, "{name}: {one} on {other} has a contrast of {found:.2}");
+        };
+        for ground in GROUNDS {
+            texts().for_each(|text| check(text, ground, 4.5));
+        }
+        check("on-accent", "accent", 4.5);
+        for ground in ["ground", "panel"] {
+            DRAWN.iter().for_each(|drawn| check(drawn, ground, 3.0));
+        }
+        // Days of the calendar.
+        check("accent", "line", 3.0);
+        for code in CODE {
+            // The text area is over its coloured text.
+            let selected = |name: &str| over(of("chosen"), of(name));
+            let found = contrast(selected(code), selected("panel"));
+            assert!(found >= 4.5, "{name}: {code}, selected, has a contrast of {found:.2}");
+        }
+    }
+    // No text and no ground has another colour.
+    let declarations = sheet.split(['{', '}', ';']).filter_map(|part| part.trim().split_once(": "));
+    for (property, value) in declarations {
+        let name = value.strip_prefix("var(--").and_then(|value| value.strip_suffix(')'));
+        let fine = match (property, name) {
+            ("color", Some(name)) => name == "on-accent" || texts().any(|text| *text == name),
+            ("color", None) => ["inherit", "transparent"].contains(&value),
+            ("background", Some(name)) => ["accent", "chosen"].contains(&name) || GROUNDS.contains(&name),
+            // Nothing is written on what is behind a dialog, and on the frame of a picture.
+            ("background", None) => ["none", "rgb(0 0 0 / .45)", "light-dark(#ffffff, #191919)"].contains(&value),
+            _ => true,
+        };
+        assert!(fine, "{property}: {value}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_token_of_the_url_becomes_a_cookie_without_which_nothing_is_answered() {
     let served = Served::new(Settings::default()).await;
@@ -225,7 +311,7 @@ async fn the_token_of_the_url_becomes_a_cookie_without_which_nothing_is_answered
     assert_eq!((wrong.status, wrong.header("set-cookie")), (303, None));
     let name = served.cookie.split('=').next().unwrap();
     for cookie in ["", &format!("{name}="), &format!("{name}=wrong"), "other=x", &format!("{name}x={token}")] {
-        for path in ["/api/state", "/api/tables", "/api/dashboards", "/api/results/1/rows.csv"] {
+        for path in ["/api/state", "/api/tables", "/api/names", "/api/dashboards", "/api/results/1/rows.csv"] {
             let reply = send(address, "GET", path, &[("cookie", cookie)], "").await;
             assert_eq!((reply.status, &reply.json()["login"]), (401, &json!("token")), "{cookie} {path}");
         }
@@ -239,6 +325,7 @@ async fn the_token_of_the_url_becomes_a_cookie_without_which_nothing_is_answered
     assert_eq!(post(address, "/api/login", "", &json!({ "secret": "wrong" })).await.status, 401);
     let state = served.get("/api/state").await;
     assert_eq!((state.status, &state.json()["login"]), (200, &json!("token")));
+    assert_eq!(state.json()["search"], json!(null), "none is known without a request");
     assert_eq!(served.get("/api/nothing").await.status, 404);
     assert_eq!(served.simulator.requests(), 0);
 }
@@ -290,7 +377,7 @@ async fn pages_of_other_sites_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_sends_what_the_library_sends_and_its_cost_is_known_before() {
     let settings = Settings { clock: Clock::fixed(NOW.parse().unwrap()), ..Settings::default() };
-    let served = Served::with(queries::corpus(), settings.clone(), |_| {}).await;
+    let served = Served::with(queries::corpus(), settings.clone(), |_, _| {}).await;
     let connection = connect(&served.simulator, settings.clock, Profile::v4());
     let context = session(&connection).unwrap();
     for query in queries::queries(served.simulator.corpus(), NOW.parse().unwrap()) {
@@ -315,7 +402,8 @@ async fn rows_are_those_of_the_shell() {
     let service = simulator::start("127.0.0.1:0".parse().unwrap(), corpus(), settings).await.unwrap();
     let key = datafusion_saved_search::Secret::new(KEY).unwrap();
     let connection = Connection::builder(service.base_url(), key).build().unwrap();
-    let server = serve(spec(own(&connection))).await.unwrap();
+    let (page, host) = specs(own(&connection));
+    let server = serve(page, host).await.unwrap();
     let (_, query) = server.url().split_once("/?").unwrap();
     let cookie = send(server.address(), "GET", &format!("/?{query}"), &[], "").await.cookie();
     let week = format!("aid = '{BIG}' AND duration = '2026-06-01T00:00:00Z..2026-06-08T00:00:00Z'");
@@ -386,10 +474,24 @@ async fn variables_settings_and_completion_are_those_of_the_shell() {
     let sql = "SELECT :'name' AS a, :number + 1 AS b";
     let answer = served.ask(&json!({ "sql": sql, "variables": { "name": "O'Neil", "number": "41" } })).await;
     assert_eq!(answer.rows, [json!(["O'Neil", 42])]);
+    // The place of a mistake is that of the typed text, also behind a value and within one.
+    for (sql, value, place) in [
+        ("SELECT :'x' AS a,\n  titel FROM mentions WHERE title = :'x'", "a\nlong value", (2, 3)),
+        ("SELECT 1 AS a, :x FROM mentions", "titel", (1, 16)),
+        ("SELECT :'x', titel FROM mentions", "é", (1, 14)),
+    ] {
+        let wrong = served.post("/api/estimate", &json!({ "sql": sql, "variables": { "x": value } })).await;
+        let found = wrong.json()["error"]["place"].clone();
+        assert_eq!((&found["line"], &found["column"]), (&json!(place.0), &json!(place.1)), "{sql}: {wrong:?}");
+    }
     let wide = "SELECT id FROM mentions WHERE duration = '90d' AND title LIKE '%a%'";
     let few = served.post("/api/query", &json!({ "sql": wide, "settings": { "max_requests": "2" } })).await;
     assert!(few.body.contains("max_requests allows 2") || few.body.contains("max_requests"), "{few:?}");
     assert!(served.simulator.requests() <= 2);
+    let (before, ask) = (served.simulator.requests(), json!({ "sql": wide, "settings": { "estimate": "ask" } }));
+    let refused = served.post("/api/estimate", &ask).await;
+    assert!(refused.body.contains("is supported in the shell only"), "{refused:?}");
+    assert_eq!(served.simulator.requests(), before);
     let zone = "SELECT timestamp '2026-07-01 00:00:00'::timestamptz AS t";
     let berlin = served.ask(&json!({ "sql": zone, "settings": { "timezone": "Europe/Berlin" } })).await;
     assert_eq!(berlin.rows, [json!(["2026-07-01T00:00:00+02:00"])]);
@@ -398,6 +500,9 @@ async fn variables_settings_and_completion_are_those_of_the_shell() {
     let words = served.post("/api/complete", &typed).await.json();
     assert_eq!((&words["replaces"], &words["words"][0][1]), (&json!(3), &json!("saved_searches")), "{words}");
     served.query("SELECT aid FROM saved_searches").await;
+    let known = served.get("/api/state").await.json()["search"].clone();
+    let named = served.query("SELECT aid FROM saved_searches WHERE name <> ''").await.rows;
+    assert!(named.contains(&json!([known])), "{known}");
     let before = format!("SELECT * FROM mentions WHERE aid = '{}", &BIG[..3]);
     let words = served.post("/api/complete", &json!({ "before": before, "after": "" })).await.json();
     assert!(words["words"][0][1].as_str().unwrap().starts_with(BIG), "{words}");
@@ -429,7 +534,7 @@ async fn a_reader_that_leaves_ends_the_requests() {
 async fn a_reader_that_does_not_read_stops_the_paging() {
     let many = Corpus::generate(CorpusSpec { seed: 7, searches: 1, mentions: 40_000, now: now() });
     let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
-    let served = Served::with(Arc::new(many), settings, |_| {}).await;
+    let served = Served::with(Arc::new(many), settings, |_, _| {}).await;
     // Rows that are larger than what sockets hold.
     let sql = format!("SELECT *, repeat(text, 20) AS long FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
     let origin = format!("http://{}", served.server.address());
@@ -452,25 +557,62 @@ async fn files_and_charts_of_a_result_need_no_request() {
     let served = Served::new(Settings::default()).await;
     let sql = format!("SELECT source, count(*) AS n FROM mentions WHERE aid = '{BIG}' GROUP BY source ORDER BY n DESC");
     let answer = served.query(&sql).await;
-    let spent = served.simulator.requests();
     let result = answer.last["end"]["result"].as_str().unwrap().to_owned();
     let file = async |name: &str| served.get(&format!("/api/results/{result}/{name}")).await;
     let csv = file("rows.csv?save=true").await;
     assert!(csv.header("content-disposition").unwrap().contains("savedsearch.csv"));
     let lines: Vec<_> = answer.rows.iter().map(|row| format!("{},{}", row[0].as_str().unwrap(), row[1])).collect();
     assert_eq!(csv.body.lines().collect::<Vec<_>>(), [&["source,n".to_owned()], &lines[..]].concat());
+    let excel = file("rows.csv?dialect=excel&separator=%3B&save=true").await;
+    assert!(excel.body.starts_with("\u{feff}source;n\r\n"), "{}", excel.body);
+    for options in ["dialect=calc", "separator=x", "separator=%22"] {
+        assert_eq!(file(&format!("rows.csv?{options}")).await.status, 400, "{options}");
+    }
     for (name, begins) in [("rows.parquet", "PAR1"), ("rows.xlsx", "PK"), ("chart.png", "\u{fffd}PNG")] {
         let reply = file(name).await;
         assert!(reply.status == 200 && reply.body.starts_with(begins), "{name}: {}", reply.head);
     }
-    let svg = file("chart.svg?stacked=false&title=Sources").await;
+    let svg = file("chart.svg?form=bars&title=Sources").await;
     assert_eq!(svg.header("content-type"), Some("image/svg+xml"));
-    assert!(svg.body.contains("<svg") && svg.body.contains("Sources"));
+    assert!(svg.body.contains("<svg") && svg.body.contains("Sources") && svg.body.contains(", UTC<"), "{}", svg.body);
+    let narrow = file("chart.svg?form=bars&width=340").await.body;
+    assert!(narrow.contains(" width=\"340\" "), "{narrow}");
+    assert_eq!(file("chart.svg?form=lines").await.status, 422, "names have no places");
+    assert_eq!(file("chart.svg?form=pie").await.status, 400);
     assert_eq!(file("rows.exe").await.status, 404);
-    assert_eq!(served.get("/api/results/0/rows.csv").await.status, 404);
+    assert_eq!(file("kept").await.status, 204);
+    for name in ["rows.csv", "kept"] {
+        assert_eq!(served.get(&format!("/api/results/0/{name}")).await.status, 404, "{name}");
+    }
+    let window = "duration = '2026-06-01T00:00:00Z..2026-06-08T00:00:00Z'";
+    let times = json!({
+        "sql": format!("SELECT published_at, reach FROM mentions WHERE aid = '{BIG}' AND {window}"),
+        "settings": { "timezone": "Asia/Tokyo" },
+    });
+    let answer = served.ask(&times).await;
+    let spent = served.simulator.requests();
+    assert!(answer.rows.iter().all(|row| row[0].as_str().unwrap().ends_with("+09:00")), "{:?}", answer.rows.first());
+    let result = answer.last["end"]["result"].as_str().unwrap().to_owned();
+    for (form, part) in [("auto", "<svg"), ("points", "<circle"), ("heatmap", "<title>Sun 23:00: ")] {
+        let svg = served.get(&format!("/api/results/{result}/chart.svg?form={form}")).await;
+        assert_eq!(svg.status, 200, "{form}: {}", svg.body);
+        assert!(
+            svg.body.contains("1 Jun to 8 Jun 2026, Asia/Tokyo") && svg.body.contains(part),
+            "{form}: {}",
+            svg.body
+        );
+        let png = served.get(&format!("/api/results/{result}/chart.png?form={form}")).await;
+        assert!(png.status == 200 && png.body.starts_with("\u{fffd}PNG"), "{form}: {}", png.head);
+    }
+    // A letter that no font has: whoever asked hears of it.
+    let letters = served.query("SELECT 'a\u{378}' AS kind, 1 AS n UNION ALL SELECT 'b', 2").await;
+    let letters = letters.last["end"]["result"].as_str().unwrap().to_owned();
+    let png = served.get(&format!("/api/results/{letters}/chart.png")).await;
+    assert!(png.header("savedsearch-note").is_some_and(|note| note.contains("no%20font") && note.contains("%CD%B8")));
+    assert_eq!(served.get(&format!("/api/results/{letters}/chart.svg")).await.header("savedsearch-note"), None);
     let texts = served.query("SELECT 'a' AS a, 'b' AS b").await.last["end"]["result"].as_str().unwrap().to_owned();
     let undrawn = served.get(&format!("/api/results/{texts}/chart.svg")).await;
-    assert!(undrawn.status == 422 && undrawn.body.contains("expected time or category"), "{undrawn:?}");
+    assert!(undrawn.status == 422 && undrawn.body.contains("b is text; a chart needs numbers after"), "{undrawn:?}");
     assert_eq!(served.simulator.requests(), spent);
 }
 
@@ -491,7 +633,7 @@ async fn what_third_parties_wrote_stays_text() {
     let named = json!([{ "aid": "7", "name": hostile, "query": hostile }]);
     std::fs::write(folder.path().join("saved_searches.json"), named.to_string()).unwrap();
     let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
-    let served = Served::with(Arc::new(Corpus::load(&file).unwrap()), settings, |_| {}).await;
+    let served = Served::with(Arc::new(Corpus::load(&file).unwrap()), settings, |_, _| {}).await;
     let reply = served.post("/api/query", &json!({ "sql": "SELECT * FROM mentions WHERE aid = '7'" })).await;
     assert_eq!(reply.header("content-type"), Some("application/x-ndjson"));
     assert_eq!(Answer::of(&reply.body).rows.len(), 3, "{reply:?}");
@@ -513,7 +655,7 @@ async fn what_third_parties_wrote_stays_text() {
 #[tokio::test(flavor = "multi_thread")]
 async fn users_log_in_and_do_not_see_each_others_results() {
     let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
-    let served = Served::with(corpus(), settings, |spec| spec.auth = Auth::Users(users())).await;
+    let served = Served::with(corpus(), settings, |_, host| host.auth = Auth::Users(users())).await;
     let address = served.server.address();
     assert!(!served.server.url().contains("token"), "{}", served.server.url());
     let none = served.get("/api/state").await;
@@ -562,7 +704,7 @@ async fn dashboards_are_files_of_a_folder() {
     std::fs::write(folder.path().join("brand.toml"), text).unwrap();
     let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
     let dashboards = Some(folder.path().to_owned());
-    let served = Served::with(corpus(), settings, |spec| spec.page.dashboards = dashboards).await;
+    let served = Served::with(corpus(), settings, |page, _| page.dashboards = dashboards).await;
     let listed = served.get("/api/dashboards").await.json();
     assert_eq!(listed, json!([{ "name": "brand", "title": "Brand <b>", "error": null }]));
     let read = served.get("/api/dashboards/brand").await.json();
@@ -575,9 +717,9 @@ async fn dashboards_are_files_of_a_folder() {
     let listed = served.get("/api/dashboards").await.json();
     assert!(listed[1]["error"].as_str().unwrap().contains("new.toml: line 1"), "{listed}");
     assert_eq!(served.get("/api/dashboards/new").await.status, 422);
-    let mut spec = spec(own(&connect(&served.simulator, Clock::fixed(now()), Profile::v4())));
-    spec.page.dashboards = Some(folder.path().to_owned());
-    let refused = serve(spec).await.expect_err("an invalid dashboard").to_string();
+    let (mut page, host) = specs(own(&connect(&served.simulator, Clock::fixed(now()), Profile::v4())));
+    page.dashboards = Some(folder.path().to_owned());
+    let refused = serve(page, host).await.expect_err("an invalid dashboard").to_string();
     assert!(refused.contains("new.toml"), "{refused}");
 }
 
@@ -585,28 +727,19 @@ async fn dashboards_are_files_of_a_folder() {
 async fn a_page_beside_a_server_has_its_users_and_ends_with_it() {
     let simulator = Simulator::new(corpus(), Settings { clock: Clock::fixed(now()), ..Settings::default() });
     let connection = connect(&simulator, Clock::fixed(now()), Profile::v4());
-    let mut flight = ServerSpec {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        auth: Auth::Users(users()),
-        tls: None,
-        insecure: false,
-        operations: None,
-        limits: Limits::default(),
-        settings: SessionSettings::default(),
-        upstream: own(&connection),
-        workers: None,
-    };
-    flight.limits.drain_seconds = 1;
-    let server = FlightServer::start(flight).await.unwrap();
+    let mut host = HostSpec::new(Auth::Users(users()), own(&connection));
+    host.limits.drain_seconds = 1;
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let server = FlightServer::start(ServerSpec { listen, tls: None, insecure: false, host }).await.unwrap();
     let page = || PageSpec { listen: ALONE.parse().unwrap(), tls: None, insecure: false, dashboards: None };
-    let ui = serve_beside(page(), &server).await.unwrap();
+    let ui = serve_beside(page(), server.host()).await.unwrap();
     let login = json!({ "name": "ada", "secret": "swordfish" });
     let cookie = post(ui.address(), "/api/login", "", &login).await.cookie();
     let reply = post(ui.address(), "/api/query", &cookie, &json!({ "sql": "SELECT 1 AS n" })).await;
     assert_eq!(Answer::of(&reply.body).rows, [json!([1])]);
     let address = ui.address();
     let exposed = PageSpec { listen: "0.0.0.0:0".parse().unwrap(), ..page() };
-    let refused = serve_beside(exposed, &server).await.expect_err("passwords in clear text").to_string();
+    let refused = serve_beside(exposed, server.host()).await.expect_err("passwords in clear text").to_string();
     assert!(refused.contains("clear text"), "{refused}");
     tokio::join!(ui.shut_down(), server.shut_down()).1.unwrap();
     expect_closed(address).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, NaiveDate, Timelike, Utc};
 use chrono_tz::Tz;
 
-use crate::support::{BIG, World, rows};
+use crate::support::{BIG, World, each_async, rows};
 
 const BERLIN: &str = "Europe/Berlin";
 /// Covers the night of 2026-03-29, in which Berlin's clocks are set forward.
@@ -114,7 +114,7 @@ async fn times_are_shown_in_the_zone_and_orders_and_limits_still_reach_the_servi
         .rows(&format!("CREATE TABLE kept AS SELECT published_at FROM mentions WHERE aid = '{BIG}' AND {WINDOW}"))
         .await;
     world.context.sql("SET timezone = 'Asia/Tokyo'").await.unwrap();
-    for sql in [
+    let cases = [
         "SELECT day FROM daily LIMIT 1".to_owned(),
         "SELECT date_trunc('day', published_at) FROM kept LIMIT 1".to_owned(),
         format!(
@@ -123,17 +123,19 @@ async fn times_are_shown_in_the_zone_and_orders_and_limits_still_reach_the_servi
         format!("SELECT date_trunc('day', t) FROM (SELECT max(published_at) AS t FROM mentions WHERE aid = '{BIG}')"),
         format!("SELECT date_trunc('day', published_at) FROM mentions(aid => '{BIG}') LIMIT 1"),
         "SELECT date_trunc('day', time) FROM system.requests LIMIT 1".to_owned(),
-    ] {
+    ];
+    each_async(cases, async |sql| {
         let shown = world.rows(&sql).await;
         assert!(shown[0][0].ends_with("T00:00:00+09:00"), "{sql}: {shown:?}");
-    }
+    })
+    .await;
 }
 
 /// Values of PostgreSQL 15.
 #[tokio::test]
 async fn constants_are_those_of_the_zone() {
     let world = in_zone(BERLIN).await;
-    for (expression, expected) in [
+    let cases = [
         ("date_trunc('day', timestamptz '2026-03-29 12:00:00+00')", "2026-03-29T00:00:00+01:00"),
         ("date_trunc('day', timestamptz '2026-10-25 12:00:00+00')", "2026-10-25T00:00:00+02:00"),
         ("date_trunc('hour', timestamptz '2026-10-25 00:30:00+00')", "2026-10-25T02:00:00+02:00"),
@@ -178,9 +180,11 @@ async fn constants_are_those_of_the_zone() {
         // Days without an origin and months are those of the zone.
         ("date_bin('1 day', timestamptz '2026-06-24 00:30:00')", "2026-06-24T00:00:00+02:00"),
         ("date_bin('1 month', timestamptz '2026-07-01 00:30:00', date '2026-01-01')", "2026-07-01T00:00:00+02:00"),
-    ] {
+    ];
+    each_async(cases, async |(expression, expected)| {
         assert_eq!(world.rows(&format!("SELECT {expression}")).await, [[expected]], "{expression}");
-    }
+    })
+    .await;
 }
 
 /// A service that counts no days of the zone, or takes no zone at all, still serves the session.

@@ -185,7 +185,7 @@ def expression(language, op, parts, fixed):
     if op == "column":
         return fixed[0]
     if op == "int":
-        # Literals of DuckDB are 32 bits wide where they fit; those of the engine have 64.
+        # Literals of DuckDB are 32 bits wide if they fit; those of the engine have 64.
         return f"{fixed[0]}::BIGINT" if duck else (f"({fixed[0]})" if fixed[0] < 0 else str(fixed[0]))
     if op in ("wide", "narrow"):
         return f"CAST({fixed[0]} AS {'BIGINT' if op == 'wide' else 'INT'})"

@@ -10,7 +10,9 @@ import zlib
 
 import adbc_driver_flightsql.dbapi as flightsql
 import adbc_driver_manager
+import adbc_driver_manager.dbapi as adbc
 import psycopg
+import pyarrow
 
 
 # Seconds after which a batch of statements counts as hanging.
@@ -78,13 +80,13 @@ class Shell:
         pass
 
 
-class Flight:
-    """ADBC over Flight SQL."""
+class Adbc:
+    """A connection of ADBC, which returns Arrow tables."""
 
     language = "engine"
 
-    def __init__(self, uri):
-        self.connection = flightsql.connect(uri, autocommit=True)
+    def __init__(self, connection):
+        self.connection = connection
 
     def run(self, statements):
         return [self.one(statement) for statement in statements]
@@ -96,11 +98,26 @@ class Flight:
                 table = cursor.fetch_arrow_table()
                 columns = [column.to_pylist() for column in table.columns]
                 return [list(row) for row in zip(*columns)] if columns else [[]] * table.num_rows
-        except adbc_driver_manager.Error as error:
+        # A failure of the driver among the rows is one of Arrow.
+        except (adbc_driver_manager.Error, pyarrow.ArrowException, OSError) as error:
             return Refused(str(error))
 
     def close(self):
         self.connection.close()
+
+
+class Flight(Adbc):
+    """ADBC over Flight SQL."""
+
+    def __init__(self, uri):
+        super().__init__(flightsql.connect(uri, autocommit=True))
+
+
+class Driver(Adbc):
+    """The program's own ADBC driver, in this process."""
+
+    def __init__(self, library, options):
+        super().__init__(adbc.connect(library, db_kwargs=options, autocommit=True))
 
 
 class Postgres:

@@ -1,8 +1,8 @@
 """Compares the rows of generated statements with DuckDB's over the same records.
 
-    simulator --JSON over HTTP--> DuckDB, PostgreSQL ---- rows \
-        |                                                      same? else the statement is reduced and printed
-        +--> shell, Flight SQL, PostgreSQL server ------ rows /
+    simulator --JSON over HTTP--> DuckDB, PostgreSQL ---------------- rows \
+        |                                                                    same? else the statement is reduced and printed
+        +--> shell, ADBC driver, Flight SQL, PostgreSQL server ------ rows /
 
 A case is a number: it decides records, front, store and statement. What the program refuses with an error counts as refused,
 except for internal errors. Too many refused statements are a failure as well.
@@ -23,16 +23,18 @@ import time
 
 import postgres
 from checks import CHECKS, Chosen, Rows
-from fronts import Flight, Postgres, Refused, Shell, environment
+from fronts import Driver, Flight, Postgres, Refused, Shell, environment
 from expressions import World
 from grammar import Grammar
 from reduce import smaller
 from service import BINARY, Served
-from worlds import NOW, PROFILE, TODAY, Records, settings, write_odd
+from worlds import KEY, NOW, PROFILE, TODAY, Records, settings, write_odd
 
 # A result that no type can hold is an error everywhere.
 OVERFLOW = re.compile("Overflow|out of range")
-MODES = ["shell", "flight", "text", "binary"]
+MODES = ["shell", "driver", "flight", "text", "binary"]
+# The library of the ADBC driver. Without it, its statements run over Flight SQL, so that a number remains the same case.
+DRIVER = os.environ.get("SAVEDSEARCH_DRIVER")
 # Largest shares of statements that are refused, and that DuckDB refuses.
 MOST = {"refused": 0.15, "no truth": 0.03}
 
@@ -62,6 +64,8 @@ class Service:
         self.records = Records(self.bare.base_url)
         common = [BINARY, "--base-url", self.bare.base_url, "--profile", str(folder / "profile.toml")]
         self.commands = {False: common, True: [*common, "--store", str(folder / "store-shell")]}
+        options = {"uri": self.bare.base_url, "savedsearch.api_key": KEY, "savedsearch.profile": str(folder / "profile.toml")}
+        self.options = {False: options, True: options | {"savedsearch.store": str(folder / "store-driver")}}
         mentions = self.records.mentions
         instants = sorted({row["published_at"] for row in mentions})
         texts = sorted({row[name] for row in mentions for name in ("title", "language", "source", "id", "aid") if row[name]})
@@ -74,6 +78,8 @@ class Service:
         server = self.stored if store else self.bare
         if mode == "shell":
             return Shell(self.commands[store], environment())
+        if mode == "driver":
+            return Driver(DRIVER, self.options[store])
         if mode == "flight":
             return Flight(server.uri)
         return Postgres(server.postgres, mode == "binary")
@@ -127,7 +133,9 @@ class Case:
         self.number = number
         self.service = rng.choice(list(services))
         self.mode, self.store = rng.choice(MODES), rng.random() < 0.5
-        self.language = "engine" if self.mode in ("shell", "flight") else "postgres"
+        if self.mode == "driver" and not DRIVER:
+            self.mode = "flight"
+        self.language = "postgres" if self.mode in ("text", "binary") else "engine"
         grammar = Grammar(rng, services[self.service].world, self.language)
         self.check = rng.choices(CHECKS, [16, 1, 1, 1])[0]
         self.tree = grammar.statement() if self.check is Rows else grammar.conditioned(self.check is not Chosen)

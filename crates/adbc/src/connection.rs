@@ -5,20 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use adbc_core::error::{Error, Result, Status};
 use adbc_core::options::{InfoCode, ObjectDepth, OptionConnection, OptionValue};
-use adbc_core::schemas::{GET_STATISTIC_NAMES_SCHEMA, GET_STATISTICS_SCHEMA, GET_TABLE_TYPES_SCHEMA};
+use adbc_core::schemas::{GET_STATISTIC_NAMES_SCHEMA, GET_TABLE_TYPES_SCHEMA};
 use adbc_core::{CancelHandle, Optionable};
 use arrow::array::{RecordBatch, RecordBatchReader, StringArray};
 use arrow::datatypes::Schema;
-use datafusion_saved_search::embedded::{Session, TABLE, TEMPORARY, VIEW};
+use datafusion_saved_search::embedded::{Failure, Session, TABLE, TEMPORARY, VIEW};
 use tokio_util::sync::CancellationToken;
 
 use crate::database::not_found;
 use crate::error::{failed, unsupported, wrong};
 use crate::info;
-use crate::objects::{Wanted, objects};
+use crate::objects::{Wanted, matches, objects};
 use crate::reader::known;
 use crate::runtime::wait;
 use crate::statement::Statement;
+use crate::statistics::statistics;
 use crate::target::{Target, text_of};
 
 /// A session with settings, views and temporary tables of its own.
@@ -113,19 +114,42 @@ impl adbc_core::Connection for Connection {
         Ok(known(RecordBatch::try_new(GET_TABLE_TYPES_SCHEMA.clone(), vec![Arc::new(types)])?))
     }
 
+    /// None besides those that ADBC names.
     fn get_statistic_names(&self) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
         Ok(known(RecordBatch::new_empty(GET_STATISTIC_NAMES_SCHEMA.clone())))
     }
 
-    /// No statistics: none are known without a request.
+    /// The exact numbers of rows of temporary tables, which need no request.
     fn get_statistics(
         &self,
-        _catalog: Option<&str>,
-        _db_schema: Option<&str>,
-        _table_name: Option<&str>,
+        catalog: Option<&str>,
+        db_schema: Option<&str>,
+        table_name: Option<&str>,
         _approximate: bool,
     ) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
-        Ok(known(RecordBatch::new_empty(GET_STATISTICS_SCHEMA.clone())))
+        let session = Arc::clone(&self.session);
+        let tables = wait(async move { session.tables().await })?.map_err(|failure| failed(&failure))?;
+        let mut wanted = Vec::new();
+        for table in tables.into_iter().filter(|table| table.kind == TEMPORARY) {
+            if matches(&table.catalog, catalog)?
+                && matches(&table.schema, db_schema)?
+                && matches(&table.name, table_name)?
+            {
+                wanted.push(table);
+            }
+        }
+        let session = Arc::clone(&self.session);
+        let counted = wait(async move {
+            let mut counted = Vec::new();
+            for table in wanted {
+                let rows = session.count(&table).await?;
+                counted.push((table, rows));
+            }
+            Ok::<_, Failure>(counted)
+        })?;
+        let counted = counted.map_err(|failure| failed(&failure))?;
+        let counts: Vec<_> = counted.iter().map(|(table, rows)| (table, *rows)).collect();
+        Ok(known(statistics(&counts)?))
     }
 
     fn commit(&mut self) -> Result<()> {

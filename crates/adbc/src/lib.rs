@@ -24,6 +24,7 @@ mod objects;
 mod reader;
 mod runtime;
 mod statement;
+mod statistics;
 mod target;
 
 pub use connection::Connection;

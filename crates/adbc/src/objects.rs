@@ -137,12 +137,16 @@ fn keys(tables: &[&TableInfo]) -> Result<ArrayRef> {
 }
 
 /// True if a name matches a pattern of LIKE.
-fn matches(name: &str, pattern: Option<&str>) -> Result<bool> {
+///
+/// # Errors
+/// Errors of an invalid pattern.
+pub(crate) fn matches(name: &str, pattern: Option<&str>) -> Result<bool> {
     let Some(pattern) = pattern else { return Ok(true) };
     Ok(like(&StringArray::new_scalar(name), &StringArray::new_scalar(pattern))?.value(0))
 }
 
-fn texts(texts: Vec<&str>) -> ArrayRef {
+/// An array of texts.
+pub(crate) fn texts(texts: Vec<&str>) -> ArrayRef {
     Arc::new(StringArray::from(texts))
 }
 
@@ -152,7 +156,10 @@ fn item(data_type: &DataType) -> Arc<Field> {
 }
 
 /// Lists of these lengths over the values.
-fn list(data_type: &DataType, lengths: Vec<usize>, values: ArrayRef) -> Result<ArrayRef> {
+///
+/// # Errors
+/// Lengths or values that do not fit.
+pub(crate) fn list(data_type: &DataType, lengths: Vec<usize>, values: ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(ListArray::try_new(item(data_type), OffsetBuffer::from_lengths(lengths), values, None)?))
 }
 
@@ -161,7 +168,11 @@ fn absent(data_type: &DataType, count: usize) -> ArrayRef {
     new_null_array(&DataType::List(item(data_type)), count)
 }
 
-fn structs(data_type: &DataType, columns: Vec<ArrayRef>) -> Result<ArrayRef> {
+/// Values of a struct type.
+///
+/// # Errors
+/// Columns that do not fit.
+pub(crate) fn structs(data_type: &DataType, columns: Vec<ArrayRef>) -> Result<ArrayRef> {
     let DataType::Struct(fields) = data_type else { return Ok(new_empty_array(data_type)) };
     let fields: Fields = fields.clone();
     Ok(Arc::new(StructArray::try_new(fields, columns, None)?))

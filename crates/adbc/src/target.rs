@@ -217,7 +217,7 @@ impl Target {
             let demo = demo_data(now).await?;
             let key = Secret::new(simulator::KEY).map_err(own)?;
             let builder = Connection::builder(demo.base_url(), key).profile(profile);
-            let builder = builder.clock(now.map_or_else(Clock::system, Clock::fixed));
+            let builder = builder.clock(now.map_or_else(Clock::system, Clock::stopped)).shown_as("built-in demo data");
             let builder = match (store, now) {
                 (Some(folder), Some(now)) => builder.store(folder).store_owner(format!("demo data of {now}")),
                 (Some(_), None) => {

@@ -1,4 +1,8 @@
-//! The driver by its own interface, on demo data. `tests/clients/python_package.py` tests it through driver managers.
+//! The driver by its own interface, on demo data and against the simulator. `tests/clients/python_package.py` tests it through driver
+//! managers.
+
+#[path = "../../../benches/requests/queries.rs"]
+mod queries;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,10 +13,15 @@ use adbc_core::error::Status;
 use adbc_core::options::{InfoCode, ObjectDepth, OptionConnection, OptionDatabase, OptionStatement, OptionValue};
 use adbc_core::{Connection as _, Database as _, Driver as _, Optionable, Statement as _};
 use adbc_driver_savedsearch::{Connection, Database, Driver, Statement};
-use arrow::array::{Array, AsArray, RecordBatch, RecordBatchReader, StringArray};
-use arrow::datatypes::Int64Type;
+use arrow::array::{Array, AsArray, RecordBatch, RecordBatchReader, StringArray, UnionArray};
+use arrow::datatypes::{Int16Type, Int64Type};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion_saved_search::Clock;
+use datafusion_saved_search::simulator::{self, KEY, Settings};
+use tokio::runtime::Runtime;
 
-const NOW: &str = "2026-07-01T12:00:00Z";
+use self::queries::{NOW, corpus, queries};
+
 const WEEK: &str = "SELECT id, published_at FROM mentions WHERE aid = '183772'";
 
 fn database(options: &[(&str, &str)]) -> Database {
@@ -35,6 +44,18 @@ fn rows(reader: impl RecordBatchReader) -> Vec<RecordBatch> {
     reader.collect::<Result<_, _>>().expect("rows")
 }
 
+/// The values of rows as text.
+fn cells(batches: &[RecordBatch]) -> Vec<Vec<String>> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+        let columns = columns.collect::<Result<Vec<_>, _>>().expect("values");
+        rows.extend((0..batch.num_rows()).map(|row| columns.iter().map(|c| c.value(row).to_string()).collect()));
+    }
+    rows
+}
+
 fn number(connection: &mut Connection, sql: &str) -> i64 {
     let batches = rows(statement(connection, sql).execute().expect("a result"));
     batches[0].column(0).as_primitive::<Int64Type>().value(0)
@@ -51,6 +72,31 @@ fn rows_arrive_and_their_requests_are_counted() {
     assert!(read > 99 && requests == read.div_ceil(99) as i64, "{read} rows in {requests} requests");
     let counted = number(&mut connection, "SELECT count(*) FROM mentions WHERE aid = '183772'");
     assert_eq!(counted, read as i64);
+}
+
+/// The queries of the benchmark of requests, each on a connection of its own: nothing is known from earlier ones.
+#[test]
+fn queries_send_the_smallest_number_of_requests() {
+    let runtime = Runtime::new().expect("threads");
+    let (now, corpus) = (NOW.parse().expect("an instant"), corpus());
+    let settings = Settings { clock: Clock::fixed(now), ..Settings::default() };
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    let service = runtime.block_on(simulator::start(listen, Arc::clone(&corpus), settings)).expect("a service");
+    let options = [
+        (OptionDatabase::Uri, service.base_url().into()),
+        (OptionDatabase::Other("savedsearch.api_key".into()), KEY.into()),
+    ];
+    let database = Driver.new_database_with_opts(options).expect("a database");
+    for query in queries(&corpus, now) {
+        let mut connection = database.new_connection().expect("a connection");
+        let mut statement = statement(&mut connection, &query.sql);
+        let before = service.requests();
+        let batches = rows(statement.execute().unwrap_or_else(|error| panic!("{}: {error}", query.name)));
+        assert!(query.rows.are(&cells(&batches)), "{}: wrong rows", query.name);
+        let counted = statement.get_option_int(OptionStatement::Other("savedsearch.requests".into()));
+        let sent = (service.requests() - before, counted.expect("a number"));
+        assert_eq!(sent, (query.least, query.least as i64), "{}", query.name);
+    }
 }
 
 #[test]
@@ -125,6 +171,45 @@ fn metadata_has_every_depth_and_costs_no_request() {
     assert!(connection.get_table_schema(None, None, "mentions").expect("a schema").field_with_name("reach").is_ok());
     let unknown = connection.get_table_schema(None, Some("v4"), "nobody").expect_err("an unknown table");
     assert_eq!(unknown.status, Status::NotFound);
+    assert_eq!(number(&mut connection, "SELECT count(*) FROM system.requests"), 0);
+}
+
+#[test]
+fn statistics_are_the_rows_of_temporary_tables() {
+    // Demo data of its own: other tests send requests at the same time.
+    let mut connection =
+        database(&[("savedsearch.now", "2026-07-03T12:00:00Z")]).new_connection().expect("a connection");
+    let known = |connection: &Connection, table: Option<&str>| {
+        rows(connection.get_statistics(None, Some("v_"), table, false).expect("statistics"))
+    };
+    assert_eq!(known(&connection, None).iter().map(RecordBatch::num_rows).sum::<usize>(), 0);
+    for sql in
+        ["CREATE TABLE few AS SELECT 1 AS a UNION ALL SELECT 2", "CREATE TABLE nobody AS SELECT 1 AS a WHERE false"]
+    {
+        assert!(rows(statement(&mut connection, sql).execute().expect("a table")).is_empty());
+    }
+    for (pattern, expected) in
+        [(None, vec![("few", 2), ("nobody", 0)]), (Some("f%"), vec![("few", 2)]), (Some("mentions"), vec![])]
+    {
+        let batches = known(&connection, pattern);
+        let found: Vec<(String, i64)> = batches
+            .iter()
+            .flat_map(|batch| {
+                assert_eq!(batch.num_rows(), usize::from(!expected.is_empty()));
+                let schemas = batch.column(1).as_list::<i32>().values().as_struct().clone();
+                let tables = schemas.column(1).as_list::<i32>().values().as_struct().clone();
+                let (names, keys) = (tables.column(0).as_string::<i32>(), tables.column(2).as_primitive::<Int16Type>());
+                assert!(keys.iter().all(|key| key == Some(6)), "the number of rows, in ADBC's list of statistics");
+                let values = tables.column(3).as_any().downcast_ref::<UnionArray>().expect("values");
+                let exact = tables.column(4).as_boolean();
+                assert_eq!(exact.true_count(), 0, "none is approximate");
+                let value = |row: usize| values.value(row).as_primitive::<Int64Type>().value(0);
+                (0..tables.len()).map(|row| (names.value(row).to_owned(), value(row))).collect::<Vec<_>>()
+            })
+            .collect();
+        let found: Vec<_> = found.iter().map(|(name, rows)| (name.as_str(), *rows)).collect();
+        assert_eq!(found, expected, "{pattern:?}");
+    }
     assert_eq!(number(&mut connection, "SELECT count(*) FROM system.requests"), 0);
 }
 

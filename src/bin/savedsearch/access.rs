@@ -1,6 +1,8 @@
 //! Access to a server: options that `serve` and `mcp` share, merged with the `[serve]` table of the configuration file.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,8 +13,11 @@ use datafusion_saved_search::simulator::Running;
 use datafusion_saved_search::{CATALOG, Connection, session};
 use tokio::task::JoinSet;
 
-use crate::connect::{Connected, connect, pass_through};
+use crate::connect::{Connected, connect, key_files, pass_through};
 use crate::{Arguments, Exit};
+
+/// Permission of all users to read a file.
+const OTHERS_READ: u32 = 0o004;
 
 /// Authentication, TLS and the address for operators.
 #[derive(Debug, clap::Args)]
@@ -59,6 +64,12 @@ pub(crate) struct Access {
     pub(crate) tls: Option<TlsSpec>,
     pub(crate) insecure: bool,
     pub(crate) operations: Option<SocketAddr>,
+    /// Users file.
+    pub(crate) users_file: Option<PathBuf>,
+    /// Certificate of the server.
+    pub(crate) certificate_file: Option<PathBuf>,
+    /// Files with keys and users that were read.
+    pub(crate) secret_files: Vec<PathBuf>,
 }
 
 impl AccessArguments {
@@ -76,6 +87,7 @@ impl AccessArguments {
             })?,
             (None, None) => AuthMode::None,
         };
+        let mut secret_files = Vec::new();
         let (upstream, demo) = match mode {
             AuthMode::PassThrough => {
                 let (keys, demo) = pass_through(arguments).await?;
@@ -83,6 +95,7 @@ impl AccessArguments {
             }
             AuthMode::None | AuthMode::Users => {
                 let Connected { connection, others, demo } = connect(arguments).await?;
+                secret_files.extend(key_files(arguments)?);
                 (Upstream::Own { connection, named: others }, demo)
             }
         };
@@ -95,13 +108,19 @@ impl AccessArguments {
             (AuthMode::Users, None) => return Err(Exit::usage("--auth users requires --users-file")),
             (_, Some(_)) => return Err(Exit::usage("--users-file requires --auth users")),
         };
+        let tls = self.tls(document)?;
+        let tls_key = self.tls_key.as_ref().or(document.tls_key.as_ref());
+        secret_files.extend(users_file.into_iter().chain(tls_key).cloned());
         Ok(Access {
             upstream,
             demo,
             auth,
-            tls: self.tls(document)?,
+            tls,
             insecure: arguments.insecure || document.insecure.unwrap_or_default(),
             operations: self.operations.or(document.operations),
+            users_file: users_file.cloned(),
+            certificate_file: self.tls_cert.as_ref().or(document.tls_cert.as_ref()).cloned(),
+            secret_files,
         })
     }
 
@@ -119,28 +138,50 @@ impl AccessArguments {
     }
 }
 
+/// Describes the files that every user of this machine can read.
+pub(crate) fn exposed(files: &[PathBuf]) -> Vec<String> {
+    let open = |file: &&PathBuf| fs::metadata(file).is_ok_and(|found| found.permissions().mode() & OTHERS_READ != 0);
+    let described = |file: &PathBuf| {
+        let file = file.display();
+        format!("{file}: every user of this machine can read this file; run `chmod o-r {file}`")
+    };
+    files.iter().filter(open).map(described).collect()
+}
+
+/// Logs the files with secrets that every user of this machine can read.
+pub(crate) fn warn_of_exposed(files: &[PathBuf]) {
+    exposed(files).iter().for_each(|line| tracing::warn!("{line}"));
+}
+
 /// Reads the users, keys and certificates of a server again, and logs whether that succeeded.
 pub(crate) async fn reload(server: &Reload, access: &AccessArguments, document: &ServeDocument) {
     let reloaded = match access.tls(document) {
-        Ok(tls) => server.run(tls.as_ref()).await.map_err(|error| error.to_string()),
+        Ok(tls) => server.run(tls.as_ref()).await.map(|()| tls.is_some()).map_err(|error| error.to_string()),
         Err(Exit(_, line)) => Err(line.unwrap_or_default()),
     };
     match reloaded {
-        Ok(()) => tracing::info!("reloaded users, API keys and certificates"),
+        Ok(true) => tracing::info!("reloaded users, API keys and certificates"),
+        Ok(false) => tracing::info!("reloaded users and API keys; the server has no certificates"),
         Err(reason) => tracing::error!(reason, "reload failed: the server keeps its previous configuration"),
     }
 }
 
 /// Requests the list of each service once, at the same time, and passes its name with the reason of a failure to `told`. Nobody
-/// else would notice a wrong key or address before the first query. The tasks return whether the service can be queried.
-pub(crate) fn check_services(upstream: &Upstream, told: fn(&str, Option<&str>)) -> JoinSet<bool> {
+/// else would notice a wrong key or address before the first query. The tasks return whether the service can be queried. With
+/// `demo`, the demo data, nothing is requested.
+pub(crate) fn check_services(
+    upstream: &Upstream,
+    demo: Option<&Running>,
+    told: impl Fn(&str, Option<&str>) + Clone + Send + Sync + 'static,
+) -> JoinSet<bool> {
     let mut checks = JoinSet::new();
-    let Upstream::Own { connection, named } = upstream else { return checks };
+    let (Upstream::Own { connection, named }, None) = (upstream, demo) else { return checks };
     let alone = named.is_empty().then(|| (CATALOG.to_owned(), Arc::clone(connection)));
     for (name, connection) in named.iter().cloned().chain(alone) {
+        let told = told.clone();
         checks.spawn(async move {
             let listed = list(&connection).await.map_err(|error| connection.client().redact(&describe(&error)));
-            told(&name, listed.as_ref().err().map(String::as_str));
+            told(&name, listed.as_ref().err().map(|failed| failed.as_str()));
             listed.is_ok()
         });
     }
@@ -169,16 +210,11 @@ async fn list(connection: &Arc<Connection>) -> datafusion::error::Result<()> {
 
 /// Reads a certificate with its key, and the authorities of the other side.
 pub(crate) fn certificates(certificate: &Path, key: &Path, authorities: Option<&PathBuf>) -> Result<TlsSpec, Exit> {
-    let client_authorities = authorities.map(|path| read(path)).transpose()?;
-    Ok(TlsSpec { certificate: read(certificate)?, key: read(key)?, client_authorities })
-}
-
-fn read(path: &Path) -> Result<String, Exit> {
-    std::fs::read_to_string(path).map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))
+    Ok(TlsSpec::read(certificate, key, authorities.map(PathBuf::as_path))?)
 }
 
 /// Reads a size in MiB or GiB.
-fn mebibytes(text: &str) -> Result<usize, String> {
+pub(crate) fn mebibytes(text: &str) -> Result<usize, String> {
     let size = |unit, of_one: usize| text.strip_suffix(unit)?.trim().parse::<usize>().ok()?.checked_mul(of_one);
     let size = size("GiB", 1 << 10).or_else(|| size("MiB", 1)).filter(|mib| (64..=1 << 24).contains(mib));
     size.ok_or_else(|| "expected a size of at least 64MiB, such as 512MiB or 4GiB".to_owned())

@@ -22,6 +22,9 @@ pub(crate) struct Connected {
     pub(crate) demo: Option<Running>,
 }
 
+/// Name under which people are shown the address of the demo data.
+const DEMO: &str = "built-in demo data";
+
 /// A single service with its key and transport.
 pub(crate) struct Target {
     pub(crate) base_url: String,
@@ -41,7 +44,10 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
         }
         let profile = profile(arguments, &environment)?;
         let Target { base_url, key, service, exchanges, clock, demo } = target(arguments).await?;
+        let lasts = demo.is_none() && arguments.replay.is_none();
         let builder = Connection::builder(base_url, key).profile(profile).service(service).exchanges(exchanges);
+        let builder = if lasts { builder.keep_estimates() } else { builder };
+        let builder = if demo.is_some() { builder.shown_as(DEMO) } else { builder };
         let builder = match arguments.store.clone().or(environment.store) {
             Some(folder) if demo.is_some() => {
                 let Some(now) = arguments.now else { return Err(Exit::usage(MOVING)) };
@@ -78,6 +84,17 @@ pub(crate) fn store_folder(arguments: &Arguments) -> Result<Option<PathBuf>, Exi
     Ok(match config_file(arguments, &environment) {
         Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().store,
         None => arguments.store.clone().or(environment.store),
+    })
+}
+
+/// Returns the files of keys that arguments or configuration file name.
+pub(crate) fn key_files(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
+    Ok(match config_file(arguments, &Environment::read()?) {
+        Some(config) => {
+            let Connections { named, .. } = Connections::read(&config, arguments.connection.as_deref())?;
+            named.values().filter_map(|named| named.key_file().map(Path::to_owned)).collect()
+        }
+        None => arguments.api_key_file.clone().into_iter().collect(),
     })
 }
 
@@ -146,8 +163,7 @@ pub(crate) async fn target_or(
     if let Some(folder) = &arguments.replay {
         let replay = Replay::read(folder)?;
         let (base_url, clock) = (replay.base_url().to_owned(), Clock::fixed(replay.begun()));
-        // A placeholder: a replay sends nothing.
-        let key = Secret::new("replayed")?;
+        let key = Secret::unused();
         let exchanges = Exchanges::Replayed(Arc::new(replay));
         return Ok(Target {
             base_url,
@@ -169,7 +185,7 @@ pub(crate) async fn target_or(
     };
     let service = network(&base_url, arguments.insecure)?;
     let exchanges = recorded(&base_url, &key, arguments.record.as_deref())?;
-    let clock = arguments.now.filter(|_| demo.is_some()).map_or_else(Clock::system, Clock::fixed);
+    let clock = arguments.now.filter(|_| demo.is_some()).map_or_else(Clock::system, Clock::stopped);
     Ok(Target { base_url, key, service, exchanges, clock, demo })
 }
 
@@ -192,7 +208,7 @@ async fn address(named: Option<String>, arguments: &Arguments) -> Result<(String
     }
     let demo = demo(arguments.now).await?;
     if !arguments.quiet {
-        eprintln!("note: no --base-url: using built-in demo data");
+        eprintln!("note: no --base-url: using {DEMO}");
     }
     Ok((demo.base_url(), Some(demo)))
 }
@@ -220,8 +236,10 @@ pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, 
         }
     };
     let service = network(&base_url, insecure || arguments.insecure)?;
+    let is_demo = demo.is_some();
     let connect = move |key| {
         let builder = Connection::builder(base_url.clone(), key).profile(profile.clone());
+        let builder = if is_demo { builder.shown_as(DEMO) } else { builder };
         builder.service(Arc::clone(&service)).build()
     };
     Ok((PassThrough::new(connect), demo))

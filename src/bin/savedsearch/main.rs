@@ -24,14 +24,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use chrono::{DateTime, Datelike, Utc};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
-    ChartOptions, CsvDialect, CsvOptions, Failure, Format, Mistake, Output, OutputOptions, Script, Shell, interact,
-    run_scripts,
+    ChartForm, ChartOptions, CsvDialect, CsvOptions, Failure, Format, Mistake, Output, OutputOptions, Script, Shell,
+    interact, run_scripts,
 };
 use datafusion_saved_search::simulator::{
     self, Corpus, CorpusSpec, DEMO_MENTIONS, DEMO_SEARCHES, DEMO_SEED, Fault, Preset, RateLimit, Settings,
@@ -39,6 +39,7 @@ use datafusion_saved_search::simulator::{
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, session, session_of};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::access::mebibytes;
 use self::connect::{Connected, connect};
 use self::mcp::McpArguments;
 use self::serve::ServeArguments;
@@ -126,9 +127,8 @@ enum Command {
 
 /// Examine a service and write its profile
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Sends read-only requests, at most --max-calls. A report of everything that could not be determined
-goes to stderr.
+#[command(after_help = "Sends read-only requests, at most --max-calls. The report on stderr lists what could not be
+determined.
 
 Exit status: 0 the profile is usable, 1 the service failed, 2 wrong command line,
 3 required entries are missing.
@@ -139,8 +139,7 @@ Examples:
     --example 'curl -H \"X-Auth: $SAVEDSEARCH_API_KEY\" https://api.example.com/v4/search?aid=7'
   savedsearch --base-url https://api.example.com/v4 probe --resume mine.toml -o better.toml
   savedsearch --base-url https://api.example.com/v4 profile check mine.toml
-  savedsearch --base-url https://api.example.com/v4 --profile mine.toml sql"
-)]
+  savedsearch --base-url https://api.example.com/v4 --profile mine.toml sql")]
 struct ProbeArguments {
     /// Write the profile to this file instead of stdout
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -151,12 +150,12 @@ struct ProbeArguments {
     /// Start from this profile: entries with `evidence = "documented"` are kept and tried first
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// A request that works: a `curl` command, a URL, or a file that contains one or is a HAR file; `-` is stdin. Its header,
-    /// parameters and values are tried first. Its key is never printed or written
+    /// A request that works: a `curl` command, a URL, a file with one of the two, or a HAR file; `-` is stdin. The probe tries
+    /// its header, parameters and values first. Its key is never printed or written
     #[arg(long, value_name = "REQUEST")]
     example: Vec<String>,
-    /// An OpenAPI document of the service, in JSON or YAML: its parameters, their values and limits, and the header of the key are
-    /// tried first
+    /// An OpenAPI document of the service, in JSON or YAML. The probe tries its parameters, values and limits, and its header of
+    /// the key first
     #[arg(long, value_name = "FILE")]
     openapi: Option<PathBuf>,
     /// Something that you know: `dataSize one of 10,25,50`, `dataSize at most 50`, `withData=true`, or an entry of the
@@ -184,7 +183,7 @@ enum ProfileCommand {
         /// v4, flags, pages or names
         name: Option<String>,
     },
-    /// Check a profile: its syntax, and with a base URL also against the service (reads the mentions of two days)
+    /// Check a profile. With a base URL, also compare it with the service, which reads the mentions of two days
     Check {
         /// Profile file, or the name of a built-in profile
         file: PathBuf,
@@ -230,21 +229,25 @@ struct SqlArguments {
     /// Title of charts, empty for none [default: from the names of the columns]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     chart_title: Option<String>,
-    /// Stack the series of svg and png charts on each other: bars of categories, and areas over time
-    #[arg(long)]
+    /// Form of charts
+    #[arg(long, value_name = "FORM", default_value = "auto", hide_default_value = true, value_parser = forms())]
+    chart_form: ChartForm,
+    /// Stack the series of svg and png charts on each other: bars of categories, and areas over time. As --chart-form stacked
+    #[arg(long, conflicts_with = "chart_form")]
     chart_stacked: bool,
-    /// Dialect of csv files: standard, or excel for spreadsheets (a byte order mark, local times, long numbers as text, and with
-    /// --csv-separator ; a decimal comma)
+    /// Dialect of csv files: standard, or excel for spreadsheets (a byte order mark, local times, long numbers as text). With
+    /// --csv-separator ; excel writes a decimal comma
     #[arg(
         long,
         value_name = "DIALECT",
         default_value = "standard",
         hide_default_value = true,
-        hide_possible_values = true
+        hide_possible_values = true,
+        value_parser = dialects()
     )]
-    csv_dialect: Dialect,
+    csv_dialect: CsvDialect,
     /// Character between the values of csv files, such as ; or tab [default: a comma]
-    #[arg(long, value_name = "CHARACTER", value_parser = separator)]
+    #[arg(long, value_name = "CHARACTER", value_parser = CsvOptions::separator_of)]
     csv_separator: Option<u8>,
     /// Print the estimated requests of the statements instead of running them. For a better estimate, --estimate=ask may
     /// request the list, and an overview for each saved search
@@ -256,21 +259,10 @@ struct SqlArguments {
     /// Session setting, such as max_requests=50 (short for savedsearch.max_requests); may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
-enum Dialect {
-    Standard,
-    Excel,
-}
-
-impl From<Dialect> for CsvDialect {
-    fn from(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::Standard => Self::Standard,
-            Dialect::Excel => Self::Excel,
-        }
-    }
+    /// Memory of statements, such as 512MiB or 4GiB. A statement that needs more ends with an error, and functions have
+    /// the limits that `serve` sets [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = mebibytes)]
+    memory: Option<usize>,
 }
 
 /// Serve the V4 API from simulated data, for trials and tests
@@ -289,7 +281,7 @@ struct SimulateArguments {
     /// Total number of mentions of the first team
     #[arg(long, value_name = "N", default_value_t = DEMO_MENTIONS)]
     mentions: usize,
-    /// Serve these records instead: newline-delimited JSON with an aid each, gzipped or not
+    /// Serve the records of this file instead: one JSON object per line, each with an aid; may be gzipped
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "searches", "mentions"])]
     data: Option<PathBuf>,
     /// Rate limit per key
@@ -330,7 +322,7 @@ second.
 fn fault_help() -> String {
     let mut help = String::from(
         "Faults: KIND[:NAME=VALUE,…][@WHEN]. WHEN is a request number from 1 (3), a range (5-8, 5-) or a
-share (10%); without it the fault always occurs. aid=… restricts a fault to one saved search.\n",
+share (10%). Without WHEN, the fault always occurs. aid=… restricts a fault to one saved search.\n",
     );
     for (name, takes, what) in simulator::KINDS {
         let takes = if takes.is_empty() { String::new() } else { format!("  [{takes}]") };
@@ -461,6 +453,10 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         (Some(path), None) => Format::of_file(path).map_err(Exit::usage)?,
         _ => None,
     };
+    let form = if sql.chart_stacked { ChartForm::Stacked } else { sql.chart_form };
+    if let Some(format) = sql.format {
+        form.check(format).map_err(Exit::usage)?;
+    }
     let Connected { connection, others, demo: _demo } = connect(arguments).await?;
     let context = session_of(&connection, &others).map_err(|error| Exit::usage(describe(&error)))?;
     let estimate = sql.estimate.iter().map(|by| format!("estimate={by}"));
@@ -470,16 +466,23 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         let set = state.write().config_mut().options_mut().set(&key, value);
         set.map_err(|error| Exit::usage(describe(&error)))?;
     }
-    let shell = Shell::new(context, connection).knowing(others).estimating(sql.estimate.is_some());
-    let mut shell = shell.quiet(arguments.quiet);
+    let shell = match sql.memory {
+        Some(mib) => {
+            memory::count();
+            Shell::with_memory(&context, connection, mib).map_err(|error| Exit::usage(describe(&error)))?
+        }
+        None => Shell::new(context, connection),
+    };
+    let mut shell = shell.knowing(others).estimating(sql.estimate.is_some()).quiet(arguments.quiet);
     for variable in &sql.variable {
         let (name, value) = variable
             .split_once('=')
             .ok_or_else(|| Exit::usage(format!("--variable expects NAME=VALUE, found `{variable}`")))?;
         shell.set_variable(name, value).map_err(Exit::usage)?;
     }
-    let charts = ChartOptions { size: sql.chart_size, title: sql.chart_title.clone(), stacked: sql.chart_stacked };
-    let csv = CsvOptions { dialect: sql.csv_dialect.into(), separator: sql.csv_separator };
+    let title = sql.chart_title.clone();
+    let charts = ChartOptions { size: sql.chart_size, title, form, ..ChartOptions::default() };
+    let csv = CsvOptions { dialect: sql.csv_dialect, separator: sql.csv_separator };
     let options = OutputOptions { charts, csv };
     if interactive {
         return Ok(interact(shell, sql.format, options).await?);
@@ -661,12 +664,13 @@ fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::NAMES).try_map(|name| name.parse::<Format>())
 }
 
-fn separator(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        b"tab" | b"\\t" => Ok(b'\t'),
-        [c] if c.is_ascii_punctuation() && !matches!(c, b'"' | b'\'' | b'.' | b'-' | b'=') || *c == b'\t' => Ok(*c),
-        _ => Err("expected a character such as ; , | or tab".to_owned()),
-    }
+fn forms() -> impl TypedValueParser<Value = ChartForm> {
+    let form = |(_, name, what): (ChartForm, &'static str, &'static str)| PossibleValue::new(name).help(what);
+    PossibleValuesParser::new(ChartForm::ALL.map(form)).try_map(|name| name.parse::<ChartForm>())
+}
+
+fn dialects() -> impl TypedValueParser<Value = CsvDialect> {
+    PossibleValuesParser::new(CsvDialect::ALL.map(|(_, name)| name)).try_map(|name| name.parse::<CsvDialect>())
 }
 
 fn chart_size(text: &str) -> Result<(u32, u32), String> {

@@ -9,11 +9,11 @@ use clap::parser::ValueSource;
 use datafusion_saved_search::Connection;
 use datafusion_saved_search::client::parse_base_url;
 use datafusion_saved_search::config::Environment;
-use datafusion_saved_search::flight::ServeDocument;
+use datafusion_saved_search::flight::{HostSpec, ServeDocument};
 use datafusion_saved_search::mcp::{McpLimits, McpSpec, ProfileTools, StdioSpec, serve_http, serve_stdio};
 use datafusion_saved_search::simulator::Running;
 
-use crate::access::{Access, AccessArguments, reload};
+use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_exposed};
 use crate::connect::{Connected, Target, config_file, connect, target};
 use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
@@ -42,8 +42,8 @@ pub(crate) struct McpArguments {
     /// Upper limit for the max_rows of a call
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_rows: u32,
-    /// Offer tools that examine the service and write its profile into this folder (not with --listen). Together, they send
-    /// at most --max-requests requests
+    /// Offer tools that examine the service and write its profile into this folder; not with --listen. All their calls
+    /// together send at most --max-requests requests
     #[arg(long, value_name = "DIR", conflicts_with = "listen")]
     profiles: Option<PathBuf>,
     #[command(flatten)]
@@ -142,14 +142,17 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
         let spec = StdioSpec { upstream, settings, limits: of_server, mcp: limits, profiles };
         return Ok(Box::pin(serve_stdio(spec, ending.wait())).await?);
     };
-    let Access { upstream, demo: _demo, auth, tls, insecure, operations } =
-        mcp.access.read(arguments, &document).await?;
-    let spec = McpSpec { listen, auth, tls, insecure, operations, limits: of_server, settings, upstream, mcp: limits };
-    let server = serve_http(spec).await?;
+    let access = mcp.access.read(arguments, &document).await?;
+    warn_of_exposed(&access.secret_files);
+    let Access { upstream, demo, auth, tls, insecure, operations, .. } = access;
+    let mut checks = check_services(&upstream, demo.as_ref(), warn);
+    let host = HostSpec { operations, limits: of_server, settings, ..HostSpec::new(auth, upstream) };
+    let server = serve_http(McpSpec { listen, tls, insecure, mcp: limits, host }).await?;
     let files = server.reload();
     let reload = async || reload(&files, &mcp.access, &document).await;
     let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());
     let reason = ending.end_or_failure(address, operations, std::future::pending(), worn_out, reload).await?;
+    checks.shutdown().await;
     ending
         .drained(reason, async {
             server.shut_down().await;

@@ -15,11 +15,11 @@ use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::probe::{self, Facts, Probed, Recording};
 use datafusion_saved_search::shell::Progress;
-use datafusion_saved_search::{Connection, Profile, Secret, profile_check, session};
+use datafusion_saved_search::{Connection, Error, Profile, Secret, profile_check, session};
 
 use crate::connect::{Target, target, target_or};
 use crate::help::print;
-use crate::{Arguments, Exit, FAILED, INCOMPLETE, ProbeArguments, ProfileCommand};
+use crate::{Arguments, Exit, FAILED, INCOMPLETE, ProbeArguments, ProfileCommand, USAGE};
 
 /// `savedsearch probe`.
 pub(crate) async fn probe(
@@ -202,7 +202,7 @@ async fn tried(connection: &Arc<Connection>, probed: &Probed, left: u64) -> Resu
                 // A quiet period does not contradict the profile.
                 Ok(0) => Ok("ok, no rows in the default window".to_owned()),
                 Ok(_) => Ok("ok".to_owned()),
-                Err(error) => Err(connection.client().redact(&describe(&error))),
+                Err(error) => Err(connection.client().redact(&describe(&error)).into()),
             },
         ));
     }
@@ -260,13 +260,19 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
         .build()?;
     let mut failed = 0;
     let mut printed = Ok(());
+    let progress = Progress::of_queries(vec![Arc::clone(&connection)], arguments.quiet);
     let compared = profile_check::compare(&connection, |what, result| {
         let (Ok(text) | Err(text)) = &result;
         failed += u64::from(result.is_err());
         let line = format!("{what}: {}{text}", if result.is_ok() { "ok, " } else { "" });
-        printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| say(line));
+        printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| progress.above(|| say(line)));
     });
-    compared.await.map_err(|error| Exit::usage(describe(&error)))?;
+    let compared = compared.await;
+    drop(progress);
+    compared.map_err(|error| {
+        let status = if Error::find(&error).is_some() { FAILED } else { USAGE };
+        Exit(status, Some(connection.client().redact(&describe(&error)).into()))
+    })?;
     printed?;
     if failed > 0 { Err(Exit(FAILED, Some(format!("the service does not match {}", file.display())))) } else { Ok(()) }
 }

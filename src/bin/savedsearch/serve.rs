@@ -11,18 +11,19 @@ use console::Term;
 use datafusion::common::config::ExtensionOptions;
 use datafusion_saved_search::config::{Environment, SessionSettings};
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
-use datafusion_saved_search::error::describe;
+use datafusion_saved_search::error::{Error, describe};
 use datafusion_saved_search::flight::{
-    Auth, FlightServer, HttpServer, Reload, ServeDocument, ServerSpec, Upstream, hash_password,
+    Auth, FlightServer, Host, HostSpec, HttpServer, Reload, ServeDocument, ServerSpec, TlsSpec, Upstream, hash_password,
 };
-use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier};
+use datafusion_saved_search::postgres::{self, PostgresServer, PostgresSpec, scram_verifier};
+use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::simulator::Running;
 use datafusion_saved_search::ui::{PageSpec, serve_beside};
-use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use crate::access::{Access, AccessArguments, certificates, check_services, reload, warn};
+use crate::access::{Access, AccessArguments, certificates, check_services, exposed, reload, warn, warn_of_exposed};
 use crate::connect::config_file;
 use crate::help::print;
 use crate::telemetry::{Receiver, Telemetry};
@@ -30,12 +31,12 @@ use crate::{Arguments, Ending, Exit, FAILED, key_and_value, memory};
 
 /// Serve the tables to BI tools and drivers over Arrow Flight SQL, and to clients of PostgreSQL
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Defaults of these options, and limits, are read from the [serve] table of the configuration
-file.
+#[command(after_help = "The [serve] table of the configuration file sets limits, and defaults of these options.
 
 Examples:
   savedsearch serve
   savedsearch serve --postgres-listen 127.0.0.1:5432 --ui 127.0.0.1:8484
+  savedsearch serve --no-flight --postgres-listen 127.0.0.1:5432
   savedsearch serve --operations 127.0.0.1:9090 --log-format json
   savedsearch serve --check
   savedsearch serve --hash-password < password.txt
@@ -49,6 +50,9 @@ pub(crate) struct ServeArguments {
     /// Address to listen on for PostgreSQL clients, such as 127.0.0.1:5432 [default: none]
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_POSTGRES_LISTEN")]
     postgres_listen: Option<SocketAddr>,
+    /// Serve clients of PostgreSQL and browsers only: do not listen for Flight SQL
+    #[arg(long, env = "SAVEDSEARCH_NO_FLIGHT")]
+    no_flight: bool,
     /// Address to listen on for browsers, such as 127.0.0.1:8484 [default: none]
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_UI")]
     ui: Option<SocketAddr>,
@@ -57,8 +61,8 @@ pub(crate) struct ServeArguments {
     dashboards: Option<PathBuf>,
     #[command(flatten)]
     access: AccessArguments,
-    /// Worker for queries over the store, such as https://worker1:50061; may be repeated. If a host name has several
-    /// addresses, there is a worker at each of them
+    /// Worker for queries over the store, such as https://worker1:50061; may be repeated. A host name with several addresses
+    /// stands for a worker at each address
     #[arg(long = "worker", value_name = "URL", env = "SAVEDSEARCH_WORKERS", value_delimiter = ',')]
     workers: Vec<String>,
     /// Certificate of the server for workers (PEM)
@@ -75,8 +79,7 @@ pub(crate) struct ServeArguments {
     set: Vec<String>,
     #[command(flatten)]
     log: LogArguments,
-    /// Check users, certificates and settings, and each key with one request, instead of serving; does not disturb a running
-    /// server
+    /// Check users, certificates, settings and keys, then exit. Each key costs one request. A running server is not disturbed
     #[arg(long, conflicts_with_all = ["hash_password", "scram_verifier"])]
     check: bool,
     /// Ask for a password, or read it from stdin, and print the line of the user file with its hash
@@ -135,32 +138,46 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
 
 async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
     let access = serve.access.read(arguments, &document).await?;
+    warn_of_exposed(&secret_files(&access, serve, &document));
     let workers = workers(arguments, serve, &document).await?;
-    let Specs { spec, postgres, page, demo } = specs(access, workers, serve, &document)?;
+    let used = workers.clone();
+    let Specs { spec, flight, postgres, page, demo } = specs(access, workers, serve, &document)?;
     // Before the line that announces the server.
     let mut ending = Ending::of_server()?;
-    let mut checks = if demo.is_none() { check_services(&spec.upstream, warn) } else { JoinSet::new() };
-    let mut server = FlightServer::start(spec).await?;
-    let postgres = match postgres {
-        Some(spec) => Some(PostgresServer::start(spec, &server).await?),
-        None => None,
+    let mut checks = check_services(&spec.host.upstream, demo.as_ref(), warn);
+    let (mut first, postgres) = match postgres {
+        Some(postgres) if !flight => (First::Postgres(Box::new(postgres::serve(postgres, spec.host).await?)), None),
+        postgres => {
+            let server = FlightServer::start(spec).await?;
+            let postgres = match postgres {
+                Some(spec) => Some(PostgresServer::start(spec, server.host()).await?),
+                None => None,
+            };
+            (First::Flight(Box::new(server)), postgres)
+        }
     };
     let page = match page {
-        Some(page) => Some(serve_beside(page, &server).await?),
+        Some(page) => Some(serve_beside(page, first.host()).await?),
         None => None,
     };
-    if let Some(postgres) = &postgres {
+    if let Some(postgres) = first.postgres().or(postgres.as_ref()) {
         eprintln!("Postgres on {}", postgres.address());
     }
     if let Some(page) = &page {
         eprintln!("page on {}", page.url());
     }
-    let (address, operations) = (server.address(), server.operations());
-    let worn_out = server.worn_out();
+    let (address, operations) = first.addresses();
+    let host = Arc::clone(first.host());
+    let worn_out = async move { host.worn_out().await };
     let beside = postgres.as_ref().map(PostgresServer::reload).into_iter().chain(page.as_ref().map(HttpServer::reload));
-    let files = beside.fold(server.reload(), Reload::and);
-    let reload = async || reload(&files, &serve.access, &document).await;
-    let reason = ending.end_or_failure(address, operations, server.failed(), worn_out, reload).await?;
+    let files = beside.fold(first.reload(), Reload::and);
+    let reload = async || {
+        if let Some(workers) = &used {
+            renew(workers, serve, &document);
+        }
+        reload(&files, &serve.access, &document).await;
+    };
+    let reason = ending.end_or_failure(address, operations, first.failed(), worn_out, reload).await?;
     // A check that is cut short says nothing about a service.
     checks.shutdown().await;
     let shut_down = async {
@@ -175,14 +192,74 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
                 page.shut_down().await;
             }
         };
-        tokio::join!(postgres, page, server.shut_down()).2
+        let beside = async {
+            tokio::join!(postgres, page);
+        };
+        Box::pin(first.shut_down_with(beside)).await
     };
-    ending.drained(reason, shut_down).await
+    Box::pin(ending.drained(reason, shut_down)).await
+}
+
+/// The front that has the host of all others, and whose address is announced.
+enum First {
+    Flight(Box<FlightServer>),
+    Postgres(Box<PostgresServer>),
+}
+
+impl First {
+    fn host(&self) -> &Arc<Host> {
+        match self {
+            Self::Flight(server) => server.host(),
+            Self::Postgres(server) => server.host(),
+        }
+    }
+
+    fn postgres(&self) -> Option<&PostgresServer> {
+        match self {
+            Self::Flight(_) => None,
+            Self::Postgres(server) => Some(server.as_ref()),
+        }
+    }
+
+    /// The address for clients, and that for operators.
+    fn addresses(&self) -> (SocketAddr, Option<SocketAddr>) {
+        match self {
+            Self::Flight(server) => (server.address(), server.operations()),
+            Self::Postgres(server) => (server.address(), server.operations()),
+        }
+    }
+
+    fn reload(&self) -> Reload {
+        match self {
+            Self::Flight(server) => server.reload(),
+            Self::Postgres(server) => server.reload(),
+        }
+    }
+
+    /// Waits for a failure of the listener. That of PostgreSQL has none: it waits until connections can be accepted again.
+    async fn failed(&mut self) -> Error {
+        match self {
+            Self::Flight(server) => server.failed().await,
+            Self::Postgres(_) => std::future::pending().await,
+        }
+    }
+
+    async fn shut_down_with(self, others: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        match self {
+            Self::Flight(server) => server.shut_down_with(others).await,
+            Self::Postgres(server) => {
+                server.shut_down_with(others).await;
+                Ok(())
+            }
+        }
+    }
 }
 
 /// Specifications of the servers, and what keeps the demo data running.
 struct Specs {
     spec: ServerSpec,
+    /// False if Flight SQL is not served.
+    flight: bool,
     postgres: Option<PostgresSpec>,
     page: Option<PageSpec>,
     demo: Option<Running>,
@@ -195,7 +272,7 @@ fn specs(
     serve: &ServeArguments,
     document: &ServeDocument,
 ) -> Result<Specs, Exit> {
-    let Access { upstream, demo, auth, tls, insecure, operations } = access;
+    let Access { upstream, demo, auth, tls, insecure, operations, .. } = access;
     let postgres = serve.postgres_listen.or(document.postgres_listen);
     let postgres = postgres.map(|listen| PostgresSpec { listen, tls: tls.clone(), insecure });
     let page = serve.ui.or(document.ui);
@@ -204,48 +281,124 @@ fn specs(
         return Err(Exit::usage("--dashboards requires --ui"));
     }
     let page = page.map(|listen| PageSpec { listen, tls: tls.clone(), insecure, dashboards });
-    let spec = ServerSpec {
-        listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
+    let flight = !serve.no_flight && document.flight.unwrap_or(true);
+    let off = if serve.no_flight { "--no-flight" } else { "`flight = false` of [serve]" };
+    let listen = match &postgres {
+        _ if flight => serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
+        _ if serve.listen.is_some() => {
+            return Err(Exit::usage(format!("--listen is the address of Flight SQL; omit {off}")));
+        }
+        // The command line may overrule the file.
+        _ if document.listen.is_some() && !serve.no_flight => {
+            return Err(Exit::usage(format!("`listen` of [serve] is the address of Flight SQL; omit it, or {off}")));
+        }
+        Some(postgres) => postgres.listen,
+        None => return Err(Exit::usage(format!("{off} requires --postgres-listen"))),
+    };
+    let host = HostSpec {
         auth,
-        tls,
-        insecure,
         operations,
         limits: serve.access.limits(document.limits.clone()),
         settings: settings(&document.settings, &serve.set)?,
         upstream,
         workers,
     };
-    Ok(Specs { spec, postgres, page, demo })
+    let spec = ServerSpec { listen, tls, insecure, host };
+    Ok(Specs { spec, flight, postgres, page, demo })
 }
 
 /// Checks what a server would start with. Workers are not contacted.
 async fn check(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
     let access = serve.access.read(arguments, &document).await?;
-    let Specs { spec, postgres, page, demo } = specs(access, None, serve, &document)?;
+    for line in exposed(&secret_files(&access, serve, &document)) {
+        eprintln!("warning: {line}");
+    }
+    let (users_file, certificate_file) = (access.users_file.clone(), access.certificate_file.clone());
+    let Specs { spec, flight, postgres, page, demo } = specs(access, None, serve, &document)?;
     spec.check()?;
     if let Some(postgres) = &postgres {
-        postgres.check(&spec.auth)?;
+        postgres.check(&spec.host.auth)?;
     }
     if let Some(page) = &page {
-        page.check(&spec.auth)?;
+        page.check(&spec.host.auth)?;
     }
-    if let Auth::Users(users) = &spec.auth {
-        eprintln!("users: {}", users.len());
+    if let (Auth::Users(users), Some(file)) = (&spec.host.auth, users_file) {
+        let (number, plural) = (users.len(), if users.len() == 1 { "" } else { "s" });
+        eprintln!("{}: {number} user{plural}", file.display());
     }
-    if matches!(spec.upstream, Upstream::PassThrough(_)) {
+    if let (Some(_), Some(file)) = (&spec.tls, certificate_file) {
+        eprintln!("{}: ok", file.display());
+    }
+    let listeners = [
+        ("Flight SQL", flight.then_some(spec.listen)),
+        ("PostgreSQL", postgres.as_ref().map(|postgres| postgres.listen)),
+        ("page", page.as_ref().map(|page| page.listen)),
+        ("health and metrics", spec.host.operations),
+    ];
+    for (name, address) in listeners {
+        if let Some(address) = address {
+            eprintln!("{name}: {address}");
+        }
+    }
+    if matches!(spec.host.upstream, Upstream::PassThrough(_)) {
         eprintln!("services: not checked; clients send their own keys");
     }
     if demo.is_some() {
         eprintln!("service: built-in demo data");
     }
-    let told = |name: &str, failure: Option<&str>| match failure {
-        None => eprintln!("service {name}: ok"),
-        Some(reason) => eprintln!("service {name}: {reason}"),
+    let begun = Instant::now();
+    let progress =
+        Progress::of(arguments.quiet, move || format!("checking services · {} s", begun.elapsed().as_secs()));
+    let progress = Arc::new(progress);
+    let told = move |name: &str, failure: Option<&str>| match failure {
+        None => progress.line(format_args!("service {name}: ok")),
+        Some(reason) => progress.line(format_args!("service {name}: {reason}")),
     };
-    let checks = if demo.is_none() { check_services(&spec.upstream, told) } else { JoinSet::new() };
+    let checks = check_services(&spec.host.upstream, demo.as_ref(), told);
     match checks.join_all().await.into_iter().all(|works| works) {
-        true => Ok(()),
+        true => {
+            eprintln!("configuration: ok");
+            Ok(())
+        }
         false => Err(Exit(FAILED, Some("a service cannot be queried; check its address, key and profile".to_owned()))),
+    }
+}
+
+/// The files with secrets that the server reads.
+fn secret_files(access: &Access, serve: &ServeArguments, document: &ServeDocument) -> Vec<PathBuf> {
+    let worker_key = serve.worker_key.as_ref().or(document.worker_key.as_ref());
+    access.secret_files.iter().chain(worker_key).cloned().collect()
+}
+
+/// The URLs of the workers, of the command line or of the file.
+fn worker_urls<'s>(serve: &'s ServeArguments, document: &'s ServeDocument) -> &'s [String] {
+    if serve.workers.is_empty() { &document.workers } else { &serve.workers }
+}
+
+/// Reads the certificates of the server for its workers.
+fn worker_tls(serve: &ServeArguments, document: &ServeDocument) -> Result<Option<TlsSpec>, Exit> {
+    let certificate = serve.worker_cert.as_ref().or(document.worker_cert.as_ref());
+    let key = serve.worker_key.as_ref().or(document.worker_key.as_ref());
+    let authorities = serve.worker_ca.as_ref().or(document.worker_ca.as_ref());
+    match (certificate, key, authorities) {
+        (None, None, None) => Ok(None),
+        _ if worker_urls(serve, document).is_empty() => {
+            Err(Exit::usage("--worker-cert, --worker-key and --worker-ca require --worker"))
+        }
+        (Some(certificate), Some(key), Some(_)) => certificates(certificate, key, authorities).map(Some),
+        _ => Err(Exit::usage("--worker-cert, --worker-key and --worker-ca require each other")),
+    }
+}
+
+/// Reads the certificates for the workers again, and logs if that failed.
+fn renew(workers: &Workers, serve: &ServeArguments, document: &ServeDocument) {
+    let renewed = worker_tls(serve, document).and_then(|tls| match tls {
+        Some(tls) => workers.renew_certificates(tls).map_err(Exit::from),
+        None => Ok(()),
+    });
+    if let Err(Exit(_, reason)) = renewed {
+        let reason = reason.unwrap_or_default();
+        tracing::error!(reason, "reload failed: the server keeps its certificates for workers");
     }
 }
 
@@ -255,23 +408,12 @@ async fn workers(
     serve: &ServeArguments,
     document: &ServeDocument,
 ) -> Result<Option<Arc<Workers>>, Exit> {
-    let urls = if serve.workers.is_empty() { &document.workers } else { &serve.workers };
-    let certificate = serve.worker_cert.as_ref().or(document.worker_cert.as_ref());
-    let key = serve.worker_key.as_ref().or(document.worker_key.as_ref());
-    let authorities = serve.worker_ca.as_ref().or(document.worker_ca.as_ref());
-    let tls = match (certificate, key, authorities) {
-        (None, None, None) => None,
-        _ if urls.is_empty() => {
-            return Err(Exit::usage("--worker-cert, --worker-key and --worker-ca require --worker"));
-        }
-        (Some(certificate), Some(key), Some(_)) => Some(certificates(certificate, key, authorities)?),
-        _ => return Err(Exit::usage("--worker-cert, --worker-key and --worker-ca require each other")),
-    };
+    let (urls, tls) = (worker_urls(serve, document), worker_tls(serve, document)?);
     if urls.is_empty() {
         return Ok(None);
     }
     let spec = WorkersSpec {
-        urls: urls.clone(),
+        urls: urls.to_vec(),
         tls,
         insecure: arguments.insecure || document.insecure.unwrap_or_default(),
         partition_bytes: document.worker_partition_bytes.unwrap_or(WorkersSpec::PARTITION_BYTES),
@@ -286,7 +428,8 @@ pub(crate) fn settings(file: &BTreeMap<String, String>, given: &[String]) -> Res
     for setting in file.chain(given.iter().map(|setting| key_and_value(setting))) {
         let (key, value) = setting?;
         let key = key.strip_prefix("savedsearch.").unwrap_or(&key);
-        settings.set(key, value).map_err(|error| Exit::usage(describe(&error)))?;
+        let set = SessionSettings::check_for_server(key, value).and_then(|()| settings.set(key, value));
+        set.map_err(|error| Exit::usage(describe(&error)))?;
     }
     Ok(settings)
 }

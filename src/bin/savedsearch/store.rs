@@ -10,8 +10,12 @@ use chrono::{NaiveDate, TimeDelta};
 use clap::Subcommand;
 use datafusion_saved_search::connections::parse_days;
 use datafusion_saved_search::shell::Progress;
-use datafusion_saved_search::{Connection, Erase, Erased, SyncOptions, SyncStep, Synced, sync, verify_counts};
-use tokio::signal::unix::{SignalKind, signal};
+use datafusion_saved_search::{
+    Connection, Erase, Erased, Error, Indexed, SyncOptions, SyncStep, Synced, sync, verify_counts,
+};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 
 use self::hand_over::{HandOver, Handed};
 use crate::connect::{Connected, connect, retained_days};
@@ -23,13 +27,13 @@ const USUAL: i64 = 30;
 /// Fill the store with mentions, and verify stored days
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Reads the days missing from the store, one month of each saved search at a time. One request per
-saved search then confirms the other days by their counts; those that differ are read again. Each
-step is stored when it is complete, so you can stop the command; the next run continues there.
+    after_help = "Reads the days missing from the store, one month of each saved search at a time. Then one request
+for each saved search compares the counts of all other days. Days with another count are read again.
+Each step is stored when it is complete. If you stop the command, the next run continues there.
 
---on-new hands each mention that is new in the store to a command at least once: if the command
-fails, or this one is stopped, they are handed over again. In its first run, everything that is
-read counts as new.
+--on-new hands each mention that is new in the store to a command, at least once. If the command
+fails, or this program is stopped, the next run hands the same mentions over again. In its first
+run, the command gets everything that is read.
 
 Exit status: 0 the store is up to date, 1 the service or the command failed, 2 wrong command line,
 4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
@@ -88,13 +92,33 @@ pub(crate) enum StoreCommand {
     },
     /// Merge small files into larger ones, across saved searches and months, and remove files that are no longer used
     Compact,
+    /// Index the words of mentions, so that match(text, …) reads less
+    #[command(
+        after_help = "Writes an index beside each file of mentions that has none, or whose index is damaged or old.
+From then on, sync and compact index the files that they write. An index is removed with its file.
+Queries return the same rows with and without an index.
+
+Examples:
+  savedsearch --store mentions store index
+  savedsearch --store mentions store index --column title --column text --column snippet
+  savedsearch --store mentions store index --off"
+    )]
+    Index {
+        /// Column of texts; may be repeated [default: those named before, or else title and text]
+        #[arg(long, value_name = "COLUMN", value_parser = column)]
+        column: Vec<String>,
+        /// Remove the indexes, and keep none
+        #[arg(long, conflicts_with = "column")]
+        off: bool,
+    },
     /// Erase mentions, so that nothing of them is left in the folder
     #[command(group = clap::ArgGroup::new("what").required(true))]
     #[command(
         after_help = "Removes mentions from files, earlier versions of files, kept deleted mentions and stored responses,
 and prints what was removed. Mentions that the service still has are stored again when their day
 is read.
-Stop other processes that use the store: their queries may fail, and they may keep the journal.
+Stop other processes that use the store first. Their queries may fail, and they may keep the
+journal of the catalog.
 
 Examples:
   savedsearch --store mentions store forget --older-than 400d
@@ -107,7 +131,7 @@ Examples:
         /// Days before a date (UTC)
         #[arg(long, value_name = "DATE", group = "what")]
         before: Option<NaiveDate>,
-        /// Mentions of an author: an id, handle or name, as in the columns whose names begin with `author`
+        /// Mentions of an author, by id, handle or name
         #[arg(long, value_name = "AUTHOR", group = "what")]
         author: Option<String>,
         /// The mention with this id
@@ -119,25 +143,33 @@ Examples:
     },
 }
 
+/// End of the line after a second signal, before the days of the step in progress were stored.
+const NOT_AWAITED: &str = "the complete days of the step in progress were not waited for";
+
 /// Exit status of a synchronization that has used up its requests.
 const UNFINISHED: u8 = 4;
 
 pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> Result<(), Exit> {
     let Connected { connection, demo: _demo, .. } = connect(arguments).await?;
     let steps = AtomicUsize::new(0);
-    let stopped = |kind: SignalKind, reading: bool| {
+    let stopped = |kind: SignalKind, kept: Option<Vec<String>>| {
         let status = u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED);
+        let reading = kept.is_some();
+        let kept = kept.unwrap_or_default().join("; ");
         let line = match (steps.load(Ordering::Relaxed), reading) {
             (_, false) => "stopped; everything that was read is stored".to_owned(),
-            (0, true) => "stopped; no step was complete, so nothing was stored".to_owned(),
-            (1, true) => "stopped; 1 step was stored, the step in progress was not".to_owned(),
-            (steps, true) => format!("stopped; {steps} steps were stored, the step in progress was not"),
+            (0, true) if kept.is_empty() => "stopped; no step was complete, so nothing was stored".to_owned(),
+            (0, true) => format!("stopped; no step was complete; {kept}"),
+            (1, true) if kept.is_empty() => "stopped; 1 step was stored, the step in progress was not".to_owned(),
+            (1, true) => format!("stopped; 1 step was stored; {kept}"),
+            (steps, true) if kept.is_empty() => {
+                format!("stopped; {steps} steps were stored, the step in progress was not")
+            }
+            (steps, true) => format!("stopped; {steps} steps were stored; {kept}"),
         };
         Exit(status, Some(line))
     };
-    let listen = |kind| signal(kind).map_err(|error| Exit(FAILED, Some(format!("cannot wait for signals: {error}"))));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    let mut hang_up = listen(SignalKind::hangup())?;
+    let mut signals = Signals::listen()?;
     let retain = match options.retain {
         Some(days) => Some(days),
         None => retained_days(arguments)?,
@@ -151,17 +183,20 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         first = false;
         let synced = tokio::select! {
             synced = once(&connection, quiet, options, retain, &steps) => synced?,
-            _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt(), true)),
-            _ = terminate.recv() => return Err(stopped(SignalKind::terminate(), true)),
-            _ = hang_up.recv() => return Err(stopped(SignalKind::hangup(), true)),
+            kind = signals.next() => {
+                // What was read completely is stored. A second signal ends the wait.
+                let kept = tokio::select! {
+                    kept = connection.settle_store() => kept,
+                    _ = signals.next() => vec![NOT_AWAITED.to_owned()],
+                };
+                return Err(stopped(kind, Some(kept)));
+            }
         };
         let handed = match &hand_over {
             None => Handed::default(),
             Some(hand_over) => tokio::select! {
                 handed = hand_over.run() => handed?,
-                _ = interrupt.recv() => return Err(hand_over.stopped(SignalKind::interrupt())),
-                _ = terminate.recv() => return Err(hand_over.stopped(SignalKind::terminate())),
-                _ = hang_up.recv() => return Err(hand_over.stopped(SignalKind::hangup())),
+                kind = signals.next() => return Err(hand_over.stopped(kind)),
             },
         };
         if !arguments.quiet {
@@ -171,18 +206,44 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             };
             eprintln!("{synced}{removed}{handed}");
         }
+        if let Some(reason) = &synced.unindexed {
+            eprintln!("note: words are not indexed: {reason}");
+        }
         if let (None, Some(failure)) = (options.watch, handed.failure) {
             return Err(Exit(FAILED, Some(failure)));
         }
         let Some(every) = options.watch else {
-            let unfinished = "--max-requests was reached; complete steps are stored; run the command again to continue";
+            let unfinished = "--max-requests was reached; complete days are stored; run the command again to continue";
             return if synced.left == 0 { Ok(()) } else { Err(Exit(UNFINISHED, Some(unfinished.to_owned()))) };
         };
         tokio::select! {
             () = tokio::time::sleep(every) => {}
-            _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt(), false)),
-            _ = terminate.recv() => return Err(stopped(SignalKind::terminate(), false)),
-            _ = hang_up.recv() => return Err(stopped(SignalKind::hangup(), false)),
+            kind = signals.next() => return Err(stopped(kind, None)),
+        }
+    }
+}
+
+/// Signals that stop a synchronization.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Exit> {
+        let listen =
+            |kind| signal(kind).map_err(|error| Exit(FAILED, Some(format!("cannot wait for signals: {error}"))));
+        let [interrupt, terminate] = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
+        Ok(Self { interrupt, terminate, hang_up: listen(SignalKind::hangup())? })
+    }
+
+    /// Waits for the next signal.
+    async fn next(&mut self) -> SignalKind {
+        tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.hang_up.recv() => SignalKind::hangup(),
         }
     }
 }
@@ -235,9 +296,15 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
             return crate::print_table(connection, sql).await;
         }
         StoreCommand::Verify { service } => {
-            let problems = connection.verify_store()?;
+            let store = Arc::clone(&connection);
+            let problems = in_time(arguments.quiet, "reading the files", move || store.verify_store()).await?;
             problems.iter().for_each(|problem| eprintln!("{problem}"));
-            let differing = if *service { verify_counts(&connection).await? } else { Vec::new() };
+            let differing = if *service {
+                let _progress = Progress::of_queries(vec![Arc::clone(&connection)], arguments.quiet);
+                verify_counts(&connection).await?
+            } else {
+                Vec::new()
+            };
             differing.iter().for_each(|differing| eprintln!("{differing}"));
             let (problems, differing) = (problems.len(), differing.len());
             let line = match (problems, differing) {
@@ -251,7 +318,7 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
             return Err(Exit(FAILED, Some(line)));
         }
         StoreCommand::Compact => {
-            let compacted = connection.compact_store()?;
+            let compacted = in_time(arguments.quiet, "merging files", move || connection.compact_store()).await?;
             eprintln!(
                 "merged files: {} into {} ({:.1} MB) · deleted files: {}",
                 compacted.merged,
@@ -259,6 +326,15 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
                 compacted.bytes as f64 / 1e6,
                 compacted.removed
             );
+        }
+        StoreCommand::Index { column, off } => {
+            let (columns, off) = (column.clone(), *off);
+            let index = move || if off { connection.remove_indexes() } else { connection.index_store(&columns) };
+            let Indexed { files, bytes, removed, .. } = in_time(arguments.quiet, "indexing words", index).await?;
+            match off {
+                true => eprintln!("removed indexes: {removed}"),
+                false => eprintln!("indexed files: {files} ({:.1} MB)", bytes as f64 / 1e6),
+            }
         }
         StoreCommand::Forget { older_than, before, author, id, aid } => {
             let what = match (before, older_than, author, id) {
@@ -272,8 +348,10 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
                     ));
                 }
             };
+            let aid = aid.clone();
+            let erase = move || connection.erase_stored(aid.as_deref(), &what);
             let Erased { mentions, deleted, days, rewritten, removed, .. } =
-                connection.erase_stored(aid.as_deref(), &what)?;
+                in_time(arguments.quiet, "erasing mentions", erase).await?;
             eprintln!(
                 "erased mentions: {mentions} · erased from system.deleted_mentions: {deleted} · changed days: {days} · rewritten files: \
                  {rewritten} · removed files: {removed}"
@@ -283,8 +361,26 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
     Ok(())
 }
 
+/// Does work on the files of a store, and shows its name and how long it takes.
+async fn in_time<T: Send + 'static>(
+    quiet: bool,
+    name: &'static str,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Exit> {
+    let begun = Instant::now();
+    let _progress = Progress::of(quiet, move || format!("{name} · {} s", begun.elapsed().as_secs()));
+    match spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(Exit(FAILED, Some(format!("internal error: {error}")))),
+    }
+}
+
 fn saved_search(text: &str) -> Result<String, String> {
     not_blank(text, "expected a saved search, such as 183772")
+}
+
+fn column(text: &str) -> Result<String, String> {
+    not_blank(text, "expected a column of texts, such as text")
 }
 
 fn shell_command(text: &str) -> Result<String, String> {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use datafusion_saved_search::config::Environment;
-use datafusion_saved_search::flight::ServeDocument;
-use datafusion_saved_search::ui::{PageSpec, UiSpec, serve};
+use datafusion_saved_search::flight::{HostSpec, ServeDocument};
+use datafusion_saved_search::ui::{PageSpec, serve};
 
-use crate::access::{Access, AccessArguments, reload};
+use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_exposed};
 use crate::connect::config_file;
 use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
@@ -67,15 +67,23 @@ async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument
     let settings = settings(&document.settings, &ui.set)?;
     // Before the line that announces the server.
     let mut ending = Ending::of_server()?;
-    let Access { upstream, demo: _demo, auth, tls, insecure, operations } =
-        ui.access.read(arguments, &document).await?;
+    let access = ui.access.read(arguments, &document).await?;
+    warn_of_exposed(&access.secret_files);
+    let Access { upstream, demo, auth, tls, insecure, operations, .. } = access;
+    let mut checks = check_services(&upstream, None, warn);
+    if demo.is_some() {
+        // The list of the demo data takes no time, and names the saved search of the page's first query.
+        checks.join_next().await;
+    }
     let page = PageSpec { listen: ui.listen, tls, insecure, dashboards: ui.dashboards.clone() };
-    let server = serve(UiSpec { page, auth, operations, limits, settings, upstream }).await?;
+    let host = HostSpec { operations, limits, settings, ..HostSpec::new(auth, upstream) };
+    let server = serve(page, host).await?;
     eprintln!("page on {}", server.url());
     let files = server.reload();
     let reload = async || reload(&files, &ui.access, &document).await;
     let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());
     let reason = ending.end_or_failure(address, operations, std::future::pending(), worn_out, reload).await?;
+    checks.shutdown().await;
     ending
         .drained(reason, async {
             server.shut_down().await;

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use datafusion_saved_search::distributed::{WorkerServer, WorkerSpec};
+use datafusion_saved_search::distributed::{TlsSpec, WorkerServer, WorkerSpec};
 
-use crate::access::certificates;
+use crate::access::{certificates, warn_of_exposed};
 use crate::connect::store_folders;
 use crate::serve::{LogArguments, log};
 use crate::telemetry::Telemetry;
@@ -15,7 +15,7 @@ use crate::{Arguments, Ending, Exit, memory};
 /// Run parts of a server's queries on another machine, over the files of the server's store
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A worker reads the folder of the store and nothing else; it has no API key and sends no request to
+    after_help = "A worker reads the folder of the store and nothing else. It has no API key, and sends no request to
 the service.
 
 Examples:
@@ -60,25 +60,47 @@ pub(crate) async fn run(arguments: &Arguments, worker: &WorkerArguments) -> Resu
     ran
 }
 
+impl WorkerArguments {
+    /// Reads the certificates.
+    fn tls(&self) -> Result<Option<TlsSpec>, Exit> {
+        match (&self.tls_cert, &self.tls_key, &self.client_ca) {
+            (Some(certificate), Some(key), authorities) => {
+                certificates(certificate, key, authorities.as_ref()).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
 async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), Exit> {
-    let tls = match (&worker.tls_cert, &worker.tls_key, &worker.client_ca) {
-        (Some(certificate), Some(key), authorities) => Some(certificates(certificate, key, authorities.as_ref())?),
-        _ => None,
-    };
     let spec = WorkerSpec {
         listen: worker.listen,
-        tls,
+        tls: worker.tls()?,
         insecure: arguments.insecure,
         operations: worker.operations,
         stores: store_folders(arguments)?,
         memory_mib: worker.memory_mib as usize,
         drain: Duration::from_secs(worker.drain_seconds.into()),
     };
+    warn_of_exposed(worker.tls_key.as_slice());
     // Before the line that announces the worker.
     let mut ending = Ending::of_server()?;
     let mut server = WorkerServer::start(spec).await?;
     let (address, operations) = (server.address(), server.operations());
-    let reload = async || tracing::info!("SIGHUP ignored; restart the worker to apply changed certificates");
+    let renewal = server.renewal();
+    let renew = || {
+        let tls = worker.tls()?;
+        let has_any = tls.is_some();
+        renewal.run(tls).map(|()| has_any).map_err(Exit::from)
+    };
+    let reload = async || match renew() {
+        Ok(true) => tracing::info!("reloaded certificates"),
+        Ok(false) => tracing::info!("nothing to reload: the worker has no certificates"),
+        Err(Exit(_, reason)) => {
+            let reason = reason.unwrap_or_default();
+            tracing::error!(reason, "reload failed: the worker keeps its certificates");
+        }
+    };
     let reason = ending.end_or_failure(address, operations, server.failed(), std::future::pending(), reload).await?;
     ending.drained(reason, server.shut_down()).await
 }

@@ -99,9 +99,9 @@ pub struct PageFacts {
     pub as_of: Option<DateTime<Utc>>,
 }
 
-/// Time at which the next page is requested.
+/// Prefetching of pages: the time at which the next one is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
+pub enum Prefetch {
     /// After the previous page has been consumed: the consumer may stop at any row.
     OnDemand,
     /// At once, with at most this many requests in flight: the consumer wants all rows. Pages after the first one are
@@ -119,9 +119,9 @@ pub fn read_pages<D: PageDecoder>(
     scan: Arc<Scan>,
     plan: Arc<RequestPlan>,
     decoder: Arc<D>,
-    pace: Pace,
+    prefetch: Prefetch,
 ) -> impl Stream<Item = Result<D::Page>> + Send {
-    try_unfold(PageReader::new(client, scan, plan, decoder, pace), |mut reader| async move {
+    try_unfold(PageReader::new(client, scan, plan, decoder, prefetch), |mut reader| async move {
         let page = reader.next().await?;
         Ok(page.map(|page| (page, reader)))
     })

@@ -308,7 +308,7 @@ impl PagePolicy {
             Some(_) => self.layout.wanted(self.limit().saturating_sub(row)),
             None => u64::MAX,
         };
-        let size = self.reachable(row, self.stride.min(wanted));
+        let size = within(self.depth, row, self.stride.min(wanted));
         if size <= overlap {
             return None;
         }
@@ -331,7 +331,7 @@ impl PagePolicy {
         let back = (self.stride - 1).saturating_mul(tried + 1);
         let row = if on < span.row && tried == 0 { on } else { span.row.min(on).saturating_sub(back) };
         let row = row.max(self.pages.skip);
-        let size = self.reachable(row, self.stride);
+        let size = within(self.depth, row, self.stride);
         (size > 0).then_some(Span { row, size })
     }
 
@@ -448,14 +448,9 @@ impl PagePolicy {
     fn limit(&self) -> u64 {
         self.pages.fetch.map_or(u64::MAX, |fetch| self.pages.skip.saturating_add(fetch))
     }
-
-    /// Returns how many of the `size` rows from `row` on paging reaches.
-    pub(super) fn reachable(&self, row: u64, size: u64) -> u64 {
-        within(self.depth, row, size)
-    }
 }
 
-/// Number of the `size` rows from `row` on that lie within a depth.
-fn within(depth: Option<u64>, row: u64, size: u64) -> u64 {
+/// Number of the `size` rows from `row` on that lie within a depth of paging: all of them if there is none.
+pub(super) fn within(depth: Option<u64>, row: u64, size: u64) -> u64 {
     depth.map_or(size, |depth| size.min(depth.saturating_sub(row)))
 }

@@ -26,7 +26,7 @@
 
 use super::continuity::{Chain, Link, Rows, Taken};
 use super::ids::Ids;
-use super::page_policy::{PagePolicy, STALLS, Span};
+use super::page_policy::{PagePolicy, STALLS, Span, within};
 use crate::client::evidence::{PASSES, is_round};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{DepthAnswer, Direction, Grid, Profile, Trust};
@@ -563,7 +563,7 @@ impl Proof {
         } else {
             // Either the rows link up, whatever was reordered, and are as many as the current total; or they are as
             // many as a total that never changed.
-            let unreachable = policy.depth().is_some() && policy.reachable(policy.row(), 1) == 0;
+            let unreachable = within(policy.depth(), policy.row(), 1) == 0;
             let ended =
                 self.pass.total.is_some_and(|total| policy.row() >= total) && (self.pass.end_shown || unreachable);
             let counted = self.pass.steady && !shares;

@@ -19,16 +19,16 @@ use super::page_policy::Span;
 use super::proof::Verdict;
 use super::reading::{Reading, refused_behind};
 use super::window::Window;
-use super::{Pace, Page, PageDecoder, PageFacts};
+use super::{Page, PageDecoder, PageFacts, Prefetch};
 use crate::client::budget::Held;
-use crate::client::evidence::{self, RequestedWindow};
+use crate::client::evidence;
 use crate::client::fetch::Fetched;
 use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::memory::inherited;
 use crate::profile::{Direction, Profile, Zone};
-use crate::request::{Beside, Hint, PageRequest, Pages, RequestKey, RequestPlan};
+use crate::request::{Beside, Hint, PageRequest, Pages, RequestKey, RequestPlan, RequestedWindow};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
@@ -43,8 +43,8 @@ pub(super) struct PageReader<D: PageDecoder> {
     scan: Arc<Scan>,
     plan: Arc<RequestPlan>,
     decoder: Arc<D>,
-    pace: Pace,
-    /// Number of times that further pages were wanted, where it decides how many are requested.
+    prefetch: Prefetch,
+    /// Number of times that further pages were wanted, if it decides how many are requested.
     turns: usize,
     /// Time zone in which periods are expressed.
     zone: Zone,
@@ -211,7 +211,7 @@ impl<D: PageDecoder> PageReader<D> {
         scan: Arc<Scan>,
         plan: Arc<RequestPlan>,
         decoder: Arc<D>,
-        pace: Pace,
+        prefetch: Prefetch,
     ) -> Self {
         let profile = client.profile();
         let zone = plan.zone(profile);
@@ -219,7 +219,7 @@ impl<D: PageDecoder> PageReader<D> {
         let by_time = sort.filter(|sort| Some(&sort.column) == profile.tables.mentions.time.as_ref());
         Self {
             decoder,
-            pace,
+            prefetch,
             turns: 0,
             sort: sort.map(|sort| sort.direction),
             order: by_time.map(|sort| sort.direction),
@@ -327,7 +327,7 @@ impl<D: PageDecoder> PageReader<D> {
         let grid = self.order.map(|_| profile.window.grid(self.zone));
         let reading = Reading::new(pages, profile, self.sort, grid, known).reaching(self.scan.depth());
         // If the reader may stop early, nothing judges the unread rows.
-        let stops = self.pace == Pace::OnDemand || pages.fetch.is_some();
+        let stops = self.prefetch == Prefetch::OnDemand || pages.fetch.is_some();
         let early = stops && pages.ordered && self.sort.is_some();
         let reading = if early { reading.stopping_early() } else { reading };
         let reading = if self.client.rounds_offsets() { reading.aligned() } else { reading };
@@ -361,14 +361,14 @@ impl<D: PageDecoder> PageReader<D> {
         let relative = self.window.words.is_none() && self.window.instants.is_none() && self.history.passes == 0;
         if let (true, Some(total)) = (relative, answer.facts.total) {
             // A relative period is read again at other instants: its total serves estimates alone.
-            let period = PageRequest::overview(RequestPlan::clone(&self.plan)).key(self.client.profile());
-            self.client.totals.expect(period, total);
+            self.client.note_total(&self.plan, total);
         }
-        if let (Some(window), Some(total)) = (window, answer.facts.total) {
-            self.client.totals.expect(window, total);
-            if answer.facts.rows < span.size && span.row + answer.facts.rows < total {
-                self.client.totals.give_up();
-            }
+        if let (Some(_), Some(total)) = (window, answer.facts.total) {
+            self.client.note_total(&self.plan, total);
+        }
+        let follow = answer.facts.total.is_some_and(|total| span.row + answer.facts.rows < total);
+        if follow && answer.facts.rows < span.size {
+            self.client.totals.note_smaller(answer.facts.rows);
         }
         self.check_window(span, &answer.facts)?;
         self.check_period(span, &answer)?;
@@ -428,7 +428,7 @@ impl<D: PageDecoder> PageReader<D> {
             return Ok(());
         }
         self.absorb(span, answer)?;
-        if let (Pace::Ahead(_), Some(requests)) = (self.pace, self.reading.as_ref().and_then(Reading::requests))
+        if let (Prefetch::Ahead(_), Some(requests)) = (self.prefetch, self.reading.as_ref().and_then(Reading::requests))
             && self.history.passes == 0
             && !self.window.cut
         {
@@ -440,7 +440,7 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Requests the pages after the first one together with it, as far as the expected total covers full pages.
     fn ask_early(&mut self, window: Option<&RequestKey>) -> Vec<(Span, PendingPage<D::Page>)> {
-        let Pace::Ahead(requests) = self.pace else { return Vec::new() };
+        let Prefetch::Ahead(requests) = self.prefetch else { return Vec::new() };
         let expected = window.and_then(|window| self.client.totals.of(window));
         let (Some(expected), Some(reading)) = (expected, &mut self.reading) else { return Vec::new() };
         let spans: Vec<Span> = reading.early_spans(expected, requests.saturating_sub(1));
@@ -468,11 +468,11 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     fn ask_ahead(&mut self) {
-        let ahead = match self.pace {
-            Pace::OnDemand => 1,
+        let ahead = match self.prefetch {
+            Prefetch::OnDemand => 1,
             // Received pages do not count against the requests in flight.
-            Pace::Ahead(requests) => requests.max(1) + HELD,
-            Pace::Growing(requests) => {
+            Prefetch::Ahead(requests) => requests.max(1) + HELD,
+            Prefetch::Growing(requests) => {
                 self.turns += 1;
                 (self.turns / 2).clamp(1, requests.max(1) + HELD)
             }
@@ -543,7 +543,7 @@ impl<D: PageDecoder> PageReader<D> {
     /// Requests rows of the window beside others: if pages are requested ahead, in a task of its own.
     fn ask_beside(&self, span: Span) -> PendingPage<D::Page> {
         let asked = self.ask(span);
-        if self.pace == Pace::OnDemand {
+        if self.prefetch == Prefetch::OnDemand {
             return asked;
         }
         let task = AbortOnDropHandle::new(tokio::spawn(inherited(asked.in_current_span())));
@@ -688,7 +688,7 @@ impl<D: PageDecoder> PageReader<D> {
         self.scan.edited.fetch_add(taken.edited, Ordering::Relaxed);
         // Duplicates of a further pass are expected.
         self.history.doubles += if self.history.passes == 0 && self.history.repaired == 0 { doubles } else { 0 };
-        let more = reading.goes_on() && matches!(self.pace, Pace::Ahead(_));
+        let more = reading.goes_on() && matches!(self.prefetch, Prefetch::Ahead(_));
         self.ids.resize(reading.proof.chain.bytes() + self.known.bytes())?;
         if let (Some(ends), Some(times)) = (&mut self.ends, page.times()) {
             ends.see(times);
@@ -724,7 +724,7 @@ impl<D: PageDecoder> PageReader<D> {
         self.given += taken.keep.iter().filter(|keep| **keep).count() as u64;
         let page = if taken.keep.contains(&false) { page.retain(&taken.keep) } else { page };
         // A reader that may stop early would never see the page that shows whether this one lacks rows.
-        let stops = self.pace == Pace::OnDemand && self.sort.is_some() && self.windows_read == 1;
+        let stops = self.prefetch == Prefetch::OnDemand && self.sort.is_some() && self.windows_read == 1;
         let doubted =
             stops && span.row == 0 && self.reading.as_ref().is_some_and(|reading| reading.is_short(span, facts));
         if doubted {
@@ -741,10 +741,8 @@ impl<D: PageDecoder> PageReader<D> {
         let spec = &self.client.profile().window;
         let words = self.window.words.as_deref().or(self.plan.duration.as_deref());
         let asked = words.and_then(|words| RequestedWindow::of(spec, words, self.zone));
-        let (told, now) = (facts.window, self.client.time_of_service());
-        evidence::check_as_of(facts.as_of, asked, told, now).map_err(|error| error.at(self.place(span)))?;
-        let (Some(asked), Some(told)) = (asked, told) else { return Ok(()) };
-        let exceeds = asked.check(told, now);
+        let now = self.client.time_of_service();
+        let exceeds = RequestedWindow::check_mentions(asked, facts.window, facts.as_of, now);
         let exceeds = exceeds.map_err(|error| error.at(self.place(span)))?;
         self.window.exceeded |= exceeds;
         self.history.exceeded |= exceeds;
@@ -785,7 +783,7 @@ impl<D: PageDecoder> PageReader<D> {
             (self.zone.local(at) - at.naive_utc()).abs()
         };
         // All mentions are compared with the counts at their end.
-        let early = self.pace == Pace::OnDemand || self.plan.pages.is_some_and(|pages| pages.fetch.is_some());
+        let early = self.prefetch == Prefetch::OnDemand || self.plan.pages.is_some_and(|pages| pages.fetch.is_some());
         let zones = if days.instants && early { offset() } else { Zone::FARTHEST };
         let zones = zones.num_microseconds().unwrap_or_default();
         let missed = match order {

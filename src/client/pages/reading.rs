@@ -13,7 +13,7 @@
 use super::PageFacts;
 use super::continuity::{Rows, Taken};
 use super::ids::Ids;
-use super::page_policy::{PagePolicy, Seen, Span};
+use super::page_policy::{PagePolicy, Seen, Span, within};
 use super::proof::{Proof, Verdict};
 use crate::client::evidence;
 use crate::client::verdict::Claims;
@@ -326,7 +326,7 @@ impl Reading {
         let more = all_reached || self.end().is_none_or(|end| self.row() < end);
         let overlap = self.proof.chain.overlap;
         let from = self.row().saturating_sub(overlap);
-        let deep = depth.is_some() && self.policy.reachable(from, u64::MAX) <= overlap;
+        let deep = within(depth, from, u64::MAX) <= overlap;
         // A total below another count of the same response may be capped.
         let above = self.proof.above().is_some() && self.proof.total().is_some_and(|total| self.row() >= total);
         let above = above && self.proof.chain.received() > 0;

@@ -291,7 +291,7 @@ fn an_announced_number_tells_whether_the_window_will_be_cut_and_whether_it_stood
 }
 
 #[test]
-fn an_end_is_not_believed_where_the_service_tells_of_many_more() {
+fn an_end_is_not_believed_if_the_service_tells_of_many_more() {
     for (about, verdict) in [(200, Verdict::Complete), (201, Verdict::Again)] {
         let mut reading = without_total(200);
         // The page is short, and another count in the response ends with it.
@@ -446,7 +446,7 @@ fn a_short_page_before_an_empty_one_is_a_depth() {
 }
 
 #[test]
-fn a_window_of_many_rows_is_cut_only_where_more_are_to_come() {
+fn a_window_of_many_rows_is_cut_only_if_more_are_to_come() {
     let page: Vec<u64> = (0..100_000).collect();
     let times: Vec<i64> = (0..100_000).collect();
     for (total, cut) in [(100_000, false), (100_001, true)] {
@@ -496,7 +496,7 @@ fn a_row_added_among_rows_already_received_is_left_out_of_a_sorted_result() {
 }
 
 #[test]
-fn links_of_other_sort_keys_than_the_time_are_firm_where_a_key_was_received_completely() {
+fn links_of_other_sort_keys_than_the_time_are_firm_if_a_key_was_received_completely() {
     let mut chain = Chain::new(Some(Direction::Desc), None, false, Ids::default()).careful();
     chain.take(timed(&[1, 2, 3], &[9, 7, 7]), true);
     assert_eq!(chain.overlap, 3, "the rows with key 7 are requested again");

@@ -1,9 +1,14 @@
-//! Stored regions that may answer a plan, and the requests that would confirm them, as far as known without a request.
+//! Division of plans between the store and the service, and the requests that would confirm stored days, as far as known without
+//! a request.
+//!
+//! A plan is divided once, as of one instant: for EXPLAIN and estimates when the plan is first asked for its cost, and again when
+//! it runs, since that may be much later. It is divided anew if the regions of its saved search have changed meanwhile, or the
+//! conditions under which they may be used.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chrono::{DateTime, Utc};
 use datafusion::physical_expr::utils::collect_columns;
@@ -16,7 +21,7 @@ use crate::profile::{ColumnSpec, Origin, Profile, TableKind, Trust, Zone};
 use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestKey, RequestPlan};
 use crate::store::{
-    Division, Filters, FromStore, Regions, Subject, Terms, days_of, divide_for_timeline, is_stored, span_of,
+    Division, Filters, FromStore, Regions, Subject, Terms, days_of, divide, divide_for_timeline, is_stored, span_of,
 };
 
 /// Expected use of the store by a scan, as far as it is known before the first request.
@@ -97,14 +102,13 @@ pub(super) fn usable(config: &ScanConfig) -> Option<&FromStore> {
 
 /// Regions that may answer a scan: those that have all its columns. A region that was written before a column was declared
 /// does not have it, and its other fields then were in `extra`.
-pub(super) fn regions_for(config: &ScanConfig, from: &FromStore, aid: &str) -> Result<Regions> {
+fn fitting(config: &ScanConfig, from: &FromStore, all: &Regions) -> Result<Regions> {
     let ScanConfig { spec, projection, predicate, .. } = config;
     let read = predicate.iter().flat_map(collect_columns).map(|column| column.index());
     let time = spec.columns.iter().position(|column| Some(&column.name) == spec.time.as_ref());
     let needed: HashSet<usize> = projection.iter().copied().chain(read).chain(time).collect();
     let needed: Vec<&ColumnSpec> = needed.into_iter().filter_map(|at| spec.columns.get(at)).collect();
     let mut versions: HashMap<i64, bool> = HashMap::new();
-    let all = from.regions(aid)?;
     let mut fitting = Vec::with_capacity(all.len());
     for (filters, region) in all.iter() {
         let mut fits = true;
@@ -126,7 +130,7 @@ pub(super) fn regions_for(config: &ScanConfig, from: &FromStore, aid: &str) -> R
 }
 
 /// Instants of a window in microseconds since 1970; for a relative period, those up to now. The flag is set for one.
-pub(super) fn instants(profile: &Profile, plan: &RequestPlan, now: DateTime<Utc>) -> Option<(Range<i64>, bool)> {
+fn instants(profile: &Profile, plan: &RequestPlan, now: DateTime<Utc>) -> Option<(Range<i64>, bool)> {
     let words = plan.duration.as_deref()?;
     if let Some((from, to)) = profile.window.span_of(words, plan.zone(profile)) {
         return Some((from.timestamp_micros()..to.timestamp_micros(), false));
@@ -137,30 +141,93 @@ pub(super) fn instants(profile: &Profile, plan: &RequestPlan, now: DateTime<Utc>
     Some((now.checked_sub_signed(length)?.timestamp_micros()..now.timestamp_micros(), true))
 }
 
-/// Subject of a plan, and the regions that may answer it.
-pub(super) struct Candidates {
+/// Division of a plan, as far as it is known without a request.
+#[derive(Debug)]
+pub(in crate::exec) struct Decided {
     pub(super) subject: Subject,
     pub(super) terms: Terms,
     /// The instants of the window, in microseconds since 1970; of a relative period, those up to now.
     pub(super) span: Range<i64>,
     /// Set for a relative period, which the service has to resolve.
     pub(super) relative: bool,
+    /// The regions that may answer the plan.
     pub(super) regions: Regions,
+    /// Its division if one timeline confirms the stored days, and the filters of those that it confirms.
+    pub(super) division: Division,
+    pub(super) confirmed_by: Filters,
+    /// Its division if any number of timelines may.
+    apart: OnceLock<Division>,
+    /// All regions of the saved search.
+    all: Regions,
 }
 
-/// Returns what may answer a plan of a query that began at an instant by our clock; `None` if the plan's window has no known
-/// instants.
-pub(super) fn candidates(
-    config: &ScanConfig,
-    from: &FromStore,
-    plan: &RequestPlan,
-    begun: DateTime<Utc>,
-) -> Result<Option<Candidates>> {
-    let subject = subject_of(plan);
-    let terms = terms(from, &config.connection, &subject, begun);
-    let Some((span, relative)) = instants(config.connection.profile(), plan, terms.now) else { return Ok(None) };
-    let regions = regions_for(config, from, &subject.aid)?;
-    Ok(Some(Candidates { subject, terms, span, relative, regions }))
+impl Decided {
+    /// The division of the plan if any number of timelines may confirm the stored days.
+    pub(super) fn apart(&self) -> &Division {
+        self.apart.get_or_init(|| divide(&self.span, &self.subject.filters, &self.regions, &self.terms))
+    }
+
+    /// True if it would be the same with these regions of the saved search, and under these conditions.
+    fn holds(&self, all: &Regions, terms: &Terms) -> bool {
+        let same = Arc::ptr_eq(&self.all, all) || (self.all.is_empty() && all.is_empty());
+        same && (self.terms.since, self.terms.rescan) == (terms.since, terms.rescan)
+    }
+}
+
+/// Divisions of the plans of a scan.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct Divisions {
+    /// Start of the query by our clock; of a scan that does not run, the first time that it is asked.
+    begun: OnceLock<DateTime<Utc>>,
+    decided: Mutex<HashMap<Asked, Arc<Decided>>>,
+}
+
+/// Identity of a plan: its mentions, its window, and the zone that the window is in.
+type Asked = (Subject, Option<String>, Option<String>);
+
+impl Divisions {
+    /// The divisions of a query that began at an instant by our clock.
+    pub(in crate::exec) fn as_of(begun: DateTime<Utc>) -> Self {
+        Self { begun: OnceLock::from(begun), ..Self::default() }
+    }
+
+    /// Returns the division of a plan; `None` if the plan's window has no known instants.
+    ///
+    /// # Errors
+    /// Errors of the store's catalog.
+    pub(super) fn of(&self, config: &ScanConfig, from: &FromStore, plan: &RequestPlan) -> Result<Option<Arc<Decided>>> {
+        let begun = *self.begun.get_or_init(|| config.connection.clock().now());
+        let subject = subject_of(plan);
+        let terms = terms(from, &config.connection, &subject, begun);
+        let Some((span, relative)) = instants(config.connection.profile(), plan, terms.now) else { return Ok(None) };
+        let all = from.regions(&subject.aid)?;
+        let asked: Asked = (subject.clone(), plan.duration.clone(), plan.timezone.clone());
+        let known = self.decided.lock().unwrap_or_else(PoisonError::into_inner).get(&asked).cloned();
+        if let Some(known) = known.filter(|known| known.holds(&all, &terms)) {
+            return Ok(Some(known));
+        }
+        #[cfg(test)]
+        DECISIONS.set(DECISIONS.get() + 1);
+        let regions = fitting(config, from, &all)?;
+        let (division, confirmed_by) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
+        let apart = OnceLock::new();
+        let decided = Decided { subject, terms, span, relative, regions, division, confirmed_by, apart, all };
+        let decided = Arc::new(decided);
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner).insert(asked, Arc::clone(&decided));
+        Ok(Some(decided))
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Divisions that this thread has decided.
+    static DECISIONS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Number of divisions that this thread has decided.
+#[cfg(all(test, feature = "simulator"))]
+pub(crate) fn decisions() -> u64 {
+    DECISIONS.get()
 }
 
 /// Requests for daily counts.
@@ -204,23 +271,25 @@ impl Timelines {
 }
 
 /// Expected use of the store if a scan of these saved searches ran now; `None` if it uses none.
-pub(in crate::exec) fn expected(config: &ScanConfig, plans: impl Iterator<Item = RequestPlan>) -> Option<StoreUse> {
+pub(in crate::exec) fn expected(
+    config: &ScanConfig,
+    divisions: &Divisions,
+    plans: impl Iterator<Item = RequestPlan>,
+) -> Option<StoreUse> {
     let from = usable(config)?;
     if !config.late.is_empty() {
         return None;
     }
     let mut total = StoreUse::default();
     for plan in plans {
-        let begun = config.connection.clock().now();
-        let Candidates { subject, terms, span, relative, regions } =
-            candidates(config, from, &plan, begun).ok().flatten()?;
-        let (division, confirmed_by) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
-        let timelines = Timelines::of(config, from, &plan, &division, &confirmed_by, relative).ok()?;
-        let direct = direct(config, &plan, &division, timelines.requests());
+        let decided = divisions.of(config, from, &plan).ok().flatten()?;
+        let Decided { span, relative, division, confirmed_by, .. } = decided.as_ref();
+        let timelines = Timelines::of(config, from, &plan, division, confirmed_by, *relative).ok()?;
+        let direct = direct(config, &plan, division, timelines.requests());
         match (direct, is_limited(config)) {
             (true, true) => return None,
             (true, false) => {
-                total.reading += days_of(&span).len() as u64;
+                total.reading += days_of(span).len() as u64;
                 total.at_least += 1;
             }
             (false, limited) => {
@@ -235,6 +304,84 @@ pub(in crate::exec) fn expected(config: &ScanConfig, plans: impl Iterator<Item =
         }
     }
     Some(total)
+}
+
+/// True if a scan takes mentions from a store, as far as the store has them.
+pub(in crate::exec) fn is_used(config: &ScanConfig) -> bool {
+    usable(config).is_some()
+}
+
+/// Number of mentions of a window, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::exec) enum Size {
+    Known(u64),
+    /// The total of a window that contains it.
+    AtMost(u64),
+    Unknown,
+}
+
+/// True if a plan that ran now would read mentions of days that are not stored.
+#[cfg(feature = "shell")]
+pub(in crate::exec) fn may_read(config: &ScanConfig, divisions: &Divisions, plan: &RequestPlan) -> bool {
+    let Some(from) = usable(config) else { return true };
+    let Ok(Some(decided)) = divisions.of(config, from, plan) else { return true };
+    !decided.division.is_stored() && !decided.division.read.is_empty()
+}
+
+/// Likely number of requests for a plan if it ran now, in pages that each have this many further mentions: by the counts of its
+/// stored days, and the size of its window. `None` if neither is known. Days that are not stored share what the size leaves for
+/// them, or are taken to be like the stored ones.
+pub(in crate::exec) fn likely(
+    config: &ScanConfig,
+    divisions: &Divisions,
+    plan: &RequestPlan,
+    step: u64,
+    size: Size,
+) -> Option<u64> {
+    let from = usable(config)?;
+    let decided = divisions.of(config, from, plan).ok().flatten()?;
+    let Decided { subject, span, relative, regions, division, confirmed_by, .. } = decided.as_ref();
+    if division.is_stored() {
+        return Some(0);
+    }
+    let confirming = Timelines::of(config, from, plan, division, confirmed_by, *relative).ok()?.requests();
+    let whole = direct(config, plan, division, confirming);
+    // Days that have to be read again are known as well.
+    let days = days_of(span);
+    let mut counts: Vec<Option<u64>> = vec![None; days.len()];
+    for (_, region) in regions.iter().filter(|(of, _)| *of == subject.filters) {
+        for day in days.start.max(region.days.start)..days.end.min(region.days.end) {
+            let slot = &mut counts[(day - days.start) as usize];
+            *slot = region.count_of(day).max(*slot);
+        }
+    }
+    let known = counts.iter().flatten().count() as u64;
+    let mentions: u64 = counts.iter().flatten().sum();
+    let others = days.len() as u64 - known;
+    let alike = || (known > 0).then(|| (mentions * others).div_ceil(known));
+    // Mentions of the days without a count.
+    let rest = match size {
+        Size::Known(total) => total.saturating_sub(mentions),
+        Size::AtMost(most) => alike()?.min(most.saturating_sub(mentions)),
+        Size::Unknown => alike()?,
+    };
+    let in_range = |range: &Range<i64>| -> u64 {
+        let counted = days_of(range).map(|day| counts.get((day - days.start) as usize).copied().flatten());
+        let (unknown, known) = counted.fold((0_u64, 0_u64), |(unknown, known), count| match count {
+            Some(count) => (unknown, known + count),
+            None => (unknown + 1, known),
+        });
+        known + (rest * unknown).div_ceil(others.max(1))
+    };
+    let pages = |range: &Range<i64>| in_range(range).div_ceil(step).max(1);
+    if whole {
+        return Some(pages(span));
+    }
+    let reading: u64 = division.read.iter().map(pages).sum();
+    // One page of the newest days confirms the others as well.
+    let ends = |range: &Range<i64>| division.stored.last().is_some_and(|last| span_of(&last.days).end == range.start);
+    let tail = division.read.last().is_some_and(|range| ends(range) && in_range(range) < step);
+    Some(reading + confirming.saturating_sub(u64::from(tail && !relative)))
 }
 
 /// Returns the request for the daily counts of a window.

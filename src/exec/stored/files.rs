@@ -34,10 +34,11 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use parquet::arrow::arrow_reader::RowSelection;
 
 use super::checked::CheckedFiles;
+use super::words::search;
 use crate::decode::arrow_schema;
 use crate::error::{Error, ErrorKind};
 use crate::exec::opaque::{hidden_from_pruning, opaque};
@@ -100,15 +101,30 @@ struct Common {
 /// Texts to compare a column with.
 type Texts = Vec<Arc<dyn PhysicalExpr>>;
 
+/// Positions of the rows of files that may match, in order, for each of [`look_ups`]; `None`: of all rows.
+pub(super) type Matching = Vec<Option<Vec<Range<u64>>>>;
+
+/// The used rows of a file, to look up which of them may match.
+pub(super) struct LookUp {
+    pub(super) subject: Subject,
+    pub(super) file: Arc<DataFile>,
+    pub(super) rows: Vec<Range<u64>>,
+}
+
 /// The parts of a file that are used.
 struct FileParts<'p> {
-    file: &'p DataFile,
+    file: &'p Arc<DataFile>,
     parts: Vec<(&'p RequestPlan, &'p Stored)>,
+    /// The positions of their rows that may match, in order, if an index of words names them.
+    matching: Option<Vec<Range<u64>>>,
 }
 
 impl FileParts<'_> {
     /// The positions of the rows that are used, in order.
     fn rows(&self) -> Vec<Range<u64>> {
+        if let Some(matching) = &self.matching {
+            return matching.clone();
+        }
         let mut rows: Vec<Range<u64>> = self.parts.iter().map(|(_, part)| part.region.rows_of(&part.days)).collect();
         rows.retain(|rows| !rows.is_empty());
         rows.sort_unstable_by_key(|rows| rows.start);
@@ -120,54 +136,54 @@ impl FileParts<'_> {
         self.parts.iter().map(|(_, part)| part.mentions()).sum()
     }
 
+    /// Size of the rows that are used, in bytes, as if all had the same size.
+    fn bytes(&self) -> u64 {
+        match &self.matching {
+            Some(rows) => self.file.share(rows.iter().map(|rows| rows.end - rows.start).sum()),
+            None => self.parts.iter().map(|(_, part)| part.bytes()).sum(),
+        }
+    }
+
     fn is_whole(&self) -> bool {
-        self.mentions() == self.file.rows
+        self.matching.is_none() && self.mentions() == self.file.rows
+    }
+
+    /// The mentions that the file is a part of, with one of the saved searches.
+    fn subject(&self) -> Subject {
+        let part = self.parts.first();
+        let aid = part.and_then(|(plan, _)| plan.aid.clone()).unwrap_or_default();
+        Subject { aid, filters: part.map(|(_, part)| part.filters.clone()).unwrap_or_default() }
     }
 }
 
 impl FileScan<'_> {
     /// Returns operators with the rows of these days, in the output's columns and in no particular order. Each file is in one of
-    /// them, as far as its rows have the same values beside their own.
-    pub(super) fn sources(&self, parts: &[StoredPart]) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
+    /// them, as far as its rows have the same values beside their own. Those that this machine reads are counted. If
+    /// `matching` is empty, all rows may match.
+    pub(super) fn sources(&self, parts: &[StoredPart], matching: Matching) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
         let mut groups: BTreeMap<Common, BTreeMap<&str, FileParts<'_>>> = BTreeMap::new();
-        let mut files: BTreeMap<(Common, &str), FileParts<'_>> = BTreeMap::new();
-        let used = |part: &&Stored| part.mentions() > 0;
-        // Days that are whole lie within the span as well, and are read together with others.
-        let cut = parts.iter().filter(|StoredPart { stored, span, .. }| {
-            let cuts = |days: Range<i64>| days.start < span.start || span.end < days.end;
-            stored.iter().filter(used).any(|part| cuts(span_of(&part.days)))
-        });
-        let cut: BTreeSet<(i64, i64)> = cut.map(|part| (part.span.start, part.span.end)).collect();
-        for StoredPart { plan, stored, span } in parts {
-            for part in stored.iter().filter(used) {
-                let Some(file) = part.region.file() else { continue };
-                let range = (span.start, span.end);
-                let common = Common {
-                    duration: plan.named_window().map(str::to_owned),
-                    timezone: plan.timezone.clone(),
-                    version: file.schema,
-                    unfiltered: part.filters.is_empty(),
-                    range: cut.contains(&range).then_some(range),
-                    alone: None,
-                };
-                let of =
-                    files.entry((common, file.path.as_str())).or_insert_with(|| FileParts { file, parts: Vec::new() });
-                of.parts.push((plan, part));
+        let (mut opened, mut bytes, mut matching) = (BTreeSet::new(), 0, matching.into_iter());
+        for ((mut common, path), mut of) in by_file(parts) {
+            of.matching = matching.next().flatten();
+            if of.matching.as_ref().is_some_and(Vec::is_empty) {
+                continue;
             }
-        }
-        for ((mut common, path), of) in files {
+            opened.insert(path);
+            bytes += of.bytes();
             // Plans that other machines read have no positions of rows.
             let chosen = !matches!(self.at, FilesAt::Folder) && !of.is_whole();
             common.alone = chosen.then(|| path.to_owned());
             groups.entry(common).or_default().insert(path, of);
         }
+        if matches!(self.at, FilesAt::Folder) {
+            self.from.store.counters().opened(opened.len() as u64, bytes);
+        }
         groups.iter().map(|(common, used)| self.source(common, used.values())).collect()
     }
 
     fn file(&self, of: &FileParts<'_>) -> Result<PartitionedFile> {
-        let FileParts { file, parts } = of;
-        let Some((plan, part)) = parts.first() else { return internal_err!("no part of a file is used") };
-        let subject = Subject { aid: plan.aid.clone().unwrap_or_default(), filters: part.filters.clone() };
+        let FileParts { file, .. } = of;
+        let subject = of.subject();
         let external = |error: object_store::path::Error| DataFusionError::External(error.into());
         let location = match &self.at {
             FilesAt::Folder => {
@@ -347,7 +363,44 @@ impl FileScan<'_> {
     }
 }
 
+/// Returns the used rows of each file of these days, in the order in which [`FileScan::sources`] takes those that may match.
+pub(super) fn look_ups(parts: &[StoredPart]) -> Vec<LookUp> {
+    let of_file = |of: FileParts<'_>| LookUp { subject: of.subject(), file: Arc::clone(of.file), rows: of.rows() };
+    by_file(parts).into_values().map(of_file).collect()
+}
+
+/// Returns the used parts of the files of these days.
+fn by_file(parts: &[StoredPart]) -> BTreeMap<(Common, &str), FileParts<'_>> {
+    let mut files: BTreeMap<(Common, &str), FileParts<'_>> = BTreeMap::new();
+    let used = |part: &&Stored| part.mentions() > 0;
+    // Days that are whole lie within the span as well, and are read together with others.
+    let cut = parts.iter().filter(|StoredPart { stored, span, .. }| {
+        let cuts = |days: Range<i64>| days.start < span.start || span.end < days.end;
+        stored.iter().filter(used).any(|part| cuts(span_of(&part.days)))
+    });
+    let cut: BTreeSet<(i64, i64)> = cut.map(|part| (part.span.start, part.span.end)).collect();
+    for StoredPart { plan, stored, span } in parts {
+        for part in stored.iter().filter(used) {
+            let Some(file) = part.region.file() else { continue };
+            let range = (span.start, span.end);
+            let common = Common {
+                duration: plan.named_window().map(str::to_owned),
+                timezone: plan.timezone.clone(),
+                version: file.schema,
+                unfiltered: part.filters.is_empty(),
+                range: cut.contains(&range).then_some(range),
+                alone: None,
+            };
+            let new = || FileParts { file, parts: Vec::new(), matching: None };
+            let of = files.entry((common, file.path.as_str())).or_insert_with(new);
+            of.parts.push((plan, part));
+        }
+    }
+    files
+}
+
 /// Number of files with the mentions of stored days.
+#[cfg(feature = "distributed")]
 pub(super) fn files_of<'s>(stored: impl Iterator<Item = &'s Stored>) -> u64 {
     let used = stored.filter(|part| part.mentions() > 0).filter_map(|part| part.region.file());
     used.map(|file| file.path.as_str()).collect::<BTreeSet<_>>().len() as u64
@@ -375,10 +428,21 @@ fn processors() -> usize {
 }
 
 impl Driver {
-    /// Returns the rows of stored days, in the sort order of the scan, if it has one.
-    pub(super) fn files(&self, from: &FromStore, parts: &[StoredPart]) -> Result<Batches> {
+    /// Returns the rows of stored days, in the sort order of the scan, if it has one. Rows with words that a condition looks for
+    /// are looked up once the first batch is asked for.
+    pub(super) fn files(self: &Arc<Self>, from: &FromStore, parts: Vec<StoredPart>) -> Result<Batches> {
+        let Some(search) = search(&self.config) else { return self.matching_rows(from, &parts, Matching::new()) };
+        let (driver, from) = (Arc::clone(self), from.clone());
+        let rows = async move {
+            let matching = driver.matching(&from, &parts, search).await?;
+            driver.matching_rows(&from, &parts, matching)
+        };
+        Ok(stream::once(rows).try_flatten().boxed())
+    }
+
+    /// As [`files`](Self::files), of the rows that may match.
+    fn matching_rows(&self, from: &FromStore, parts: &[StoredPart], matching: Matching) -> Result<Batches> {
         let stored = || parts.iter().flat_map(|part| &part.stored);
-        from.store.counters().opened(files_of(stored()), stored().map(Stored::bytes).sum());
         let scan = FileScan {
             config: &self.config,
             output: &self.reader.schema,
@@ -388,10 +452,10 @@ impl Driver {
             partitions: processors(),
             options: self.context.session_config().options(),
         };
-        let mut sources = scan.sources(parts)?;
+        let mut sources = scan.sources(parts, matching)?;
         let schema = Arc::clone(&self.reader.schema);
         let rows: Arc<dyn ExecutionPlan> = match sources.len() {
-            0 => return Ok(futures::stream::empty().boxed()),
+            0 => return Ok(stream::empty().boxed()),
             1 => sources.remove(0),
             _ => UnionExec::try_new(sources)?,
         };

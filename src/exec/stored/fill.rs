@@ -1,35 +1,52 @@
 //! Days that a query reads completely, and that become a part of the store.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use arrow::array::AsArray;
+use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::blocking;
 use super::candidates::{is_limited, subject_of, terms};
+use super::stopped::Window;
 use super::timeline::DailyCounts;
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::stream::Driver;
 use crate::request::{CLOCK_SKEW, RequestPlan};
-use crate::store::{Day, Filling, FromStore, Reading, Subject, date_of, day_of, days_of};
+use crate::store::{Day, Filling, FromStore, Reading, Subject, blocking, date_of, day_of, days_of};
 
 /// Days that are read into the store by one plan.
 pub(in crate::exec) struct Fill {
-    from: FromStore,
-    subject: Subject,
-    days: Range<Day>,
+    pub(super) from: FromStore,
+    pub(super) subject: Subject,
+    pub(super) days: Range<Day>,
     /// The daily counts of the service before.
-    timeline: Arc<DailyCounts>,
+    pub(super) timeline: Arc<DailyCounts>,
     /// Set if a page came from an older copy of the data than the first one.
-    older: AtomicBool,
+    pub(super) older: AtomicBool,
+    /// Set if a page has times without a zone.
+    pub(super) assumed: AtomicBool,
+    /// Set if mentions were read by the values of a filter, and not in the order of the window.
+    by_value: AtomicBool,
+    /// Totals of the pages of the window that is being read.
+    totals: Mutex<BTreeSet<u64>>,
+    /// Column of the time of a mention.
+    time: String,
+    /// Numbers of mentions received so far.
+    received: Mutex<DailyCounts>,
+    /// The instants of windows that were read completely, in microseconds since 1970.
+    complete: Mutex<Vec<Range<i64>>>,
+    /// The window in which the read stopped with an error.
+    stopped: Mutex<Option<Window>>,
     /// Instant up to which the data of the first page was complete.
     known_at: OnceLock<DateTime<Utc>>,
     /// Announces the read to other queries.
     reading: Arc<Reading>,
     /// Time of the first request, by our clock.
-    begun: DateTime<Utc>,
+    pub(super) begun: DateTime<Utc>,
     filling: Mutex<Option<Arc<Filling>>>,
 }
 
@@ -66,8 +83,24 @@ impl Driver {
         let subject = subject_of(plan);
         let reading = from.store.in_flight().begin(&subject, &days, &self.config.query);
         let (from, timeline, filling) = (from.clone(), Arc::clone(timeline), Mutex::new(None));
-        let (older, known_at) = (AtomicBool::new(false), OnceLock::new());
-        Some(Arc::new(Fill { from, subject, days, begun, timeline, older, known_at, reading, filling }))
+        Some(Arc::new(Fill {
+            from,
+            subject,
+            days,
+            timeline,
+            older: AtomicBool::new(false),
+            assumed: AtomicBool::new(false),
+            by_value: AtomicBool::new(false),
+            totals: Mutex::default(),
+            time: self.config.spec.time.clone().unwrap_or_default(),
+            received: Mutex::default(),
+            complete: Mutex::default(),
+            stopped: Mutex::default(),
+            known_at: OnceLock::new(),
+            reading,
+            begun,
+            filling,
+        }))
     }
 
     /// Makes days that were read a part of the store, unless something is missing from them.
@@ -80,7 +113,7 @@ impl Driver {
             return self.note(plan, &Error::new(ErrorKind::Contradiction, message));
         }
         let ahead = self.config.connection.client().ahead();
-        let stored = match fill.commit(ahead).await {
+        let stored = match fill.commit(ahead, None).await {
             Ok(counts) => {
                 let store = Arc::clone(&fill.from.store);
                 blocking(move || store.note_ahead(ahead)).await.map(|()| counts)
@@ -135,9 +168,21 @@ impl Fill {
             let first = self.known_at.get_or_init(|| as_of);
             self.older.fetch_or(*first - as_of > SKEW, Ordering::Relaxed);
         }
+        self.assumed.fetch_or(page.assumed.is_some(), Ordering::Relaxed);
+        self.totals().extend(page.total);
         let filling = self.filling(ahead, page.as_of);
-        // If the thread has failed, `commit` returns its error.
+        // If it has failed, `commit` returns its error.
         filling.add(page.batch.clone()).await;
+        // Only then: if the stream is dropped meanwhile, mentions that are not counted keep their day out of the store.
+        if let Some(times) = page.batch.column_by_name(&self.time)
+            && let Some(times) = times.as_primitive_opt::<TimestampMicrosecondType>()
+        {
+            let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+            // Most pages are in order of time.
+            for of_day in times.values().chunk_by(|one, next| day_of(*one) == day_of(*next)) {
+                *received.entry(day_of(of_day[0])).or_default() += of_day.len() as u64;
+            }
+        }
     }
 
     /// The writer of the days, which begins with the first page. `known_at`: the instant up to which that page's data was complete.
@@ -152,11 +197,52 @@ impl Fill {
         Arc::clone(filling.get_or_insert_with(start))
     }
 
-    async fn commit(&self, ahead: TimeDelta) -> Result<Vec<(Day, u64)>> {
+    /// Records that mentions are read by the values of a filter.
+    pub(in crate::exec) fn note_by_value(&self) {
+        self.by_value.store(true, Ordering::Relaxed);
+    }
+
+    /// True if the pages of the window that is being read followed each other, with the same total.
+    pub(super) fn is_read_in_order(&self) -> bool {
+        !self.by_value.load(Ordering::Relaxed) && self.totals().len() <= 1
+    }
+
+    fn totals(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that a window was read completely.
+    pub(super) fn note_complete(&self, instants: Range<i64>) {
+        self.totals().clear();
+        self.complete.lock().unwrap_or_else(PoisonError::into_inner).push(instants);
+    }
+
+    /// The instants of the windows that were read completely, in microseconds since 1970.
+    pub(super) fn complete(&self) -> Vec<Range<i64>> {
+        self.complete.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Records that the read stopped in a window.
+    pub(super) fn note_stopped(&self, window: Window) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(window);
+    }
+
+    /// The window in which the read stopped, if it did.
+    pub(super) fn stopped_in(&self) -> Option<Window> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Numbers of mentions received so far.
+    pub(super) fn received(&self) -> DailyCounts {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the days in `complete` a part of the store, or all of them. Returns the number of mentions of each.
+    pub(super) async fn commit(&self, ahead: TimeDelta, complete: Option<Vec<Range<Day>>>) -> Result<Vec<(Day, u64)>> {
         let filling = self.filling(ahead, None);
         self.filling.lock().unwrap_or_else(PoisonError::into_inner).take();
         match Arc::try_unwrap(filling) {
-            Ok(filling) => filling.commit().await,
+            Ok(filling) => filling.commit(complete).await,
             Err(_) => Err(Error::new(ErrorKind::Store, "a page was still being written when its day was complete")),
         }
     }

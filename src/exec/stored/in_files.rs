@@ -9,7 +9,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::array::RecordBatch;
 use chrono::TimeDelta;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
@@ -20,10 +19,10 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::union::UnionExec;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::candidates::{Candidates, candidates, is_limited, usable};
-use super::files::{FileScan, FilesAt, StoredPart, files_of};
+use super::candidates::{Decided, is_limited, usable};
+use super::files::{FileScan, FilesAt, Matching, StoredPart, files_of};
 use super::{Divided, Driver};
-use crate::client::Pace;
+use crate::client::Prefetch;
 use crate::config::SessionSettings;
 use crate::error::Result;
 use crate::exec::FetchExec;
@@ -31,7 +30,7 @@ use crate::exec::scan_config::ScanConfig;
 use crate::exec::stream::Starting;
 use crate::pushdown::Aids;
 use crate::request::RequestPlan;
-use crate::store::{Day, Store, Stored, Terms, divide, divide_for_timeline};
+use crate::store::{Day, Store, Stored, Terms, divide};
 
 /// The rows of a scan in files.
 #[derive(Debug, Clone)]
@@ -77,15 +76,9 @@ impl FetchExec {
     /// Size in bytes of the stored files that the scan may read.
     pub(crate) fn stored_bytes(&self) -> u64 {
         let Some(from) = usable(&self.config) else { return 0 };
-        let begun = self.config.connection.clock().now();
         let bytes = self.known_plans().into_iter().flatten().map(|plan| {
-            let Some(Candidates { subject, terms, span, regions, .. }) =
-                candidates(&self.config, from, &plan, begun).ok().flatten()
-            else {
-                return 0;
-            };
-            let stored = divide(&span, &subject.filters, &regions, &terms).stored;
-            stored.iter().map(Stored::bytes).sum()
+            let decided = self.requests.divisions.of(&self.config, from, &plan).ok().flatten();
+            decided.map_or(0, |decided| decided.apart().stored.iter().map(Stored::bytes).sum())
         });
         bytes.fold(0, u64::saturating_add)
     }
@@ -107,14 +100,11 @@ impl FetchExec {
     pub(crate) fn in_files(&self, readers: &Readers, settings: &SessionSettings) -> DataFusionResult<Option<InFiles>> {
         let (Some(from), Some(_)) = (usable(&self.config), self.store()) else { return Ok(None) };
         let Some(plans) = self.known_plans() else { return Ok(None) };
-        let begun = self.config.connection.clock().now();
         let (mut parts, mut complete) = (Vec::new(), true);
         for plan in plans {
-            let Some(found) = candidates(&self.config, from, &plan, begun)? else { return Ok(None) };
-            let Candidates { subject, terms, span, regions, .. } = found;
-            let (division, _) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
-            complete &= division.is_stored();
-            parts.push(StoredPart { plan, stored: division.stored, span });
+            let Some(decided) = self.requests.divisions.of(&self.config, from, &plan)? else { return Ok(None) };
+            complete &= decided.division.is_stored();
+            parts.push(StoredPart { plan, stored: decided.division.stored.clone(), span: decided.span.clone() });
         }
         let fills = from.writes && from.reads && !settings.lossy_text;
         if !complete && (!fills || self.config.summary().is_some()) {
@@ -133,13 +123,11 @@ impl FetchExec {
         readers: &Readers,
         context: &Arc<TaskContext>,
     ) -> DataFusionResult<Option<InFiles>> {
-        let rows = self.children()[0].execute(0, Arc::clone(context))?;
         let starting = Starting::new(self, context, &self.metrics, 0);
         let client = self.config.connection.client();
         let redacted = |error: DataFusionError| client.redacted(error);
-        let rows: Vec<RecordBatch> = rows.try_collect().await?;
         let driver = starting.driver().map_err(redacted)?;
-        let parts = driver.stored_parts(&rows).await;
+        let parts = driver.stored_parts().await;
         driver.counters.spent(&driver.scan);
         let parts = parts.inspect_err(|_| driver.scan.failed()).map_err(redacted)?;
         match parts {
@@ -168,7 +156,7 @@ impl FetchExec {
             partitions: readers.partitions,
             options: &options,
         };
-        let mut sources = scan.sources(parts)?;
+        let mut sources = scan.sources(parts, Matching::new())?;
         let rows: Arc<dyn ExecutionPlan> = match sources.len() {
             0 => Arc::new(EmptyExec::new(schema)),
             1 => sources.remove(0),
@@ -186,8 +174,8 @@ impl FetchExec {
 
 impl Driver {
     /// Brings the store up to date for all plans of a scan. `None` if their mentions could not all be stored.
-    async fn stored_parts(self: &Arc<Self>, rows: &[RecordBatch]) -> DataFusionResult<Option<Vec<StoredPart>>> {
-        let plans: Vec<RequestPlan> = self.plans(rows).await?.into_iter().flatten().collect();
+    async fn stored_parts(self: &Arc<Self>) -> DataFusionResult<Option<Vec<StoredPart>>> {
+        let plans: Vec<RequestPlan> = self.plans().await?.into_iter().flatten().collect();
         if self.config.summary().is_some() && !plans.iter().all(|plan| self.is_stored(plan)) {
             return Ok(None);
         }
@@ -210,7 +198,7 @@ impl Driver {
         let mut stored = division.stored;
         let mut missing = division.read.clone();
         for range in division.read {
-            let rows = Arc::clone(&self).remainder(&from, &plan, range, span.end, &timeline, Pace::Ahead(1));
+            let rows = Arc::clone(&self).remainder(&from, &plan, range, span.end, &timeline, Prefetch::Ahead(1));
             let mut rows = rows.map_err(|error| self.at_plan(error, &plan))?;
             while let Some(batch) = rows.next().await {
                 batch?;
@@ -231,11 +219,11 @@ impl Driver {
     /// The stored days of a range of a plan, if all were seen at the service since the query began.
     fn stored_since_begun(&self, plan: &RequestPlan, range: &Range<i64>) -> Result<Option<Vec<Stored>>> {
         let Some(from) = usable(&self.config) else { return Ok(None) };
-        let Some(found) = candidates(&self.config, from, plan, self.query.begun)? else { return Ok(None) };
-        let Candidates { subject, terms, regions, .. } = found;
+        let Some(decided) = self.divisions.of(&self.config, from, plan)? else { return Ok(None) };
+        let Decided { subject, terms, regions, .. } = decided.as_ref();
         let begun = self.query.begun + self.config.connection.client().ahead() - TimeDelta::microseconds(1);
-        let terms = Terms { since: terms.since.min(begun), ..terms };
-        let division = divide(range, &subject.filters, &regions, &terms);
+        let terms = Terms { since: terms.since.min(begun), ..*terms };
+        let division = divide(range, &subject.filters, regions, &terms);
         let incomplete = self.scan.incomplete.load(Ordering::Relaxed) > 0;
         Ok((division.is_stored() && !incomplete).then_some(division.stored))
     }

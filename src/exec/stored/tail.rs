@@ -7,20 +7,20 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{SortOptions, take_record_batch};
-use bytes::Bytes;
 use chrono::DateTime;
 use futures::StreamExt;
 
 use super::candidates::is_limited;
 use super::timeline::{Timeline, is_refused};
-use crate::client::Pace;
+use crate::client::Prefetch;
 use crate::error::{Error, ErrorKind, Result, own_or_query};
+use crate::exec::answer::Answer;
 use crate::exec::part::Part;
 use crate::exec::scan_config::ScanConfig;
 use crate::exec::stream::Driver;
 use crate::profile::Zone;
 use crate::pushdown::{ServiceOrder, service_order, windows_between};
-use crate::request::{PageRequest, Pages, RequestPlan};
+use crate::request::{Pages, RequestPlan};
 use crate::store::{Day, Division, Filters, FromStore, Regions, Subject, day_of, start_of};
 
 /// Mentions at the end of a span, received with the daily counts of all of it.
@@ -130,7 +130,7 @@ impl Driver {
             pages: plan.pages.map(|pages| Pages { ordered: true, ..pages }),
             ..plan.clone()
         };
-        let mut pages = Arc::clone(self).window(asked, part, open, Pace::OnDemand);
+        let mut pages = Arc::clone(self).window(asked, part, open, Prefetch::OnDemand);
         let mut rows = Vec::new();
         while let Some(batch) = pages.next().await {
             match batch {
@@ -149,14 +149,14 @@ impl Driver {
         }
         drop(pages);
         let as_of = self.query.begun + self.config.connection.client().ahead();
-        let timeline = match first.get().map(|(request, body)| self.timeline_in(request, body, as_of)) {
+        let timeline = match first.get().map(|answer| self.timeline_in(answer, as_of)) {
             Some(Err(error)) if is_refused(error.kind()) => None,
             Some(timeline) => timeline?.ok(),
             None => None,
         };
-        // The reading ended at the days that are stored, where nothing proves it: the counts of the same response have to.
+        // The reading ended at the stored days without a proof, so the counts of the same response have to prove it.
         let counted = match (&timeline, first.get()) {
-            (Some(timeline), Some((request, body))) => self.counts_tail(timeline, request, body, start)?,
+            (Some(timeline), Some(answer)) => counts_tail(timeline, answer, start)?,
             _ => false,
         };
         if !counted {
@@ -170,22 +170,22 @@ impl Driver {
         }
         Ok(Received { tail: Some(Tail { start, rows }), timeline })
     }
+}
 
-    /// True if the first page has as many mentions of each day from an instant on as the timeline of its response counts. If it
-    /// does not reach back to that instant, the pages after it have to link, and nothing is compared.
-    fn counts_tail(&self, timeline: &Timeline, request: &PageRequest, body: &Bytes, start: i64) -> Result<bool> {
-        let page = self.reader.decoder.decode(request, body)?;
-        let (Some(ids), Some(times)) = (&page.ids, &page.times) else { return Ok(false) };
-        if page.records >= request.size && times.iter().all(|time| *time >= start) {
-            return Ok(true);
-        }
-        let mut counts: HashMap<Day, HashSet<u64>> = HashMap::new();
-        for (time, id) in times.iter().zip(ids).filter(|(time, _)| **time >= start) {
-            counts.entry(day_of(*time)).or_default().insert(*id);
-        }
-        let first = day_of(start);
-        let expected = timeline.counts.iter().filter(|(day, count)| **day >= first && **count > 0);
-        let expected: HashMap<Day, u64> = expected.map(|(day, count)| (*day, *count)).collect();
-        Ok(counts.into_iter().map(|(day, ids)| (day, ids.len() as u64)).collect::<HashMap<_, _>>() == expected)
+/// True if the first page has as many mentions of each day from an instant on as the timeline of its response counts. If it does not
+/// reach back to that instant, the pages after it have to link, and nothing is compared.
+fn counts_tail(timeline: &Timeline, answer: &Answer, start: i64) -> Result<bool> {
+    let Some(page) = answer.page().transpose()? else { return Ok(false) };
+    let (Some(ids), Some(times)) = (&page.ids, &page.times) else { return Ok(false) };
+    if page.records >= answer.request.size && times.iter().all(|time| *time >= start) {
+        return Ok(true);
     }
+    let mut counts: HashMap<Day, HashSet<u64>> = HashMap::new();
+    for (time, id) in times.iter().zip(ids).filter(|(time, _)| **time >= start) {
+        counts.entry(day_of(*time)).or_default().insert(*id);
+    }
+    let first = day_of(start);
+    let expected = timeline.counts.iter().filter(|(day, count)| **day >= first && **count > 0);
+    let expected: HashMap<Day, u64> = expected.map(|(day, count)| (*day, *count)).collect();
+    Ok(counts.into_iter().map(|(day, ids)| (day, ids.len() as u64)).collect::<HashMap<_, _>>() == expected)
 }

@@ -8,15 +8,15 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-use super::blocking;
 use super::candidates::timeline_request;
 use crate::error::{ErrorKind, Result};
+use crate::exec::answer::{Answer, AnswerDecoder, AnswerTables};
 use crate::exec::stand_ins::{CountedDays, Proved, Unproved};
 use crate::exec::stream::Driver;
 use crate::profile::Zone;
 use crate::request::{PageRequest, RequestPlan};
 use crate::store::{
-    Day, Division, Filters, FromStore, Store, Stored, Subject, Terms, day_of, days_of, span_of, start_of,
+    Day, Division, Filters, FromStore, Store, Stored, Subject, Terms, blocking, day_of, days_of, span_of, start_of,
 };
 
 /// Counts of mentions by day in UTC; days without mentions may be missing.
@@ -165,8 +165,8 @@ impl Driver {
         words: &str,
     ) -> Result<Proved<Timeline>> {
         let request = timeline_request(&self.config, plan, filters, words);
-        let (body, as_of) = self.overview_as_of(&request).await?;
-        self.timeline_in(&request, &body, as_of)
+        let (answer, as_of) = self.overview_as_of(&request).await?;
+        self.timeline_in(&answer, as_of)
     }
 
     /// Requests the count of a day again, even if a response is known; `None` if the response does not prove a count.
@@ -177,18 +177,13 @@ impl Driver {
         let words = connection.profile().window.words_of(from, to, Zone::UTC);
         let request = timeline_request(&self.config, plan, filters, &words);
         let body = connection.client().fetch(&self.scan, &request, |body| Ok((body.clone(), 0))).await?;
-        let timeline = self.timeline_in(&request, &body, connection.now())?;
+        let timeline = self.timeline_in(&self.daily_answer(&request, &body), connection.now())?;
         Ok(timeline.ok().map(|timeline| timeline.counts.get(&day).copied().unwrap_or_default()))
     }
 
     /// Returns the daily counts of a response. `as_of`: instant by the service's clock at which it was requested.
-    pub(super) fn timeline_in(
-        &self,
-        request: &PageRequest,
-        body: &Bytes,
-        as_of: DateTime<Utc>,
-    ) -> Result<Proved<Timeline>> {
-        let CountedDays { window, as_of: known_at, days } = match self.daily_counts(request, body)? {
+    pub(super) fn timeline_in(&self, answer: &Answer, as_of: DateTime<Utc>) -> Result<Proved<Timeline>> {
+        let CountedDays { window, as_of: known_at, days } = match self.daily_counts(answer)? {
             Ok(counted) => counted,
             Err(unproved) => return Ok(Err(unproved)),
         };
@@ -211,17 +206,26 @@ impl Driver {
     }
 
     /// Requests an overview. Returns it with the instant by the service's clock since which it is true.
-    pub(super) async fn overview_as_of(&self, request: &PageRequest) -> Result<(Bytes, DateTime<Utc>)> {
+    async fn overview_as_of(&self, request: &PageRequest) -> Result<(Answer, DateTime<Utc>)> {
         let Self { config, scan, query, .. } = self;
         let connection = &config.connection;
-        let from = config.from_store.as_ref();
-        let key = request.key(connection.profile());
-        if let Some(kept) = from.and_then(|from| from.answer(&key, connection.now()).ok().flatten()) {
-            return Ok(kept);
+        if let Some(from) = &config.from_store {
+            let stored = from.answer(&request.key(connection.profile()), connection.now()).await;
+            if let Ok(Some((body, as_of))) = stored {
+                return Ok((self.daily_answer(request, &body), as_of));
+            }
         }
-        let body = self.overview(request).await?;
+        let tables = AnswerTables::of(connection.profile(), &request.plan.filters);
+        let (answer, _) = self.overview(request, tables).await?;
         scan.pages.fetch_add(1, Ordering::Relaxed);
         // Another scan of the query may have requested it.
-        Ok((body, query.begun + connection.client().ahead()))
+        Ok((answer, query.begun + connection.client().ahead()))
+    }
+
+    /// Decodes what daily counts need of a response.
+    fn daily_answer(&self, request: &PageRequest, body: &Bytes) -> Answer {
+        let profile = self.config.connection.profile();
+        let tables = AnswerTables::of(profile, &request.plan.filters);
+        AnswerDecoder::new(profile, self.settings.lossy_text, tables).decode(request, body)
     }
 }

@@ -15,7 +15,7 @@ use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
 use super::StoredPart;
-use super::candidates::{Candidates, candidates, subject_of, usable};
+use super::candidates::{subject_of, usable};
 use crate::exec::stream::{Batches, Driver};
 use crate::request::RequestPlan;
 use crate::store::{Day, FromStore, Stored, divide};
@@ -55,7 +55,7 @@ impl Driver {
         let stream = try_stream! {
             let mut left = limit.unwrap_or(usize::MAX);
             for parts in tiers {
-                let mut rows = driver.files(&from, &parts)?;
+                let mut rows = driver.files(&from, parts)?;
                 while left > 0 && let Some(batch) = rows.next().await {
                     let batch = batch?;
                     let batch = batch.slice(0, batch.num_rows().min(left));
@@ -78,14 +78,16 @@ impl Driver {
         }
         let mut parts = Vec::with_capacity(plans.len());
         for plan in plans {
-            let found = candidates(&self.config, from, plan, self.query.begun).ok().flatten()?;
-            let Candidates { subject, terms, span, relative, regions } = found;
-            let regions = self.sound(from, plan, &subject.aid, &span, regions).await;
-            let division = divide(&span, &subject.filters, &regions, &terms);
-            if relative || !division.is_stored() {
+            let decided = self.decided(plan)?;
+            let (regions, all) = self.sound(from, plan, &decided).await;
+            let division = match all {
+                true => decided.division.clone(),
+                false => divide(&decided.span, &decided.subject.filters, &regions, &decided.terms),
+            };
+            if decided.relative || !division.is_stored() {
                 return None;
             }
-            parts.push(StoredPart { plan: plan.clone(), stored: division.stored, span });
+            parts.push(StoredPart { plan: plan.clone(), stored: division.stored, span: decided.span.clone() });
         }
         Some(parts)
     }
@@ -124,11 +126,11 @@ impl Driver {
     }
 
     /// Returns the rows of stored days that [`segments`](Self::segments) has put aside.
-    pub(in crate::exec) fn rows_together(&self) -> DataFusionResult<Batches> {
+    pub(in crate::exec) fn rows_together(self: &Arc<Self>) -> DataFusionResult<Batches> {
         let parts =
             self.together.get().map(|parts| std::mem::take(&mut *parts.lock().unwrap_or_else(PoisonError::into_inner)));
         match (usable(&self.config), parts) {
-            (Some(from), Some(parts)) => self.files(from, &parts),
+            (Some(from), Some(parts)) => self.files(from, parts),
             _ => Ok(futures::stream::empty().boxed()),
         }
     }

@@ -16,13 +16,14 @@ use crate::host::effects;
 use crate::host::planner::Statement;
 use crate::host::running::Pending;
 use crate::host::sessions::Session;
+use crate::session::not_supported;
 
 /// Outcome of planning a command.
 pub(super) enum Described {
     /// Rows that are available without a query.
     Known(RecordBatch),
     /// A query that has not run yet.
-    Query(Pending),
+    Query(Box<Pending>),
     /// A statement without rows; it has run if that was requested.
     Done,
 }
@@ -44,8 +45,7 @@ impl Service {
             Command::CommandPreparedStatementQuery(command) => {
                 let (prepared, session) = self.0.prepared.find(&command.prepared_statement_handle, session)?;
                 let bound = prepared.bound();
-                // Planned again, since its tables may have changed.
-                let statement = self.0.host.statement(&session, &prepared.sql).await?;
+                let statement = prepared.statement(&self.0.host, &session).await?;
                 self.described(&session, &statement, bound, run).await
             }
             command => match known(session, command).await? {
@@ -80,7 +80,7 @@ impl Service {
         }
         // Without parameters, one empty set.
         let sets = bound.unwrap_or_else(|| vec![Vec::new()]);
-        Ok(Described::Query(Pending::plan(&self.0.host, session, statement, sets).await?))
+        Ok(Described::Query(Box::new(Pending::plan(&self.0.host, session, statement, sets).await?)))
     }
 }
 
@@ -105,9 +105,7 @@ async fn known(session: &Session, command: Command) -> Result<Result<RecordBatch
 
 pub(super) fn no_transaction(id: Option<&Bytes>) -> Result<(), Status> {
     match id {
-        Some(id) if !id.is_empty() => {
-            Err(Status::invalid_argument("transactions are not supported: the service is read-only"))
-        }
+        Some(id) if !id.is_empty() => Err(Status::invalid_argument(not_supported("transactions are"))),
         _ => Ok(()),
     }
 }

@@ -75,15 +75,17 @@ impl Service {
         request: ActionCreatePreparedStatementRequest,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         no_transaction(request.transaction_id.as_ref())?;
-        let (service, owner, sql) = (self.clone(), Arc::clone(session), request.query.clone());
-        let statement = self.0.host.away(session, async move { service.0.host.statement(&owner, &sql).await }).await?;
+        self.0.host.allow_length(&request.query)?;
+        let held = self.0.host.hold(session, "prepared statement", request.query.len())?;
+        let prepared = Arc::new(Prepared::new(request.query, held));
+        let (service, owner, planned) = (self.clone(), Arc::clone(session), Arc::clone(&prepared));
+        let work = async move { planned.statement(&service.0.host, &owner).await };
+        let statement = self.0.host.away(session, work).await?;
         // Clients expect empty bytes for a statement without a result, or without parameters.
         let schema = |schema: &SchemaRef| {
             if schema.fields().is_empty() { Ok(Bytes::new()) } else { schema_bytes(schema) }
         };
         let (dataset_schema, parameter_schema) = (schema(&statement.schema)?, schema(&statement.parameters)?);
-        let held = self.0.host.hold(session, "prepared statement", request.query.len())?;
-        let prepared = Prepared::new(request.query, held);
         let handle = self.0.prepared.insert(session, prepared)?;
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle: handle.into(),

@@ -33,7 +33,7 @@ impl Service {
             // Some clients send the command as the ticket.
             command => match self.describe_away(&session, command, true).await? {
                 Described::Known(rows) => Ok(sent(rows)),
-                Described::Query(pending) => self.run(session, Arc::new(pending), None),
+                Described::Query(pending) => self.run(session, Arc::from(pending), None),
                 Described::Done => Ok(sent(RecordBatch::new_empty(Arc::new(Schema::empty())))),
             },
         }

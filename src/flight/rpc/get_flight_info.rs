@@ -26,7 +26,7 @@ impl Service {
             Described::Known(rows) => (rows.schema(), descriptor.cmd.clone(), false),
             Described::Query(pending) => {
                 let schema = Arc::clone(&pending.schema);
-                (schema, ticket(self.0.results.insert(&session, pending)?.into()), true)
+                (schema, ticket(self.0.results.insert(&session, *pending)?.into()), true)
             }
             Described::Done => (Arc::new(Schema::empty()), ticket(Bytes::from_static(NOTHING)), false),
         };

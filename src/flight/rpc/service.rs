@@ -17,19 +17,26 @@ use super::super::status::code_name;
 use super::Service;
 use super::stream::{Answers, one};
 use crate::boxed_future::boxed_futures;
+use crate::error::shortened;
+
+/// Bytes of a message that is not looked at.
+const LONG: usize = 1_000;
 
 /// The answer to a call, or the error.
 type Answer<'a, T> = BoxFuture<'a, Result<Response<T>, Status>>;
 
 impl Service {
-    /// Records the outcome of a call in metrics and log.
+    /// Records the outcome of a call in metrics and log. A name in a message may be as long as the client's message.
     fn called<T>(&self, kind: String, result: Result<T, Status>) -> Result<T, Status> {
         let code = result.as_ref().err().map_or(Code::Ok, Status::code);
         self.0.host.metrics.called(kind, code_name(code));
         if let Err(status) = &result {
             tracing::debug!(code = code_name(code), message = status.message(), "call failed");
         }
-        result
+        result.map_err(|status| match status.message().len() {
+            ..=LONG => status,
+            _ => Status::new(status.code(), shortened(status.message().to_owned())),
+        })
     }
 }
 

@@ -81,6 +81,7 @@ pub(crate) fn items(text: &str) -> Result<Vec<Option<String>>, NotAnArray> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn arrays_are_read_as_postgres_reads_them() {
@@ -94,9 +95,9 @@ mod tests {
             [some("a,b"), (false, None), some("NULL"), some("c\"d"), some("n "), some(""), some("a b"), some("{}")];
         assert_eq!(quoted, Ok(expected.to_vec()));
         assert_eq!(read("{}"), Ok(Vec::new()));
-        for malformed in ["", "en", "{a,,b}", "{a,}", "{,}", "{\"a\"b}", "{a\"b\"}", "{\"a}", "{a}}", "{a\\}"] {
+        each(["", "en", "{a,,b}", "{a,}", "{,}", "{\"a\"b}", "{a\"b\"}", "{\"a}", "{a}}", "{a\\}"], |malformed| {
             assert_eq!(read(malformed), Err(NotAnArray::Malformed), "{malformed}");
-        }
+        });
         for nested in ["{{a},{b}}", "{a,{b}}", "[0:1]={a,b}"] {
             assert_eq!(read(nested), Err(NotAnArray::Nested), "{nested}");
         }

@@ -12,7 +12,7 @@
 //! | text to numeric | cut to 10 digits after the point | all digits; here an error if 10 are too few |
 //! | floating-point number to numeric | 10 digits after the point | 15 significant digits, 20 of them after the point here |
 //!
-//! The type `output` is text as clients receive it: `t` for true, where a cast to text has `true`. `concat` takes such texts.
+//! The type `output` is text as clients receive it: `t` for true, while a cast to text gives `true`. `concat` takes such texts.
 //!
 //! If a third argument is true, the number was written as numeric, which the engine represents as double precision.
 

@@ -480,6 +480,7 @@ fn designated(text: &str, unit: impl Fn(char) -> Option<Unit>, span: &mut Span) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     fn span(months: i32, days: i32, micros: i64) -> Span {
         Span { months, days, micros }
@@ -489,7 +490,7 @@ mod tests {
     #[test]
     fn intervals_are_read_as_postgres_reads_them() {
         let second = 1_000_000;
-        for (text, expected) in [
+        let cases = [
             ("04:05:06", span(0, 0, 14_706 * second)),
             ("1 day 04:05:06", span(0, 1, 14_706 * second)),
             ("1 12:59:10", span(0, 1, 46_750 * second)),
@@ -516,12 +517,13 @@ mod tests {
             ("250 ms", span(0, 0, 250_000)),
             ("1 month - 1 day", span(1, -1, 0)),
             ("- 1 day + 02:03:04", span(0, -1, 7_384 * second)),
-        ] {
+        ];
+        each(cases, |(text, expected)| {
             assert_eq!(read_interval(text, None), Ok(expected), "{text}");
-        }
-        for text in ["", "foo", "1 foo", "day", "1 day 2 days", "P", "PT", "1 day ago ago", "1:2:3:4", "--1 day"] {
+        });
+        each(["", "foo", "1 foo", "day", "1 day 2 days", "P", "PT", "1 day ago ago", "1:2:3:4", "--1 day"], |text| {
             assert_eq!(read_interval(text, None), Err(NotASpan::Syntax), "{text}");
-        }
+        });
         assert_eq!(read_interval("9999999999 days", None), Err(NotASpan::OutOfRange));
     }
 

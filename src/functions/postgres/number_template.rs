@@ -224,11 +224,12 @@ impl NumberTemplate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     /// Each was printed by PostgreSQL 15.
     #[test]
     fn numbers_are_written_as_postgres_writes_them() {
-        for (number, template, expected) in [
+        let cases = [
             ("-1", "99.", " -1"),
             ("-0.5", "$999", "$  -1"),
             ("-1234567.891", "0999", "-####"),
@@ -277,11 +278,12 @@ mod tests {
             ("0.5", "999S", "  1+"),
             ("-0.001", "0999", " 0000"),
             ("1", "9 9", "   1"),
-        ] {
+        ];
+        each(cases, |(number, template, expected)| {
             let template_read = NumberTemplate::read(template).expect(template);
             let digits = Digits::read(number).expect(number);
             assert_eq!(template_read.text(&digits), expected, "{number} as {template}");
-        }
+        });
         NumberTemplate::read("9.99EEEE").expect_err("an exponent");
     }
 }

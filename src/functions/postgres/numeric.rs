@@ -203,11 +203,12 @@ fn first_digit((value, scale): Scaled) -> (i32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     /// Values of PostgreSQL 15.
     #[test]
     fn quotients_have_the_digits_of_postgresql() {
-        for (left, right, expected) in [
+        let cases = [
             ((1, 0), (7, 0), "0.14285714285714285714"),
             ((10, 0), (3, 0), "3.3333333333333333"),
             ((100_000, 0), (3, 0), "33333.333333333333"),
@@ -216,14 +217,15 @@ mod tests {
             ((123_456_789_012, 0), (7, 0), "17636684144.57142857"),
             ((1, 0), (8, 0), "0.12500000000000000000"),
             ((0, 0), (3, 0), "0.00000000000000000000"),
-        ] {
+        ];
+        each(cases, |(left, right, expected)| {
             let value = quotient(left, right, SCALE.into()).expect("a quotient");
             let shown = format!("{:0>22}", value.unsigned_abs());
             let (whole, fraction) = shown.split_at(shown.len() - 20);
             let sign = if value < 0 { "-" } else { "" };
             let shown = format!("{sign}{}.{fraction}", whole.trim_start_matches('0').parse().unwrap_or(0_i64));
             assert_eq!(shown.trim_end_matches('0'), expected.trim_end_matches('0'), "{left:?} / {right:?}");
-        }
+        });
         assert_eq!(quotient((i128::MAX, 0), (1, 0), 20), None);
         assert_eq!(product((15, 1), (15, 1), 20), Some(225 * 10_i128.pow(18)));
     }

@@ -454,6 +454,7 @@ mod tests {
     use chrono::NaiveDate;
 
     use super::*;
+    use crate::cases::each;
 
     /// Expected texts were printed by PostgreSQL 15.
     #[test]
@@ -466,7 +467,7 @@ mod tests {
             parts(template).expect(template).iter().for_each(|part| part.put(&mut out, &moment));
             out
         };
-        for (template, expected) in [
+        let cases = [
             ("YYYY-MM-DD\"T\"HH24:MI:SS.MS", "2026-11-05T13:04:05.678"),
             ("Month DD, YYYY HH12:MI:SS AM", "November  05, 2026 01:04:05 PM"),
             ("Day DY D DDD Q WW IW ID CC J", "Thursday  THU 5 309 4 45 45 4 21 2461350"),
@@ -479,9 +480,10 @@ mod tests {
                 "FMMS FMHH24 FMRM| FMDay| dAY Day day DAY mONTH pm Pm P.M. iddd",
                 "678 13 XI| Thursday| 5A6 Thursday  thursday  THURSDAY  mONTH pm Pm P.M. 312",
             ),
-        ] {
+        ];
+        each(cases, |(template, expected)| {
             assert_eq!(text(template, None), expected, "{template}");
-        }
+        });
         assert_eq!(text("HH24:MI TZ OF TZH TZM", Some("Asia/Kolkata")), "18:34 IST +05:30 +05 30");
         assert_eq!(text("HH24 TZ", Some("UTC")), "13 UTC");
         for refused in ["%Y", "FM-"] {

@@ -197,10 +197,11 @@ fn interval(interval: IntervalMonthDayNano) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn numbers_are_printed_as_postgres_prints_them() {
-        for (value, expected) in [
+        let cases = [
             (0.0, "0"),
             (-0.0, "-0"),
             (1.0, "1"),
@@ -213,9 +214,10 @@ mod tests {
             (1.25e-7, "1.25e-07"),
             (f64::NAN, "NaN"),
             (f64::NEG_INFINITY, "-Infinity"),
-        ] {
+        ];
+        each(cases, |(value, expected)| {
             assert_eq!(float(&format!("{value:e}"), value, 15), expected);
-        }
+        });
         for (value, expected) in [(123_456.0_f32, "123456"), (1_234_567.0, "1.234567e+06"), (0.1, "0.1")] {
             assert_eq!(float(&format!("{value:e}"), value.into(), 6), expected);
         }
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_arrays_are_quoted_where_needed() {
+    fn items_of_arrays_are_quoted_if_needed() {
         let item = |text: &str| {
             let mut out = String::new();
             put_item(&mut out, text);

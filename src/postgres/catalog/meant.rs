@@ -278,11 +278,12 @@ fn is_registered(data_type: &SqlType) -> bool {
 mod tests {
     use super::super::super::dialect::parsed;
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn relations_decide_and_words_do_not() {
         let meant = |sql| meant(&parsed(sql).expect(sql));
-        for sql in [
+        let cases = [
             "SELECT * FROM pg_catalog.pg_class",
             "SELECT relname FROM pg_class c JOIN pg_namespace n ON true",
             "EXPLAIN SELECT 1 FROM information_schema.tables",
@@ -294,10 +295,11 @@ mod tests {
             "SELECT 1 FROM information_schema.tables, string_to_array('a', ',') s",
             "SELECT pg_catalog.pg_postmaster_start_time()",
             "SELECT pg_get_userbyid(n) FROM (VALUES (1)) t (n)",
-        ] {
+        ];
+        each(cases, |sql| {
             assert_eq!(meant(sql), Ok(Meant::Catalogs), "{sql}");
-        }
-        for sql in [
+        });
+        let cases = [
             "SELECT current_user, count(*) FROM saved_searches",
             "SELECT count(*) AS pg_count FROM mentions",
             "SELECT pg_count FROM (SELECT 1 AS pg_count) t",
@@ -310,9 +312,10 @@ mod tests {
             "SELECT current_user, 2.6::int",
             "SELECT 1",
             "CREATE VIEW v AS SELECT 1",
-        ] {
+        ];
+        each(cases, |sql| {
             assert_eq!(meant(sql), Ok(Meant::Service { calls: Vec::new() }), "{sql}");
-        }
+        });
         assert!(meant("SELECT 1 FROM pg_class, mentions").is_err());
         for (sql, expected) in [
             ("SELECT version(), 2.6::int", vec!["version()"]),

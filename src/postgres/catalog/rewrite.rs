@@ -688,6 +688,7 @@ fn distinct_names(body: &mut SetExpr) {
 mod tests {
     use super::super::super::dialect::parsed;
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn what_only_postgres_has_is_replaced() {
@@ -695,7 +696,7 @@ mod tests {
         let rewritten = |sql: &str, names, values: &[ScalarValue]| {
             rewritten(parsed(sql)?, names, values).map(|statement| statement.to_string())
         };
-        for (sql, expected) in [
+        let cases = [
             ("SELECT 'mentions'::regclass", "SELECT to_regclass('mentions') AS \"regclass\""),
             (
                 "SELECT c.oid::pg_catalog.regclass FROM pg_class c",
@@ -742,9 +743,10 @@ mod tests {
                 "SELECT current_user, NULL, NULL",
                 "SELECT 'ada' AS \"current_user\", NULL AS \"?column?\", NULL AS \"?column?_2\"",
             ),
-        ] {
+        ];
+        each(cases, |(sql, expected)| {
             assert_eq!(rewritten(sql, &names, &[]).expect(sql), expected);
-        }
+        });
         let values = [ScalarValue::from("it's"), ScalarValue::from(7_i64)];
         let bound =
             rewritten("SELECT 1 FROM pg_class WHERE relname = $1 AND oid = $2 AND relkind = $3", &names, &values);

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::error::{Error, ErrorKind};
 use crate::host::planner::parse;
+use crate::session::not_supported;
 
 /// Parses a statement.
 ///
@@ -83,7 +84,7 @@ fn writes_nothing(parsed: Parsed) -> Result<Parsed> {
     match &parsed {
         Parsed::Statement(statement) if matches!(statement.as_ref(), Statement::CreateTable(table) if table.query.is_none()) =>
         {
-            let line = "CREATE TABLE with columns is not supported: the service is read-only";
+            let line = not_supported("CREATE TABLE with columns is");
             Err(Error::new(ErrorKind::Unsupported, line)
                 .advice("use CREATE TABLE … AS SELECT … for a temporary table")
                 .into())

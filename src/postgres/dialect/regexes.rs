@@ -206,10 +206,11 @@ fn replacement(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
     fn patterns_mean_what_they_mean_in_postgresql() {
-        for (postgres, here) in [
+        let cases = [
             ("acme", "acme"),
             ("acme.*x", "(?s)acme.*x"),
             (r"a\.b", r"a\.b"),
@@ -219,9 +220,10 @@ mod tests {
             ("[][a]", r"[\]\[a]"),
             ("[^a.]", "[^a.]"),
             ("(?n)a.b", "(?n)a.b"),
-        ] {
+        ];
+        each(cases, |(postgres, here)| {
             assert_eq!(pattern(postgres), here);
-        }
+        });
         for (postgres, here) in [("$1", "$$1"), (r"[\&]", "[${0}]"), (r"\1x", "${1}x")] {
             assert_eq!(replacement(postgres), here);
         }

@@ -45,6 +45,11 @@ pub(super) fn unmark(statement: &mut Parsed, values: &[ScalarValue]) {
     edit(statement, &mut Unmarked(values));
 }
 
+/// True if [`unmark`] reads the values of parameters of these types.
+pub(super) fn depends_on_values(types: &BTreeMap<usize, Type>) -> bool {
+    types.values().any(|known| *known == Type::NUMERIC)
+}
+
 /// The type of a marked parameter.
 pub(super) fn marked(expr: &SqlExpr) -> Option<Type> {
     match expr {
@@ -194,4 +199,43 @@ fn sql_type(postgres: &Type) -> Option<SqlType> {
         Type::INTERVAL => SqlType::Interval { fields: None, precision: None },
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Names, parsed, translated};
+    use super::*;
+    use crate::cases::each;
+
+    #[test]
+    fn translations_that_depend_on_values_are_known_by_their_types() {
+        let sql = "SELECT $1 AS a, upper($1) AS b FROM mentions WHERE $1 IS NOT NULL AND aid = $2";
+        let cases = [
+            Type::BOOL,
+            Type::INT2,
+            Type::INT4,
+            Type::INT8,
+            Type::FLOAT4,
+            Type::FLOAT8,
+            Type::NUMERIC,
+            Type::NUMERIC_ARRAY,
+            Type::INT4_ARRAY,
+            Type::TEXT,
+            Type::DATE,
+            Type::TIMESTAMPTZ,
+            Type::INTERVAL,
+        ];
+        each(cases, |known| {
+            let with = |value: ScalarValue| {
+                let parsed = parsed(sql).expect("a statement");
+                let types = [Some(known.clone()), Some(Type::TEXT)];
+                // A parameter that is no numeric has no decimal value.
+                let value = if known == Type::NUMERIC { value } else { ScalarValue::from(value.to_string()) };
+                translated(parsed, &Names::of_tests(), &types, &[value, ScalarValue::Null]).expect("a translation")
+            };
+            let (short, types) = with(ScalarValue::Decimal128(Some(15), 2, 1));
+            let (long, _) = with(ScalarValue::Decimal128(Some(123_456), 6, 4));
+            assert_eq!(short.to_string() != long.to_string(), depends_on_values(&types), "{known}: {short}");
+        });
+    }
 }

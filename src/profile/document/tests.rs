@@ -1,4 +1,5 @@
 use super::*;
+use crate::cases::each;
 use crate::profile::Zone;
 
 const V4: &str = include_str!("../builtin/v4.toml");
@@ -57,7 +58,12 @@ fn a_bad_profile_is_refused_with_file_line_key_and_what_was_expected() {
 
 #[test]
 fn entries_that_contradict_each_other_are_refused() {
-    for (from, to, says) in [
+    let cases = [
+        (
+            "unit = \"row\"",
+            "unit = \"cursor\"\nnext = \"/next\"\nlast = \"/id\"",
+            "expected `next`, the place of the next page's cursor, or `last`",
+        ),
         (
             "path = \"list\"",
             "path = \"list\"\npages = { parameter = \"x\", unit = \"cursor\" }",
@@ -81,11 +87,12 @@ fn entries_that_contradict_each_other_are_refused() {
             "name = \"url\", type = \"utf8\", time_at = \"/t\", at",
             "only on a timestamp column",
         ),
-    ] {
+    ];
+    each(cases, |(from, to, says)| {
         let (kind, text) = refused(from, to);
         assert_eq!(kind, ErrorKind::Profile, "{text}");
         assert!(text.contains(says), "{text}\ndoes not contain: {says}");
-    }
+    });
 }
 
 #[test]

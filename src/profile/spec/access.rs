@@ -128,4 +128,17 @@ pub struct SearchEndpoint {
     /// Further parameters that are sent with each request, such as the version of the response.
     #[serde(default)]
     pub with: BTreeMap<String, String>,
+    /// Headers that are read as part of a response, such as one with the total. Pointers then begin with `/body` or `/headers`, but
+    /// for those of `[error]`. Numbers are read as numbers, and that of `Content-Range` is the one behind its slash.
+    #[serde(default)]
+    pub headers: Vec<String>,
+}
+
+impl SearchEndpoint {
+    pub(super) fn check(&self, checks: &mut Checks) {
+        for name in &self.headers {
+            let known = http::HeaderName::from_str(name).is_ok();
+            checks.expect(known, "search.headers", format!("expected names of headers, found `{name}`"));
+        }
+    }
 }

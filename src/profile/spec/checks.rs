@@ -16,6 +16,7 @@ impl Checks {
         let mut checks = Self::default();
         profile.auth.check(&mut checks);
         profile.list.check(&mut checks);
+        profile.search.check(&mut checks);
         profile.mentions.check(&mut checks);
         profile.offset.check(&mut checks);
         profile.page.check(&mut checks);

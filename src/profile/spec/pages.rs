@@ -74,6 +74,9 @@ pub struct Offset {
     /// Pointer to the cursor of the next page, or to a link that has it as the parameter. Absent, NULL or empty on the last page. With
     /// unit = "cursor" only.
     pub next: Option<Pointer>,
+    /// Pointer, in a record, to the cursor of the page that follows it: the last record of a page has that of the next page. With unit
+    /// = "cursor" only, instead of `next`.
+    pub last: Option<Pointer>,
     /// Set if a cursor is a place in the order of mentions, not a number of them: no mention is left out or comes twice if others are
     /// added or removed meanwhile. Without a total, mentions are then read once, and not twice.
     #[serde(default)]
@@ -115,12 +118,13 @@ impl Offset {
         checks.expect(self.first <= 1, "offset.first", format!("expected 0 or 1, found {}", self.first));
         let rows = self.unit == OffsetUnit::Row;
         checks.expect(rows || !self.aligned, "offset.aligned", "expected unit = \"row\": pages are aligned anyway");
+        let cursors = u8::from(self.next.is_some()) + u8::from(self.last.is_some());
         checks.expect(
-            (self.unit == OffsetUnit::Cursor) == self.next.is_some(),
+            cursors == u8::from(self.unit == OffsetUnit::Cursor),
             "offset.next",
-            "expected `next`, the place of the next page's cursor, if and only if unit = \"cursor\"",
+            "expected `next`, the place of the next page's cursor, or `last`, its place in a record, if and only if unit = \"cursor\"",
         );
-        checks.expect(self.next.is_some() || !self.stable, "offset.stable", "expected unit = \"cursor\"");
+        checks.expect(cursors > 0 || !self.stable, "offset.stable", "expected unit = \"cursor\"");
     }
 }
 

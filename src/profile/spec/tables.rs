@@ -76,7 +76,7 @@ impl Tables {
         if let Some(kind) = list.columns.iter().position(|column| column.name == "kind")
             && list.column("kinds").is_none()
         {
-            list.columns.insert(kind + 1, derived("kinds", ColumnType::Utf8List, Origin::Kinds));
+            list.columns.insert(kind + 1, ColumnSpec::new("kinds", ColumnType::Utf8List, Origin::Kinds));
         }
     }
 
@@ -153,8 +153,8 @@ fn history_of(list: &TableSpec) -> Option<TableSpec> {
         ref origin => *origin == Origin::Extra,
     };
     // A search that was not saved may have no aid.
-    let columns = list.columns.iter().filter(taken).map(|column| ColumnSpec { nullable: true, ..column.clone() });
-    let position = derived("position", ColumnType::Int64, Origin::Rank);
+    let columns = list.columns.iter().filter(taken).cloned().map(ColumnSpec::nullable);
+    let position = ColumnSpec::new("position", ColumnType::Int64, Origin::Rank);
     Some(TableSpec {
         name: Arc::from(RECENT_SEARCHES),
         kind: TableKind::History,
@@ -167,22 +167,6 @@ fn history_of(list: &TableSpec) -> Option<TableSpec> {
         columns: [position].into_iter().chain(columns).collect(),
         ..list.clone()
     })
-}
-
-/// Returns a column that no profile declares.
-fn derived(name: &str, kind: ColumnType, origin: Origin) -> ColumnSpec {
-    ColumnSpec {
-        name: name.to_owned(),
-        kind,
-        nullable: false,
-        origin,
-        pattern: None,
-        zone: None,
-        time_at: None,
-        joined_with: Vec::new(),
-        is_unzoned: false,
-        nulls: Arc::default(),
-    }
 }
 
 /// Key of a table in the document.
@@ -199,11 +183,27 @@ fn check_table(table: &TableSpec, checks: &mut Checks) {
     check_columns(table, &key("columns"), checks);
     checks.expect(!table.sections.is_empty(), &key("sections"), "expected at least one section");
     for section in &table.sections {
-        let records = section.shape == Shape::Records && table.kind == TableKind::List;
+        let is_list = !table.kind.is_search();
+        let may_hold = match table.kind {
+            TableKind::List | TableKind::History => section.shape == Shape::Records,
+            TableKind::Volume | TableKind::Breakdowns | TableKind::Further => section.shape != Shape::Record,
+            TableKind::Mentions | TableKind::Overview => false,
+        };
         checks.expect(
-            (section.inside.is_none() || records) && (section.deeper.is_none() || section.inside.is_some()),
+            section.inside.is_none() || may_hold,
             &key("sections"),
-            "expected `inside` only in tables.saved_searches with shape = \"records\", and `deeper` only with `inside`",
+            "expected `inside` only in tables.saved_searches with shape = \"records\", and in volume, breakdowns and further tables \
+             with shape = \"records\" or \"entries\"",
+        );
+        checks.expect(
+            section.inside.is_some() || (section.deeper.is_none() && section.only.is_none()),
+            &key("sections"),
+            "expected `deeper` and `only` only with `inside`",
+        );
+        checks.expect(
+            is_list || section.deeper.is_none(),
+            &key("sections"),
+            "expected `deeper` only in tables.saved_searches",
         );
         checks.expect(
             (section.shape == Shape::Entries) == (section.key.is_some() && section.value.is_some()),

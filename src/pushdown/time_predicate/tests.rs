@@ -1,6 +1,7 @@
 use datafusion::logical_expr::{col, lit};
 
 use super::*;
+use crate::cases::each;
 
 fn at(micros: i64) -> Expr {
     Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into())), None)
@@ -99,9 +100,9 @@ fn a_day_of_a_zone_is_told_from_shorter_steps_and_from_those_of_another() {
     assert_eq!(days_of(&since_1970(local("Europe/Berlin"), 604_800.0), "t"), Some(Tz::UTC));
     assert_eq!(days_of(&since_1970(clock("Europe/Berlin"), 86_400.0), "t"), Some(Tz::Europe__Berlin));
     assert_eq!(days_of(&since_1970(day_of("Europe/Berlin"), 86_400.0), "t"), Some(Tz::Europe__Berlin));
-    for seconds in [3_600.0, 86_401.0, 0.0, -86_400.0, 0.5] {
+    each([3_600.0, 86_401.0, 0.0, -86_400.0, 0.5], |seconds| {
         assert_eq!(days_of(&since_1970(col("t"), seconds), "t"), None, "{seconds}");
-    }
+    });
     let part = |unit: &str, of| {
         Expr::ScalarFunction(ScalarFunction::new_udf(datafusion::functions::datetime::date_part(), vec![lit(unit), of]))
     };

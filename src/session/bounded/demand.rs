@@ -204,9 +204,18 @@ pub(super) const LINEAR: &[&str] = &[
 ];
 
 /// Functions that other code recognizes by their type, or whose time does not depend on their arguments. They are
-/// called as they are.
-const UNCHANGED: &[&str] =
-    &["changes", "date_part", "date_trunc", "get_field", "only_value", "opaque", "savedsearch_stoppable"];
+/// called as they are. Those of words end with their statement by themselves.
+const UNCHANGED: &[&str] = &[
+    "changes",
+    "date_part",
+    "date_trunc",
+    "get_field",
+    "match",
+    "match_score",
+    "only_value",
+    "opaque",
+    "savedsearch_stoppable",
+];
 
 impl Growth {
     /// Returns the growth of the function of this name; `None` if it is not known to grow.

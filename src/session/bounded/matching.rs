@@ -194,6 +194,7 @@ mod tests {
     use datafusion::prelude::SessionContext;
 
     use super::*;
+    use crate::cases::each;
     use crate::session::bounded_session;
 
     #[test]
@@ -201,7 +202,7 @@ mod tests {
         let schema = Schema::new(vec![Field::new("t", DataType::Utf8, true), Field::new("n", DataType::Int64, true)]);
         let schema = DFSchema::try_from(schema).expect("a schema");
         let regex = binary_expr(col("t"), Operator::RegexMatch, lit("a*b"));
-        for (expr, changes) in [
+        let cases = [
             (col("t").like(lit("abc%")), false),
             (col("t").like(lit("abc")), false),
             (col("t").like(lit("%abc%")), true),
@@ -211,12 +212,13 @@ mod tests {
             (col("t").ilike(lit("abc%")), true),
             (regex, true),
             (col("n").eq(lit(1_i64)), false),
-        ] {
+        ];
+        each(cases, |(expr, changes)| {
             let name = expr.schema_name().to_string();
             let changed = as_function(expr, &schema);
             assert_eq!(changed.transformed, changes, "{name}");
             assert_eq!(changed.data.schema_name().to_string(), name);
-        }
+        });
     }
 
     #[tokio::test]

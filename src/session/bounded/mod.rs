@@ -52,19 +52,19 @@ use self::repeated::BoundedRepetition;
 use self::rule::BoundedExpressions;
 use super::limited_conditions::stoppable;
 use super::plan_size::with_plan_limits;
+use crate::optimizer::last_filter_pushdown;
 
 /// Returns the session with limits on the memory of its expressions.
 ///
 /// # Errors
-/// None in practice: functions are replaced by others of the same name.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the session has no rule that pushes filters down, or none that
+/// simplifies expressions. None in practice of functions, which are replaced by others of the same name.
 pub(crate) fn bounded_session(context: &SessionContext) -> Result<SessionContext> {
-    let mut builder = with_plan_limits(SessionStateBuilder::new_from_existing(context.state()));
+    let mut builder = with_plan_limits(SessionStateBuilder::new_from_existing(context.state()))?;
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(BoundedLiterals));
-    if let Some(physical) = builder.physical_optimizers() {
-        // Before filters refer to nodes of the plan, which must not be replaced afterwards.
-        let last = physical.rules.iter().rposition(|rule| rule.name().starts_with("FilterPushdown"));
-        physical.rules.insert(last.unwrap_or(physical.rules.len()), Arc::new(BoundedRepetition));
-    }
+    let physical = &mut builder.physical_optimizers().get_or_insert_default().rules;
+    let last = last_filter_pushdown(physical)?;
+    physical.insert(last, Arc::new(BoundedRepetition));
     let context = SessionContext::new_with_state(builder.build());
     let functions: Vec<_> = context.state_ref().read().scalar_functions().values().cloned().collect();
     for function in functions {
@@ -88,8 +88,51 @@ pub(crate) fn bounded_session(context: &SessionContext) -> Result<SessionContext
 mod tests {
     use std::collections::BTreeSet;
 
+    use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+    use datafusion::prelude::SessionConfig;
+
     use super::demand::{Growth, LINEAR};
     use super::*;
+
+    #[test]
+    fn a_session_without_a_filter_pushdown_is_refused() {
+        let mut builder = SessionStateBuilder::new().with_default_features();
+        let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
+        rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+        let state = builder.with_physical_optimizer_rules(rules).build();
+        let refused = bounded_session(&SessionContext::new_with_state(state)).map(drop).expect_err("a rule is missing");
+        assert!(refused.to_string().contains("FilterPushdown"), "{refused}");
+    }
+
+    /// Joins are recognized by the end of their names: one that the engine names in another way fails here.
+    #[tokio::test]
+    async fn all_joins_of_the_engine_have_names_that_end_alike() {
+        let mut joins = BTreeSet::new();
+        for (setting, value, join) in [
+            ("prefer_hash_join", true, "JOIN b ON x = y"),
+            ("prefer_hash_join", false, "JOIN b ON x = y"),
+            ("enable_piecewise_merge_join", false, "JOIN b ON x < y"),
+            ("enable_piecewise_merge_join", true, "JOIN b ON x < y"),
+            ("prefer_hash_join", true, "CROSS JOIN b"),
+        ] {
+            let config = SessionConfig::new().with_target_partitions(4);
+            let config = config.set_bool(&format!("datafusion.optimizer.{setting}"), value);
+            let sql = format!("WITH a(x) AS (VALUES (1), (2)), b(y) AS (VALUES (1), (3)) SELECT * FROM a {join}");
+            let frame = SessionContext::new_with_config(config).sql(&sql).await.expect("a statement");
+            let plan = frame.create_physical_plan().await.expect("a plan");
+            let mut names = Vec::new();
+            plan.apply(|node| {
+                if node.children().len() == 2 {
+                    names.push(node.name().to_owned());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+            .expect("all operators");
+            assert!(!names.is_empty() && names.iter().all(|name| name.ends_with("JoinExec")), "{sql}: {names:?}");
+            joins.extend(names);
+        }
+        assert_eq!(joins.len(), 5, "each of them is another join: {joins:?}");
+    }
 
     /// The engine's full list. A function that is in no table is evaluated in slices, which is safe but slower: a new
     /// one fails here, so that a developer decides.

@@ -2,6 +2,9 @@
 //! window function into each row of a partition, a projection into each of its columns. They allocate before any memory pool
 //! is consulted. So the size is estimated from their input, and the input is rejected or passed on in smaller batches.
 //!
+//! Operators that keep rows allocate before they register it: a hash table doubles, a sort copies what it holds. So each operator
+//! that is not known to pass rows on asks for as much as its statement holds before it gets a batch.
+//!
 //! Such an operator may compute for hours from input that is there at once. It pauses between batches, so that it can be ended.
 
 use std::collections::BTreeMap;
@@ -21,7 +24,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, PhysicalGroupBy};
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -30,7 +33,8 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, InputOrderMode, PlanProperties, ReplaceChildrenOptions,
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::future::ready;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::demand::{bytes_of, item_sums, leaves_of};
 use crate::error::{Error, ErrorKind};
@@ -45,6 +49,22 @@ const UNNESTED_AT_ONCE: u128 = 64 << 20;
 const READ_AT_ONCE: u128 = 8 << 20;
 /// Bytes from which a literal counts: it may be written into each row.
 const LONG: usize = 256;
+/// Operators that hold no more rows than a batch of their input. All others may keep rows.
+const PASSING_ON: &[&str] = &[
+    "AboveOffsetExec",
+    "CoalescePartitionsExec",
+    "CooperativeExec",
+    "FetchExec",
+    "GlobalLimitExec",
+    "InOrderExec",
+    "LocalLimitExec",
+    "OwnNamesExec",
+    "ProjectionExec",
+    "ReadOnceExec",
+    "UnionExec",
+    "UnorderedExec",
+    "WindowOrderExec",
+];
 
 /// Limits the inputs of operators that repeat values. Runs after the rules that look for such operators.
 #[derive(Debug)]
@@ -53,14 +73,11 @@ pub(super) struct BoundedRepetition;
 impl PhysicalOptimizerRule for BoundedRepetition {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
-            let Some(repetition) = Repetition::of(plan.as_ref())? else {
-                return Ok(if multiplies(plan.as_ref()) { pausing(plan) } else { Transformed::no(plan) });
+            let Some(repetition) = Repetition::of(plan.as_ref())?.filter(|_| !plan.children().is_empty()) else {
+                return Ok(Transformed::no(plan));
             };
             let bounded = plan.children().into_iter().map(|input| -> Arc<dyn ExecutionPlan> {
-                match repetition.concerns(input.as_ref()) {
-                    true => Arc::new(PassThroughExec::new(Arc::clone(input), repetition.clone())),
-                    false => Arc::clone(input),
-                }
+                Arc::new(PassThroughExec::new(Arc::clone(input), repetition.clone().of_input(input.as_ref())))
             });
             let bounded = bounded.collect();
             let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
@@ -104,15 +121,19 @@ enum Repetition {
     WindowFunctions(WindowFunctions),
     /// Expressions read the values of each row.
     Expressions(Reads),
+    /// Nothing is repeated. The operator keeps rows, or gathers some of them.
+    Kept,
 }
 
-/// Values of a row that expressions read: the results of functions are about as large.
+/// Values of a row that an operator reads or copies: the results of functions are about as large as what they read.
 #[derive(Debug, Clone, Default)]
 struct Reads {
-    /// Columns of variable size, each with the number of times that it is read.
+    /// Columns, each with the number of times that it is read.
     columns: BTreeMap<usize, u32>,
-    /// Bytes of long literals.
-    literals: u64,
+    /// Bytes of long literals, and others that do not depend on the row.
+    fixed: u64,
+    /// Grouping keys that are computed, each with the number of grouping sets that have it.
+    keys: Vec<(Arc<dyn PhysicalExpr>, u32)>,
 }
 
 /// Limits of an operator's input that another process can apply as well.
@@ -123,11 +144,14 @@ pub(crate) enum BoundedInput {
     Batch,
     /// See [`Repetition::Lists`]: columns with their depths.
     Lists(Vec<(usize, usize)>),
-    /// See [`Repetition::Expressions`]: columns with the number of reads, and the bytes of literals.
+    /// See [`Repetition::Expressions`]: columns with the number of reads, and the fixed bytes.
     Expressions(Vec<(usize, u32)>, u64),
+    /// See [`Repetition::Kept`].
+    Kept,
 }
 
-/// The limits that an operator applies to its input; `None` for other operators, and if they depend on a window function.
+/// The limits that an operator applies to its input; `None` for other operators, and if they depend on a window function or on a
+/// computed grouping key.
 #[cfg(feature = "distributed")]
 pub(crate) fn bounds_of(plan: &dyn ExecutionPlan) -> Option<BoundedInput> {
     match plan.downcast_ref::<PassThroughExec<Repetition>>()?.pass() {
@@ -136,11 +160,11 @@ pub(crate) fn bounds_of(plan: &dyn ExecutionPlan) -> Option<BoundedInput> {
             let lists = lists.iter().map(|list| (list.index_in_input_schema, list.depth));
             Some(BoundedInput::Lists(lists.collect()))
         }
-        Repetition::WindowFunctions(_) => None,
-        Repetition::Expressions(Reads { columns, literals }) => Some(BoundedInput::Expressions(
-            columns.iter().map(|(column, times)| (*column, *times)).collect(),
-            *literals,
-        )),
+        Repetition::Expressions(Reads { columns, fixed, keys }) if keys.is_empty() => {
+            Some(BoundedInput::Expressions(columns.iter().map(|(column, times)| (*column, *times)).collect(), *fixed))
+        }
+        Repetition::WindowFunctions(_) | Repetition::Expressions(_) => None,
+        Repetition::Kept => Some(BoundedInput::Kept),
     }
 }
 
@@ -153,48 +177,51 @@ pub(crate) fn bounded_input(input: Arc<dyn ExecutionPlan>, bounds: BoundedInput)
             let list = |(index_in_input_schema, depth)| ListUnnest { index_in_input_schema, depth };
             Repetition::Lists(lists.into_iter().map(list).collect())
         }
-        BoundedInput::Expressions(columns, literals) => {
-            Repetition::Expressions(Reads { columns: columns.into_iter().collect(), literals })
+        BoundedInput::Expressions(columns, fixed) => {
+            Repetition::Expressions(Reads { columns: columns.into_iter().collect(), fixed, keys: Vec::new() })
         }
+        BoundedInput::Kept => Repetition::Kept,
     };
     Arc::new(PassThroughExec::new(input, repetition))
 }
 
 impl Repetition {
     fn of(plan: &dyn ExecutionPlan) -> Result<Option<Self>> {
+        let keeps = (!PASSING_ON.contains(&plan.name())).then_some(Self::Kept);
         if let Some(unnest) = plan.downcast_ref::<UnnestExec>() {
             return Ok(Some(Self::Lists(unnest.list_column_indices().to_vec())));
         }
         if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
-            return Ok(
-                WindowFunctions::of(window.window_expr(), window.partition_keys(), true)?.map(Self::WindowFunctions)
-            );
+            let functions = WindowFunctions::of(window.window_expr(), window.partition_keys(), true)?;
+            return Ok(functions.map(Self::WindowFunctions).or(keeps));
         }
         if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
             // Interleaved partitions are treated as one.
             let sorted = matches!(window.input_order_mode, InputOrderMode::Sorted);
             let keys = if sorted { window.partition_keys() } else { Vec::new() };
-            return Ok(WindowFunctions::of(window.window_expr(), keys, false)?.map(Self::WindowFunctions));
+            let functions = WindowFunctions::of(window.window_expr(), keys, false)?;
+            return Ok(functions.map(Self::WindowFunctions).or(keeps));
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-            return Reads::of(projection.expr().iter().map(|column| Arc::clone(&column.expr)), plan);
+            let expressions = projection.expr().iter().map(|column| Arc::clone(&column.expr));
+            return Ok(Reads::of(expressions, plan)?.map(Self::Expressions));
         }
         if let Some(aggregate) = plan.downcast_ref::<AggregateExec>()
             && aggregate.mode().input_mode() == AggregateInputMode::Raw
         {
             let keys = aggregate.group_expr().input_exprs();
             let values = aggregate.aggr_expr().iter().flat_map(|function| function.expressions());
-            return Reads::of(keys.into_iter().chain(values), plan);
+            let reads = Reads::of(keys.into_iter().chain(values), plan)?;
+            return Ok(Reads::of_sets(reads, aggregate.group_expr()).map(Self::Expressions).or(keeps));
         }
-        Ok(is_join(plan).then_some(Self::Batch))
+        Ok(if is_join(plan) { Some(Self::Batch) } else { keeps })
     }
 
-    /// True if values of variable size may be written more than once.
-    fn concerns(&self, input: &dyn ExecutionPlan) -> bool {
+    /// The repetition of one of the inputs: without values of variable size, a batch of it is small.
+    fn of_input(self, input: &dyn ExecutionPlan) -> Self {
         match self {
-            Self::Batch => input.schema().fields().iter().any(|field| is_copied(field.data_type())),
-            Self::Lists(lists) => !lists.is_empty(),
-            Self::WindowFunctions(_) | Self::Expressions(_) => true,
+            Self::Batch if !input.schema().fields().iter().any(|field| is_copied(field.data_type())) => Self::Kept,
+            of_any => of_any,
         }
     }
 }
@@ -202,10 +229,7 @@ impl Repetition {
 impl Reads {
     /// The reads of the expressions of an operator; `None` if they read nothing of variable size. A column that is passed on as it
     /// is costs nothing.
-    fn of(
-        expressions: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
-        plan: &dyn ExecutionPlan,
-    ) -> Result<Option<Repetition>> {
+    fn of(expressions: impl Iterator<Item = Arc<dyn PhysicalExpr>>, plan: &dyn ExecutionPlan) -> Result<Option<Self>> {
         let Some(schema) = plan.children().first().map(|input| input.schema()) else { return Ok(None) };
         let mut reads = Self::default();
         for expression in expressions.filter(|expression| expression.downcast_ref::<Column>().is_none()) {
@@ -219,21 +243,45 @@ impl Reads {
                 if let Some(bytes) = part.downcast_ref::<Literal>().map(|literal| literal.value().size())
                     && bytes >= LONG
                 {
-                    reads.literals += bytes as u64;
+                    reads.fixed += bytes as u64;
                 }
                 Ok(TreeNodeRecursion::Continue)
             })?;
         }
-        let reads = (!reads.columns.is_empty() || reads.literals > 0).then_some(reads);
-        Ok(reads.map(Repetition::Expressions))
+        Ok((!reads.columns.is_empty() || reads.fixed > 0).then_some(reads))
     }
 
-    /// Splits a batch into parts of which expressions read little at once, each with its bytes.
-    fn parts(&self, batch: &RecordBatch) -> Vec<(RecordBatch, u128)> {
-        let mut bytes = vec![u128::from(self.literals); batch.num_rows()];
+    /// The reads with those of grouping sets, each of which has a copy of its keys for each row.
+    fn of_sets(reads: Option<Self>, by: &PhysicalGroupBy) -> Option<Self> {
+        /// Bytes of a key in a set beside its value, and of a group.
+        const BESIDE: u64 = 16;
+        if !by.has_grouping_set() {
+            return reads;
+        }
+        let (mut reads, keys) = (reads.unwrap_or_default(), by.input_exprs());
+        reads.fixed += by.groups().len() as u64 * (keys.len() as u64 + 3) * BESIDE;
+        for (at, key) in keys.into_iter().enumerate() {
+            let has = |nulls: &&Vec<bool>| !nulls.get(at).copied().unwrap_or_default();
+            let sets = u32::try_from(by.groups().iter().filter(has).count()).unwrap_or(u32::MAX);
+            match key.downcast_ref::<Column>().map(Column::index) {
+                Some(column) => *reads.columns.entry(column).or_default() += sets,
+                None => reads.keys.push((key, sets)),
+            }
+        }
+        Some(reads)
+    }
+
+    /// Splits a batch into parts of which an operator reads and copies little at once, each with its bytes.
+    fn parts(&self, batch: &RecordBatch) -> Result<Parts> {
+        let mut bytes = vec![u128::from(self.fixed); batch.num_rows()];
+        let mut add = |values: &ArrayRef, times: u32| {
+            bytes.iter_mut().zip(bytes_of(values)).for_each(|(all, own)| *all += own * u128::from(times));
+        };
         for (column, times) in &self.columns {
-            let of_column = bytes_of(batch.column(*column));
-            bytes.iter_mut().zip(of_column).for_each(|(all, own)| *all += own * u128::from(*times));
+            add(batch.column(*column), *times);
+        }
+        for (key, times) in &self.keys {
+            add(&key.evaluate(batch)?.into_array(batch.num_rows())?, *times);
         }
         let (mut parts, mut first, mut sum) = (Vec::new(), 0, 0);
         for (row, bytes) in bytes.into_iter().enumerate() {
@@ -244,7 +292,7 @@ impl Reads {
             sum += bytes;
         }
         parts.push((batch.slice(first, batch.num_rows() - first), sum));
-        parts
+        Ok(parts)
     }
 }
 
@@ -349,18 +397,13 @@ impl Pass for Repetition {
             Self::Batch => input.map(move |batch| check_rows(batch?, rows)).boxed(),
             Self::Lists(lists) => {
                 let lists = lists.clone();
-                let parts = input.map_ok(move |batch| {
-                    let parts = in_parts(&batch, &lists);
-                    stream::iter(
-                        parts.map_or_else(|error| vec![Err(error)], |parts| parts.into_iter().map(Ok).collect()),
-                    )
-                });
+                let parts = input.map_ok(move |batch| all_parts(in_parts(&batch, &lists)));
                 // As for expressions.
                 parts.try_flatten().map(|part| part.and_then(|(part, bytes)| ask(bytes).map(|()| part))).boxed()
             }
             Self::Expressions(reads) => {
                 let reads = reads.clone();
-                let parts = input.map_ok(move |batch| stream::iter(reads.parts(&batch).into_iter().map(Ok)));
+                let parts = input.map_ok(move |batch| all_parts(reads.parts(&batch)));
                 // When the operator asks for a part, it has written those before.
                 parts.try_flatten().map(|part| part.and_then(|(part, bytes)| ask(bytes).map(|()| part))).boxed()
             }
@@ -368,9 +411,27 @@ impl Pass for Repetition {
                 let mut seen = Partitions::new(windows.clone(), rows);
                 input.map(move |batch| seen.check(batch?)).boxed()
             }
+            Self::Kept => input
+                .map(|batch| {
+                    let batch = batch?;
+                    ask(size_of(&batch))?;
+                    Ok(batch)
+                })
+                .boxed(),
         };
+        // When there are no more rows, an operator sorts or copies what it has kept.
+        let at_the_end = stream::once(async { ask(0) }).filter_map(|room| ready(room.err().map(Err)));
+        let bounded = bounded.chain(at_the_end);
         Box::pin(RecordBatchStreamAdapter::new(schema, bounded))
     }
+}
+
+/// Parts of a batch, each with its bytes.
+type Parts = Vec<(RecordBatch, u128)>;
+
+/// The parts of a batch one by one, or the error of all.
+fn all_parts(parts: Result<Parts>) -> impl Stream<Item = Result<(RecordBatch, u128)>> {
+    stream::iter(parts.map_or_else(|error| vec![Err(error)], |parts| parts.into_iter().map(Ok).collect()))
 }
 
 /// Rejects a batch if `rows` copies of its widest row exceed the limit.
@@ -386,7 +447,7 @@ fn check_rows(batch: RecordBatch, rows: u128) -> Result<RecordBatch> {
 }
 
 /// Splits a batch into parts whose unnested rows stay within the limit, each with their bytes.
-fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Vec<(RecordBatch, u128)>> {
+fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Parts> {
     let is_list = |at: &usize| lists.iter().any(|list| list.index_in_input_schema == *at);
     let beside: Vec<ArrayRef> =
         (0..batch.num_columns()).filter(|at| !is_list(at)).map(|at| Arc::clone(batch.column(at))).collect();
@@ -537,9 +598,18 @@ impl Partitions {
     }
 }
 
-/// Asks for room for what the operator above will write.
+/// Bytes that a copy of a batch would take.
+fn size_of(batch: &RecordBatch) -> u128 {
+    let sizes = batch.columns().iter().map(|column| {
+        let of_rows = column.to_data().get_slice_memory_size();
+        of_rows.unwrap_or_else(|_| column.get_buffer_memory_size()) as u128
+    });
+    sizes.sum()
+}
+
+/// Asks for room for what the operator above will write, and for a copy of what the statement holds.
 fn ask(bytes: u128) -> Result<()> {
-    Ok(memory::room(u64::try_from(bytes).unwrap_or(u64::MAX)).map(drop)?)
+    Ok(memory::room_for_copies(u64::try_from(bytes).unwrap_or(u64::MAX))?)
 }
 
 fn too_wide(what: &str, most: u128, advice: &str) -> datafusion::error::DataFusionError {
@@ -549,10 +619,62 @@ fn too_wide(what: &str, most: u128, advice: &str) -> datafusion::error::DataFusi
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{ListArray, StringArray};
+    use arrow::array::{Int64Array, ListArray, StringArray};
     use arrow::datatypes::Int64Type;
+    use datafusion::prelude::SessionContext;
 
     use super::*;
+
+    #[tokio::test]
+    async fn operators_that_keep_rows_ask_before_they_get_a_batch() {
+        let context = super::super::bounded_session(&SessionContext::new()).expect("a session");
+        let sql = "SELECT value % 7, count(DISTINCT value) FROM generate_series(1, 9) GROUP BY 1 ORDER BY 1";
+        let plan = context.sql(sql).await.expect("a statement").create_physical_plan().await.expect("a plan");
+        let mut kept = Vec::new();
+        plan.apply(|node| {
+            for input in node.children() {
+                let asks = input.is::<PassThroughExec<Repetition>>();
+                let passes_on = PASSING_ON.contains(&node.name()) || node.is::<PassThroughExec<Repetition>>();
+                assert_eq!(asks, !passes_on, "{} above {}", node.name(), input.name());
+                kept.extend(asks.then(|| node.name().to_owned()));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .expect("a visit");
+        assert!(["AggregateExec", "SortExec"].iter().all(|name| kept.iter().any(|of| of == name)), "{kept:?}");
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_copied_into_grouping_sets_in_parts() {
+        let context = super::super::bounded_session(&SessionContext::new()).expect("a session");
+        let reads_of = async |sql: &str| {
+            let plan = context.sql(sql).await.expect("a statement").create_physical_plan().await.expect("a plan");
+            let mut found = None;
+            plan.apply(|node| {
+                if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+                    found = Reads::of_sets(None, aggregate.group_expr());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+            .expect("a visit");
+            found
+        };
+        let texts = "(SELECT repeat('x', 1000) || value a, value b, value % 3 c FROM generate_series(1, 10))";
+        assert!(reads_of(&format!("SELECT a, b, c FROM {texts} GROUP BY a, b, c")).await.is_none());
+        let reads = reads_of(&format!("SELECT a, b, c FROM {texts} GROUP BY CUBE (a, b, c)")).await.expect("sets");
+        // Each key is in four of the eight sets.
+        let times = reads.columns.values().copied().chain(reads.keys.iter().map(|(_, sets)| *sets));
+        assert_eq!(times.collect::<Vec<_>>(), [4, 4, 4]);
+        let columns: [(&str, ArrayRef); 2] = [
+            ("text", Arc::new(StringArray::from(vec!["x".repeat(1 << 20); 6]))),
+            ("number", Arc::new(Int64Array::from(vec![1; 6]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let reads = Reads { columns: [(0, 4), (1, 4)].into(), ..reads };
+        let parts = reads.parts(&batch).expect("parts");
+        // Two rows have more than 8 MiB, with what each group takes beside its keys.
+        assert_eq!(parts.iter().map(|(part, _)| part.num_rows()).collect::<Vec<_>>(), [1; 6]);
+    }
 
     #[test]
     fn a_batch_is_unnested_in_parts() {
@@ -569,12 +691,12 @@ mod tests {
         let parts = in_parts(&batch, &[list(2)]).expect("parts");
         assert_eq!(rows_of(&parts), [1, 1, 1, 1]);
         // Six reads of each row's text, which take 1.2 MB.
-        let reads = Reads { columns: [(1, 6)].into(), literals: 1 << 20 };
-        let parts = reads.parts(&batch);
+        let reads = Reads { columns: [(1, 6)].into(), fixed: 1 << 20, keys: Vec::new() };
+        let parts = reads.parts(&batch).expect("parts");
         assert_eq!(rows_of(&parts), [3, 1]);
         assert!(parts.iter().all(|(_, bytes)| *bytes <= READ_AT_ONCE));
-        let reads = Reads { literals: 100 << 20, ..reads };
-        assert_eq!(reads.parts(&batch).len(), 4, "a row is not split");
+        let reads = Reads { fixed: 100 << 20, ..reads };
+        assert_eq!(reads.parts(&batch).expect("parts").len(), 4, "a row is not split");
         assert!(check_rows(batch.clone(), 1_024).is_ok());
         check_rows(batch, 4_096).expect_err("rows of 200 KB");
     }

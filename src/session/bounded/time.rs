@@ -280,6 +280,7 @@ mod tests {
     use datafusion::config::ConfigOptions;
 
     use super::*;
+    use crate::cases::each;
     use crate::error::{Error, ErrorKind};
 
     /// Texts, one per row.
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn a_typical_batch_is_evaluated_at_once() {
         let batch = || texts(&[300; 8_192]);
-        for (growth, args) in [
+        let cases = [
             (Growth::Linear, vec![batch()]),
             (Growth::Match, vec![batch(), text(r"^(https?|ftp)://[^\s/$.?#].[^\s]*$|battery|recall")]),
             (Growth::MatchAll, vec![batch(), text(r"(\w+\s)+|x")]),
@@ -331,10 +332,11 @@ mod tests {
             (Growth::Trim, vec![batch(), text(" \t\n.,;")]),
             (Growth::Search, vec![batch(), batch()]),
             (Growth::Compare, vec![batch(), text("kitten")]),
-        ] {
+        ];
+        each(cases, |(growth, args)| {
             let rows = rows_of_calls(growth, args, Calls::ONE).unwrap_or_else(|error| panic!("{growth:?}: {error}"));
             assert_eq!(rows, [8_192], "{growth:?}");
-        }
+        });
     }
 
     #[test]
@@ -381,7 +383,7 @@ mod tests {
 
     #[test]
     fn patterns_that_read_on_after_a_match_are_known() {
-        for (pattern, states, rereads) in [
+        let cases = [
             ("battery", 7, false),
             ("battery|recall", 14, false),
             (r"\s+", 3, false),
@@ -398,9 +400,10 @@ mod tests {
             ("(?i)a.*b", 8, false),
             ("a{2}{3}*", 8 * 2 * 3, true),
             ("", 1, false),
-        ] {
+        ];
+        each(cases, |(pattern, states, rereads)| {
             assert_eq!(Cost::of(pattern, false), Cost { states, rereads }, "{pattern}");
-        }
+        });
         assert!(Cost::of("a (.*b) ?", true).rereads);
     }
 

@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use super::unused::Unused;
 use super::*;
+use crate::cases::each;
 use crate::profile::ColumnType;
 use crate::store::region::{DataFile, Day, Region, Rows, Subject};
 
@@ -125,7 +126,7 @@ fn a_store_belongs_to_the_first_owner_that_keeps_something() {
         first.set_cursor("list", "y").expect_err("taken"),
         reader.cursor("list").expect_err("taken"),
     ] {
-        assert!(error.to_string().contains("belongs to another service or key"), "{error}");
+        assert!(error.to_string().contains("made with another address or key; check --base-url"), "{error}");
     }
     assert_eq!(right.cursor("list").expect("own"), Some("x".to_owned()));
 }
@@ -138,7 +139,7 @@ fn catalogs_of_others_are_refused() {
     let other = Owner { digest: "1234".into() };
     for access in [Access::Read, Access::ReadWrite] {
         let error = Catalog::open(&store, &other, &usual(), "published_at", Clock::fixed(noon()), access);
-        assert!(error.expect_err("another owner").to_string().contains("belongs to another service or key"));
+        assert!(error.expect_err("another owner").to_string().contains("made with another address or key"));
     }
     for (change, message) in [
         ("UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'", "DuckLake version 1.1"),
@@ -495,7 +496,9 @@ fn processes_see_each_others_commits() {
     other.keep_answer("key", b"late", late).expect("written");
     other.keep_answer("key", b"early", early).expect("ignored");
     assert_eq!(one.answer("key").expect("read"), Some((Bytes::from_static(b"late"), late)));
+    assert_eq!(one.answered_at("key").expect("read"), Some(late));
     assert_eq!(one.answer("none").expect("read"), None);
+    assert_eq!(one.answered_at("none").expect("read"), None);
     assert_eq!(one.forget_answers_before(late).expect("none"), 0);
     assert_eq!(one.forget_answers_before(late + TimeDelta::hours(1)).expect("one"), 1);
     assert_eq!(other.answer("key").expect("read"), None);
@@ -552,15 +555,16 @@ fn what_other_programs_change_is_found_and_not_used() {
          INSERT INTO ducklake_inlined_data_tables VALUES (1, 'ducklake_inlined_data_1_1', 1);",
     );
     let problems = catalog.check().expect("checked");
-    for problem in [
+    let cases = [
         "aid a from 1970-01-01: file aid=a/f0.parquet was removed by another program",
         "file aid=a/f1.parquet: another program deleted rows",
         "file aid=a/f2.parquet: 3 rows, of which regions have 2 and 0 are deleted",
         "file other belongs to no region",
         "table 1: another program may keep rows in ducklake_inlined_data_1_1",
-    ] {
+    ];
+    each(cases, |problem| {
         assert!(problems.iter().any(|found| found == problem), "{problem}: {problems:#?}");
-    }
+    });
     assert_eq!(problems.len(), 5, "{problems:#?}");
     let usable = ids(&catalog, "a");
     assert_eq!(usable.len(), 2, "two regions are still whole");
@@ -580,16 +584,17 @@ fn what_other_programs_change_is_found_and_not_used() {
          DELETE FROM savedsearch_coverage WHERE from_day = 3;",
     );
     let problems = catalog.check().expect("checked").join("\n");
-    for problem in [
+    let cases = [
         "aid a from 1970-01-01: invalid daily counts",
         "regions from 1970-01-02 and 1970-01-03 overlap",
         "mentions without a file",
         " of table 1 has a region of aid a with filters {\"l\":[\"x\"]}",
         "table 1: row count lower than the rows in files",
         "which does not exist",
-    ] {
+    ];
+    each(cases, |problem| {
         assert!(problems.contains(problem), "{problem}: {problems}");
-    }
+    });
     tamper(&dir, "UPDATE savedsearch_coverage SET filters = 'x'");
     let error = catalog.regions("a").expect_err("damaged");
     assert!(error.to_string().contains("damaged") && error.to_string().contains("savedsearch store verify"), "{error}");
@@ -661,7 +666,7 @@ fn bounds_only_widen() {
 }
 
 #[test]
-fn a_complete_file_is_readable_where_nothing_can_be_created() {
+fn a_complete_file_is_readable_if_nothing_can_be_created() {
     let dir = folder();
     let store = dir.path().join("st?re #1%20");
     let open = |access| Catalog::open(&store, &owner(), &usual(), "published_at", Clock::fixed(noon()), access);

@@ -3,7 +3,7 @@
 import { Ask } from "./ask.js";
 import { call, leftInWords, onLogin } from "./calls.js";
 import { Dashboards } from "./dashboards.js";
-import { find } from "./draw.js";
+import { failed, find } from "./draw.js";
 import { Overview, Service } from "./overview.js";
 
 const VIEWS = ["ask", "overview", "dashboards", "service"];
@@ -16,6 +16,8 @@ function told({ left }) {
 
 /** Asks for a login until one is accepted. Calls that wait share the question. */
 let asking = null;
+/** Who is logged in, once it is known. */
+let user = null;
 function logIn(form) {
   asking ??= new Promise((done) => {
     const dialog = find("login");
@@ -27,18 +29,19 @@ function logIn(form) {
     [find("login-label").textContent, find("login-help").textContent] = texts;
     find("login-name").hidden = form !== "password";
     find("login-problem").hidden = true;
-    const refuse = (event) => event.preventDefault();
-    dialog.addEventListener("cancel", refuse);
+    // A browser closes a dialog on the second Escape, whatever the page says.
+    dialog.onclose = () => asking && !dialog.open && dialog.showModal();
     find("login-form").onsubmit = async (event) => {
       event.preventDefault();
       const { name, secret } = event.target.elements;
       try {
         await call("login", { name: name.value, secret: secret.value });
         secret.value = "";
-        dialog.removeEventListener("cancel", refuse);
-        dialog.close();
         asking = null;
-        done();
+        dialog.close();
+        // Another user does not see, run or keep what this one wrote.
+        if (user !== null && (await call("state").catch(() => ({}))).user !== user) location.reload();
+        else done();
       } catch (error) {
         find("login-problem").hidden = false;
         find("login-problem").textContent = error.message;
@@ -54,7 +57,7 @@ function theme(name) {
   const [sign, words] = THEMES[name] ?? THEMES[""];
   document.documentElement.dataset.theme = name;
   find("theme").textContent = sign;
-  find("theme").setAttribute("aria-label", `Colours: ${words}`);
+  find("theme").title = `Colours: ${words}`;
   try {
     localStorage.setItem("savedsearch.theme", name);
   } catch {
@@ -75,7 +78,12 @@ find("theme").addEventListener("click", () => {
 });
 
 const ask = new Ask(told);
-const views = { ask, overview: new Overview(find("overview"), told), dashboards: new Dashboards(find("dashboards"), told), service: new Service(find("service"), told) };
+const views = {
+  ask,
+  overview: new Overview(find("overview"), told),
+  dashboards: new Dashboards(find("dashboards"), told),
+  service: new Service(find("service"), told),
+};
 
 /** A part of the address; as it is, if it is no valid encoding. */
 function decoded(part) {
@@ -97,9 +105,7 @@ function route() {
     if (other !== view) views[other].leave?.();
   }
   for (const link of document.querySelectorAll("nav a")) {
-    const own = link.hash === `#/${view}`;
-    if (own) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    link.ariaCurrent = link.hash === `#/${view}` ? "page" : null;
   }
   document.title = `${view[0].toUpperCase()}${view.slice(1)} · savedsearch`;
   const given = new URLSearchParams(query ?? "");
@@ -108,18 +114,34 @@ function route() {
   else views[view].show(decoded(rest.join("/")));
 }
 
-window.addEventListener("hashchange", route);
+// As an address it would be that of a view.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  find(find("ask").hidden ? "main" : "sql").focus();
+});
 find("logout").addEventListener("click", async () => {
-  await call("logout", {});
-  location.reload();
+  try {
+    await call("logout", {});
+  } catch (error) {
+    // A login that has expired needs no end.
+    if (!error.login) return find("main").prepend(failed(error, () => find("logout").click()));
+  }
+  return location.reload();
 });
 
-const state = await call("state");
-find("logout").hidden = state.login === "token";
-find("logout").title = `Logged in as ${state.user}`;
-told({ left: state.budget.filter((limit) => limit.remaining !== null).sort((one, other) => one.remaining - other.remaining)[0] });
-ask.start(state);
-views.overview.state = state;
-views.service.state = state;
-views.dashboards.state = state;
-route();
+/** Shows the view of the address once the server has told who asks, and what the page needs. */
+async function begin() {
+  const state = await call("state");
+  user = state.user;
+  find("logout").hidden = state.login === "token";
+  find("logout").title = `Logged in as ${state.user}`;
+  const limits = state.budget.filter((limit) => limit.remaining !== null);
+  told({ left: limits.sort((one, other) => one.remaining - other.remaining)[0] });
+  ask.start(state);
+  views.dashboards.state = state;
+  window.addEventListener("hashchange", route);
+  route();
+}
+/** Begins, or says why not. */
+const tried = () => begin().catch((error) => find("main").append(failed(error, tried)));
+await tried();

@@ -1,6 +1,21 @@
 // Calls of the server. Nothing here sends a request to the service but `run`.
 
-/** An answer that is an error: a line for people, and the place in the statement if it is known. */
+import { pause } from "./draw.js";
+
+/** Queries that run at once in all tabs: browsers have six connections to a server, and other calls need some of them. */
+const AT_ONCE = 4;
+/** Milliseconds after which a query counts as waiting for others. */
+const SOON = 150;
+/** What the page shows meanwhile. */
+export const WAITING = "waiting: four other queries are running";
+/** Milliseconds for which a place in the storage is taken. Browsers let tabs in the background renew it once a minute. */
+const LEASE = 90_000;
+/** Milliseconds after which a place in the storage is read again, and after which one is looked for again. */
+const [SETTLED, AGAIN] = [50, 300];
+/** Milliseconds after which rows that are there already let the browser draw. */
+const SLICE = 20;
+
+/** An answer that is an error: a line for people, the place in the statement if it is known, and the login that is needed. */
 export class Refusal extends Error {
   constructor(told) {
     super(told.error?.message ?? "the server does not answer");
@@ -14,78 +29,216 @@ export function onLogin(ask) {
   login = ask;
 }
 
-async function answer(path, body, signal) {
-  const options = { signal, headers: {}, cache: "no-store" };
-  if (body !== undefined) {
-    options.method = "POST";
-    options.body = JSON.stringify(body);
-    options.headers["Content-Type"] = "application/json";
+/** The answer to one call. */
+async function once(path, body, signal) {
+  const json = { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+  let response;
+  try {
+    response = await fetch(`api/${path}`, { signal, cache: "no-store", ...(body !== undefined && json) });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refusal({ error: { message: "the server cannot be reached; is it still running?" } });
   }
+  if (response.ok) return response;
+  const text = await response.text();
+  let told;
+  try {
+    told = JSON.parse(text);
+  } catch {
+    told = { error: { message: text.trim() } };
+  }
+  const refusal = new Refusal(told);
+  if (response.status === 401 && path !== "login") refusal.login = told.login;
+  throw refusal;
+}
+
+/** The response to a call, after a login if it needs one. */
+export async function answer(path, body, signal) {
   for (;;) {
-    let response;
     try {
-      response = await fetch(`api/${path}`, options);
+      return await once(path, body, signal);
     } catch (error) {
-      if (error.name === "AbortError") throw error;
-      throw new Refusal({ error: { message: "the server cannot be reached; is it still running?" } });
+      if (!error.login || path === "logout") throw error;
+      await login(error.login);
     }
-    if (response.ok) return response;
-    const text = await response.text();
-    let told;
-    try {
-      told = JSON.parse(text);
-    } catch {
-      told = { error: { message: text.trim() } };
-    }
-    if (response.status !== 401 || path === "login") throw new Refusal(told);
-    await login(told.login);
   }
 }
 
-export async function call(path, body, signal) {
-  return (await answer(path, body, signal)).json();
+export const call = async (path, body, signal) => (await answer(path, body, signal)).json();
+
+/**
+ * Waits for a place among the queries of all tabs. Resolves to what gives the place back; an abort of the signal ends the wait.
+ */
+function place(signal) {
+  // Only addresses of this machine, and those with TLS, have locks.
+  return navigator.locks ? locked(signal) : leased(signal);
+}
+
+function locked(signal) {
+  const { promise, resolve, reject } = withResolvers();
+  const others = new AbortController();
+  let settled = false;
+  const cancelled = () => {
+    settled = true;
+    others.abort();
+    reject(new DOMException("cancelled", "AbortError"));
+  };
+  const granted = () => {
+    // Of several places that are free, one is taken.
+    if (settled) return undefined;
+    settled = true;
+    others.abort();
+    signal?.removeEventListener("abort", cancelled);
+    const held = withResolvers();
+    resolve(held.resolve);
+    return held.promise;
+  };
+  if (signal?.aborted) {
+    cancelled();
+    return promise;
+  }
+  signal?.addEventListener("abort", cancelled, { once: true });
+  for (let number = 0; number < AT_ONCE; number += 1) {
+    navigator.locks.request(`savedsearch.query.${number}`, { signal: others.signal }, granted).catch(() => {});
+  }
+  return promise;
 }
 
 /**
- * Runs a query. Yields `{ columns, query }`, then `{ rows }` and `{ progress }`, and `{ end }` at last. An abort of the signal closes
- * the connection, which ends the query on the server; a caller that takes its time stops the paging.
+ * A place without locks: an entry of the storage, which all tabs share. It is renewed while the query runs, so that a tab that is
+ * gone keeps none. If two tabs take a place at the same time, the one that wrote last has it. The server cannot count instead: it
+ * does not know which connections are those of one browser.
+ */
+async function leased(signal) {
+  const own = String(Math.random());
+  const read = (key) => {
+    const [until, owner] = (localStorage.getItem(key) ?? "").split(" ");
+    const left = Number(until) - Date.now();
+    // A clock that was set back keeps nobody waiting.
+    return left > 0 && left <= LEASE ? owner : undefined;
+  };
+  const write = (key) => localStorage.setItem(key, `${Date.now() + LEASE} ${own}`);
+  const leave = (key) => {
+    if (read(key) === own) localStorage.removeItem(key);
+  };
+  for (let number = 0; ; number = (number + 1) % AT_ONCE) {
+    signal?.throwIfAborted();
+    const key = `savedsearch.place.${number}`;
+    try {
+      if (!read(key)) {
+        write(key);
+        await wait(SETTLED);
+        if (signal?.aborted) leave(key);
+        else if (read(key) === own) return renewed(() => write(key), () => leave(key));
+      }
+    } catch {
+      // A browser that keeps nothing cannot count its tabs.
+      return () => {};
+    }
+    if (number === AT_ONCE - 1) await wait(AGAIN);
+  }
+}
+
+/** Renews a place until it is given back, or the page is closed. */
+function renewed(renew, leave) {
+  const renewing = setInterval(renew, LEASE / 3);
+  const left = () => {
+    clearInterval(renewing);
+    window.removeEventListener("pagehide", left);
+    leave();
+  };
+  window.addEventListener("pagehide", left);
+  return left;
+}
+
+const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+
+function withResolvers() {
+  const parts = {};
+  parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }));
+  return parts;
+}
+
+/**
+ * Runs a query. Yields `{ queued: true }` if it waits for those of other tabs, and `{ queued: false }` once it no longer does;
+ * then `{ columns, query }`, `{ rows }` and `{ progress }`, and `{ end }` at last. An abort of the signal closes the connection,
+ * which ends the query on the server; a caller that takes its time stops the paging.
  */
 export async function* run(question, signal) {
-  const reader = (await answer("query", question, signal)).body.getReader();
+  for (;;) {
+    try {
+      yield* placed(question, signal);
+      return;
+    } catch (error) {
+      // Only before its first line. No place is held meanwhile, since other tabs may be logged in.
+      if (!error.login) throw error;
+      await login(error.login);
+    }
+  }
+}
+
+async function* placed(question, signal) {
+  const turn = place(signal);
+  try {
+    const waits = await Promise.race([turn.then(() => false), wait(SOON).then(() => true)]);
+    if (waits) yield { queued: true };
+    await turn;
+    if (waits) yield { queued: false };
+    yield* streamed(question, signal);
+  } finally {
+    // A place that is granted after all is given back as well.
+    turn.then((leave) => leave(), () => {});
+  }
+}
+
+async function* streamed(question, signal) {
+  const reader = (await once("query", question, signal)).body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
   let ended = false;
-  for (;;) {
-    const { value, done } = await reader.read();
-    rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
-    const end = rest.lastIndexOf("\n") + 1;
-    const lines = rest.slice(0, end).split("\n");
-    rest = rest.slice(end);
-    let rows = [];
-    for (const line of lines) {
-      if (line.startsWith("[")) {
-        rows.push(line);
-      } else if (line) {
-        if (rows.length) yield { rows: JSON.parse(`[${rows.join(",")}]`) };
-        rows = [];
-        const told = JSON.parse(line);
-        if (told.error) throw new Refusal(told);
-        ended ||= told.end !== undefined;
-        yield told;
+  let begun = performance.now();
+  try {
+    for (;;) {
+      if (performance.now() - begun > SLICE) {
+        await pause();
+        begun = performance.now();
       }
+      const { value, done } = await reader.read();
+      rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
+      const end = rest.lastIndexOf("\n") + 1;
+      const lines = rest.slice(0, end).split("\n");
+      rest = rest.slice(end);
+      let rows = [];
+      for (const line of lines) {
+        if (line.startsWith("[")) {
+          rows.push(line);
+        } else if (line) {
+          if (rows.length) yield { rows: JSON.parse(`[${rows.join(",")}]`) };
+          rows = [];
+          const told = JSON.parse(line);
+          if (told.error) throw new Refusal(told);
+          ended ||= told.end !== undefined;
+          yield told;
+        }
+      }
+      if (rows.length) yield { rows: JSON.parse(`[${rows.join(",")}]`) };
+      if (done) break;
     }
-    if (rows.length) yield { rows: JSON.parse(`[${rows.join(",")}]`) };
-    if (done) break;
+  } finally {
+    // Whoever stops reading ends the query.
+    reader.cancel().catch(() => {});
   }
   if (!ended) throw new Refusal({ error: { message: "the connection was closed before the result was complete" } });
 }
 
-/** The rows of a query that is short. */
-export async function all(question, signal) {
+/** The rows of a query that is short. `shown` is an element that shows while it waits for those of other tabs. */
+export async function all(question, signal, shown) {
   const result = { columns: [], rows: [], end: null };
+  const words = shown?.textContent;
   for await (const part of run(question, signal)) {
+    if (shown && part.queued !== undefined) shown.textContent = part.queued ? WAITING : words;
     if (part.columns) result.columns = part.columns;
-    if (part.rows) result.rows.push(...part.rows);
+    for (const row of part.rows ?? []) result.rows.push(row);
     if (part.end) result.end = part.end;
   }
   return result;

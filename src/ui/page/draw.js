@@ -17,18 +17,87 @@ export const el = (name, attributes = {}, ...children) => fill(document.createEl
 export const svg = (name, attributes = {}, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 export const find = (id) => document.getElementById(id);
 
-export const number = (value, options) => Number(value).toLocaleString("en", options);
+/** A number for people; that of a small fraction has its first six digits. */
+export function number(value) {
+  const known = Number(value);
+  const small = !Number.isInteger(known) && Math.abs(known) < 1_000;
+  return known.toLocaleString("en", small ? { maximumSignificantDigits: 6 } : {});
+}
+
+/** A line about an error, with a button that tries again what failed. */
+export function failed(error, again) {
+  const shown = el("p", { class: "problem", role: "alert" }, `${error.message} `, el("button", { type: "button", onclick: () => {
+    shown.remove();
+    again();
+  } }, "Try again"));
+  return shown;
+}
+
+/** A number of things: `1 request`, `1,000 rows`. */
+export const counted = (value, name) => `${number(value)} ${name}${value === 1 ? "" : "s"}`;
+
+const PARTS = Object.fromEntries(["year", "month", "day", "hour", "minute", "second"].map((name) => [name, "2-digit"]));
+/** An instant in the zone of the browser, with its name: `2026-11-26 12:00:00 UTC`. Sweden writes dates so. */
+export const time = (at) => new Date(at).toLocaleString("sv", { ...PARTS, year: "numeric", timeZoneName: "short" });
+
+/** A line about what runs. */
+export const running = (text) => el("p", { class: "progress running", role: "status" }, text);
+
+/** Lets the browser draw and take input before long work goes on. */
+export const pause = () => globalThis.scheduler?.yield?.() ?? new Promise((done) => setTimeout(done));
 
 /** A text as a link if it is an address of the web, otherwise as it is. */
 export function linked(text) {
   if (!/^https?:\/\/[^\s]+$/i.test(text)) return text;
   try {
-    const url = new URL(text);
-    if (url.protocol !== "http:" && url.protocol !== "https:") return text;
-    return el("a", { href: url.href, rel: "noopener noreferrer", target: "_blank" }, text);
+    return el("a", { href: new URL(text).href, rel: "noopener noreferrer", target: "_blank" }, text);
   } catch {
     return text;
   }
+}
+
+/** Rows that a chart has in words: more would keep the page waiting. */
+const DESCRIBED = 50_000;
+/** The content of a chart in words: the first, last and highest value of its numbers. */
+export function described(kind, columns, all) {
+  const rows = all.slice(0, DESCRIBED);
+  const time = columns[0]?.class === "time";
+  const isNumber = (at) => columns[at].class === "number";
+  // A heat map of numbers has a weekday and an hour before them.
+  const from = kind === "heatmap" ? 2 : columns.length > 1 ? 1 : 0;
+  const values = [...columns.keys()].filter((at) => at >= from && isNumber(at)).slice(0, 3);
+  const label = (row) => [...columns.keys()].filter((at) => !values.includes(at) && (at < from || !isNumber(at)))
+    .map((at) => String(row[at] ?? "NULL").replace(/T00:00:00(\.0+)?(Z|[+-]\d\d:\d\d)?$/, "").slice(0, 60)).join(", ");
+  const earlier = (one, other) => time && one[0] < other[0];
+  const parts = values.map((at) => {
+    const known = rows.filter((row) => row[at] !== null && !Number.isNaN(Number(row[at])));
+    if (!known.length) return `${columns[at].name}: no number`;
+    if (known.length === 1) return `${columns[at].name}: ${number(known[0][at])}`;
+    const pick = (better) => known.reduce((best, row) => (better(row, best) ? row : best));
+    const found = [["first", earlier], ["last", (one, other) => !earlier(one, other)],
+      ["highest", (one, other) => Number(one[at]) > Number(other[at])]];
+    const picked = found.map(([name, better]) => [name, pick(better)]);
+    const words = picked.map(([name, row]) => `${name} ${number(row[at])} (${label(row)})`);
+    return `${columns[at].name}: ${words.join(", ")}`;
+  });
+  const words = kind === "heatmap" && columns.some((column) => column.class === "time") ? busiest(columns, rows) : parts.join("; ");
+  const seen = all.length > rows.length ? `, in words the first ${number(DESCRIBED)}` : "";
+  return `Chart of ${columns.map((column) => column.name).join(", ")}; ${counted(all.length, "row")}${seen}. ${words}`;
+}
+
+const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+/** A heat map of times in words: the three hours of the week with most rows, or with the largest sums of the numbers. */
+function busiest(columns, rows) {
+  const [time, value] = ["time", "number"].map((kind) => columns.findIndex((column) => column.class === kind));
+  const sums = new Map();
+  for (const row of rows) {
+    if (row[time] === null || (value >= 0 && row[value] === null)) continue;
+    // Times are written in the zone of the query.
+    const hour = `${WEEKDAYS[new Date(row[time].slice(0, 10)).getUTCDay()]} ${row[time].slice(11, 13) || "00"}:00`;
+    sums.set(hour, (sums.get(hour) ?? 0) + (value < 0 ? 1 : Number(row[value])));
+  }
+  const most = [...sums].sort((one, other) => other[1] - one[1]).slice(0, 3).map(([hour, sum]) => `${hour} (${number(sum)})`);
+  return `Highest: ${most.join(", ") || "none"}`;
 }
 
 /** Tabs: a click or an arrow key chooses one, and shows its panel. */
@@ -62,16 +131,17 @@ export function sparkline(values, label) {
   const x = (at) => (values.length > 1 ? (at / (values.length - 1)) * (width - 4) + 2 : width / 2);
   const y = (value) => height - 3 - (value / top) * (height - 6);
   const points = values.map((value, at) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`);
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label, class: "spark" },
+  const viewBox = `0 0 ${width} ${height}`;
+  return svg("svg", { viewBox, preserveAspectRatio: "none", role: "img", "aria-label": label, class: "spark" },
     svg("polygon", { points: `2,${height - 2} ${points.join(" ")} ${width - 2},${height - 2}` }),
     svg("polyline", { points: points.slice(0, -1).join(" ") }),
     svg("polyline", { points: points.slice(-2).join(" "), class: "open" }));
 }
 
-/** Shares of a whole as a bar, with a legend for screen readers. */
+/** Shares of a whole as a bar and in words, since colours alone tell nothing to many. */
 export function shares(parts) {
   const whole = parts.reduce((sum, [, value]) => sum + value, 0);
-  const label = parts.map(([name, value]) => `${name} ${whole ? Math.round((value / whole) * 100) : 0} %`).join(", ");
+  const words = parts.map(([name, value]) => `${name} ${whole ? Math.round((value / whole) * 100) : 0} %`).join(", ");
   let from = 0;
   const bars = parts.filter(([, value]) => value > 0).map(([name, value]) => {
     const width = (value / whole) * 100;
@@ -79,47 +149,6 @@ export function shares(parts) {
     return svg("rect", { x: from - width, y: 0, width: Math.max(width - 0.6, 0.2), height: 8, class: `share ${name}` },
       svg("title", {}, `${name}: ${number(value)}`));
   });
-  return svg("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none", role: "img", "aria-label": label, class: "shares" }, bars);
-}
-
-const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-
-/**
- * Numbers by weekday and hour: rows of weekday (1 is Monday, 0 and 7 are Sunday), hour and number, or of an instant, which is counted,
- * and a number if there is one. Returns `null` for other columns.
- */
-export function heatmap(columns, rows, title) {
-  const grid = Array.from({ length: 7 }, () => new Array(24).fill(0));
-  const add = (day, hour, value) => {
-    const row = grid[(day + 6) % 7];
-    if (row && hour >= 0 && hour < 24) row[hour] += Number(value) || 0;
-  };
-  if (columns[0]?.class === "time") {
-    const value = columns.findIndex((column) => column.class === "number");
-    for (const row of rows) {
-      // The text has the zone of the query.
-      const parts = /^(\d{4})-(\d\d)-(\d\d)T(\d\d)/.exec(row[0] ?? "");
-      if (parts) add(new Date(Date.UTC(parts[1], parts[2] - 1, parts[3])).getUTCDay(), Number(parts[4]), value < 0 ? 1 : row[value]);
-    }
-  } else if (columns.length >= 3 && columns.slice(0, 3).every((column) => column.class === "number")) {
-    for (const row of rows) add(Number(row[0]), Number(row[1]), row[2]);
-  } else {
-    return null;
-  }
-  const top = Math.max(...grid.flat(), 1);
-  const [left, head, size] = [36, 20, 24];
-  const picture = svg("svg", { viewBox: `0 0 ${left + 24 * size} ${head + 7 * size + 4}`, role: "img", "aria-label": title, class: "heat" });
-  for (let hour = 0; hour < 24; hour += 3) {
-    picture.append(svg("text", { x: left + (hour + 0.5) * size, y: 14, "text-anchor": "middle" }, String(hour)));
-  }
-  for (const [day, hours] of grid.entries()) {
-    picture.append(svg("text", { x: 0, y: head + (day + 0.65) * size }, DAYS[day]));
-    for (const [hour, value] of hours.entries()) {
-      picture.append(svg("rect", {
-        x: left + hour * size + 1, y: head + day * size + 1, width: size - 2, height: size - 2, rx: 3,
-        "fill-opacity": (0.06 + 0.94 * Math.sqrt(value / top)).toFixed(3),
-      }, svg("title", {}, `${DAYS[day]} ${hour}:00: ${number(value)}`)));
-    }
-  }
-  return picture;
+  const bar = svg("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true", class: "shares" }, bars);
+  return [bar, el("p", { class: "sources" }, words)];
 }

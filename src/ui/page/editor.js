@@ -3,7 +3,10 @@
 import { call } from "./calls.js";
 import { el } from "./draw.js";
 
-const TOKEN = /(--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|('(?:[^']|'')*'?)|("(?:[^"]|"")*"?)|(\b\d+(?:\.\d+)?\b)|([\p{L}_][\p{L}\p{N}_]*)|(:{1,2}['"]?[\p{L}_][\p{L}\p{N}_]*['"]?)|(;)|\s+|[^]/uy;
+const TOKEN = new RegExp([
+  /(--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|('(?:[^']|'')*'?)|("(?:[^"]|"")*"?)|(\b\d+(?:\.\d+)?\b)|([\p{L}_][\p{L}\p{N}_]*)/u,
+  /(:{1,2}['"]?[\p{L}_][\p{L}\p{N}_]*['"]?)|(;)|\s+|[^]/u,
+].map((part) => part.source).join("|"), "uy");
 
 /** The tokens of a text: kind, text and offset. */
 export function* tokens(text) {
@@ -23,6 +26,9 @@ export function variables(text) {
   return [...new Set(names)];
 }
 
+/** A text as a string of SQL. */
+export const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
+
 /** The statement at an offset, of those that semicolons separate: its text and where it begins. */
 export function statementAt(text, offset) {
   let [from, last] = [0, { text: "", from: 0 }];
@@ -41,15 +47,9 @@ export function statementAt(text, offset) {
 export class Editor {
   /** `changed` is called after each change of the text, `run` for Ctrl+Enter. */
   constructor(root, { changed, run }) {
-    Object.assign(this, { area: root.querySelector("textarea"), paint: root.querySelector(".paint"), list: root.querySelector(".words"), changed, run });
-    this.keywords = new Set();
-    this.functions = new Set();
-    this.mark = null;
-    this.found = [];
-    this.chosen = 0;
-    this.replaces = 0;
-    this.asked = null;
-    const { area } = this;
+    const [area, paint, list] = ["textarea", ".paint", ".words"].map((part) => root.querySelector(part));
+    Object.assign(this, { area, paint, list, changed, run, keywords: new Set(), functions: new Set() });
+    Object.assign(this, { mark: null, found: [], chosen: 0, replaces: 0, asked: null });
     area.addEventListener("input", (event) => {
       this.mark = null;
       this.show();
@@ -61,6 +61,8 @@ export class Editor {
     area.addEventListener("blur", () => this.close());
     area.addEventListener("click", () => this.close());
     area.addEventListener("scroll", () => this.follow());
+    // The text keeps the focus, without which the list is closed.
+    list.addEventListener("mousedown", (event) => event.preventDefault());
   }
 
   get text() {
@@ -92,17 +94,19 @@ export class Editor {
     this.area.focus();
     this.area.setSelectionRange(from, to);
     this.inserts = true;
-    if (!document.execCommand("insertText", false, text)) {
+    // Behind a dialog, the text area takes no focus.
+    if (document.activeElement !== this.area || !document.execCommand("insertText", false, text)) {
       this.area.setRangeText(text, from, to, "end");
       this.area.dispatchEvent(new InputEvent("input"));
     }
     this.inserts = false;
   }
 
-  /** Marks the place of an error, and moves the cursor there. */
-  point(offset) {
+  /** Marks the place of an error, and moves the cursor there if wanted. */
+  point(offset, move) {
     this.mark = offset;
     this.show();
+    if (!move) return;
     this.area.focus();
     this.area.setSelectionRange(offset, offset);
   }
@@ -111,7 +115,8 @@ export class Editor {
     const parts = [];
     for (const { kind, text, at } of tokens(this.text)) {
       const upper = text.toUpperCase();
-      const known = kind !== "word" ? kind : this.keywords.has(upper) ? "keyword" : this.functions.has(text.toLowerCase()) ? "function" : "";
+      const known = kind !== "word" ? kind : this.keywords.has(upper) ? "keyword"
+        : this.functions.has(text.toLowerCase()) ? "function" : "";
       const wrong = this.mark !== null && this.mark >= at && this.mark < at + text.length && text.trim();
       parts.push(known || wrong ? el("span", { class: wrong ? `${known} wrong` : known }, text) : text);
     }
@@ -130,6 +135,8 @@ export class Editor {
   }
 
   key(event) {
+    // The keys of a word that is composed are those of the input method.
+    if (event.isComposing) return;
     const open = !this.list.hidden;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
@@ -140,10 +147,13 @@ export class Editor {
       this.complete(true);
     } else if (open && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       event.preventDefault();
-      this.choose(this.chosen + (event.key === "ArrowDown" ? 1 : -1));
+      this.choose(event.key === "ArrowDown" ? this.chosen + 1 : Math.max(this.chosen, 0) - 1);
+    } else if (open && event.key === "Enter" && this.chosen < 0) {
+      // A list that opened while somebody types takes no Enter.
+      this.close();
     } else if (open && (event.key === "Enter" || event.key === "Tab")) {
       event.preventDefault();
-      this.take(this.found[this.chosen]);
+      this.take(this.found[Math.max(this.chosen, 0)]);
     } else if (open && event.key === "Escape") {
       event.preventDefault();
       this.close();
@@ -171,14 +181,12 @@ export class Editor {
     if (signal.aborted || !this.found.length || document.activeElement !== this.area) return this.close();
     this.list.replaceChildren(...this.found.map(([shown], number) => el("li", {
       role: "option", id: `word-${number}`, "aria-selected": "false",
-      onmousedown: (event) => {
-        event.preventDefault();
-        this.take(this.found[number]);
-      },
+      onmousedown: () => this.take(this.found[number]),
     }, shown)));
     this.place(at - this.replaces);
     this.list.hidden = false;
-    this.choose(0);
+    this.chosen = -1;
+    if (wanted) this.choose(0);
     return undefined;
   }
 

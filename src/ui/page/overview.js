@@ -1,35 +1,41 @@
 // The overview of all saved searches, and the view of the service: limits, requests, store and profile.
 
 import { all, call, estimate, inWords } from "./calls.js";
-import { el, number, shares, sparkline, svg } from "./draw.js";
+import { counted, el, number, running, shares, sparkline, svg, time } from "./draw.js";
+import { quoted } from "./editor.js";
 
 const DAYS = 30;
 /** Age of a refresh: everything is read again, and kept by the store, which nothing is without an age. */
 export const AGAIN = "1s";
 /**
- * Names, totals and sources of the period, and the days of twice the period. One query: the list is requested once, and a response of
- * each saved search for both periods.
+ * Names, totals and sources of the period, and the days of twice the period. One query: the list is requested once, and a
+ * response of each saved search for both periods.
  */
-const SQL = `SELECT 'name' AS part, aid, name AS label, NULL AS n, NULL AS positive, NULL AS neutral, NULL AS negative FROM saved_searches
+const SQL = `SELECT 'name' AS part, aid, name AS label, NULL AS n, NULL AS positive, NULL AS neutral, NULL AS negative
+FROM saved_searches
 UNION ALL
 SELECT 'totals', aid, NULL, total_mentions, positive, neutral, negative FROM overview WHERE duration = '${DAYS}d'
 UNION ALL
 SELECT 'both', aid, NULL, total_mentions, NULL, NULL, NULL FROM overview WHERE duration = '${2 * DAYS}d'
 UNION ALL
-SELECT 'source', aid, name, mentions, NULL, NULL, NULL FROM breakdowns WHERE duration = '${DAYS}d' AND dimension = 'source' AND rank <= 3
+SELECT 'source', aid, name, mentions, NULL, NULL, NULL FROM breakdowns
+WHERE duration = '${DAYS}d' AND dimension = 'source' AND rank <= 3
 UNION ALL
 SELECT 'day', aid, bucket_start::text, mentions, NULL, NULL, NULL FROM volume WHERE duration = '${2 * DAYS}d'`;
 
+const ABOUT = `Each saved search over the last ${DAYS} days, and the ${DAYS} days before.`;
+
 /**
- * Cost with what the last list says: each response of a saved search serves all scans of its window. The list may have changed since, so
- * that an estimate alone is not certain of it.
+ * Cost with what the last list says: each response of a saved search serves all scans of its window. The list may have changed
+ * since, so that an estimate alone is not certain of it.
  */
 function byList(cost) {
   const windows = new Map(cost.scans.filter((scan) => scan.sent?.startsWith("search")).map((scan) => [scan.sent, scan]));
   const scans = [...windows.values()];
-  if (cost.exact || !scans.every((scan) => scan.requests.includes("in the last list"))) return cost;
+  if (cost.exact || !scans.every((scan) => / in the (last list|list of )/.test(scan.requests))) return cost;
   // The list counts in each of them.
-  const least = scans.reduce((sum, scan) => sum + Math.max(scan.at_least - 1, 0), scans.some((scan) => scan.at_least > 0) ? 1 : 0);
+  const list = scans.some((scan) => scan.at_least > 0) ? 1 : 0;
+  const least = scans.reduce((sum, scan) => sum + Math.max(scan.at_least - 1, 0), list);
   return { at_least: least, exact: true, requests: String(least) };
 }
 
@@ -38,15 +44,15 @@ export class Overview {
     Object.assign(this, { root, told, age: "1d" });
   }
 
-  /** Shows what the store has without a request; anything else only when somebody asks for it. */
   /** Ends what is requested. */
   leave() {
     this.loading?.abort();
   }
 
+  /** Shows what the store has without a request; anything else only when somebody asks for it. */
   async show() {
     if (this.shown || this.loading) return;
-    this.root.replaceChildren(el("h1", {}, "Overview"), el("p", { class: "quiet" }, `Each saved search over the last ${DAYS} days, and the ${DAYS} days before.`));
+    this.root.replaceChildren(el("h1", {}, "Overview"), el("p", { class: "quiet" }, ABOUT));
     this.controls = el("div", { class: "bar" });
     this.cards = el("div", { class: "cards" });
     this.root.append(this.controls, this.cards);
@@ -61,8 +67,9 @@ export class Overview {
         await this.load(this.age);
         return;
       }
+      const words = `${this.shown ? "Refresh" : "Load"}: ${inWords(cost)}`;
       this.controls.replaceChildren(
-        el("button", { type: "button", class: "main", id: "refresh", onclick: () => this.load(AGAIN) }, `${this.shown ? "Refresh" : "Load"}: ${inWords(cost)}`),
+        el("button", { type: "button", class: "main", id: "refresh", onclick: () => this.load(AGAIN) }, words),
         el("p", { class: "cost" }, cost.exact ? "" : "two more for each saved search"));
     } catch (error) {
       this.controls.replaceChildren(el("p", { class: "problem", role: "alert" }, error.message));
@@ -72,12 +79,13 @@ export class Overview {
   async load(freshness) {
     this.loading = new AbortController();
     const { signal } = this.loading;
-    this.controls.replaceChildren(el("button", { type: "button", onclick: () => this.loading?.abort() }, "Cancel"), el("p", { class: "progress running", role: "status" }, "Loading…"));
+    const progress = running("Loading…");
+    this.controls.replaceChildren(el("button", { type: "button", onclick: () => this.loading?.abort() }, "Cancel"), progress);
     try {
-      const { rows, end } = await all({ sql: SQL, settings: { freshness } }, signal);
-      this.draw(rows);
+      const { rows, end } = await all({ sql: SQL, settings: { freshness } }, signal, progress);
+      this.draw(rows, Date.parse((await call("state")).now ?? new Date().toISOString()));
       this.shown = true;
-      this.root.querySelector("p").textContent = `Each saved search over the last ${DAYS} days, and the ${DAYS} days before. ${end.summary}, at ${new Date().toLocaleTimeString("en")}.`;
+      this.root.querySelector("p").textContent = `${ABOUT} ${end.summary}, at ${time(Date.now())}.`;
       this.told({ left: (await estimate({ sql: "SELECT 1" })).left });
       await this.offer(false);
     } catch (error) {
@@ -88,10 +96,11 @@ export class Overview {
     }
   }
 
-  draw(rows) {
+  draw(rows, now) {
     const searches = new Map();
     const of = (aid) => {
-      if (!searches.has(aid)) searches.set(aid, { aid, name: aid, days: [], sources: [], total: null, both: null, sentiment: [0, 0, 0] });
+      const none = { aid, name: aid, days: [], sources: [], total: null, both: null, sentiment: [0, 0, 0] };
+      if (!searches.has(aid)) searches.set(aid, none);
       return searches.get(aid);
     };
     for (const [part, aid, label, n, ...sentiment] of rows) {
@@ -105,7 +114,7 @@ export class Overview {
     for (const [aid, { total }] of searches) if (total === null) searches.delete(aid);
     for (const search of searches.values()) {
       search.sources.sort((one, other) => other[1] - one[1]);
-      search.days = search.days.sort().map(([, mentions]) => mentions);
+      search.days = lastDays(search.days, now);
     }
     const sorted = [...searches.values()].sort((one, other) => other.total - one.total);
     this.cards.replaceChildren(...sorted.map((search) => this.card(search)));
@@ -113,83 +122,141 @@ export class Overview {
   }
 
   card({ aid, name, both, days, sources, total, sentiment }) {
-    const recent = days.slice(-DAYS);
-    const earlier = Math.max((both ?? total) - total, 0);
+    const earlier = Math.max(both - total, 0);
     const change = earlier ? Math.round(((total - earlier) / earlier) * 100) : null;
-    const words = change === null ? "no mentions before" : `${change > 0 ? "+" : ""}${change} % to the period before`;
+    const words = both === null ? "the period before is unknown" : change === null ? "no mentions before"
+      : `${change > 0 ? "+" : ""}${change} % to the period before`;
     const [positive, neutral, negative] = sentiment;
-    const sql = `SELECT date_trunc('day', published_at) AS day, sentiment, count(*) AS mentions\nFROM mentions\nWHERE aid = '${aid.replaceAll("'", "''")}' AND duration = '${DAYS}d'\nGROUP BY 1, 2\nORDER BY 1`;
+    const sql = ["SELECT date_trunc('day', published_at) AS day, sentiment, count(*) AS mentions", "FROM mentions",
+      `WHERE aid = ${quoted(aid)} AND duration = '${DAYS}d'`, "GROUP BY 1, 2", "ORDER BY 1"].join("\n");
+    const direction = change > 0 ? "up" : change < 0 ? "down" : "";
+    const source = ([name, n]) => el("li", { dir: "auto" }, `${name ?? "unknown"} ${number(n)}`);
     return el("article", { class: "card" },
       el("h2", { dir: "auto" }, el("a", { href: `#/ask?sql=${encodeURIComponent(sql)}` }, name)),
       el("p", { class: "quiet" }, aid),
-      el("p", { class: "total" }, number(total), el("span", { class: `change ${change > 0 ? "up" : change < 0 ? "down" : ""}` }, words)),
-      sparkline(recent, `Mentions a day, the last ${DAYS} days, at most ${number(Math.max(...recent, 0))}`),
+      el("p", { class: "total" }, number(total), el("span", { class: `change ${direction}` }, words)),
+      days && sparkline(days, `Mentions a day, the last ${DAYS} days, at most ${number(Math.max(...days))}`),
       shares([["positive", positive], ["neutral", neutral], ["negative", negative]]),
-      el("ul", { class: "sources" }, sources.map(([source, n]) => el("li", { dir: "auto" }, `${source ?? "unknown"} ${number(n)}`))));
+      el("ul", { class: "sources" }, sources.map(source)));
   }
 }
 
-const STORE = "SELECT aid, filters, first_day, last_day, days FROM system.store ORDER BY aid";
-const REQUESTS = "SELECT time, endpoint, parameters, status, rows, elapsed, verdict FROM system.requests ORDER BY time DESC LIMIT 50";
+/** Mentions of each of the last days, from days with mentions; null if there are none. A day begins at midnight of its zone. */
+function lastDays(known, now) {
+  if (!known.length) return null;
+  const starts = known.map(([start, mentions]) => [Date.parse(start), mentions]);
+  const latest = Math.max(...starts.map(([start]) => start));
+  const today = latest + Math.floor((now - latest) / DAY) * DAY;
+  const days = new Array(DAYS).fill(0);
+  for (const [start, mentions] of starts) {
+    // Days on which clocks change have 23 or 25 hours.
+    const at = DAYS - 1 - Math.round((today - start) / DAY);
+    if (at in days) days[at] += mentions;
+  }
+  return days;
+}
+
+const LIMITLESS = "No limit is known: the profile declares none, and the service has reported none.";
+const STORELESS = "There is no store: start the server with --store DIR, and days that were read once need no further request.";
+const STORE = "SELECT aid, filters, days, ranges FROM system.store ORDER BY aid, filters";
+const REQUESTS = `SELECT time, endpoint, parameters, status, rows, elapsed, verdict
+FROM system.requests ORDER BY time DESC LIMIT 50`;
 
 export class Service {
   constructor(root, told) {
     Object.assign(this, { root, told });
   }
 
+  /** Ends what is read. */
+  leave() {
+    this.loading?.abort();
+  }
+
   async show() {
-    this.root.replaceChildren(el("h1", {}, "Service"));
+    this.leave();
+    this.loading = new AbortController();
+    const { signal } = this.loading;
+    const progress = running("Loading…");
+    this.root.replaceChildren(el("h1", {}, "Service"), progress);
     try {
       // System tables: no request.
-      const [{ budget, profile, store }, requests] = await Promise.all([call("state"), all({ sql: REQUESTS })]);
-      this.root.append(el("h2", {}, "Requests left"), budget.length ? el("div", { class: "cards" }, budget.map(limit)) : el("p", { class: "quiet" }, "No limit is known: the profile declares none, and the service has reported none."));
-      this.root.append(el("h2", {}, "Last requests"), list(["Time", "Endpoint", "Parameters", "Status", "Rows", "ms", "Verdict"], requests.rows.map(([time, ...rest]) => [time.slice(0, 19).replace("T", " "), ...rest]), "No request was sent yet."));
-      this.root.append(el("h2", {}, "Store"));
-      this.root.append(store ? calendar((await all({ sql: STORE })).rows) : el("p", { class: "quiet" }, "There is no store: start the server with --store DIR, and days that were read once need no further request."));
-      this.root.append(el("h2", {}, "Profile"), el("p", { class: "quiet" }, "What the service supports, and what shows it."), list(["Dimension", "Value", "Evidence"], profile, ""));
+      const { budget, profile, store, now } = await call("state", undefined, signal);
+      const requests = await all({ sql: REQUESTS }, signal, progress);
+      const days = store ? (await all({ sql: STORE }, signal, progress)).rows : null;
+      const names = new Map(store ? await call("names", undefined, signal) : []);
+      const quiet = (text) => el("p", { class: "quiet" }, text);
+      const sent = requests.rows.map(([at, ...rest]) => [time(at), ...rest]);
+      this.root.append(
+        el("h2", {}, "Requests left"), budget.length ? el("div", { class: "cards" }, budget.map(limit)) : quiet(LIMITLESS),
+        el("h2", {}, "Last requests"),
+        list(["Time", "Endpoint", "Parameters", "Status", "Rows", "ms", "Verdict"], sent, "No request was sent yet."),
+        el("h2", {}, "Store"), days ? calendar(days, now, names) : quiet(STORELESS),
+        el("h2", {}, "Profile"), quiet("What the service supports, and what shows it."),
+        list(["Dimension", "Value", "Evidence"], profile, ""));
     } catch (error) {
-      this.root.append(el("p", { class: "problem", role: "alert" }, error.message));
+      if (!signal.aborted) this.root.append(el("p", { class: "problem", role: "alert" }, error.message));
+    } finally {
+      progress.remove();
     }
   }
 }
 
 function limit({ source, requests, seconds, used, remaining }) {
   const most = requests ?? (used ?? 0) + (remaining ?? 0);
+  const words = ` of ${number(most)} left${seconds ? ` in ${number(seconds)} s` : ""}`;
   return el("article", { class: "card" }, el("p", { class: "heading" }, source),
-    el("p", { class: "total" }, remaining === null ? "unknown" : number(remaining), el("span", {}, ` of ${number(most)} left${seconds ? ` in ${number(seconds)} s` : ""}`)),
+    el("p", { class: "total" }, remaining === null ? "unknown" : number(remaining), el("span", {}, words)),
     el("meter", { min: 0, max: most || 1, value: remaining ?? 0, "aria-label": `${source}: left` }));
 }
 
 function list(names, rows, none) {
   if (!rows.length) return el("p", { class: "quiet" }, none);
+  const cell = (value) => el("td", { dir: "auto" }, value === null ? "" : String(value));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": names.join(", ") }, el("table", {},
     el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col" }, name)))),
-    el("tbody", {}, rows.map((row) => el("tr", {}, row.map((value) => el("td", { dir: "auto" }, value === null ? "" : String(value))))))));
+    el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell))))));
 }
 
-/** Stored days by saved search: a square for each of the last 26 weeks' days. */
-function calendar(rows) {
+const DAY = 86_400_000;
+/** Saved searches whose days are drawn: each has hundreds of elements. */
+const CALENDARS = 50;
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const dateOf = (day) => new Date(day * DAY).toISOString().slice(0, 10);
+/** The Monday of a day's week. Day 0 was a Thursday. */
+const mondayOf = (day) => day - ((day + 3) % 7);
+
+/** Stored days by saved search: a square for each day of half a year or more, up to the day of the service's clock. */
+function calendar(rows, now, names) {
   if (!rows.length) return el("p", { class: "quiet" }, "The store has no days yet.");
-  const day = 86_400_000;
-  const today = Math.floor(Date.now() / day);
-  return el("div", { class: "coverage" }, rows.map(([aid, filters, first, last, days]) => {
-    const [from, to] = [Date.parse(first) / day, Date.parse(last) / day];
-    const begin = Math.max(Math.min(from, today - 181), today - 364);
-    const width = today - begin + 1;
-    const label = `${aid}: ${number(days)} days from ${first} to ${last}`;
-    return el("figure", {}, el("figcaption", { dir: "auto" }, label, filters && filters !== "{}" ? el("span", { class: "quiet" }, ` ${filters}`) : null),
-      calendarOf(begin, width, from, to, days, label));
-  }));
+  const today = Math.floor(Date.parse(now) / DAY);
+  const more = rows.length > CALENDARS ? el("p", {}, `${number(rows.length - CALENDARS)} more in system.store`) : null;
+  return el("div", { class: "coverage" }, rows.slice(0, CALENDARS).map(([aid, filters, days, text]) => {
+    const ranges = text.split(", ").map((range) => range.split("..").map((date) => Date.parse(date) / DAY));
+    const begin = mondayOf(Math.max(Math.min(ranges[0][0], today - 181), today - 364));
+    const inDates = ([from, to]) => (from === to ? dateOf(from) : `${dateOf(from)} to ${dateOf(to)}`);
+    const words = ranges.slice(-6).map(inDates).join(", ");
+    const name = names.get(aid) ? `${names.get(aid)} (${aid})` : aid;
+    const label = `${name}: ${counted(days, "day")}, ${ranges.length > 6 ? "the last of them " : ""}${words}`;
+    const conditions = filters ? el("span", { class: "quiet" }, ` ${filters}`) : null;
+    return el("figure", {}, el("figcaption", { dir: "auto" }, label, conditions),
+      calendarOf(begin, today, ranges, label));
+  }), more);
 }
 
-function calendarOf(begin, width, from, to, days, label) {
-  const weeks = Math.ceil(width / 7);
-  const squares = [];
-  const whole = days >= to - from + 1;
-  for (let at = 0; at < width; at += 1) {
-    const here = begin + at;
-    const state = here < from || here > to ? "none" : whole ? "stored" : "some";
-    squares.push(svg("rect", { x: Math.floor(at / 7) * 9, y: (at % 7) * 9, width: 7, height: 7, rx: 1.5, class: state }));
+/** Weeks as columns, from Monday on. */
+function calendarOf(begin, today, ranges, label) {
+  const [left, top, size] = [22, 11, 9];
+  const parts = ["Mon", "Thu", "Sun"].map((name, at) => svg("text", { x: 0, y: top + at * 3 * size + 7 }, name));
+  for (let day = begin; day <= today; day += 1) {
+    const at = day - begin;
+    const [x, y] = [left + Math.floor(at / 7) * size, top + (at % 7) * size];
+    const date = new Date(day * DAY);
+    if (date.getUTCDate() === 1) parts.push(svg("text", { x, y: 7 }, MONTHS[date.getUTCMonth()]));
+    const stored = ranges.some(([from, to]) => day >= from && day <= to);
+    parts.push(svg("rect", { x, y, width: size - 2, height: size - 2, rx: 1.5, class: stored ? "stored" : "none" },
+      svg("title", {}, `${dateOf(day)}: ${stored ? "stored" : "not stored"}`)));
   }
-  return svg("svg", { viewBox: `0 0 ${weeks * 9} 63`, preserveAspectRatio: "xMinYMid", role: "img", "aria-label": label }, squares);
+  const width = left + Math.ceil((today - begin + 1) / 7) * size + 10;
+  const viewBox = `0 0 ${width} ${top + 7 * size}`;
+  return svg("svg", { viewBox, preserveAspectRatio: "xMinYMid", role: "img", "aria-label": label }, parts);
 }

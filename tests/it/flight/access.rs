@@ -23,7 +23,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, IntoRequest, Request, Status};
 
 use super::{Client, Served, all_rows, open, refusal, try_rows};
-use crate::support::{BIG, InProcess, OTHER, corpus, now};
+use crate::support::{BIG, InProcess, OTHER, corpus, each_async, now};
 
 /// Adds the client's token to a request that the client has no method for.
 pub(super) fn with_token<T>(client: &Client, message: T) -> Request<T> {
@@ -105,7 +105,7 @@ pub(crate) fn users() -> Users {
 }
 
 async fn for_users() -> Served {
-    Served::with(corpus(), Settings::default(), |spec| spec.auth = Auth::Users(users())).await
+    Served::with(corpus(), Settings::default(), |spec| spec.host.auth = Auth::Users(users())).await
 }
 
 async fn with_header(served: &Served, name: &'static str, value: &str) -> Client {
@@ -123,7 +123,7 @@ async fn a_reload_logs_out_those_who_are_gone_and_nobody_else() {
         std::fs::write(&file, entries.collect::<String>()).unwrap();
     };
     write(&["ada", "bob"]);
-    let change = |spec: &mut ServerSpec| spec.auth = Auth::Users(Users::read(&file).unwrap());
+    let change = |spec: &mut ServerSpec| spec.host.auth = Auth::Users(Users::read(&file).unwrap());
     let served = Served::with(corpus(), Settings::default(), change).await;
     let mut ada = with_header(&served, "authorization", "Bearer ada").await;
     let mut bob = with_header(&served, "authorization", "Bearer bob").await;
@@ -175,7 +175,7 @@ async fn users_come_in_by_whatever_their_driver_sends_and_nobody_else_does() {
     }
     let wrong = format!("Basic {}", BASE64_STANDARD_NO_PAD.encode("ada:sword"));
     let mut lines = Vec::new();
-    for (name, value) in [
+    let cases = [
         ("authorization", wrong.as_str()),
         ("authorization", "Bearer None"),
         ("authorization", "Bearer sst_forged"),
@@ -183,14 +183,16 @@ async fn users_come_in_by_whatever_their_driver_sends_and_nobody_else_does() {
         ("authorization", "nonsense"),
         ("x-api-key", "adas-token"),
         ("x-nothing", "at all"),
-    ] {
+    ];
+    each_async(cases, async |(name, value)| {
         let status = refusal(&mut with_header(&served, name, value).await, "SELECT 1").await;
         assert_eq!(status.code(), Code::Unauthenticated, "{value}: {status}");
         lines.push(status.message().to_owned());
         let mut client = with_header(&served, name, value).await;
         let action = client.prepare("SELECT 1".to_owned(), None).await;
         assert_eq!(action.map(drop).map_err(super::status).unwrap_err().code(), Code::Unauthenticated, "{value}");
-    }
+    })
+    .await;
     let told = lines.join("\n");
     assert!(
         !told.contains("swordf") && !told.contains("YWRh") && !told.contains("forged") && !told.contains(KEY),
@@ -202,7 +204,7 @@ async fn users_come_in_by_whatever_their_driver_sends_and_nobody_else_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rejected_logins_are_counted_by_reason() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
-        (spec.auth, spec.operations) = (Auth::Users(users()), Some("127.0.0.1:0".parse().unwrap()));
+        (spec.host.auth, spec.host.operations) = (Auth::Users(users()), Some("127.0.0.1:0".parse().unwrap()));
     })
     .await;
     let wrong = format!("Basic {}", BASE64_STANDARD_NO_PAD.encode("ada:sword"));
@@ -229,8 +231,8 @@ async fn rejected_logins_are_counted_by_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_ends_with_its_session_and_with_time() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
-        spec.auth = Auth::Users(users());
-        spec.limits.session_idle_seconds = 1;
+        spec.host.auth = Auth::Users(users());
+        spec.host.limits.session_idle_seconds = 1;
     })
     .await;
     let mut client = served.client().await;
@@ -318,7 +320,7 @@ async fn each_client_passes_its_own_key_through() {
         builder.service(Arc::clone(&service) as _).clock(clock.clone()).build()
     };
     let mut spec = open(Upstream::PassThrough(PassThrough::new(connect)));
-    spec.auth = Auth::PassThrough;
+    spec.host.auth = Auth::PassThrough;
     let server = FlightServer::start(spec).await.unwrap();
     let address = format!("http://{}", server.address());
     let client =
@@ -366,7 +368,7 @@ async fn each_client_passes_its_own_key_through() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_a_connection_ends_with_it() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
-        (spec.limits.sessions, spec.operations) = (3, Some("127.0.0.1:0".parse().unwrap()));
+        (spec.host.limits.sessions, spec.host.operations) = (3, Some("127.0.0.1:0".parse().unwrap()));
     })
     .await;
     for _ in 0..12 {
@@ -394,7 +396,7 @@ async fn keys_that_nobody_has_found_right_make_room() {
         builder.service(Arc::clone(&service) as _).clock(clock.clone()).build()
     };
     let mut spec = open(Upstream::PassThrough(PassThrough::new(connect)));
-    (spec.auth, spec.limits.sessions) = (Auth::PassThrough, 4);
+    (spec.host.auth, spec.host.limits.sessions) = (Auth::PassThrough, 4);
     let server = FlightServer::start(spec).await.unwrap();
     let address = format!("http://{}", server.address());
     let client =
@@ -477,10 +479,10 @@ async fn a_server_that_would_show_credentials_or_let_in_anybody_does_not_start()
     spec.listen = everywhere;
     specs.push((spec, "may only listen on a loopback address"));
     let mut spec = own();
-    (spec.listen, spec.auth) = (everywhere, Auth::Users(users()));
+    (spec.listen, spec.host.auth) = (everywhere, Auth::Users(users()));
     specs.push((spec, "clear text"));
     let mut spec = own();
-    spec.auth = Auth::PassThrough;
+    spec.host.auth = Auth::PassThrough;
     specs.push((spec, "needs Upstream::PassThrough"));
     specs.push((open(keys()), "no API key"));
     let mut spec = own();

@@ -1,7 +1,7 @@
 //! Statements that take much memory or time, many at once, against server processes with little memory. Another user's statements
 //! are answered meanwhile, and the memory returns.
 //!
-//! `BOMBS` sets how many of each are sent at once over each protocol (by hand 48; without it, two of one kind), `BOMB_ADDRESS_MIB` the
+//! `BOMBS` sets how many of each are sent at once over each protocol (by hand 48; without it, two of two kinds), `BOMB_ADDRESS_MIB` the
 //! address space of a process (none; by hand 3072 with an optimized program, which `SAVEDSEARCH_BIN` names: without optimization,
 //! the stacks of threads are addresses of 3 GiB), `BOMB_ONLY` which ones.
 
@@ -39,6 +39,18 @@ fn bombs() -> Vec<(&'static str, String)> {
     let of_series = |expressions: String, rows: u64| format!("SELECT {expressions} FROM generate_series(1, {rows})");
     let columns = |expression: &str, times: usize| vec![expression; times].join(", ");
     let long = "%c".repeat(20_000);
+    let of_cube = |keys: usize, key: &str, rows: u64| {
+        let names: Vec<String> = (0..keys).map(|key| format!("c{key}")).collect();
+        let values = (2..).zip(&names).map(|(n, name)| format!("{} {name}", key.replace("{n}", &n.to_string())));
+        let values = values.collect::<Vec<_>>().join(", ");
+        let names = names.join(", ");
+        format!(
+            "SELECT count(*) FROM (SELECT count(*) FROM (SELECT {values} FROM generate_series(1, {rows})) \
+             GROUP BY CUBE ({names})) z"
+        )
+    };
+    let series_of_texts =
+        |count: usize| (0..count).map(|n| format!("repeat('x', {})", 131_000 - n)).collect::<Vec<_>>().join(", ");
     vec![
         ("nested casts", of_series(nested("cast(", " AS int)", 48), 10)),
         ("nested casts with an error", of_series(format!("{}1 1{}", "cast(".repeat(48), " AS int)".repeat(48)), 10)),
@@ -59,12 +71,28 @@ fn bombs() -> Vec<(&'static str, String)> {
         ("ORDER BY", of_series("repeat(value::text, 10000) k".to_owned(), 30_000) + " ORDER BY k"),
         (
             "window",
-            of_series(
-                "first_value(repeat(value::text, 1000)) OVER (ORDER BY value), lag(repeat(value::text, 10000)) OVER ()"
-                    .to_owned(),
-                200_000,
+            // The client is not kept busy by gigabytes of rows.
+            "SELECT max(length(f)), max(length(l)) FROM (SELECT first_value(repeat(value::text, 1000)) OVER (ORDER BY value) f, \
+             lag(repeat(value::text, 10000)) OVER () l FROM generate_series(1, 50000))"
+                .to_owned(),
+        ),
+        (
+            "CUBE of texts",
+            of_cube(11, "repeat('x', 1000) || (value % {n})", 20_000),
+        ),
+        ("CUBE of numbers", of_cube(12, "value % {n}", 1_000_000)),
+        (
+            "GROUPING SETS",
+            format!(
+                "SELECT count(*) FROM (SELECT count(*) FROM (SELECT repeat('x', 10000) || value t, value i \
+                 FROM generate_series(1, 8000)) GROUP BY GROUPING SETS ({})) z",
+                columns("(t, i + 1), (t, i)", 240)
             ),
         ),
+        ("constants", format!("SELECT length(concat({}))", columns("repeat('x', 100000)", 500))),
+        ("constants in a list", format!("SELECT 'a' IN ({})", series_of_texts(900))),
+        ("constants in JSON", format!("SELECT length(json_build_object('a', {})::text)", columns("repeat('x', 131000)", 3_499))),
+        ("VALUES", format!("SELECT count(*) FROM (VALUES {}) v", columns("(1)", 60_000))),
         (
             "join",
             "SELECT a.k || b.k FROM (SELECT repeat('x', 10000) k FROM generate_series(1, 100000)) a, \
@@ -73,7 +101,9 @@ fn bombs() -> Vec<(&'static str, String)> {
         ),
         (
             "recursion",
-            "WITH RECURSIVE r AS (SELECT repeat('x', 10000) t UNION ALL SELECT t FROM r) SELECT count(*) FROM r"
+            // Without an end, but with twice as many rows each time.
+            "WITH RECURSIVE r AS (SELECT repeat('x', 10000) t UNION ALL SELECT t FROM r, (VALUES (1), (2))) \
+             SELECT count(*) FROM r"
                 .to_owned(),
         ),
         (
@@ -229,6 +259,42 @@ impl Servers {
         }
     }
 
+    /// In a process of its own, with as much memory as a server. It is lost if it takes half as much again.
+    async fn by_shell(base_url: &str, sql: &str) -> End {
+        const MOST: u64 = 1_536;
+        let mut shell = limited(&["--base-url", base_url, "--quiet", "sql", "--memory", MEMORY, "-f", "-"]);
+        shell.env("SAVEDSEARCH_API_KEY", "demo-key-comms");
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut shell = tokio::process::Command::from(shell).kill_on_drop(true).spawn().unwrap();
+        let id = shell.id().unwrap();
+        let peak = AtomicU64::new(0);
+        let watched = async {
+            loop {
+                peak.fetch_max(memory_of(id, "VmHWM:"), Ordering::Relaxed);
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let ended = timeout(TIME, async {
+            // A shell that has ended reads no more.
+            let _ = shell.stdin.take().unwrap().write_all(sql.as_bytes()).await;
+            shell.wait_with_output().await.unwrap()
+        });
+        let ended = tokio::select! {
+            ended = ended => ended,
+            () = watched => unreachable!("it watches for ever"),
+        };
+        let peak = peak.into_inner();
+        match ended.map(|ended| (ended.status.code(), ended.stderr)) {
+            Ok((Some(0), _)) if peak < MOST => End::Answered,
+            Ok((Some(1), message)) if peak < MOST && message.starts_with(b"error: ") => End::Refused,
+            Ok((code, message)) => {
+                println!("the shell ended with {code:?} and {peak} MiB: {}", String::from_utf8_lossy(&message));
+                End::Lost
+            }
+            Err(_) => End::Late,
+        }
+    }
+
     /// Sends a user's statements until told to stop. Returns the longest time that one took.
     async fn honest(&self, stop: &AtomicBool, sent: &AtomicU64) -> Duration {
         let sql = "SELECT count(*) FROM generate_series(1, 1000)";
@@ -258,7 +324,11 @@ async fn bombs_end_alone() {
     let count = by_hand.max(2);
     #[expect(clippy::disallowed_methods, reason = "the program does not read the settings of tests")]
     let only = std::env::var("BOMB_ONLY");
-    let only = only.unwrap_or_else(|_| if by_hand > 0 { String::new() } else { "array_agg".to_owned() });
+    let usual = ["array_agg", "constants in JSON"];
+    let wanted = |name: &str| match &only {
+        Ok(only) => name.contains(only),
+        Err(_) => by_hand > 0 || usual.contains(&name),
+    };
     let folder = tempfile::tempdir().unwrap();
     let users = folder.path().join("users.toml");
     let mut text = String::new();
@@ -295,9 +365,9 @@ async fn bombs_end_alone() {
     ];
     let mut wrong = Vec::new();
     let all = bombs().into_iter().chain([("unread", UNREAD.to_owned())]);
-    for (name, sql) in all.filter(|(name, _)| name.contains(&only)) {
-        for protocol in ["PostgreSQL", "Flight SQL", "MCP"] {
-            if name == "unread" && protocol == "MCP" {
+    for (name, sql) in all.filter(|(name, _)| wanted(name)) {
+        for protocol in ["PostgreSQL", "Flight SQL", "MCP", "shell"] {
+            if name == "unread" && ["MCP", "shell"].contains(&protocol) {
                 continue;
             }
             stop.store(false, Ordering::Relaxed);
@@ -308,9 +378,15 @@ async fn bombs_end_alone() {
             let begun = Instant::now();
             let flight = servers.flight("hostile").await;
             // Unread results are those of many more clients.
-            let count = if name == "unread" { count * 10 / 3 } else { count };
+            let count = match protocol {
+                _ if name == "unread" => count * 10 / 3,
+                // Each is a process with its own memory.
+                "shell" => 1,
+                _ => count,
+            };
             let ends = join_all((0..count).map(|_| {
                 let (servers, sql, mut flight) = (Arc::clone(&servers), sql.clone(), flight.clone());
+                let base_url = service.base_url.clone();
                 async move {
                     match (protocol, name) {
                         ("PostgreSQL", "unread") => {
@@ -329,6 +405,7 @@ async fn bombs_end_alone() {
                         }
                         ("PostgreSQL", _) => servers.by_postgres("hostile", &sql).await,
                         ("Flight SQL", _) => servers.by_flight(&mut flight, &sql).await,
+                        ("shell", _) => Servers::by_shell(&base_url, &sql).await,
                         _ => servers.by_mcp("hostile", &sql).await,
                     }
                 }

@@ -27,7 +27,7 @@ use super::hostile::Raw;
 use super::load::Serve;
 use super::{Client, Served, all_rows, refusal, status, try_rows};
 use crate::binary::Simulate;
-use crate::support::{corpus, rows};
+use crate::support::{corpus, each_async, rows};
 
 /// Statements in which a number, or a few doublings, determine the memory taken or the time for which a thread is
 /// blocked.
@@ -132,15 +132,17 @@ async fn sizes_that_statements_choose_end_nothing() {
         assert!(["53200", "53400", "54000"].contains(&code), "{shown}: {code}: {refused:?}");
     }
     // Numbers that do not determine a size are accepted, however large.
-    for sql in [
+    let cases = [
         "SELECT ntile(4294967296) OVER () FROM generate_series(1, 3)",
         "SELECT lag(value, 4294967296) OVER () FROM generate_series(1, 3)",
         "SELECT value, max(value) FROM generate_series(1, 3) GROUP BY value ORDER BY max(value) DESC LIMIT 4294967296",
         "SELECT DISTINCT value FROM generate_series(1, 3) ORDER BY value LIMIT 4294967296",
         "SELECT sum(value) OVER (ROWS BETWEEN 4294967296 PRECEDING AND CURRENT ROW) FROM generate_series(1, 3)",
-    ] {
+    ];
+    each_async(cases, async |sql| {
         assert_eq!(all_rows(&mut client, sql).await.len(), 3, "{sql}");
-    }
+    })
+    .await;
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
     let grown = served.peak() - before;
     assert!(grown < 1_024, "memory grew by {grown} MiB");
@@ -151,7 +153,7 @@ async fn what_is_bounded_gives_what_the_engine_gives() {
     let served = Served::new().await;
     let mut client = served.client().await;
     let plain = SessionContext::new();
-    for expressions in [
+    let cases = [
         "repeat('ab', 3), lpad('x', 5), rpad('x', 5, 'yz'), repeat(t, n), lpad(t, n, '-'), rpad(t, 2)",
         "array_repeat(n, 3), array_repeat([1, 2], 2), array_resize([1, 2], 4, 0), array_resize([n], 1)",
         "range(5), range(1, n), range(1, 10, 3), generate_series(3, 1, -1), generate_series(n)",
@@ -163,19 +165,21 @@ async fn what_is_bounded_gives_what_the_engine_gives() {
         "levenshtein(t, 'abc'), regexp_like(t, '^a'), regexp_count(t, 'a'), regexp_match(t, '(a)(b)?'), t ~ 'a.c'",
         "arrow_cast(n, 'Int32'), arrow_cast(t, 'LargeUtf8'), arrow_cast(NULL, 'FixedSizeBinary(4)'), n::text || t",
         "approx_percentile_cont(n, 0.5) OVER (), count(*) OVER (PARTITION BY t || 'x')",
-    ] {
+    ];
+    each_async(cases, async |expressions| {
         let sql = format!("SELECT {expressions} FROM (VALUES ('abc', 2), ('', 0), (NULL, 5), ('aab', NULL)) v(t, n)");
         let expected =
             rows(&plain.sql(&sql).await.unwrap().collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")));
         assert_eq!(all_rows(&mut client, &sql).await, expected, "{sql}");
-    }
+    })
+    .await;
     let percentile = "SELECT approx_percentile_cont(value, 0.5, 200), approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY value) FROM generate_series(1, 9)";
     let expected = rows(&plain.sql(percentile).await.unwrap().collect().await.unwrap());
     assert_eq!(all_rows(&mut client, percentile).await, expected);
     let named = all_rows(&mut client, "DESCRIBE (SELECT 'a' || 'b', concat('a', 'b'))").await;
     assert_eq!(named.len(), 2, "{named:?}");
-    // The replacements keep the names of the functions, and return NULL where these do.
-    for sql in [
+    // The replacements keep the names of the functions, and return NULL if these do.
+    let cases = [
         "SELECT t || u, count(*) FROM (VALUES ('a', 'b'), ('a', 'c')) v(t, u) GROUP BY ROLLUP(t || u) ORDER BY 1 NULLS LAST",
         "SELECT k, count(*) FROM (SELECT 'a' || 'b' AS k UNION ALL SELECT 'ab' AS k) GROUP BY k",
         "SELECT approx_percentile_cont(value, 1), approx_percentile_cont(value, 1 - 0.05) FROM generate_series(1, 9)",
@@ -186,10 +190,12 @@ async fn what_is_bounded_gives_what_the_engine_gives() {
          max(t) OVER (PARTITION BY k ORDER BY t ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) \
          FROM (VALUES ('a', 1), ('b', 2), ('c', 1), (NULL, NULL), ('d', NULL)) v(t, k) ORDER BY k, t",
         "SELECT {'a': 1, 'b': 'x'}, struct(1 AS a, 2 AS b), named_struct('a', 1)",
-    ] {
+    ];
+    each_async(cases, async |sql| {
         let expected = rows(&plain.sql(sql).await.unwrap().collect().await.unwrap());
         assert_eq!(all_rows(&mut client, sql).await, expected, "{sql}");
-    }
+    })
+    .await;
     let grouped = "SELECT count(*) FROM (SELECT 1 a, 2 b, 3 c) GROUP BY CUBE(a, b, c)";
     assert_eq!(all_rows(&mut client, grouped).await.len(), 8);
 }
@@ -208,7 +214,7 @@ async fn call_without_an_end(channel: Channel, method: &str) -> Status {
 }
 
 async fn for_users() -> Served {
-    Served::with(corpus(), Settings::default(), |spec| spec.auth = Auth::Users(users())).await
+    Served::with(corpus(), Settings::default(), |spec| spec.host.auth = Auth::Users(users())).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,7 +266,7 @@ async fn strangers_who_stand_there_keep_nobody_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_has_so_many_calls_at_a_time() {
-    let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.streams_per_connection = 2).await;
+    let served = Served::with(corpus(), Settings::default(), |spec| spec.host.limits.streams_per_connection = 2).await;
     let channel = served.channel().await;
     let held: Vec<_> = (0..2)
         .map(|_| {
@@ -310,7 +316,7 @@ async fn guessers_keep_nobody_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_computes_for_long_holds_up_nobody_else() {
-    let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.statement_seconds = 20).await;
+    let served = Served::with(corpus(), Settings::default(), |spec| spec.host.limits.statement_seconds = 20).await;
     let mut busy = Vec::new();
     let one = served.channel().await;
     for _ in 0..4 {
@@ -333,7 +339,7 @@ async fn who_computes_for_long_holds_up_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_session_leaves_behind_is_counted() {
-    let small = |spec: &mut datafusion_saved_search::flight::ServerSpec| spec.limits.memory_mib = 32;
+    let small = |spec: &mut datafusion_saved_search::flight::ServerSpec| spec.host.limits.memory_mib = 32;
     let text = |number: usize| format!("SELECT {number} AS n, '{}' AS t", "x".repeat(900_000));
     let (mut prepared, mut views, mut pending) = (0, 0, 0);
     let served = Served::with(corpus(), Settings::default(), small).await;

@@ -19,7 +19,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::{Client, Served, all_rows, fetch, refusal, status};
-use crate::support::{ALONE, BIG, corpus, expect_closed};
+use crate::support::{ALONE, BIG, corpus, each, expect_closed};
 
 /// Query that reads several pages in sequence.
 fn long() -> String {
@@ -149,7 +149,7 @@ async fn a_result_can_be_fetched_again_and_kept_for_longer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_is_filled_with_empty_batches() {
-    let served = Served::slow(Duration::from_millis(400), |spec| spec.limits.keep_alive_ms = 50).await;
+    let served = Served::slow(Duration::from_millis(400), |spec| spec.host.limits.keep_alive_ms = 50).await;
     let mut client = served.client().await;
     let info = client.execute(format!("SELECT id FROM mentions WHERE aid = '{BIG}' LIMIT 1"), None).await.unwrap();
     let batches = fetch(&mut client, &info).await.unwrap();
@@ -159,13 +159,13 @@ async fn silence_is_filled_with_empty_batches() {
 
 /// Status of a query on a server with the given limits.
 async fn limited(change: impl FnOnce(&mut datafusion_saved_search::flight::Limits), sql: &str) -> Status {
-    let served = Served::slow(Duration::from_millis(40), |spec| change(&mut spec.limits)).await;
+    let served = Served::slow(Duration::from_millis(40), |spec| change(&mut spec.host.limits)).await;
     refusal(&mut served.client().await, sql).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_limit_has_its_code_and_its_line() {
-    for (status, code, told) in [
+    let cases = [
         (
             limited(|limits| limits.statement_bytes = 9, "SELECT 10000").await,
             Code::ResourceExhausted,
@@ -203,12 +203,13 @@ async fn every_limit_has_its_code_and_its_line() {
             Code::ResourceExhausted,
             "memory",
         ),
-    ] {
+    ];
+    each(cases, |(status, code, told)| {
         assert_eq!(status.code(), code, "{told}: {status}");
         assert!(status.message().contains(told) && !status.message().contains('\n'), "{told}: {status}");
-    }
+    });
     // A session can reuse what it has released.
-    let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.temporary_bytes = 20_000).await;
+    let served = Served::with(corpus(), Settings::default(), |spec| spec.host.limits.temporary_bytes = 20_000).await;
     let mut client = served.client().await;
     let table = |name: &str| format!("CREATE TABLE {name} AS SELECT repeat('x', 20) AS a FROM generate_series(1, 600)");
     for _ in 0..4 {
@@ -217,7 +218,7 @@ async fn every_limit_has_its_code_and_its_line() {
         assert!(refused.message().contains("exceed 20000 bytes"), "{refused}");
         all_rows(&mut client, "DROP TABLE one").await;
     }
-    let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.statements = 1).await;
+    let served = Served::with(corpus(), Settings::default(), |spec| spec.host.limits.statements = 1).await;
     let mut client = served.client().await;
     let first = client.prepare("SELECT 1".to_owned(), None).await.unwrap();
     let refused = client.prepare("SELECT 2".to_owned(), None).await.unwrap_err().to_string();
@@ -229,7 +230,7 @@ async fn every_limit_has_its_code_and_its_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_reads_no_more_loses_its_result_and_its_place() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
-        (spec.limits.unread_seconds, spec.limits.streams) = (1, 1);
+        (spec.host.limits.unread_seconds, spec.host.limits.streams) = (1, 1);
     })
     .await;
     let mut client = served.client().await;
@@ -300,7 +301,7 @@ pub(super) fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
     let change = |spec: &mut ServerSpec| {
-        (spec.listen, spec.operations) = (ALONE.parse().unwrap(), Some("127.0.0.1:0".parse().unwrap()));
+        (spec.listen, spec.host.operations) = (ALONE.parse().unwrap(), Some("127.0.0.1:0".parse().unwrap()));
     };
     let served = Served::slow(PAGE, change).await;
     let operations = served.server.operations().unwrap();
@@ -310,7 +311,7 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
     assert_eq!(get(operations, "/healthz").0, 200);
     let (code, text) = get(operations, "/metrics");
     assert_eq!(code, 200);
-    for line in [
+    let cases = [
         format!("savedsearch_rows_total {}", first.len()),
         format!("savedsearch_query_requests_total {requests}"),
         format!("savedsearch_upstream_requests {requests}"),
@@ -320,9 +321,10 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
         "savedsearch_queries_running 0".to_owned(),
         "savedsearch_logins_rejected_total{reason=\"no_login\"} 0".to_owned(),
         format!("savedsearch_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
-    ] {
+    ];
+    each(cases, |line| {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
-    }
+    });
     // The dashboard asks for nothing else.
     let dashboard = include_str!("../../../packaging/grafana-dashboard.json");
     let names: std::collections::BTreeSet<&str> = dashboard
@@ -353,7 +355,8 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_that_requests_wait_is_counted() {
     let settings = Settings { faults: vec!["429:retry-after=1@1".parse().unwrap()], ..Settings::default() };
-    let served = Served::with(corpus(), settings, |spec| spec.operations = Some("127.0.0.1:0".parse().unwrap())).await;
+    let served =
+        Served::with(corpus(), settings, |spec| spec.host.operations = Some("127.0.0.1:0".parse().unwrap())).await;
     let operations = served.server.operations().unwrap();
     let waited = || {
         let (_, text) = get(operations, "/metrics");
@@ -369,7 +372,7 @@ async fn the_time_that_requests_wait_is_counted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_comes_too_late_is_told() {
-    let served = Served::slow(Duration::from_secs(5), |spec| spec.limits.drain_seconds = 0).await;
+    let served = Served::slow(Duration::from_secs(5), |spec| spec.host.limits.drain_seconds = 0).await;
     let mut client = served.client().await;
     let info = client.execute(long(), None).await.unwrap();
     let stream = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
@@ -404,7 +407,7 @@ async fn a_short_query_has_its_turn_beside_a_long_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn results_that_failed_make_room_for_others() {
     let settings = Settings { faults: vec!["500@1-".parse().unwrap()], ..Settings::default() };
-    let served = Served::with(corpus(), settings, |spec| spec.limits.results = 2).await;
+    let served = Served::with(corpus(), settings, |spec| spec.host.limits.results = 2).await;
     let mut client = served.client().await;
     all_rows(&mut client, "SET savedsearch.query_deadline = 1").await;
     for _ in 0..4 {

@@ -28,7 +28,7 @@ use tonic::{Code, Request, Status};
 use super::load::Serve;
 use super::{Served, all_rows, refusal};
 use crate::binary::Simulate;
-use crate::support::{corpus, knob, runner};
+use crate::support::{corpus, each_async, knob, runner};
 
 /// Codec for raw bytes, so that invalid messages can be sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -194,8 +194,8 @@ fn message(method: &str, payload: Vec<u8>, bare: bool, body: Vec<u8>) -> Bytes {
 fn whatever_is_sent_has_a_code_and_leaves_the_server_alive() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let served = runtime.block_on(Served::with(corpus(), Settings::default(), |spec| {
-        (spec.limits.results, spec.limits.statements) = (100_000, 100_000);
-        spec.limits.keep_alive_ms = 60_000;
+        (spec.host.limits.results, spec.host.limits.statements) = (100_000, 100_000);
+        spec.host.limits.keep_alive_ms = 60_000;
     }));
     let channel = runtime.block_on(served.channel());
     let cases = (
@@ -267,7 +267,7 @@ async fn statements_that_are_nested_deeply_end_nothing() {
     let many = "SELECT 1 WHERE 1 = 1".to_owned() + &" OR 1 = 1".repeat(450);
     assert_eq!(all_rows(&mut client, &many).await, [["1"]]);
     assert_eq!(all_rows(&mut client, &nested_subqueries(8)).await, [["1"]]);
-    for (sql, code) in [
+    let cases = [
         (chain(100_000, " + 1"), Code::ResourceExhausted),
         (chain(100_000, "||1"), Code::ResourceExhausted),
         (chain(20_000, " UNION ALL SELECT 1"), Code::ResourceExhausted),
@@ -298,7 +298,8 @@ async fn statements_that_are_nested_deeply_end_nothing() {
         (added(40), Code::ResourceExhausted),
         (nested_subqueries(9), Code::ResourceExhausted),
         (nested_subqueries(14), Code::ResourceExhausted),
-    ] {
+    ];
+    each_async(cases, async |(sql, code)| {
         let status = refusal(&mut client, &sql).await;
         assert_eq!(status.code(), code, "{}: {status}", &sql[..40]);
         // Each is read by another parser if it is copied, asks about catalogs, or names a zone.
@@ -311,7 +312,8 @@ async fn statements_that_are_nested_deeply_end_nothing() {
             let error = error.as_db_error().unwrap_or_else(|| panic!("{}: {error:?}", &sql[..40]));
             assert!(["42601", "42000", "42P01", "54000"].contains(&error.code().code()), "{}: {error:?}", &sql[..40]);
         }
-    }
+    })
+    .await;
     let plain = postgres.simple_query("SELECT 1").await.unwrap();
     assert!(!plain.is_empty());
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
@@ -340,7 +342,7 @@ fn nested_subqueries(levels: usize) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_computation_without_a_pause_keeps_nobody_waiting() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
-        (spec.limits.statement_seconds, spec.operations) = (2, Some("127.0.0.1:0".parse().unwrap()));
+        (spec.host.limits.statement_seconds, spec.host.operations) = (2, Some("127.0.0.1:0".parse().unwrap()));
     })
     .await;
     let busy =
@@ -364,7 +366,7 @@ async fn a_computation_without_a_pause_keeps_nobody_waiting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_have_the_names_that_the_server_gives() {
     let served =
-        Served::with(corpus(), Settings::default(), |spec| spec.operations = Some("127.0.0.1:0".parse().unwrap()))
+        Served::with(corpus(), Settings::default(), |spec| spec.host.operations = Some("127.0.0.1:0".parse().unwrap()))
             .await;
     for number in 0..20 {
         let any = arrow_flight::sql::Any { type_url: format!("type.example.com/Command{number}"), value: Bytes::new() };

@@ -23,8 +23,7 @@ use arrow_flight::sql::{
     CommandGetXdbcTypeInfo, CommandStatementIngest, CommandStatementQuery, ProstMessageExt,
 };
 use arrow_flight::{FlightDescriptor, FlightInfo, IpcMessage};
-use datafusion_saved_search::config::SessionSettings;
-use datafusion_saved_search::flight::{Auth, FlightServer, Limits, ServerSpec, Upstream};
+use datafusion_saved_search::flight::{Auth, FlightServer, HostSpec, ServerSpec, Upstream};
 use datafusion_saved_search::simulator::{Corpus, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, session};
 use futures::TryStreamExt;
@@ -33,7 +32,7 @@ use tonic::Status;
 use tonic::transport::Channel;
 
 use crate::queries::{self, NOW};
-use crate::support::{BIG, connect, corpus, now, rows};
+use crate::support::{BIG, connect, corpus, each_async, now, rows};
 
 pub(crate) type Client = FlightSqlServiceClient<Channel>;
 
@@ -48,14 +47,9 @@ pub(crate) struct Served {
 pub(crate) fn open(upstream: Upstream) -> ServerSpec {
     ServerSpec {
         listen: "127.0.0.1:0".parse().unwrap(),
-        auth: Auth::None,
         tls: None,
         insecure: false,
-        operations: None,
-        limits: Limits::default(),
-        settings: SessionSettings::default(),
-        upstream,
-        workers: None,
+        host: HostSpec::new(Auth::None, upstream),
     }
 }
 
@@ -208,7 +202,7 @@ async fn what_tools_ask_before_a_query_costs_nothing() {
         assert!(told(&mut client, CommandGetSqlInfo { info: Vec::new() }).await.num_rows() > 80);
         told(&mut client, CommandGetXdbcTypeInfo { data_type: None }).await;
 
-        for sql in [
+        let cases = [
             "SELECT * FROM mentions LIMIT 0",
             "SELECT * FROM (SELECT * FROM mentions) AS probe WHERE 1=0",
             "SELECT * FROM overview WHERE false",
@@ -216,13 +210,15 @@ async fn what_tools_ask_before_a_query_costs_nothing() {
             "SELECT 1",
             "SHOW TABLES",
             "EXPLAIN SELECT count(*) FROM mentions",
-        ] {
+        ];
+        each_async(cases, async |sql| {
             let info = client.execute(sql.to_owned(), None).await.unwrap();
             let schema = Schema::try_from(IpcMessage(info.schema.clone())).unwrap();
             assert!(!schema.fields().is_empty(), "{sql}");
             fetch(&mut client, &info).await.unwrap();
             client.prepare(sql.to_owned(), None).await.unwrap();
-        }
+        })
+        .await;
         // A query is planned, not run.
         client.execute(format!("SELECT * FROM mentions WHERE aid = '{BIG}'"), None).await.unwrap();
         client.prepare("SELECT * FROM mentions".to_owned(), None).await.unwrap();
@@ -231,10 +227,22 @@ async fn what_tools_ask_before_a_query_costs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lists_of_tables_begin_with_those_of_the_service() {
+    let served = Served::new().await;
+    let mut client = served.client().await;
+    let rows = all_rows(&mut client, "SHOW TABLES").await;
+    let names: Vec<&str> = rows.iter().map(|row| row[2].as_str()).collect();
+    assert_eq!(names[..3], ["breakdowns", "mentions", "overview"]);
+    assert_eq!(rows.last().unwrap()[1], "information_schema");
+    let rows = all_rows(&mut client, "SHOW TABLES FROM v4 LIKE 'm%'").await;
+    assert_eq!(rows.iter().map(|row| row[2].as_str()).collect::<Vec<_>>(), ["mentions"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_schema_is_the_same_wherever_it_is_told() {
     let served = Served::new().await;
     let mut client = served.client().await;
-    for sql in [
+    let cases = [
         format!("SELECT * FROM mentions WHERE aid = '{BIG}' LIMIT 3"),
         format!(
             "SELECT source, count(*), max(published_at), NULL AS nothing FROM mentions WHERE aid = '{BIG}' GROUP BY 1"
@@ -244,7 +252,8 @@ async fn the_schema_is_the_same_wherever_it_is_told() {
             .to_owned(),
         "EXPLAIN SELECT 1".to_owned(),
         "SELECT 1 WHERE false".to_owned(),
-    ] {
+    ];
+    each_async(cases, async |sql| {
         let command = CommandStatementQuery { query: sql.clone(), transaction_id: None };
         let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
         let told = client.inner_mut().get_schema(descriptor.clone()).await.unwrap().into_inner().schema;
@@ -265,7 +274,8 @@ async fn the_schema_is_the_same_wherever_it_is_told() {
         assert!(!["View", "Large", "Dictionary"].iter().any(|word| shown.contains(word)), "{shown}");
         let prepared = client.prepare(sql, None).await.unwrap();
         assert_eq!(prepared.dataset_schema().unwrap(), &schema);
-    }
+    })
+    .await;
 }
 
 fn texts(values: &[Option<&str>]) -> ArrayRef {
@@ -340,6 +350,30 @@ async fn parameters_are_bound_by_position_whatever_they_are_called() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_prepared_statement_follows_its_values_and_its_views() {
+    let served = Served::new().await;
+    let mut client = served.client().await;
+    all_rows(&mut client, "CREATE VIEW seen AS SELECT 'old' AS a, aid FROM saved_searches").await;
+    let sql = "SELECT a, $1 AS b FROM seen LIMIT 1";
+    let mut prepared = client.prepare(sql.to_owned(), None).await.unwrap();
+    let sets: [(ArrayRef, &str); 2] = [(Arc::new(Int64Array::from(vec![7])), "7"), (texts(&[Some("x")]), "x")];
+    for (set, shown) in &sets {
+        let b = RecordBatch::try_from_iter([("b", Arc::clone(set))]).unwrap();
+        for _ in 0..2 {
+            prepared.set_parameters(b.clone()).unwrap();
+            let info = prepared.execute().await.unwrap();
+            let batches = fetch(&mut client, &info).await.unwrap();
+            assert_eq!(batches[0].schema().field(1).data_type(), set.data_type(), "{shown}");
+            assert_eq!(rows(&batches), [["old", *shown]]);
+        }
+    }
+    all_rows(&mut client, "DROP VIEW seen").await;
+    all_rows(&mut client, "CREATE VIEW seen AS SELECT 'new' AS a, aid FROM saved_searches").await;
+    let info = prepared.execute().await.unwrap();
+    assert_eq!(rows(&fetch(&mut client, &info).await.unwrap()), [["new", "x"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bound_value_asks_for_what_the_value_written_out_asks_for() {
     let served = Served::new().await;
     let mut client = served.client().await;
@@ -410,7 +444,7 @@ async fn a_session_has_its_own_settings_views_and_tables_and_changes_nothing_els
     all_rows(&mut ada, "DROP VIEW names").await;
     refusal(&mut ada, "SELECT * FROM mine").await;
 
-    for (sql, code) in [
+    let cases = [
         ("COPY mentions TO '/tmp/mentions.csv'", tonic::Code::Unimplemented),
         ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'", tonic::Code::Unimplemented),
         ("CREATE EXTERNAL TABLE t(a INT) STORED AS PARQUET LOCATION '/tmp/'", tonic::Code::Unimplemented),
@@ -430,6 +464,7 @@ async fn a_session_has_its_own_settings_views_and_tables_and_changes_nothing_els
         ("SET datafusion.runtime.memory_limit = '1T'", tonic::Code::Unimplemented),
         ("SET datafusion.execution.target_partitions = 9999", tonic::Code::Unimplemented),
         ("SET savedsearch.max_requests = 'many'", tonic::Code::InvalidArgument),
+        ("SET savedsearch.estimate = 'ask'", tonic::Code::Unimplemented),
         ("SELECT * FROM '/etc/passwd'", tonic::Code::InvalidArgument),
         ("PREPARE p AS SELECT 1", tonic::Code::Unimplemented),
         ("BEGIN", tonic::Code::Unimplemented),
@@ -437,7 +472,8 @@ async fn a_session_has_its_own_settings_views_and_tables_and_changes_nothing_els
         ("", tonic::Code::InvalidArgument),
         ("SELECT 1; SELECT 2", tonic::Code::InvalidArgument),
         ("SELECT nothing FROM mentions", tonic::Code::InvalidArgument),
-    ] {
+    ];
+    each_async(cases, async |(sql, code)| {
         let (refused, cost) = served.cost(refusal(&mut ada, sql)).await;
         assert_eq!((refused.code(), cost), (code, 0), "{sql}: {refused}");
         assert!(!refused.message().contains('\n') && !refused.message().is_empty(), "{sql}: {refused}");
@@ -445,6 +481,24 @@ async fn a_session_has_its_own_settings_views_and_tables_and_changes_nothing_els
             let refused = ada.prepare(sql.to_owned(), None).await.map(drop).map_err(self::status);
             assert_eq!(refused.unwrap_err().code(), code, "{sql}");
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_say_what_was_meant_and_where() {
+    let served = Served::new().await;
+    let mut client = served.client().await;
+    for (sql, message, place) in [
+        ("SELECT autor FROM mentions", "unknown column `autor`; did you mean author_name?", "(line 1, column 8)"),
+        ("SELECT 1\n  FROM mention", "unknown table `mention`; did you mean mentions?", "(line 2, column 8)"),
+        ("SELECT 'é', cuont(*) FROM mentions", "unknown function `cuont`; did you mean count?", "(line 1, column 13)"),
+    ] {
+        let (refused, cost) = served.cost(refusal(&mut client, sql)).await;
+        let told = refused.message();
+        assert!(told.contains(message) && told.ends_with(place) && cost == 0, "{sql}: {told}");
+        let refused = client.prepare(sql.to_owned(), None).await.map(drop).map_err(status).expect_err(sql);
+        assert!(refused.message().ends_with(place), "{sql}: {refused}");
     }
 }
 

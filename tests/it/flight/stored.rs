@@ -24,8 +24,8 @@ async fn sessions_share_a_store() {
     let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
     let connection = builder.service(service).clock(clock).store(folder.path()).build().unwrap();
     let mut spec = open(Upstream::Own { connection: Arc::clone(&connection), named: Vec::new() });
-    spec.settings.freshness = Duration::from_secs(900);
-    spec.operations = Some("127.0.0.1:0".parse().unwrap());
+    spec.host.settings.freshness = Duration::from_secs(900);
+    spec.host.operations = Some("127.0.0.1:0".parse().unwrap());
     let server = FlightServer::start(spec).await.unwrap();
     let served = Served { simulator, connection, server };
     let (mut one, mut other) = (served.client().await, served.client().await);
@@ -57,6 +57,7 @@ async fn sessions_share_a_store() {
     let kept = served.connection.store_statistics().unwrap();
     assert_eq!(value("savedsearch_store_days "), kept.days_from_store);
     assert_eq!(value("savedsearch_store_requests_saved "), kept.requests_saved);
+    assert_eq!(value("savedsearch_store_rows_skipped "), kept.rows_skipped);
     assert!(kept.days_from_store >= 62 && kept.requests_saved >= 2 * (together - 1), "{kept:?}");
 }
 
@@ -70,7 +71,7 @@ async fn the_conditions_of_others_are_not_shown() {
     let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
     let connection = builder.service(service).clock(clock).store(folder.path()).build().unwrap();
     let mut spec = open(Upstream::Own { connection: Arc::clone(&connection), named: Vec::new() });
-    spec.auth = Auth::Users(users());
+    spec.host.auth = Auth::Users(users());
     let served = Served { simulator, connection, server: FlightServer::start(spec).await.unwrap() };
     let mut ada = served.client().await;
     ada.handshake("ada", "swordfish").await.unwrap();

@@ -30,10 +30,11 @@ async fn literals_stay_what_they_are_in_statements_that_are_translated() {
 async fn words_in_strings_lead_no_statement_to_the_catalogs() {
     let served = Served::new().await;
     let client = served.client().await;
-    for word in ["pg_dump", "information_schema", "to_regclass", "regclass", "$9"] {
+    each_async(["pg_dump", "information_schema", "to_regclass", "regclass", "$9"], async |word| {
         let sql = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND title = '{word}'");
         assert_eq!(text(&client, &sql).await, "0", "{word}");
-    }
+    })
+    .await;
     assert_eq!(text(&client, "SELECT count(*) FROM pg_class WHERE relname = '$2'").await, "0");
 }
 
@@ -164,7 +165,7 @@ async fn a_session_that_is_discarded_keeps_nothing() {
 /// The settings of the server are those that a session goes back to.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_goes_back_to_the_settings_of_its_server() {
-    let served = Served::with(Settings::default(), |spec| spec.settings.max_requests = 7).await;
+    let served = Served::with(Settings::default(), |spec| spec.host.settings.max_requests = 7).await;
     let client = served.client().await;
     for back in ["RESET savedsearch.max_requests", "DISCARD ALL"] {
         client.batch_execute("SET savedsearch.max_requests = 99").await.unwrap();
@@ -218,20 +219,22 @@ async fn settings_end_with_their_transaction() {
     let client = served.client().await;
     let zone = "SELECT timestamptz '2026-05-01 00:00:00'";
     client.batch_execute("SET savedsearch.max_requests = 5").await.unwrap();
-    for (changes, end, expected) in [
+    let cases = [
         ("SET LOCAL savedsearch.max_requests = 6", "COMMIT", "5"),
         ("SET LOCAL savedsearch.max_requests = 6", "ROLLBACK", "5"),
         ("SET savedsearch.max_requests = 6", "ROLLBACK", "5"),
         ("SET savedsearch.max_requests = 6; RESET savedsearch.max_requests", "ROLLBACK", "5"),
         ("SET LOCAL savedsearch.max_requests = 6; SET savedsearch.max_requests = 7", "COMMIT", "7"),
         ("SET savedsearch.max_requests = 8; SET LOCAL savedsearch.max_requests = 6", "COMMIT", "8"),
-    ] {
+    ];
+    each_async(cases, async |(changes, end, expected)| {
         client.batch_execute(&format!("BEGIN; {changes}; SET LOCAL timezone = 'Europe/Berlin'")).await.unwrap();
         assert_eq!(text(&client, zone).await, "2026-05-01 00:00:00+02");
         client.batch_execute(end).await.unwrap();
         assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, expected, "{changes}; {end}");
         assert_eq!(text(&client, zone).await, "2026-05-01 00:00:00+00", "{changes}; {end}");
-    }
+    })
+    .await;
     // As far as a savepoint.
     let begun = "BEGIN; SET savedsearch.max_requests = 1; SAVEPOINT a; SET savedsearch.max_requests = 2; SAVEPOINT b; \
                  SET savedsearch.max_requests = 3; SAVEPOINT c";

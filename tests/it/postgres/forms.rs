@@ -245,7 +245,7 @@ async fn parameters_have_the_meaning_of_their_declared_type() {
             Some("2"),
         ),
     ];
-    for (select, given, right) in cases {
+    each_async(cases, async |(select, given, right)| {
         let sql = match select.split_once(" FROM (VALUES").or_else(|| select.split_once(" FROM unnest")) {
             Some((expr, _)) => format!("SELECT ({expr})::text{}", &select[expr.len()..]),
             None => format!("SELECT ({select})::text"),
@@ -253,7 +253,8 @@ async fn parameters_have_the_meaning_of_their_declared_type() {
         let rows = client.query_typed(&sql, given).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         let came: Option<String> = rows[0].get(0);
         assert_eq!(came.as_deref(), *right, "{sql}");
-    }
+    })
+    .await;
     let by_zero = client.query_typed("SELECT 1.5::float8 / $1", &[(&0_i32, Type::INT4)]).await.expect_err("by zero");
     assert_eq!(by_zero.code().map(|code| code.code()), Some("22012"));
 }

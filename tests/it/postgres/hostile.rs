@@ -99,7 +99,8 @@ async fn users_share_nothing() {
     let one = |name| format!("[users.{name}]\nscram_sha_256 = \"{verifier}\"\n");
     let budget = "budget = [{ requests = 3, seconds = 3600 }]\n";
     std::fs::write(&path, [one("ada"), one("bob"), budget.to_owned()].concat()).unwrap();
-    let served = Served::with(Settings::default(), |spec| spec.auth = Auth::Users(Users::read(&path).unwrap())).await;
+    let served =
+        Served::with(Settings::default(), |spec| spec.host.auth = Auth::Users(Users::read(&path).unwrap())).await;
     let log_in = async |user: &str| {
         let mut config = served.config();
         config.user(user).password("swordfish");
@@ -138,7 +139,7 @@ async fn users_share_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_computation_without_a_pause_keeps_nobody_waiting() {
-    let served = Served::with(Settings::default(), |spec| spec.limits.statement_seconds = 2).await;
+    let served = Served::with(Settings::default(), |spec| spec.host.limits.statement_seconds = 2).await;
     let busy =
         "SELECT count(*) FROM generate_series(1, 10000) a(v), generate_series(1, 10000) b(v) WHERE a.v * b.v = 7";
     let computing = join_all((0..3).map(|_| async { code(&served.client().await, busy).await.0 }));
@@ -155,7 +156,8 @@ async fn strangers_who_stand_there_keep_nobody_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("users.toml");
     std::fs::write(&path, format!("[users.ada]\nscram_sha_256 = \"{}\"\n", scram_verifier("swordfish"))).unwrap();
-    let served = Served::with(Settings::default(), |spec| spec.auth = Auth::Users(Users::read(&path).unwrap())).await;
+    let served =
+        Served::with(Settings::default(), |spec| spec.host.auth = Auth::Users(Users::read(&path).unwrap())).await;
     let mut strangers = Vec::new();
     for at in 0..400 {
         let mut stream = TcpStream::connect(served.postgres.address()).await.unwrap();
@@ -178,7 +180,8 @@ async fn a_crowd_is_told_why_it_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("users.toml");
     std::fs::write(&path, format!("[users.ada]\nscram_sha_256 = \"{}\"\n", scram_verifier("swordfish"))).unwrap();
-    let served = Served::with(Settings::default(), |spec| spec.auth = Auth::Users(Users::read(&path).unwrap())).await;
+    let served =
+        Served::with(Settings::default(), |spec| spec.host.auth = Auth::Users(Users::read(&path).unwrap())).await;
     let address = served.postgres.address();
     let crowd = join_all((0..500).map(|_| async move {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -198,7 +201,7 @@ async fn a_crowd_is_told_why_it_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_keeps_so_many_statements_and_so_much_text() {
-    let served = Served::with(Settings::default(), |spec| spec.limits.statements = 20).await;
+    let served = Served::with(Settings::default(), |spec| spec.host.limits.statements = 20).await;
     let client = served.client().await;
     let mut held = Vec::new();
     let refused = loop {
@@ -220,4 +223,33 @@ async fn a_connection_keeps_so_many_statements_and_so_much_text() {
     let refused = client.simple_query(&large).await.expect_err("too large");
     assert!(refused.as_db_error().is_none_or(|error| error.code().code() == "54000"), "{refused:?}");
     assert_eq!(text(&served.client().await, "SELECT 1").await, "1");
+}
+
+/// A message may repeat a part of the statement, which may be long. None names a type of the program.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_have_a_bounded_length() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let long = "x".repeat(200_000);
+    let cases = [
+        format!("SELECT U&'{}'", "\\0041".repeat(40_000)),
+        format!("SELECT '{long}' 'y'"),
+        format!("SELECT '{long}'::int"),
+        format!("SELECT '{long}'::date"),
+        format!("SELECT '{{{{{long}}}}}'::text[]"),
+        format!("SELECT \"{long}\" FROM mentions"),
+        format!("SELECT * FROM \"{long}\""),
+        format!("SELECT {long}(1)"),
+        format!("SELECT 1 FROM mentions WHERE aid = '{long}' {long}"),
+        format!("EXECUTE {long}"),
+        format!("CLOSE {long}"),
+    ];
+    each_async(cases, async |sql| {
+        let error = client.simple_query(&sql).await.expect_err(&sql[..20]);
+        let error = error.as_db_error().unwrap_or_else(|| panic!("{}: {error:?}", &sql[..20]));
+        let message = error.message();
+        assert!(message.chars().count() <= 1_000 && !message.contains("Literal"), "{}: {message}", &sql[..20]);
+    })
+    .await;
+    assert_eq!(text(&client, "SELECT 1").await, "1");
 }

@@ -7,13 +7,16 @@ mod hostile;
 mod numbers;
 mod semantics;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use datafusion_saved_search::client::HttpLimits;
-use datafusion_saved_search::flight::{Auth, FlightServer, PassThrough, ServerSpec, Upstream, Users, hash_password};
-use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier};
+use datafusion_saved_search::flight::{
+    Auth, FlightServer, HostSpec, PassThrough, ServerSpec, Upstream, Users, hash_password,
+};
+use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier, serve};
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, session};
 use futures::TryStreamExt;
@@ -26,7 +29,7 @@ use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
 use crate::flight::open;
 use crate::queries::{self, NOW};
-use crate::support::{BIG, InProcess, OTHER, connect, corpus, now, rows};
+use crate::support::{BIG, EventCounter, InProcess, OTHER, connect, corpus, each_async, now, rows};
 
 /// A server over a simulator inside the process.
 struct Served {
@@ -38,7 +41,7 @@ struct Served {
 
 async fn listen(flight: &FlightServer) -> PostgresServer {
     let spec = PostgresSpec { listen: "127.0.0.1:0".parse().unwrap(), tls: None, insecure: false };
-    PostgresServer::start(spec, flight).await.unwrap()
+    PostgresServer::start(spec, flight.host()).await.unwrap()
 }
 
 impl Served {
@@ -115,22 +118,27 @@ async fn code(client: &Client, sql: &str) -> (String, String) {
 async fn errors_say_what_was_meant_and_where() {
     let served = Served::new().await;
     let client = served.client().await;
-    for (sql, message, place) in [
-        ("SELECT autor FROM mentions", "unknown column `autor`; did you mean author_name?", 8),
-        ("SELECT 1 FROM mention", "unknown table `mention`; did you mean mentions?", 15),
-        ("SELECT 'é', cuont(*) FROM mentions", "unknown function `cuont`; did you mean count?", 13),
-        ("SELECT 1; SELECT autor FROM mentions", "did you mean author_name?", 18),
-        ("SELECT a FROM mentions WHERE title = ‘x’", "the statement has a typographic quote ‘; write '", 38),
-    ] {
-        let error = client.simple_query(sql).await.expect_err(sql);
-        let error = error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error}"));
-        assert!(error.message().contains(message), "{sql}: {}", error.message());
-        let position = match error.position() {
-            Some(tokio_postgres::error::ErrorPosition::Original(position)) => Some(*position),
-            _ => None,
-        };
-        assert_eq!(position, Some(place), "{sql}: {}", error.message());
-    }
+    each_async(
+        [
+            ("SELECT autor FROM mentions", "unknown column `autor`; did you mean author_name?", 8),
+            ("SELECT 1 FROM mention", "unknown table `mention`; did you mean mentions?", 15),
+            ("SELECT 'é', cuont(*) FROM mentions", "unknown function `cuont`; did you mean count?", 13),
+            ("SELECT 1; SELECT autor FROM mentions", "did you mean author_name?", 18),
+            ("SELECT 1; COPY ( SELECT 'é', autor FROM mentions) TO STDOUT", "did you mean author_name?", 30),
+            ("SELECT a FROM mentions WHERE title = ‘x’", "the statement has a typographic quote ‘; write '", 38),
+        ],
+        async |(sql, message, place)| {
+            let error = client.simple_query(sql).await.expect_err(sql);
+            let error = error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error}"));
+            assert!(error.message().contains(message), "{sql}: {}", error.message());
+            let position = match error.position() {
+                Some(tokio_postgres::error::ErrorPosition::Original(position)) => Some(*position),
+                _ => None,
+            };
+            assert_eq!(position, Some(place), "{sql}: {}", error.message());
+        },
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,6 +172,128 @@ async fn a_client_gets_the_rows_that_the_library_gives_at_the_same_cost() {
         let own = own.into_iter().flatten().map(Some).collect();
         assert_eq!(numbers(got.concat()), numbers(own), "{}", query.sql);
     }
+}
+
+/// Runs on one thread, on which the events are counted. Each plan parses its statement.
+#[tokio::test]
+async fn a_simple_query_is_parsed_and_planned_once() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    assert_eq!(text(&client, "SELECT 1").await, "1");
+    let plans = EventCounter::of("host::sessions");
+    let _watched = tracing::subscriber::set_default(plans.clone());
+    let cursor = "BEGIN; DECLARE c CURSOR FOR SELECT aid FROM saved_searches; FETCH 1 FROM c; COMMIT";
+    let cases = [
+        ("SELECT 1", 1),
+        ("SELECT count(*) FROM saved_searches; SELECT 2", 2),
+        ("CREATE TABLE kept AS SELECT 1 AS a; SELECT a FROM kept", 2),
+        ("SHOW savedsearch.max_requests", 1),
+        ("SELECT relname FROM pg_class LIMIT 1", 1),
+        (cursor, 1),
+        ("BEGIN; COMMIT", 0),
+    ];
+    each_async(cases, async |(sql, planned)| {
+        let before = plans.events();
+        client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        assert_eq!(plans.events() - before, planned, "{sql}");
+    })
+    .await;
+    // A statement about a table of the session is planned again when it is bound.
+    let statement = client.prepare("SELECT count(*) FROM kept").await.unwrap();
+    client.batch_execute("DROP TABLE kept; CREATE TABLE kept AS SELECT 3 AS a").await.unwrap();
+    let before = plans.events();
+    assert_eq!(client.query_one(&statement, &[]).await.unwrap().get::<_, i64>(0), 1);
+    assert_eq!(plans.events() - before, 1);
+}
+
+/// Runs on one thread, on which the events are counted. Each plan parses its statement.
+#[tokio::test]
+async fn a_prepared_statement_is_planned_once_until_a_setting_or_a_table_changes() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    assert_eq!(text(&client, "SELECT 1").await, "1");
+    let plans = EventCounter::of("host::sessions");
+    let _watched = tracing::subscriber::set_default(plans.clone());
+    let named = client.prepare("SELECT name FROM saved_searches WHERE aid = $1").await.unwrap();
+    let run = async |aid: &str| {
+        let before = plans.events();
+        let rows = client.query(&named, &[&aid]).await.unwrap().len();
+        (rows, plans.events() - before)
+    };
+    assert_eq!(run(BIG).await, (1, 1), "the type of the parameter was open until it was planned");
+    assert_eq!([run(BIG).await, run(OTHER).await, run("none").await], [(1, 0), (1, 0), (0, 0)]);
+    let cases = [
+        "SET savedsearch.max_requests = 77",
+        "SET TIME ZONE 'Asia/Tokyo'",
+        "RESET savedsearch.max_requests",
+        "CREATE TABLE own AS SELECT 1 AS a",
+        "DROP TABLE own",
+        "CREATE VIEW seen AS SELECT 1 AS a",
+        "DISCARD TEMP",
+    ];
+    each_async(cases, async |change| {
+        client.batch_execute(change).await.unwrap_or_else(|error| panic!("{change}: {error:?}"));
+        assert_eq!([run(BIG).await, run(BIG).await], [(1, 1), (1, 0)], "after {change}");
+    })
+    .await;
+    // Without parameters, the plan of Parse is that of Bind.
+    let listed = client.prepare("SELECT aid FROM saved_searches").await.unwrap();
+    let before = plans.events();
+    for _ in 0..2 {
+        assert!(!client.query(&listed, &[]).await.unwrap().is_empty());
+    }
+    assert_eq!(plans.events(), before);
+    // Functions of catalogs have values in the plan.
+    let own = client.prepare("SELECT current_setting('timezone') AS zone, aid FROM saved_searches").await.unwrap();
+    let before = plans.events();
+    for _ in 0..2 {
+        client.query(&own, &[]).await.unwrap();
+    }
+    assert!(plans.events() - before >= 2);
+}
+
+/// The same text, sent anew, is never taken from a plan that was made before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prepared_statement_returns_what_its_text_returns_now() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    client.batch_execute("CREATE VIEW seen AS SELECT 'old' AS a; CREATE TABLE own AS SELECT 'old' AS a").await.unwrap();
+    let texts_of = [
+        "SELECT extract(epoch FROM timestamptz '2026-05-01 00:00:00')::bigint::text AS t",
+        "SELECT a FROM seen",
+        "SELECT a FROM own",
+        "SELECT min(aid) AS a FROM saved_searches",
+    ];
+    let mut prepared = Vec::new();
+    for sql in texts_of {
+        prepared.push(client.prepare(sql).await.unwrap());
+    }
+    let now = async || {
+        let mut found = Vec::new();
+        for (statement, sql) in prepared.iter().zip(texts_of) {
+            let value: String = client.query_one(statement, &[]).await.unwrap().get(0);
+            assert_eq!(value, text(&client, sql).await, "{sql}");
+            found.push(value);
+        }
+        found
+    };
+    let mut known = vec![now().await];
+    for change in [
+        "SET TIME ZONE 'Asia/Tokyo'",
+        "DROP VIEW seen; CREATE VIEW seen AS SELECT 'new' AS a",
+        "DROP TABLE own; CREATE TABLE own AS SELECT 'new' AS a",
+    ] {
+        client.batch_execute(change).await.unwrap_or_else(|error| panic!("{change}: {error:?}"));
+        let found = now().await;
+        assert!(!known.contains(&found), "{change} changes a result");
+        known.push(found);
+    }
+    // The instant is that of the execution, in whole seconds.
+    let instant = client.prepare("SELECT now() AS at FROM saved_searches LIMIT 1").await.unwrap();
+    let first: DateTime<Utc> = client.query_one(&instant, &[]).await.unwrap().get(0);
+    sleep(Duration::from_millis(1_100)).await;
+    let second: DateTime<Utc> = client.query_one(&instant, &[]).await.unwrap().get(0);
+    assert!(second > first, "{first} {second}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -249,7 +379,7 @@ async fn parameters_have_types_and_reach_the_service() {
 async fn what_postgresql_writes_differently_is_translated() {
     let served = Served::new().await;
     let client = served.client().await;
-    for (sql, expected) in [
+    each_async([
         ("to_char(timestamptz '2026-05-01 10:00:00Z', 'YYYY-MM-DD HH24:MI')", "2026-05-01 10:00"),
         ("to_timestamp('2026-05-01 10:00:00.25', 'YYYY-MM-DD HH24:MI:SS.US')", "2026-05-01 10:00:00.25+00"),
         ("to_date('01.05.2026', 'DD.MM.YYYY')", "2026-05-01"),
@@ -267,9 +397,10 @@ async fn what_postgresql_writes_differently_is_translated() {
         ("timestamptz '2026-05-01 22:30:00Z' + INTERVAL '5 minutes' * floor(2.5)", "2026-05-01 22:40:00+00"),
         ("timestamptz '2026-05-01 22:30:00Z' - 2 * interval '1 month'", "2026-03-01 22:30:00+00"),
         ("timestamptz '2026-05-01 22:30:00Z' - interval '1 hour' / 2", "2026-05-01 22:00:00+00"),
-    ] {
+    ], async |(sql, expected)| {
         assert_eq!(text(&client, &format!("SELECT {sql}")).await, expected, "{sql}");
-    }
+    })
+    .await;
     // A condition in PostgreSQL's words reaches the service.
     let early = "SELECT count(*) FROM (VALUES (timestamp '2026-05-01 05:59:59'), (timestamp '2026-05-01 06:00:00')) AS v(t) WHERE t::time < $1";
     let six = chrono::NaiveTime::from_hms_opt(6, 0, 0).unwrap();
@@ -312,22 +443,26 @@ async fn dashboards_pay_what_the_plain_statement_costs() {
     let column = "\"v4\".\"mentions\".\"published_at\"";
     let berlin = "at time zone 'Europe/Berlin'";
     let grafana_day = "floor(extract(epoch from published_at)/86400)*86400";
-    for (asked, plain) in [
-        (metabase(&format!("DATE_TRUNC('day', {column})")), plain("date_trunc('day', published_at)")),
-        (metabase(&format!("CAST({column} AS date)")), plain("published_at::date")),
-        (
-            metabase(&format!("DATE_TRUNC('month', ({column}::timestamptz {berlin}))")),
-            plain("to_local_time(date_trunc('month', published_at AT TIME ZONE 'Europe/Berlin'))"),
-        ),
-        (metabase("\"v4\".\"mentions\".\"source\""), plain("source")),
-        (grafana(grafana_day), plain("extract(epoch from date_trunc('day', published_at))")),
-        (grafana("date_trunc('week', published_at)"), plain("date_trunc('week', published_at)")),
-    ] {
-        let (rows, cost) = served.cost(texts(&client, &asked)).await;
-        let (expected, expected_cost) = served.cost(texts(&client, &plain)).await;
-        assert!(!rows.is_empty() && rows == expected, "{asked}\n{rows:?}\n{expected:?}");
-        assert_eq!(cost, expected_cost, "{asked}");
-    }
+    each_async(
+        [
+            (metabase(&format!("DATE_TRUNC('day', {column})")), plain("date_trunc('day', published_at)")),
+            (metabase(&format!("CAST({column} AS date)")), plain("published_at::date")),
+            (
+                metabase(&format!("DATE_TRUNC('month', ({column}::timestamptz {berlin}))")),
+                plain("to_local_time(date_trunc('month', published_at AT TIME ZONE 'Europe/Berlin'))"),
+            ),
+            (metabase("\"v4\".\"mentions\".\"source\""), plain("source")),
+            (grafana(grafana_day), plain("extract(epoch from date_trunc('day', published_at))")),
+            (grafana("date_trunc('week', published_at)"), plain("date_trunc('week', published_at)")),
+        ],
+        async |(asked, plain)| {
+            let (rows, cost) = served.cost(texts(&client, &asked)).await;
+            let (expected, expected_cost) = served.cost(texts(&client, &plain)).await;
+            assert!(!rows.is_empty() && rows == expected, "{asked}\n{rows:?}\n{expected:?}");
+            assert_eq!(cost, expected_cost, "{asked}");
+        },
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -404,20 +539,28 @@ async fn users_prove_their_password_and_nothing_tells_who_exists() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("users.toml");
     let [ada, bob] = [scram_verifier("swordfish"), hash_password("opensesame").unwrap()];
-    std::fs::write(&path, format!("[users.ada]\nscram_sha_256 = \"{ada}\"\n[users.bob]\npassword_hash = \"{bob}\"\n"))
-        .unwrap();
-    let served = Served::with(Settings::default(), |spec| spec.auth = Auth::Users(Users::read(&path).unwrap())).await;
+    // sha256sum of `a-token`.
+    let zoe = "1f6076e3a47ba1ded08025ffe06e57af217c14f9407f33fba50f99b1c7019387";
+    let of = |name: &str, key: &str, value: &str| format!("[users.{name}]\n{key} = {value}\n");
+    let entries = [
+        of("ada", "scram_sha_256", &format!("\"{ada}\"")),
+        of("bob", "password_hash", &format!("\"{bob}\"")),
+        of("zoe", "token_sha256", &format!("[\"{zoe}\"]")),
+    ];
+    std::fs::write(&path, entries.concat()).unwrap();
+    let served =
+        Served::with(Settings::default(), |spec| spec.host.auth = Auth::Users(Users::read(&path).unwrap())).await;
     let log_in = async |user: &str, password: &str| {
         let mut config = served.config();
         config.user(user).password(password);
         served.try_client(&config).await
     };
-    for (user, password) in [("ada", "swordfish"), ("bob", "opensesame")] {
+    for (user, password) in [("ada", "swordfish"), ("bob", "opensesame"), ("zoe", "a-token")] {
         let client = log_in(user, password).await.unwrap();
         assert_eq!(text(&client, "SELECT current_user").await, user);
     }
     let mut told = Vec::new();
-    for (user, password) in [("ada", "wrong"), ("bob", "wrong"), ("eve", "wrong"), ("ada", "")] {
+    for (user, password) in [("ada", "wrong"), ("bob", "wrong"), ("zoe", "wrong"), ("eve", "wrong"), ("ada", "")] {
         let error = log_in(user, password).await.expect_err(user);
         if let Some(error) = error.as_db_error() {
             told.push((error.severity().to_owned(), error.code().clone(), error.message().to_owned()));
@@ -432,7 +575,51 @@ async fn users_prove_their_password_and_nothing_tells_who_exists() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_password_is_the_key_where_keys_are_passed_through() {
+async fn a_user_who_is_logged_out_is_told_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("users.toml");
+    let [before, after] = ["swordfish", "opensesame"].map(scram_verifier);
+    let one = |name: &str, verifier: &str| format!("[users.{name}]\nscram_sha_256 = \"{verifier}\"\n");
+    std::fs::write(&path, ["ada", "bob", "eve", "zoe"].map(|name| one(name, &before)).concat()).unwrap();
+    let delay = Settings { delay: Duration::from_millis(100), ..Settings::default() };
+    let served = Served::with(delay, |spec| spec.host.auth = Auth::Users(Users::read(&path).unwrap())).await;
+    let open = async |user: &str| {
+        let mut config = served.config();
+        config.user(user).password("swordfish");
+        let (client, connection) = config.connect(NoTls).await.unwrap();
+        (client, tokio::spawn(connection))
+    };
+    let [(_ada, ada), (bob, _bob), (_eve, eve), (zoe, _zoe)] =
+        [open("ada").await, open("bob").await, open("eve").await, open("zoe").await];
+    let sql = format!("SELECT * FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
+    let (running, ()) = tokio::join!(code(&zoe, &sql), async {
+        sleep(Duration::from_millis(300)).await;
+        // The password of one is another, two are gone.
+        std::fs::write(&path, [one("ada", &after), one("bob", &before)].concat()).unwrap();
+        served.postgres.reload().run(None).await.unwrap();
+    });
+    let mut told = vec![running];
+    for connection in [ada, eve] {
+        let error = connection.await.unwrap().expect_err("closed");
+        let error = error.as_db_error().unwrap_or_else(|| panic!("{error}"));
+        told.push((error.code().code().to_owned(), error.message().to_owned()));
+    }
+    let expected = ("28000".to_owned(), "logged out: the users file has changed; connect again".to_owned());
+    assert_eq!(told, vec![expected; 3]);
+    assert_eq!(text(&bob, "SELECT 1").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_is_told_that_it_was_idle() {
+    let served = Served::with(Settings::default(), |spec| spec.host.limits.session_idle_seconds = 1).await;
+    let (_client, connection) = served.config().connect(NoTls).await.unwrap();
+    let error = connection.await.expect_err("closed");
+    let error = error.as_db_error().unwrap_or_else(|| panic!("{error}"));
+    assert_eq!((error.code().code(), error.severity()), ("57P05", "FATAL"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_the_key_if_keys_are_passed_through() {
     let clock = Clock::fixed(now());
     let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..Settings::default() });
     let service = Arc::new(InProcess(simulator, HttpLimits::default()));
@@ -440,8 +627,9 @@ async fn a_password_is_the_key_where_keys_are_passed_through() {
         let builder = Connection::builder("http://passed.test/v4", key).profile(Profile::v4());
         builder.service(Arc::clone(&service) as _).clock(clock.clone()).build()
     });
-    let flight = FlightServer::start(ServerSpec { auth: Auth::PassThrough, ..open(Upstream::PassThrough(keys)) });
-    let flight = flight.await.unwrap();
+    let mut spec = open(Upstream::PassThrough(keys));
+    spec.host.auth = Auth::PassThrough;
+    let flight = FlightServer::start(spec).await.unwrap();
     let postgres = listen(&flight).await;
     let log_in = async |password: &str| {
         let mut config = Config::new();
@@ -462,23 +650,27 @@ async fn a_password_is_the_key_where_keys_are_passed_through() {
 async fn errors_have_codes_and_transactions_a_status() {
     let served = Served::new().await;
     let client = served.client().await;
-    for (sql, expected) in [
-        ("SELEC 1", "42601"),
-        ("SELECT nope FROM mentions", "42703"),
-        ("SELECT * FROM nope", "42P01"),
-        ("INSERT INTO mentions VALUES (1)", "0A000"),
-        ("COPY mentions FROM STDIN", "0A000"),
-        ("SET nothing = 1", "42704"),
-        ("SET client_encoding = 'LATIN1'", "22023"),
-        ("SET datafusion.execution.target_partitions = '64'", "42704"),
-        ("SELECT $1", "42P02"),
-        ("DEALLOCATE nope", "26000"),
-        ("FETCH 1 FROM nope", "34000"),
-        ("DECLARE c CURSOR FOR SELECT 1", "25P01"),
-        ("LISTEN x", "0A000"),
-    ] {
-        assert_eq!(code(&client, sql).await.0, expected, "{sql}");
-    }
+    each_async(
+        [
+            ("SELEC 1", "42601"),
+            ("SELECT nope FROM mentions", "42703"),
+            ("SELECT * FROM nope", "42P01"),
+            ("INSERT INTO mentions VALUES (1)", "0A000"),
+            ("COPY mentions FROM STDIN", "0A000"),
+            ("SET nothing = 1", "42704"),
+            ("SET client_encoding = 'LATIN1'", "22023"),
+            ("SET datafusion.execution.target_partitions = '64'", "42704"),
+            ("SELECT $1", "42P02"),
+            ("DEALLOCATE nope", "26000"),
+            ("FETCH 1 FROM nope", "34000"),
+            ("DECLARE c CURSOR FOR SELECT 1", "25P01"),
+            ("LISTEN x", "0A000"),
+        ],
+        async |(sql, expected)| {
+            assert_eq!(code(&client, sql).await.0, expected, "{sql}");
+        },
+    )
+    .await;
     client.batch_execute("BEGIN").await.unwrap();
     code(&client, "SELECT nope FROM mentions").await;
     assert_eq!(code(&client, "SELECT 1").await.0, "25P02");
@@ -519,6 +711,10 @@ async fn copies_have_three_formats() {
     assert_eq!(String::from_utf8(text).unwrap(), "1\ta\n2\t\\N\n3\tx\\ty\"z\n4\t\n");
     let csv = copy(&format!("COPY ({rows}) TO STDOUT WITH (FORMAT csv, HEADER)")).await;
     assert_eq!(String::from_utf8(csv).unwrap(), "n,s\n1,a\n2,\n3,\"x\ty\"\"z\"\n4,\"\"\n");
+    let quoted = copy("COPY (SELECT 1 AS \"a\"\"b\") TO STDOUT").await;
+    assert_eq!(String::from_utf8(quoted).unwrap(), "1\n");
+    let quoted = copy("COPY (SELECT 'é''' AS \"a\"\"b\", '\\' AS c) TO STDOUT (FORMAT csv, HEADER)").await;
+    assert_eq!(String::from_utf8(quoted).unwrap(), "\"a\"\"b\",c\né',\\\n");
     let binary = copy("COPY (SELECT 258 AS n) TO STDOUT (FORMAT binary)").await;
     let expected =
         [b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".as_slice(), &[0, 1, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 1, 2, 255, 255]];
@@ -614,31 +810,35 @@ async fn malformed_messages_are_refused_and_the_server_goes_on() {
     let served = Served::new().await;
     let begin = startup(&[("user", "ada")]);
     let shown = |answer: &[u8]| String::from_utf8_lossy(answer).into_owned();
-    for (bytes, expected) in [
-        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), ""),
-        (vec![0, 0, 0, 8, 0, 2, 0, 0], "0A000"),
-        (vec![0xff; 64], ""),
-        (vec![0, 0, 0, 4, 0, 3, 0, 0], "08P01"),
-        (startup(&[]), "28000"),
-        (startup(&[("user", "ada"), ("replication", "true")]), "0A000"),
-        ([begin.clone(), message(b'Q', 3, b"")].concat(), "08P01"),
-        ([begin.clone(), message(b'Q', -1, b"")].concat(), "08P01"),
-        ([begin.clone(), message(b'Q', i32::MAX, b"")].concat(), "54000"),
-        ([begin.clone(), message(b'Q', 8, b"abcd")].concat(), "08P01"),
-        ([begin.clone(), message(b'Q', 7, b"\xff\xfe\0")].concat(), "22021"),
-        ([begin.clone(), message(b'P', 8, b"\0\0\xff\xff")].concat(), "08P01"),
-        ([begin.clone(), message(b'B', 14, b"\0\0\0\0\0\x01\x7f\xff\xff\xff")].concat(), "08P01"),
-        ([begin.clone(), message(b'B', 12, b"\0\0\0\0\xff\xff\0\0")].concat(), "08P01"),
-        ([begin.clone(), message(b'E', 5, b"\0")].concat(), "08P01"),
-        ([begin.clone(), message(b'D', 6, b"X\0")].concat(), "08P01"),
-        ([begin.clone(), message(b'?', 4, b"")].concat(), "08P01"),
-        ([begin.clone(), message(b'p', 5, b"\0")].concat(), "08P01"),
-        // A limit of rows that no memory could hold.
-        ([begin.clone(), message(b'E', 9, b"\0\x7f\xff\xff\xff"), message(b'S', 4, b"")].concat(), "34000"),
-    ] {
-        let answer = shown(&raw(&served, &bytes).await);
-        assert!(answer.contains(expected), "{bytes:?}: {answer:?}");
-    }
+    each_async(
+        [
+            (b"GET / HTTP/1.1\r\n\r\n".to_vec(), ""),
+            (vec![0, 0, 0, 8, 0, 2, 0, 0], "0A000"),
+            (vec![0xff; 64], ""),
+            (vec![0, 0, 0, 4, 0, 3, 0, 0], "08P01"),
+            (startup(&[]), "28000"),
+            (startup(&[("user", "ada"), ("replication", "true")]), "0A000"),
+            ([begin.clone(), message(b'Q', 3, b"")].concat(), "08P01"),
+            ([begin.clone(), message(b'Q', -1, b"")].concat(), "08P01"),
+            ([begin.clone(), message(b'Q', i32::MAX, b"")].concat(), "54000"),
+            ([begin.clone(), message(b'Q', 8, b"abcd")].concat(), "08P01"),
+            ([begin.clone(), message(b'Q', 7, b"\xff\xfe\0")].concat(), "22021"),
+            ([begin.clone(), message(b'P', 8, b"\0\0\xff\xff")].concat(), "08P01"),
+            ([begin.clone(), message(b'B', 14, b"\0\0\0\0\0\x01\x7f\xff\xff\xff")].concat(), "08P01"),
+            ([begin.clone(), message(b'B', 12, b"\0\0\0\0\xff\xff\0\0")].concat(), "08P01"),
+            ([begin.clone(), message(b'E', 5, b"\0")].concat(), "08P01"),
+            ([begin.clone(), message(b'D', 6, b"X\0")].concat(), "08P01"),
+            ([begin.clone(), message(b'?', 4, b"")].concat(), "08P01"),
+            ([begin.clone(), message(b'p', 5, b"\0")].concat(), "08P01"),
+            // A limit of rows that no memory could hold.
+            ([begin.clone(), message(b'E', 9, b"\0\x7f\xff\xff\xff"), message(b'S', 4, b"")].concat(), "34000"),
+        ],
+        async |(bytes, expected)| {
+            let answer = shown(&raw(&served, &bytes).await);
+            assert!(answer.contains(expected), "{bytes:?}: {answer:?}");
+        },
+    )
+    .await;
     // Without TLS it says so, and a client may go on; bytes behind the request are not taken for encrypted ones.
     let refused = raw(&served, &[&[0, 0, 0, 8, 4, 210, 22, 47][..], &begin].concat()).await;
     assert_eq!(refused.first(), Some(&b'N'));
@@ -647,6 +847,59 @@ async fn malformed_messages_are_refused_and_the_server_goes_on() {
     let cancel = [&[0, 0, 0, 16, 4, 210, 22, 46][..], &[1; 8]].concat();
     assert_eq!(raw(&served, &cancel).await, b"");
     assert_eq!(text(&served.client().await, "SELECT 1").await, "1");
+}
+
+/// The response of `/healthz`; an error if nothing listens.
+async fn health(operations: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(operations).await?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await?;
+    let mut told = String::new();
+    stream.read_to_string(&mut told).await?;
+    Ok(told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_told_until_the_last_front_has_ended() {
+    let delay = Settings { delay: Duration::from_millis(500), ..Settings::default() };
+    let served = Served::with(delay, |spec| spec.host.operations = Some("127.0.0.1:0".parse().unwrap())).await;
+    let client = served.client().await;
+    let operations = served.flight.operations().unwrap();
+    let Served { flight, postgres, simulator, .. } = served;
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
+    let reading = tokio::spawn(async move { texts(&client, &sql).await.len() });
+    while simulator.requests() == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let ending = tokio::spawn(flight.shut_down_with(postgres.shut_down()));
+    // Flight SQL has nothing to wait for.
+    sleep(Duration::from_millis(300)).await;
+    let told = health(operations).await;
+    assert!(!reading.is_finished(), "the query has ended too early for this test");
+    assert!(told.as_ref().is_ok_and(|told| told.starts_with("HTTP/1.1 503")), "{told:?}");
+    assert!(reading.await.unwrap() > 100);
+    ending.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_is_served_without_flight_sql() {
+    let clock = Clock::fixed(now());
+    let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..Settings::default() });
+    let connection = connect(&simulator, clock, Profile::v4());
+    let mut host = HostSpec::new(Auth::None, Upstream::Own { connection, named: Vec::new() });
+    host.operations = Some("127.0.0.1:0".parse().unwrap());
+    let spec = PostgresSpec { listen: "127.0.0.1:0".parse().unwrap(), tls: None, insecure: false };
+    let server = serve(spec, host).await.unwrap();
+    let mut config = Config::new();
+    config.host("127.0.0.1").port(server.address().port()).user("me").dbname("savedsearch");
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    assert_eq!(text(&client, "SELECT count(*) > 0 FROM saved_searches").await, "t");
+    assert!(simulator.requests() > 0);
+    let operations = server.operations().unwrap();
+    let told = health(operations).await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 200") && told.ends_with("ok\n"), "{told}");
+    server.shut_down().await;
+    assert!(client.simple_query("SELECT 1").await.is_err(), "an idle connection is closed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

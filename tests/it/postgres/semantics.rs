@@ -3,19 +3,21 @@
 use super::*;
 
 pub(super) async fn printed(client: &Client, cases: &[(&str, &str)]) {
-    for (sql, expected) in cases {
+    each_async(cases, async |(sql, expected)| {
         let row = texts(client, &format!("SELECT {sql}")).await.concat();
         let shown: Vec<String> = row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect();
         assert_eq!(shown.join("|"), *expected, "{sql}");
-    }
+    })
+    .await;
 }
 
 pub(super) async fn refused(client: &Client, cases: &[(&str, &str, &str)]) {
-    for (sql, sqlstate, part) in cases {
+    each_async(cases, async |(sql, sqlstate, part)| {
         let (code, line) = code(client, &format!("SELECT {sql}")).await;
         assert_eq!(code, *sqlstate, "{sql}: {line}");
         assert!(line.contains(part), "{sql}: {line}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,7 +133,7 @@ async fn lists_of_parameters_have_the_type_of_what_they_are_compared_with() {
     let literal = format!("SELECT id FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND duration = '7d'");
     let (expected, expected_cost) = served.cost(texts(&client, &literal)).await;
     assert_eq!((found.unwrap().len(), cost), (expected.len(), expected_cost));
-    for (sql, types) in [
+    let cases = [
         ("SELECT 1 FROM mentions WHERE aid = '1' AND reach = ANY($1)", vec!["_int8"]),
         ("SELECT 1 FROM mentions WHERE aid = '1' AND reach <> ALL($1)", vec!["_int8"]),
         ("SELECT 1 FROM mentions WHERE aid = '1' AND reach > ANY($1)", vec!["_int8"]),
@@ -147,11 +149,13 @@ async fn lists_of_parameters_have_the_type_of_what_they_are_compared_with() {
             vec!["timestamptz", "int8", "bool", "time", "interval", "int2", "float4"],
         ),
         ("SELECT 1 FROM mentions WHERE aid = $1 AND reach > $2::int LIMIT $3", vec!["text", "int4", "int8"]),
-    ] {
+    ];
+    each_async(cases, async |(sql, types)| {
         let statement = client.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         let described: Vec<&str> = statement.params().iter().map(|known| known.name()).collect();
         assert_eq!(described, types, "{sql}");
-    }
+    })
+    .await;
     let (list, day) = (vec!["a", "b"], now().date_naive());
     let row = client.query_one("SELECT $1::int + 1, $2::text[], $3::date", &[&41, &list, &day]).await.unwrap();
     assert_eq!(row.get::<_, i64>(0), 42);
@@ -447,7 +451,7 @@ async fn results_have_the_names_that_postgresql_gives_them() {
     let served = Served::new().await;
     let client = served.client().await;
     let none = "?column?";
-    for (sql, names) in [
+    let cases = [
         ("1, 'a', NULL, true, -1, 1 + 1, 'a' || name, name = 'a', name IS NULL, name LIKE 'a%' FROM s", vec![none; 10]),
         ("name, s.name, NAME::text, (name)::varchar(3), name COLLATE \"C\" FROM s", vec!["name"; 5]),
         ("1::int, '1'::numeric(4, 1), 1::text::int, date '2020-01-01' FROM s", vec!["int4", "numeric", "int4", "date"]),
@@ -484,11 +488,13 @@ async fn results_have_the_names_that_postgresql_gives_them() {
         ("name::text, count(*) FROM s GROUP BY name::text ORDER BY name::text || 'a'", vec!["name", "count"]),
         ("lower(name), name::text FROM s GROUP BY name HAVING name > 'a' ORDER BY lower(name)", vec!["lower", "name"]),
         ("* FROM (SELECT lower(name), lower(query), 1 FROM s) t", vec!["lower", "lower", none]),
-    ] {
+    ];
+    each_async(cases, async |(sql, names)| {
         let statement = client.prepare(&format!("SELECT {}", sql.replace("FROM s", "FROM saved_searches s"))).await;
         let statement = statement.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         assert_eq!(statement.columns().iter().map(|column| column.name()).collect::<Vec<_>>(), names, "{sql}");
-    }
+    })
+    .await;
     let two = "(VALUES ('b', 1), ('a', 2), ('a', 3)) AS v(k, n)";
     printed(
         &client,

@@ -10,12 +10,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion_saved_search::Clock;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, RateLimit, Running, Settings};
+use datafusion_saved_search::{Clock, Profile};
 
 use self::terminal::{Start, Terminal, without_times};
+use crate::binary::Simulate;
 use crate::pages::pages;
-use crate::support::{corpus, knob, now};
+use crate::support::{corpus, each, knob, now};
 
 /// A service, a state folder, and terminals connected to the service.
 struct Desk {
@@ -195,7 +196,7 @@ fn a_chart_is_drawn_from_the_last_result_without_a_request() {
     terminal.line("SELECT 1 AS one;", "no request");
     terminal.line("\\chart", "one │");
     terminal.line("SELECT 'a' AS word, 'b' AS other;", "no request");
-    terminal.line("\\chart", "error: expected time or category, then numbers");
+    terminal.line("\\chart", "error: other is text; a chart needs numbers after");
 }
 
 #[test]
@@ -493,6 +494,53 @@ fn what_a_statement_does_at_once_is_told_and_an_estimate_does_nothing() {
 }
 
 #[test]
+fn long_commands_show_progress_on_a_terminal_and_remove_it() {
+    let service = Simulate::start(&["--mentions", "3000", "--searches", "4", "--delay-ms", "250"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (store, probed, profile) = (file("store"), file("probed.toml"), file("mine.toml"));
+    fs::write(&profile, Profile::builtin_document("v4").unwrap()).unwrap();
+    let queries = [" request", " s · ", " page"];
+    let probing = ["probing: ", " of at most 25 requests", ""];
+    for (arguments, shown, result) in [
+        (&["--store", &store, "sync", "--since", "10d"][..], queries, "up to date: "),
+        (&["probe", "-o", &probed][..], probing, "Wrote the profile to"),
+        (&["profile", "check", &profile][..], queries, "counts: ok, "),
+    ] {
+        let base = ["--base-url", service.base_url.as_str()];
+        let arguments = [&base, arguments].concat();
+        let environment = [("SAVEDSEARCH_API_KEY", KEY)];
+        let start = Start { size: (60, 140), arguments: &arguments, environment: &environment, state: folder.path() };
+        let mut terminal = Terminal::start(&start);
+        let is_progress = |line: &str| shown.iter().all(|part| line.contains(part));
+        terminal.wait(shown[0], |screen| screen.lines().any(is_progress));
+        let (status, screen) = (terminal.status(), terminal.screen());
+        assert!(status == 0 || (status == 3 && arguments.contains(&"probe")), "{arguments:?}: {status}\n{screen}");
+        assert!(screen.contains(result) && !screen.lines().any(is_progress), "{arguments:?}:\n{screen}");
+    }
+}
+
+#[test]
+fn a_password_is_asked_for_twice_and_never_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    for (again, expected, status) in
+        [("swordfish", "password_hash = \"$argon2id$", 0), ("swordfisch", "the two passwords differ", 2)]
+    {
+        let mut terminal = Terminal::start(&Start {
+            size: (24, 100),
+            arguments: &["serve", "--hash-password"],
+            environment: &[],
+            state: folder.path(),
+        });
+        terminal.secret("Password:", "swordfish");
+        terminal.secret("Password again:", again);
+        assert_eq!(terminal.status(), status);
+        let screen = terminal.sees(expected);
+        assert!(!screen.contains("swordfi"), "{screen}");
+    }
+}
+
+#[test]
 fn what_is_pasted_is_run_line_by_line() {
     let desk = Desk::new();
     let mut terminal = desk.shell((24, 80), &[]);
@@ -528,9 +576,9 @@ fn what_is_pasted_as_keys_is_run_completely() {
     terminal.keys("SELECT 'one' AS a;\rSELECT id FROM mentions WHERE aid = '183772' LIMIT 1;\rSELECT\r 'three' AS c;\r\\timing on\rSELECT 4 AS d;\r");
     terminal.prompt("planned in");
     let screen = terminal.screen();
-    for shown in ["│ one ", "1 request", "│ three ", "timing: on", "│ 4 "] {
+    each(["│ one ", "1 request", "│ three ", "timing: on", "│ 4 "], |shown| {
         assert!(screen.contains(shown), "no `{shown}` in\n{screen}");
-    }
+    });
 }
 
 #[test]

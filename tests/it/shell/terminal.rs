@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -17,8 +18,10 @@ pub(crate) struct Terminal {
     keys: Box<dyn Write + Send>,
     parser: Arc<Mutex<Parser>>,
     child: Box<dyn Child + Send + Sync>,
+    /// Ends once the program has ended and all that it printed was read.
+    reader: JoinHandle<()>,
     /// Stops the reader on drop.
-    _master: Box<dyn MasterPty + Send>,
+    master: Box<dyn MasterPty + Send>,
 }
 
 /// The program's invocation.
@@ -49,7 +52,7 @@ impl Terminal {
         let parser = Arc::new(Mutex::new(Parser::new(lines(rows), lines(cols), 0)));
         let mut reader = pair.master.try_clone_reader().unwrap();
         let shown = Arc::clone(&parser);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4_096];
             // Reading ends with the terminal, possibly with an error.
             while let Ok(read @ 1..) = reader.read(&mut bytes) {
@@ -57,7 +60,7 @@ impl Terminal {
             }
         });
         let keys = pair.master.take_writer().unwrap();
-        Self { keys, parser, child, _master: pair.master }
+        Self { keys, parser, child, reader, master: pair.master }
     }
 
     /// Types keys.
@@ -97,12 +100,14 @@ impl Terminal {
     pub(crate) fn wait(&mut self, expected: &str, there: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
+            // Before the screen is read: nothing follows then.
+            let is_over = self.reader.is_finished();
             let screen = self.screen();
             if there(&screen) {
                 return screen;
             }
             let ended = self.child.try_wait().unwrap();
-            assert!(begun.elapsed() < LONGEST && ended.is_none(), "no `{expected}` ({ended:?}) in\n{screen}");
+            assert!(begun.elapsed() < LONGEST && !is_over, "no `{expected}` ({ended:?}) in\n{screen}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -169,11 +174,29 @@ impl Terminal {
         assert!(Command::new("kill").args(["-s", name, &process]).status().unwrap().success());
     }
 
-    /// Waits for the program to end and returns its exit status.
+    /// Types a line at a prompt that does not show it.
+    pub(crate) fn secret(&mut self, prompt: &str, text: &str) {
+        self.sees(prompt);
+        let begun = Instant::now();
+        while self.echoes() {
+            assert!(begun.elapsed() < LONGEST, "it shows what is typed:\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.keys(&format!("{text}\r"));
+    }
+
+    /// True if the terminal shows the keys that are typed.
+    fn echoes(&self) -> bool {
+        /// The flag of Linux and macOS.
+        const ECHO: u64 = 0o10;
+        self.master.get_termios().is_some_and(|modes| u64::from(modes.local_flags.bits()) & ECHO != 0)
+    }
+
+    /// Waits for the program to end and for the screen to show all that it printed, and returns its exit status.
     pub(crate) fn status(&mut self) -> u32 {
         let begun = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.try_wait().unwrap().filter(|_| self.reader.is_finished()) {
                 return status.exit_code();
             }
             assert!(begun.elapsed() < LONGEST, "it goes on:\n{}", self.screen());

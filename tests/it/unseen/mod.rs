@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion_saved_search::client::{Direct, HttpService};
 use datafusion_saved_search::probe::{Facts, Probed, probe, probe_knowing};
-use datafusion_saved_search::profile::{ColumnSpec, Origin, Scope};
+use datafusion_saved_search::profile::{ColumnSpec, Only, Origin, Scope};
 use datafusion_saved_search::profile_check::compare;
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
 
@@ -87,7 +87,9 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
     let top = |label: usize| {
         let name = &service.lists.1[label];
         let at = |path: &[String]| path.iter().rev().take(2).any(|step| step == name);
-        let section = profile.tables.breakdowns.sections.iter().find(|section| at(section.at.steps()))?;
+        let mut sections = profile.tables.breakdowns.sections.iter();
+        let of_field = |only: &Only| only.is == *name;
+        let section = sections.find(|section| at(section.at.steps()) || section.only.as_ref().is_some_and(of_field))?;
         let label = &section.label;
         Some(format!(
             "SELECT name, mentions FROM breakdowns WHERE aid = '{AID}' AND dimension = '{label}' AND mentions > 0 ORDER BY name"

@@ -2,6 +2,7 @@
 //! is independent of the client and of the simulator's dialects.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
@@ -145,10 +146,28 @@ pub(super) enum Hard {
     RoundedIds,
     /// Records are arrays, with the names of their fields beside them.
     Columns,
+    /// The lists of all fields are in one array.
+    Facets,
+    /// The total is in a header only.
+    HeaderTotal,
+    /// A period that is not understood is ignored.
+    Lax,
+    /// Records have an id and attributes, numbers are in `meta`, and each page links to the next one.
+    JsonApi,
+    /// The total is in the first page only.
+    FirstPage,
+    /// The list comes in pages.
+    ListPages,
+    /// Names of fields have dots, blanks and letters beyond ASCII.
+    Keys,
+    /// A page is requested by the id of the mention before it.
+    LastId,
+    /// The last page links to a next one as well.
+    IdleLinks,
 }
 
 impl Hard {
-    pub(super) const ALL: [Self; 36] = [
+    pub(super) const ALL: [Self; 45] = [
         Self::Sizes,
         Self::Least,
         Self::Texts,
@@ -185,6 +204,15 @@ impl Hard {
         Self::CompactDays,
         Self::RoundedIds,
         Self::Columns,
+        Self::Facets,
+        Self::HeaderTotal,
+        Self::Lax,
+        Self::JsonApi,
+        Self::FirstPage,
+        Self::ListPages,
+        Self::Keys,
+        Self::LastId,
+        Self::IdleLinks,
     ];
 }
 
@@ -284,7 +312,9 @@ pub(super) struct Fields {
 pub(super) struct Unseen {
     pub(super) now: DateTime<Utc>,
     pub(super) trouble: Trouble,
-    calls: std::sync::atomic::AtomicU64,
+    calls: AtomicU64,
+    /// Number of mentions that the header of the next response has; the maximum for none.
+    told: AtomicU64,
     key: (String, String),
     list: (Vec<String>, Option<String>),
     pub(super) fields: Fields,
@@ -452,7 +482,8 @@ impl Unseen {
         Self {
             now,
             trouble: Trouble::None,
-            calls: Default::default(),
+            calls: AtomicU64::new(0),
+            told: AtomicU64::new(u64::MAX),
             key: (key.0.to_owned(), key.1.to_owned()),
             list: (list_at, d.chance(20).then(|| d.word(&["search", "query"]))),
             fields,
@@ -541,6 +572,18 @@ impl Unseen {
                 Hard::LocalDays => {
                     service.zone = 2;
                     service.timeline.0 = Entries::Objects;
+                }
+                Hard::Keys => {
+                    service.fields.text = "conteúdo do texto".to_owned();
+                    service.fields.reach = "alcance.total".to_owned();
+                    service.fields.url = "endereço".to_owned();
+                }
+                Hard::JsonApi => {
+                    let at = |name: &str| vec![name.to_owned()];
+                    (service.list, service.overview) = ((at("data"), None), at("meta"));
+                    service.records = (at("data"), Some("attributes".to_owned()));
+                    service.total = ([at("meta"), at("total")].concat(), true);
+                    service.refusals = Refusals::JsonApi;
                 }
                 _ => {}
             }
@@ -723,14 +766,27 @@ impl Unseen {
             return record;
         }
         match &self.records.1 {
+            Some(wrap) if self.has_id_outside() => {
+                let id = record.as_object_mut().and_then(|record| record.remove(&self.fields.id));
+                json!({"id": id, "type": "mention", wrap: record})
+            }
             Some(wrap) => json!({ wrap: record, "score": 1.5 }),
             None => record,
         }
     }
 
+    /// True if the id of a record is beside its attributes.
+    fn has_id_outside(&self) -> bool {
+        let others = [Hard::TwoFields, Hard::RoundedIds, Hard::Columns];
+        self.has(Hard::JsonApi) && !others.iter().any(|hard| self.has(*hard))
+    }
+
     /// The path of a field in a record, by its position if records are arrays.
     pub(super) fn located(&self, path: &str) -> Vec<String> {
         let steps: Vec<String> = path.split('/').map(str::to_owned).collect();
+        if self.has_id_outside() && path == self.fields.id {
+            return vec!["id".to_owned()];
+        }
         if !self.has(Hard::Columns) {
             return self.records.1.iter().cloned().chain(steps).collect();
         }
@@ -856,11 +912,23 @@ impl Unseen {
         }
         if path.ends_with("/list") {
             let entry = |(aid, name): (&str, &str)| {
+                if self.has(Hard::JsonApi) {
+                    return json!({"id": aid, "type": "search", "attributes": {"name": name, "created": "2025-01-01T00:00:00Z"}});
+                }
                 let entry = json!({"aid": aid, "name": name, "created": "2025-01-01T00:00:00Z"});
                 self.list.1.as_ref().map_or(entry.clone(), |wrap| json!({ wrap: entry }))
             };
             let searches = [("s-1000", "nothing yet"), ("s-1001", "three"), (AID, "phones")];
             let mut body = json!({});
+            if self.has(Hard::ListPages) {
+                let page = asked.iter().find(|(name, _)| name == "page").and_then(|(_, page)| page.parse().ok());
+                let page: usize = page.unwrap_or(1);
+                let entries: Vec<Value> =
+                    searches.iter().skip(2 * page.saturating_sub(1)).take(2).copied().map(entry).collect();
+                put(&mut body, &self.list.0, json!(entries));
+                body["paging"] = json!({"page": page, "total": searches.len()});
+                return (200, self.enclosed(body));
+            }
             let list = match () {
                 () if self.has(Hard::ListMap) => {
                     let entry = |(aid, name): (&str, &str)| {
@@ -907,6 +975,9 @@ impl Unseen {
         if self.has(Hard::Words) {
             known.extend(["country", "user"].map(str::to_owned));
         }
+        if self.has(Hard::LastId) {
+            known.iter_mut().filter(|name| *name == "dataFrom").for_each(|name| *name = "after".to_owned());
+        }
         if let Some((unknown, _)) = asked.iter().find(|(name, _)| !known.contains(name)).filter(|_| self.strict) {
             return self.error(
                 400,
@@ -921,7 +992,9 @@ impl Unseen {
             other => return self.error(404, "aid", &format!("No saved search {}", other.unwrap_or_default())),
         };
         let custom = self.has(Hard::Custom) && get("duration") == Some("custom");
-        let period = if custom { self.period(None) } else { self.period(get("duration")) };
+        let lax = self.has(Hard::Lax);
+        let period = if custom { None } else { self.period(get("duration")) };
+        let period = period.or_else(|| self.period(None).filter(|_| custom || lax));
         let Some((mut from, mut to)) = period else {
             let allowed = match &self.periods {
                 Periods::Days => vec!["<n> days".to_owned()],
@@ -948,6 +1021,9 @@ impl Unseen {
                 for (name, end) in [(since, &mut from), (until, &mut to)] {
                     let Some(text) = get(name) else { continue };
                     let Some(at) = instant(text, *how) else {
+                        if lax {
+                            continue;
+                        }
                         return self.refuse(
                             name,
                             if *how == Instants::Millis {
@@ -965,7 +1041,12 @@ impl Unseen {
             Ends::ApartDays(since, until) => {
                 for (name, end, more) in [(since, &mut from, 0), (until, &mut to, 1)] {
                     let Some(text) = get(name) else { continue };
-                    let Some(at) = day(text) else { return self.refuse(name, "expected a day, YYYY-MM-DD", &[]) };
+                    let Some(at) = day(text) else {
+                        if lax {
+                            continue;
+                        }
+                        return self.refuse(name, "expected a day, YYYY-MM-DD", &[]);
+                    };
                     *end = self.day_start(at + TimeDelta::days(more));
                 }
             }
@@ -1076,6 +1157,14 @@ impl Unseen {
         };
         let first = self.pages_from.unwrap_or(self.rows_from);
         let skip = offset.saturating_sub(first) * if self.pages_from.is_some() { size } else { 1 };
+        let skip = match (self.has(Hard::LastId), get("after")) {
+            (false, _) => skip,
+            (true, None) => 0,
+            (true, Some(id)) => match found.iter().position(|mention| mention.id == id) {
+                Some(at) => at as u64 + 1,
+                None => return self.error(400, "after", "Invalid value for 'after': no such mention"),
+            },
+        };
         let flagged = match self.asks {
             Asks::Size => size > 0,
             Asks::Flag => get(&self.flag.0) == Some(self.flag.1.as_str()),
@@ -1116,12 +1205,17 @@ impl Unseen {
                 false => put(&mut body, &self.records.0, json!(page)),
             }
         }
+        // The total is on the first page only, or in an overview that this response has not.
+        let is_later = self.has(Hard::FirstPage) && flagged && skip > 0;
+        let lacks_total = flagged && !self.with_overview && self.total.0.starts_with(&self.overview);
         if self.has(Hard::Authors) {
             let authors: BTreeSet<i64> = found.iter().map(|mention| mention.reach % 700).collect();
             if self.with_overview || !flagged {
                 put(&mut body, &[self.overview.as_slice(), &["authors".to_owned()]].concat(), json!(authors.len()));
             }
-        } else if self.with_overview || !flagged || !self.total.0.starts_with(&self.overview) {
+        } else if self.has(Hard::HeaderTotal) {
+            self.told.store(found.len() as u64, Ordering::Relaxed);
+        } else if !is_later && !lacks_total {
             put(&mut body, &self.total.0, self.counted(found.len()));
             if self.total.0.last().is_some_and(|name| name == "value") {
                 let beside = [&self.total.0[..self.total.0.len() - 1], &["relation".to_owned()]].concat();
@@ -1131,6 +1225,22 @@ impl Unseen {
         if self.has(Hard::Repeats) {
             body["paging"] =
                 json!({"count": size, "totalPages": found.len().div_ceil(usize::try_from(size.max(1)).unwrap())});
+        }
+        if self.has(Hard::JsonApi) || self.has(Hard::IdleLinks) {
+            let link = |offset: u64| {
+                let others = asked.iter().filter(|(name, _)| name != "dataFrom" && name != "after");
+                let last = usize::try_from(skip + size).ok().and_then(|end| found.get(end.saturating_sub(1)));
+                let place = match self.has(Hard::LastId) {
+                    true => [("after".to_owned(), last.map(|last| last.id.clone()).unwrap_or_default())],
+                    false => [("dataFrom".to_owned(), offset.to_string())],
+                };
+                let mut query = url::form_urlencoded::Serializer::new(String::new());
+                format!("/v4/search?{}", query.extend_pairs(others.chain(&place)).finish())
+            };
+            let step = if self.pages_from.is_some() { 1 } else { size };
+            let more = self.has(Hard::IdleLinks) || skip + size < reached.min(found.len() as u64);
+            let goes_on = flagged && more;
+            body["links"] = json!({"self": link(offset), "next": goes_on.then(|| link(offset + step))});
         }
         if self.echoes {
             let period = get("duration").unwrap_or("default");
@@ -1153,14 +1263,21 @@ impl Unseen {
             if self.buckets { [below, vec!["buckets".to_owned()]].concat() } else { below }
         };
         let beside = [self.overview.as_slice(), &["influence".to_owned()]].concat();
-        for (name, counts) in self.lists.1.iter().zip([languages, sources]) {
-            let counts = counts.into_iter().map(|(name, count)| (json!(name), count)).collect();
-            put(body, &at(name), self.entries(self.lists.0, &self.lists.2, counts));
-        }
+        let named =
+            |counts: BTreeMap<&str, usize>| counts.into_iter().map(|(name, count)| (json!(name), count)).collect();
+        let names = self.lists.1.iter().map(String::as_str);
+        let mut lists: Vec<(&str, Vec<(Value, usize)>)> = names.zip([languages, sources].map(named)).collect();
         if self.has(Hard::Countries) {
             // Its codes are those of the languages, and its counts are others.
-            let codes = ["de", "fr", "es"].map(|code| (json!(code), found.len() / 3)).to_vec();
-            put(body, &at("countries"), self.entries(self.lists.0, &self.lists.2, codes));
+            lists.push(("countries", ["de", "fr", "es"].map(|code| (json!(code), found.len() / 3)).to_vec()));
+        }
+        let lists = lists.into_iter().map(|(name, counts)| (name, self.entries(self.lists.0, &self.lists.2, counts)));
+        match self.has(Hard::Facets) {
+            true => {
+                let facets: Vec<Value> = lists.map(|(name, values)| json!({"field": name, "values": values})).collect();
+                put(body, &at("facets"), json!(facets));
+            }
+            false => lists.for_each(|(name, entries)| put(body, &at(name), entries)),
         }
         put(body, &beside, json!(found.iter().map(|mention| mention.reach).sum::<i64>()));
         if self.timeline.0 != Entries::None {
@@ -1208,7 +1325,7 @@ fn put(body: &mut Value, path: &[String], value: Value) {
 #[async_trait]
 impl HttpService for Unseen {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let number = self.calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
         let asked: Vec<(String, String)> = request.url.query_pairs().into_owned().collect();
         let (status, body) = match self.trouble {
             Trouble::Broken(at) if at == number => (500, json!({"message": "internal error"})),
@@ -1219,8 +1336,12 @@ impl HttpService for Unseen {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        let headers =
+        let mut headers =
             HeaderMap::from_iter([(http::header::DATE, httpdate::fmt_http_date(self.now.into()).parse().unwrap())]);
+        let told = self.told.swap(u64::MAX, Ordering::Relaxed);
+        if told < u64::MAX {
+            headers.insert("x-total-count", told.into());
+        }
         let (status, wire_bytes) = (StatusCode::from_u16(status).unwrap(), body.len() as u64);
         Ok(HttpResponse { status, headers, body: body.into(), wire_bytes })
     }

@@ -11,8 +11,8 @@ use http::{HeaderMap, StatusCode};
 use tokio::time::{Instant, sleep};
 
 use crate::client::{
-    Client, ClientSpec, Exchanges, HttpFailure, HttpRequest, HttpResponse, HttpService, Pace, Page, PageDecoder,
-    PageFacts, QueryBudget, RetryPolicy, Scan, Secret, parse_base_url, read_pages,
+    Client, ClientSpec, Exchanges, HttpFailure, HttpRequest, HttpResponse, HttpService, Page, PageDecoder, PageFacts,
+    Prefetch, QueryBudget, RetryPolicy, Scan, Secret, parse_base_url, read_pages,
 };
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
@@ -136,13 +136,15 @@ fn service(change: impl FnOnce(&mut Profile)) -> (Arc<Service>, Arc<Client>) {
         clock: Clock::system(),
         retry: RetryPolicy::default(),
         state_folder: None,
+        keeps_estimates: false,
+        shown_as: None,
         exchanges: Exchanges::Live,
     };
     (service, Arc::new(Client::try_new(spec).expect("client is built")))
 }
 
 /// Reads the rows of a period.
-async fn rows(client: &Arc<Client>, duration: &str, pages: Pages, pace: Pace) -> Vec<u64> {
+async fn rows(client: &Arc<Client>, duration: &str, pages: Pages, prefetch: Prefetch) -> Vec<u64> {
     let budget = QueryBudget::new("query-1".to_owned(), 1_000, Duration::from_secs(60), Duration::from_secs(60));
     let scan = Arc::new(Scan::new(Arc::new(budget), 4));
     let plan = RequestPlan {
@@ -154,7 +156,7 @@ async fn rows(client: &Arc<Client>, duration: &str, pages: Pages, pace: Pace) ->
         pages: Some(pages),
         ..RequestPlan::list()
     };
-    let pages = read_pages(Arc::clone(client), scan, Arc::new(plan), Arc::new(Decoder), pace);
+    let pages = read_pages(Arc::clone(client), scan, Arc::new(plan), Arc::new(Decoder), prefetch);
     let pages: Vec<Seconds> = pages.try_collect().await.expect("all rows");
     pages.into_iter().flat_map(|page| page.ids).collect()
 }
@@ -168,27 +170,27 @@ fn requests(service: &Service, begun: Instant) -> Vec<(u64, usize)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_window_that_is_cut_gives_just_what_is_wanted_and_overlaps_by_instants_where_only_links_prove_it() {
+async fn a_window_that_is_cut_gives_just_what_is_wanted_and_overlaps_by_instants_if_only_links_prove_it() {
     let (half_open, closed) = (End::Exclusive, End::Inclusive);
-    for (pace, fetch, ordered, end, careful) in [
+    for (prefetch, fetch, ordered, end, careful) in [
         // If the reader may stop early, nothing judges the unread rows.
-        (Pace::OnDemand, None, true, half_open, true),
-        (Pace::OnDemand, Some(18), true, half_open, true),
-        (Pace::Ahead(1), Some(20), true, half_open, true),
+        (Prefetch::OnDemand, None, true, half_open, true),
+        (Prefetch::OnDemand, Some(18), true, half_open, true),
+        (Prefetch::Ahead(1), Some(20), true, half_open, true),
         // Without an order, any rows will do; and a reader of all rows has the totals.
-        (Pace::OnDemand, None, false, half_open, false),
-        (Pace::Ahead(1), None, true, half_open, false),
-        (Pace::Ahead(1), None, false, half_open, false),
+        (Prefetch::OnDemand, None, false, half_open, false),
+        (Prefetch::Ahead(1), None, true, half_open, false),
+        (Prefetch::Ahead(1), None, false, half_open, false),
         // A part that shares its ends with others cannot be read again.
-        (Pace::Ahead(1), None, false, closed, true),
+        (Prefetch::Ahead(1), None, false, closed, true),
     ] {
-        let case = format!("{pace:?} {fetch:?} ordered={ordered} {end:?}");
+        let case = format!("{prefetch:?} {fetch:?} ordered={ordered} {end:?}");
         let pages = Pages { size: 5, skip: 0, fetch, ordered };
         let (service, client) = service(|profile| {
             profile.depth.rows = Some(10);
             profile.window.end = end;
         });
-        let ids = rows(&client, HOUR, pages, pace).await;
+        let ids = rows(&client, HOUR, pages, prefetch).await;
         let asked = service.asked.lock().expect("not poisoned").clone();
         let asked: Vec<_> = asked.into_iter().map(|(_, from, size)| (from, size)).collect();
         assert_eq!(ids, (0..fetch.unwrap_or(25)).collect::<Vec<u64>>(), "{case}");
@@ -202,7 +204,7 @@ async fn a_window_that_is_cut_gives_just_what_is_wanted_and_overlaps_by_instants
 async fn pages_that_the_last_total_covers_are_requested_with_the_first_one() {
     let (service, client) = service(|_| ());
     let pages = Pages { size: 5, skip: 0, fetch: None, ordered: false };
-    let ahead = Pace::Ahead(3);
+    let ahead = Prefetch::Ahead(3);
     let all = |count: u64| (0..count).collect::<Vec<_>>();
 
     // The first time, only a response tells how many pages there are. The last page is not full.
@@ -225,7 +227,7 @@ async fn pages_that_the_last_total_covers_are_requested_with_the_first_one() {
     assert_eq!(rows(&client, HOUR, few, ahead).await, all(4));
     assert_eq!(requests(&service, begun), [(0, 0)]);
     let begun = Instant::now();
-    assert_eq!(rows(&client, HOUR, pages, Pace::OnDemand).await, all(25));
+    assert_eq!(rows(&client, HOUR, pages, Prefetch::OnDemand).await, all(25));
     assert_eq!(requests(&service, begun)[..2], [(0, 0), (1, 4)]);
 
     // More rows than expected are all read, and so are fewer; what was requested in vain is not used.

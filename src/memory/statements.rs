@@ -1,13 +1,14 @@
 //! Selection of the statements that may start, and of the statement that is ended when the memory of the server is used up.
 //!
 //! ```text
-//! start:       below 7/8 of the memory ─▶ starts            otherwise it waits for 5 s, and is refused
+//! start:       below 3/4 of the memory, or if the user's statements hold next to nothing, below all of it
+//!                                      ─▶ starts            otherwise it waits for 5 s, and is refused
 //! every 20 ms: a user above 3/4        ─▶ the largest statement of that user ends
 //!              all above the memory    ─▶ the largest statement of all ends
 //! ```
 //!
 //! The statements of one user therefore never keep statements of others from starting. A statement that is to end stops when
-//! it next requests memory or pauses ([`memory`]). Until then, its memory counts as free, so that no second statement is
+//! it next requests memory or pauses ([`memory`](super)). Until then, its memory counts as free, so that no second statement is
 //! ended for the same memory. The alternative was to end the statement that requests memory at the limit. It was rejected,
 //! because that is usually a small statement.
 
@@ -17,16 +18,24 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use datafusion::error::Result as EngineResult;
+#[cfg(all(unix, feature = "shell"))]
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+#[cfg(all(unix, feature = "shell"))]
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+#[cfg(all(unix, feature = "shell"))]
+use datafusion::prelude::SessionContext;
 use tokio::time::{Instant, sleep};
 
+use super::{StatementMemory, allocated, room};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::{self, StatementMemory};
 
 /// Interval between looks at the memory while statements run.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Time for which a statement waits for memory before it starts.
 const WAITS: Duration = Duration::from_secs(5);
+/// Bytes of temporary files for each byte of memory.
+pub(crate) const SPILLED: u64 = 8;
 
 /// The statements of a server, and the memory that they share.
 #[derive(Debug)]
@@ -48,8 +57,8 @@ impl Statements {
     /// # Errors
     /// I/O errors of starting a thread.
     pub(crate) fn start(limit: u64) -> std::io::Result<Self> {
-        let at_start = memory::allocated().unwrap_or(0);
-        memory::limit(at_start.saturating_add(limit));
+        let at_start = allocated().unwrap_or(0);
+        super::limit(at_start.saturating_add(limit));
         let shared = Arc::new(Shared { at_start, limit, running: Mutex::default(), watch: OnceLock::new() });
         let watched = Arc::downgrade(&shared);
         let watch = thread::Builder::new().name("memory".to_owned()).spawn(move || watch(&watched))?;
@@ -77,9 +86,10 @@ impl Statements {
     /// Those of [`admit`](Self::admit).
     pub(crate) fn admit_now(&self, user: &Arc<str>) -> Result<Arc<StatementMemory>> {
         let Self(shared) = self;
-        if let Some(used) = shared.used().filter(|used| *used > shared.limit / 8 * 7) {
+        let most = if shared.held_by(user) > little(shared.limit) { shared.limit / 4 * 3 } else { shared.limit };
+        if let Some(used) = shared.used().filter(|used| *used > most) {
             let [used, limit] = [used, shared.limit].map(|bytes| bytes >> 20);
-            let message = format!("the server's memory is in use: {used} of {limit} MiB");
+            let message = format!("memory is in use: {used} of {limit} MiB");
             return Err(Error::new(ErrorKind::Memory, message).advice("try again in a moment"));
         }
         Ok(self.register(user))
@@ -116,11 +126,18 @@ impl Drop for Statements {
 
 impl Shared {
     fn used(&self) -> Option<u64> {
-        memory::allocated().map(|bytes| bytes.saturating_sub(self.at_start))
+        allocated().map(|bytes| bytes.saturating_sub(self.at_start))
     }
 
     fn running(&self) -> MutexGuard<'_, Vec<(Arc<str>, Weak<StatementMemory>)>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that the statements of a user hold.
+    fn held_by(&self, user: &str) -> u64 {
+        let running = self.running();
+        let own = running.iter().filter(|(other, _)| **other == *user);
+        own.filter_map(|(_, statement)| Some(statement.upgrade()?.bytes())).sum()
     }
 
     /// Ends a statement if memory is short. Returns false if none runs.
@@ -155,6 +172,11 @@ fn watch(shared: &Weak<Shared>) {
     }
 }
 
+/// Bytes that are next to nothing of the memory.
+fn little(limit: u64) -> u64 {
+    limit / 64
+}
+
 /// Bytes that a statement holds.
 #[derive(Debug, Clone, Copy)]
 struct Holds<'a> {
@@ -169,7 +191,7 @@ struct Holds<'a> {
 fn largest(limit: u64, used: u64, statements: &[Holds<'_>]) -> Option<usize> {
     let mut of_user: HashMap<&str, u64> = HashMap::new();
     let going = || statements.iter().enumerate().filter(|(_, statement)| !statement.ended);
-    let little = limit / 64;
+    let little = little(limit);
     going().for_each(|(_, statement)| *of_user.entry(statement.user).or_default() += statement.bytes);
     let largest_of = |counts: &dyn Fn(&str) -> bool| {
         let counted = going().filter(|(_, statement)| counts(statement.user) && statement.bytes > little);
@@ -183,14 +205,27 @@ fn largest(limit: u64, used: u64, statements: &[Holds<'_>]) -> Option<usize> {
     (used.saturating_sub(ending) > limit).then(|| largest_of(&|_| true)).flatten()
 }
 
+/// A copy of a session whose operators share a [`CountedPool`] of so many MiB, and have temporary files of [`SPILLED`] times that.
+///
+/// # Errors
+/// I/O errors of temporary files.
+#[cfg(all(unix, feature = "shell"))]
+pub(crate) fn with_memory_of(context: &SessionContext, mib: usize) -> EngineResult<SessionContext> {
+    let pool = Arc::new(CountedPool::new(mib << 20));
+    let runtime = RuntimeEnvBuilder::from_runtime_env(&context.runtime_env()).with_memory_pool(pool);
+    let runtime = runtime.with_max_temp_directory_size((mib as u64).saturating_mul(SPILLED << 20)).build_arc()?;
+    let state = SessionStateBuilder::from(context.state()).with_runtime_env(runtime).build();
+    Ok(SessionContext::new_with_state(state))
+}
+
 /// The pool of the operators that announce what they hold, and spill or fail when it is used up. A statement that was ended gets
 /// no more of it, and neither does one that asks for more than the process has left.
 #[derive(Debug)]
-pub(super) struct CountedPool(FairSpillPool);
+pub(crate) struct CountedPool(FairSpillPool);
 
 impl CountedPool {
     /// A pool for the statements that share `limit` bytes: half of them. The other half is for what no operator announces.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self(FairSpillPool::new(limit / 2))
     }
 }
@@ -223,7 +258,7 @@ impl MemoryPool for CountedPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> EngineResult<()> {
-        let _room = memory::room(additional as u64)?;
+        let _room = room(additional as u64)?;
         self.0.try_grow(reservation, additional)
     }
 

@@ -1,0 +1,99 @@
+//! The elements of a picture, written as SVG.
+
+use std::fmt::Write;
+
+use console::truncate_str;
+
+use super::{FONTS, INK, LARGE, LINE, MARGIN, PALE, SMALL, TITLE};
+
+/// A picture that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Canvas {
+    pub(super) out: String,
+}
+
+/// Alignment of a text at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+impl Canvas {
+    /// An empty white picture.
+    pub(super) fn new(width: f64, height: f64) -> Self {
+        let out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             font-family=\"{FONTS}\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+        );
+        Self { out }
+    }
+
+    /// The picture as text.
+    pub(super) fn finish(mut self) -> String {
+        self.out.push_str("</svg>");
+        self.out
+    }
+
+    /// Writes the title, and the period below it. Returns the place below both.
+    pub(super) fn heading(&mut self, width: f64, title: Option<&str>, subtitle: Option<&str>) -> f64 {
+        let mut top = MARGIN;
+        if let Some(title) = title {
+            let letters = (width / (LARGE * 0.55)).max(8.0);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "pictures are at most 4,000 wide"
+            )]
+            let title = truncate_str(title, letters as usize, "…").into_owned();
+            self.text((width / 2.0, top + LARGE), Anchor::Middle, LARGE, INK, &title);
+            top += TITLE;
+        }
+        if let Some(subtitle) = subtitle {
+            self.text((width / 2.0, top + SMALL), Anchor::Middle, SMALL, PALE, subtitle);
+            top += LINE;
+        }
+        top
+    }
+
+    pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, size: f64, color: &str, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let _ = writeln!(
+            self.out,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size:.0}\" fill=\"{color}\"{anchor}>{text}</text>"
+        );
+    }
+
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, width: f64, dashed: bool) {
+        let dashed = if dashed { " stroke-dasharray=\"4 4\"" } else { "" };
+        let _ = writeln!(
+            self.out,
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{color}\" stroke-width=\"{width}\" stroke-linecap=\"round\"{dashed}/>",
+            from.0, from.1, to.0, to.1
+        );
+    }
+
+    pub(super) fn circle(&mut self, (x, y): (f64, f64), radius: f64, color: &str, filled: bool) {
+        let fill = if filled { color } else { "#ffffff" };
+        let _ = writeln!(
+            self.out,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"{color}\" stroke-width=\"1.5\"/>"
+        );
+    }
+
+    pub(super) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, color: &str) {
+        let _ = writeln!(
+            self.out,
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{color}\"/>"
+        );
+    }
+}
