@@ -17,8 +17,9 @@ LABEL org.opencontainers.image.title="savedsearch" \
     org.opencontainers.image.licenses="Apache-2.0" \
     org.opencontainers.image.version="${VERSION}" \
     org.opencontainers.image.revision="${REVISION}"
+# The fonts are for PNG charts: Arabic, Hebrew, Indic and other scripts; Chinese, Japanese and Korean; emoji.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates \
+    && apt-get install --yes --no-install-recommends ca-certificates fonts-noto-core fonts-droid-fallback fonts-symbola \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 65532 --user-group --home-dir /var/lib/savedsearch --shell /usr/sbin/nologin savedsearch \
     && install --directory --owner=savedsearch --group=savedsearch --mode=0700 /var/lib/savedsearch

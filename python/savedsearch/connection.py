@@ -17,12 +17,13 @@ import adbc_driver_manager
 import pyarrow
 from adbc_driver_manager import dbapi
 
-from .errors import Error, misused, typed, warn, wrong
+from .errors import Error, misused, require, typed, uncopied, warn, wrong
 from .library import driver_path
 from .parameters import bindable, bindable_sets, text
 from .query import Query
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
 _T = TypeVar("_T")
@@ -61,6 +62,11 @@ def connect(
     Raises:
         ProgrammingError: A wrong option, key, profile or configuration file.
     """
+    for name, given in (("uri", uri), ("api_key", api_key), ("api_key_command", api_key_command), ("connection", connection)):
+        if given is not None:
+            text(name, given)
+    if now is not None and not isinstance(now, (str, datetime)):
+        raise wrong(f"invalid now: expected text or a datetime, got {type(now).__name__}")
     named = {
         "uri": uri,
         "savedsearch.api_key": api_key,
@@ -98,6 +104,8 @@ def _path(name: str, value: str | PathLike[str] | None) -> str | None:
     """A path with the home folder in the place of `~`, as a shell would pass it."""
     if value is None:
         return None
+    if not isinstance(value, (str, PathLike)):
+        raise wrong(f"invalid {name}: expected a path, got {type(value).__name__}")
     path = os.fspath(value)
     if not path:
         raise wrong(f"invalid {name}: the path is empty; leave it out to use none")
@@ -124,7 +132,10 @@ def _typed(cursor: Cursor | None = None) -> Iterator[None]:
 def _with_types(method: _F) -> _F:
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with _typed(self if isinstance(self, Cursor) else None):
+        if not isinstance(self, Cursor):
+            with _typed():
+                return method(self, *args, **kwargs)
+        with self._use(), _typed(self):
             return method(self, *args, **kwargs)
 
     return call  # type: ignore[return-value]
@@ -133,6 +144,8 @@ def _with_types(method: _F) -> _F:
 def _fetching(method: _F) -> _F:
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._failed is None:
+            self._check_open()
         return self._read(lambda: method(self, *args, **kwargs))
 
     return call  # type: ignore[return-value]
@@ -148,7 +161,11 @@ def _others(base: type, own: dict[str, Any]) -> dict[str, Any]:
 
 
 class Cursor(dbapi.Cursor):
-    """A DB-API cursor. `adbc_…` methods are those of `adbc_driver_manager.dbapi`."""
+    """A DB-API cursor. `adbc_…` methods are those of `adbc_driver_manager.dbapi`.
+
+    One thread at a time executes and fetches; a call during one of another thread is an `InterfaceError`. Any thread may call `close`
+    and `adbc_cancel`.
+    """
 
     cancelled = False
     """True once the running statement was cancelled by a call of `adbc_cancel` or `close`."""
@@ -158,31 +175,49 @@ class Cursor(dbapi.Cursor):
     _reading = False
     _sent = 0
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._used = threading.RLock()
+        super().__init__(*args, **kwargs)
+
+    @contextmanager
+    def _use(self) -> Iterator[None]:
+        """The calls of one thread. Those of two threads at the same time would lose rows."""
+        if not self._used.acquire(blocking=False):
+            raise misused("another thread is using the cursor; open a cursor for each thread")
+        try:
+            yield
+        finally:
+            self._used.release()
+
     def execute(self, operation: bytes | str, parameters: Any = None) -> Cursor:
         """Runs a statement. It returns when the first rows are there."""
-        self._begin()
-        with _typed(self):
+        with self._use(), _typed(self):
+            self._begin()
             super().execute(operation, parameters)
-        self._warn()
+            self._warn()
         return self
 
     def executemany(self, operation: bytes | str, seq_of_parameters: Any) -> None:
         """Runs a statement without rows once for each set of parameters."""
-        self._begin()
-        with _typed(self):
+        with self._use(), _typed(self):
+            self._begin()
             super().executemany(_statement(operation), bindable_sets(seq_of_parameters))
-        self._warn()
+            self._warn()
 
     def executescript(self, operation: str) -> None:
         """Runs a statement without rows."""
-        self._begin()
-        with _typed(self):
+        with self._use(), _typed(self):
+            self._begin()
             super().executescript(text("statement", operation))
-        self._warn()
+            self._warn()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            what = "connection" if getattr(self._conn, "_ending", False) else "cursor"
+            raise misused(f"the {what} is closed")
 
     def _begin(self) -> None:
-        if self._closed:
-            raise misused("the cursor is closed")
+        self._check_open()
         self.cancelled, self._failed, self._warned = False, None, frozenset()
 
     def _prepare_execute(self, operation: bytes | str, parameters: Any = None) -> None:
@@ -199,9 +234,19 @@ class Cursor(dbapi.Cursor):
             return
         self.cancelled = True
         with suppress(adbc_driver_manager.Error):
-            self._sent = self.requests
+            # The number of requests is known once the call that sends them has ended.
             self._stmt.cancel()
-        super().close()
+            self._sent = self.requests
+        # A call of another thread must have ended. It may have begun after the statement was cancelled.
+        while not self._used.acquire(timeout=0.05):
+            with suppress(adbc_driver_manager.Error):
+                self._stmt.cancel()
+        try:
+            super().close()
+        finally:
+            self._used.release()
+
+    __reduce_ex__ = uncopied
 
     def __del__(self) -> None:
         # Rows that another library still reads go on.
@@ -221,6 +266,10 @@ class Cursor(dbapi.Cursor):
 
     def _read(self, read: Callable[[], _T]) -> _T:
         """Reads rows. A failure in the middle of them has lost its parts, which the statement has."""
+        with self._use():
+            return self._read_rows(read)
+
+    def _read_rows(self, read: Callable[[], _T]) -> _T:
         if self._failed is not None:
             raise copy(self._failed)
         try:
@@ -263,6 +312,8 @@ class Cursor(dbapi.Cursor):
                 parts[name] = self._stmt.get_option(f"savedsearch.error.{name}")
         if self._closed and self._reading:
             parts = _CANCELLED
+            if getattr(self._conn, "_ending", False):
+                parts = parts | {"message": f"{parts['message']}: the connection is closed"}
         return _as_error(parts) if parts else None
 
     def _warn(self) -> None:
@@ -275,11 +326,18 @@ class Cursor(dbapi.Cursor):
 
     def fetch_polars(self) -> polars.DataFrame:
         """Fetches all rows as a polars data frame."""
+        require("polars")
         import polars
 
         frame = polars.from_arrow(self.fetch_arrow_table())
         assert isinstance(frame, polars.DataFrame)
         return frame
+
+    @_fetching
+    def fetch_df(self) -> pandas.DataFrame:
+        """Fetches all rows as a pandas data frame."""
+        require("pandas")
+        return super().fetch_df()
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
@@ -308,6 +366,11 @@ class Connection(dbapi.Connection):
     """A DB-API connection: a session with settings, views and temporary tables of its own. `adbc_…` methods are those of
     `adbc_driver_manager.dbapi`; none of them sends a request."""
 
+    _ending = False
+    """True from the start of `close`."""
+
+    __reduce_ex__ = uncopied
+
     def __del__(self) -> None:
         # At a prompt and in notebooks connections are rarely closed. At the end of the process modules may be gone.
         # Rows that another library still reads go on.
@@ -321,12 +384,14 @@ class Connection(dbapi.Connection):
         """Ends all statements and their requests, also while another library reads their rows."""
         if self._closed:
             return
+        self._ending = True
         self.adbc_cancel()
         super().close()
 
     def adbc_cancel(self) -> None:
         """Cancels all running statements. Any thread may call it."""
-        for cursor in list(self._cursors):
+        cursors: list[Any] = list(self._cursors)
+        for cursor in cursors:
             cursor.cancelled = True
         with _typed():
             self._conn.cancel()

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import adbc_driver_manager
@@ -151,6 +152,21 @@ def misused(message: str) -> InterfaceError:
     error = InterfaceError(message, status_code=adbc_driver_manager.AdbcStatusCode.INVALID_STATE)
     error.kind = "usage"
     return error
+
+
+def require(package: str) -> None:
+    """Imports a package that only some methods need. If it is not installed, the error names it."""
+    try:
+        import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise misused(f"{package} is not installed; install it with `pip install {package}`") from None
+
+
+def uncopied(self: Any, protocol: Any) -> Any:
+    """`__reduce_ex__` of what belongs to an open connection: `copy`, `deepcopy` and `pickle` raise an `InterfaceError`."""
+    raise misused(f"a {type(self).__name__} can be neither copied nor pickled; open a new connection with savedsearch.connect")
 
 
 def _text(value: str | bytes) -> str:

@@ -1,12 +1,13 @@
 """The cell magic `%%savedsearch`: cost, rows and a chart of a statement.
 
-    %%savedsearch [NAME] [--estimate] [--chart] [--max-requests N] [--rows N] [--parameters NAME] [--connection NAME]
+    %%savedsearch [NAME] [--estimate] [--no-chart] [--max-requests N] [--rows N] [--parameters NAME] [--connection NAME]
     SELECT source, count(*) AS n FROM mentions GROUP BY source
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import html
 import keyword
 from collections.abc import Iterable
@@ -43,7 +44,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("name", nargs="?", type=_variable, help="variable that receives the query")
     parser.add_argument("--help", action="store_true", help="show this list")
     parser.add_argument("--estimate", action="store_true", help="show the cost and do not run")
-    parser.add_argument("--chart", action="store_true", help="draw a chart of the rows")
+    parser.add_argument("--no-chart", action="store_true", help="do not draw a chart of the rows")
     parser.add_argument("--connection", type=_variable, help="variable with a connection; default: that of savedsearch.sql")
     parser.add_argument("--parameters", type=_variable, help="variable with the values of the statement's `?`")
     parser.add_argument("--max-requests", type=_natural, help="requests that the query may send")
@@ -85,7 +86,7 @@ def _run(names: dict[str, Any], statement: str, arguments: argparse.Namespace) -
             names[arguments.name] = query
         if not query.schema.names and not arguments.estimate:
             return None
-        return Shown(query, arguments.rows, arguments.chart, run=not arguments.estimate)
+        return Shown(query, arguments.rows, chart=not arguments.no_chart, run=not arguments.estimate)
     finally:
         connection.adbc_connection.set_options(**{"savedsearch.max_requests": previous})
 
@@ -93,7 +94,7 @@ def _run(names: dict[str, Any], statement: str, arguments: argparse.Namespace) -
 class Shown:
     """What a cell displays."""
 
-    def __init__(self, query: Query, rows: int, chart: bool, *, run: bool) -> None:
+    def __init__(self, query: Query, rows: int, *, chart: bool, run: bool) -> None:
         self.estimate = query.estimate()
         self.query = query
         table = query.arrow().slice(0, rows) if run else None
@@ -108,11 +109,9 @@ class Shown:
             self.line += f" · sent: {query.requests} · rows: {count}{hidden}"
         self.picture = None
         if run and chart:
-            # The rows were paid for: they are shown also where they cannot be drawn.
-            try:
+            # Not all rows can be drawn, such as texts alone.
+            with contextlib.suppress(Error):
                 self.picture = query.svg()
-            except Error as error:
-                self.line += f" · no chart: {error}"
         self.line = " · ".join([self.line, *query.notes])
 
     def __repr__(self) -> str:

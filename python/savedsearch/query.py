@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from copy import copy
 from itertools import chain
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 from adbc_driver_manager import _lib
 
-from .errors import Error, misused
-from .parameters import bindable
+from .errors import Error, misused, require, uncopied
+from .parameters import bindable, text
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +32,7 @@ class Query:
     def __init__(
         self, connection: Connection, statement: str, parameters: Any = None, *, only_estimate: bool = False
     ) -> None:
-        self.statement = statement
+        self.statement = text("statement", statement)
         """The text."""
         self._connection = connection
         self._parameters = bindable(parameters)
@@ -39,6 +40,7 @@ class Query:
         self._table: pyarrow.Table | None = None
         self._streamed = False
         self._ran = False
+        self._keeping = threading.RLock()
         try:
             self.schema: pyarrow.Schema = self._cursor.adbc_execute_schema(statement, self._parameters)
         except BaseException:
@@ -68,15 +70,17 @@ class Query:
         return self._cursor.notes
 
     def arrow(self) -> pyarrow.Table:
-        """All rows as an Arrow table."""
-        if self._table is None:
-            reader, cursor = self._run(), self._cursor
-            cancel = cursor.adbc_statement.cancel
-            self._table = cursor._read(lambda: _lib._blocking_call(reader.read_all, (), {}, cancel))
-        return self._table
+        """All rows as an Arrow table. Threads that ask at the same time get the same one."""
+        with self._keeping:
+            if self._table is None:
+                reader, cursor = self._run(), self._cursor
+                cancel = cursor.adbc_statement.cancel
+                self._table = cursor._read(lambda: _lib._blocking_call(reader.read_all, (), {}, cancel))
+            return self._table
 
     def pl(self) -> polars.DataFrame:
         """All rows as a polars data frame."""
+        require("polars")
         import polars
 
         frame = polars.from_arrow(self.arrow())
@@ -85,7 +89,9 @@ class Query:
 
     def df(self) -> pandas.DataFrame:
         """All rows as a pandas data frame."""
-        return self.arrow().to_pandas()
+        require("pandas")
+        frame: pandas.DataFrame = self.arrow().to_pandas()
+        return frame
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows as tuples."""
@@ -107,6 +113,8 @@ class Query:
     def close(self) -> None:
         """Ends the query if it still runs. Rows that were kept stay."""
         self._cursor.close()
+
+    __reduce_ex__ = uncopied
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
@@ -150,6 +158,7 @@ def _until_failure(
     reader: pyarrow.RecordBatchReader, cursor: Cursor, failures: list[Error]
 ) -> Iterator[pyarrow.RecordBatch]:
     end, cancel = object(), cursor.adbc_statement.cancel
+    batch: pyarrow.RecordBatch
     try:
         while (batch := cursor._read(lambda: _lib._blocking_call(next, (reader, end), {}, cancel))) is not end:
             yield batch

@@ -53,7 +53,7 @@ def charts_of(client, served, post, headers, database, grain, before):
     asked = {"datasource": {"id": dataset, "type": "table"}, "queries": [by_source | one_search | {"columns": [day]}]}
     days = post("chart/data", asked)["result"][0]["data"]
     assert 7 <= len(days) <= 9, days
-    # The last days only, in steps of five minutes where the dialect has them.
+    # The last days only, in steps of five minutes if the dialect has them.
     recent = {"col": "published_at", "op": "TEMPORAL_RANGE", "val": "DATEADD(DATETIME('now'), -3, day) : now"}
     filters = {"filters": [*one_search["filters"], recent]}
     asked["queries"] = [by_source | filters | {"columns": [day | {"timeGrain": grain}]}]

@@ -1,29 +1,38 @@
 """The wheel in a venv of its own, without Rust: the program, the ADBC driver and the Python package."""
 
+import concurrent.futures
 import contextlib
+import ctypes
 import datetime
 import gc
+import http.server
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import timeit
+import urllib.error
+import urllib.request
 import warnings
 
-PAGES = [pathlib.Path(__file__).parents[2] / name for name in ("README.md", "docs/python.md", "docs/adbc.md", "python/README.md")]
+PAGES = [pathlib.Path(__file__).parents[2] / name for name in ("README.md", "docs/python.md", "docs/adbc.md", "python/README.md", "docs/recipes.md")]
+_, PYTHON_PAGE, ADBC_PAGE, _, _ = PAGES
 BIN = pathlib.Path(sys.executable).parent
 PROGRAM = str(BIN / "savedsearch")
+GO, RSCRIPT = shutil.which("go"), shutil.which("Rscript")
 # As a user has it: no Rust, no settings.
 os.environ["PATH"] = f"{BIN}:/usr/bin:/bin"
 for name in [name for name in os.environ if name.startswith("SAVEDSEARCH_")]:
     del os.environ[name]
 CONFIGURATION = tempfile.TemporaryDirectory()
-os.environ |= {"XDG_CONFIG_HOME": CONFIGURATION.name, "XDG_STATE_HOME": CONFIGURATION.name}
+os.environ |= {"XDG_CONFIG_HOME": CONFIGURATION.name, "XDG_STATE_HOME": CONFIGURATION.name, "DAGSTER_DISABLE_TELEMETRY": "yes"}
 
 NOW, AID, KEY, OTHER = "2026-07-01T12:00:00Z", "183772", "demo-key-comms", "demo-key-research"
 
@@ -79,14 +88,27 @@ def refused(error, call):
 
 
 def resident():
+    """Memory of this process in KiB, without what its allocators keep for later."""
+    import pyarrow
+
     gc.collect()
-    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path("/proc/self/status").read_text())[1]) >> 10
+    pyarrow.default_memory_pool().release_unused()
+    ctypes.CDLL(None).malloc_trim(0)
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path("/proc/self/status").read_text())[1])
 
 
 def imports():
-    """`import savedsearch` imports nothing large, so that it is fast."""
-    code = "import sys, savedsearch; print([name for name in ('pyarrow', 'pandas', 'polars', 'numpy', 'adbc_driver_manager') if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    """`import savedsearch` imports few modules, so that it is fast. Its time is only printed: other processes can slow it down."""
+    code = "import sys, typing; before = set(sys.modules); import savedsearch; print(*set(sys.modules) - before)"
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert len(imported) < 10 and {"pyarrow", "pandas", "polars", "numpy", "adbc_driver_manager"}.isdisjoint(imported), imported
+
+    def best(code):
+        """The shortest of five runs, in ms."""
+        command = [sys.executable, "-c", code]
+        return min(timeit.repeat(lambda: subprocess.run(command, check=True), number=1, repeat=5)) * 1000
+
+    print(f"import savedsearch: {best('import savedsearch') - best(''):.0f} ms more than an empty process")
     # Nothing has to be closed.
     code = "import savedsearch as s; q = s.sql('SELECT 1'); print(q.rows()); c = s.connect(); k = c.cursor(); k.execute('SELECT id FROM mentions')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -250,21 +272,99 @@ def failures():
         assert error.kind in ("unavailable", "timeout") and error.place.table == "mentions" and error.place.aid == AID, (error, error.place)
 
 
+@contextlib.contextmanager
+def one_address(services):
+    """A service whose saved searches have the same aids under every key, but other mentions: `services` has a simulator for each
+    key, to which the requests with this key are passed on."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            service = services[self.headers["Authorization"].removeprefix("Bearer ")]
+            request = urllib.request.Request(service.url.removesuffix("/v4") + self.path, headers={"Authorization": f"Bearer {KEY}"})
+            try:
+                answer = urllib.request.urlopen(request, timeout=60)
+            except urllib.error.HTTPError as refusal:
+                answer = refusal
+            with answer:
+                body = answer.read()
+            self.send_response_only(answer.status)
+            for name, value in answer.headers.items():
+                if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/v4"
+        server.shutdown()
+
+
 def two_keys():
-    """Connections with two keys, at the same time."""
-    team = "SELECT DISTINCT team_name FROM saved_searches WHERE team_name IS NOT NULL"
-    with Simulator() as service:
-        connections = {key: savedsearch.connect(service.url, api_key=key) for key in (KEY, OTHER)}
-        found = {}
+    """The same statements about the same saved search under two keys at the same time, with and without stores: each key gets the
+    rows that it gets alone."""
+    since = "published_at >= '2026-06-20'"
+    statements = [
+        "SELECT aid, name, created_at FROM saved_searches ORDER BY aid",
+        f"SELECT count(*) FROM mentions WHERE aid = '{AID}'",
+        f"SELECT sentiment, count(*) FROM mentions WHERE aid = '{AID}' AND {since} GROUP BY sentiment ORDER BY 1",
+        f"SELECT id, title, published_at FROM mentions WHERE aid = '{AID}' AND {since} ORDER BY published_at DESC, id",
+        f"SELECT bucket_start, mentions FROM volume WHERE aid = '{AID}' ORDER BY 1",
+        "SELECT aid, max(reach) FROM mentions GROUP BY aid ORDER BY aid",
+    ]
+    with contextlib.ExitStack() as stack:
+        services = {key: stack.enter_context(Simulator("--seed", seed)) for key, seed in ((KEY, "1"), (OTHER, "2"))}
+        url = stack.enter_context(one_address(services))
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        alone = {}
+        for key, service in services.items():
+            with savedsearch.connect(service.url, api_key=KEY) as connection:
+                alone[key] = [connection.sql(statement).rows() for statement in statements]
+        differing = [mine != others for mine, others in zip(alone[KEY], alone[OTHER])]
+        assert sum(differing) >= len(statements) - 1, differing
+        for stored in (False, True):
+            wrong, together = [], threading.Barrier(4)
 
-        def ask(key):
-            found[key] = [connections[key].sql(team).rows() for _ in range(5)]
+            def ask(key):
+                store = pathlib.Path(folder, key) if stored else None
+                with savedsearch.connect(url, api_key=key, store=store) as connection:
+                    for _ in range(3):
+                        for statement, expected in zip(statements, alone[key]):
+                            together.wait(60)
+                            rows = connection.sql(statement).rows()
+                            if rows != expected:
+                                wrong.append((key, stored, statement, rows[:3], expected[:3]))
 
-        threads = [threading.Thread(target=ask, args=(key,)) for key in connections]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-        assert found == {KEY: [[("Comms",)]] * 5, OTHER: [[("Research",)]] * 5}, found
-        [connection.close() for connection in connections.values()]
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                list(pool.map(ask, [KEY, OTHER, KEY, OTHER]))
+            assert not wrong, wrong[:2]
+        # A store belongs to one key.
+        store = pathlib.Path(folder, KEY)
+        assert refused(savedsearch.Error, lambda: savedsearch.connect(url, api_key=OTHER, store=store)).kind == "store"
+
+
+@contextlib.contextmanager
+def pressing_ctrl_c(every):
+    """Presses Ctrl-C until the block ends: the driver manager can miss one that comes as a batch arrives."""
+    done = threading.Event()
+
+    def press():
+        while not done.wait(every):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    try:
+        yield
+    finally:
+        done.set()
+        pressing.join()
 
 
 def cancelling():
@@ -294,9 +394,9 @@ def cancelling():
                 ticks.append(1)
 
         threading.Thread(target=tick).start()
-        threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
-            query.arrow()
+            with pressing_ctrl_c(1.5):
+                query.arrow()
             raise AssertionError("the query was not cancelled")
         except KeyboardInterrupt:
             pass
@@ -307,9 +407,9 @@ def cancelling():
         for fetch in (lambda cursor: cursor.fetchall(), list, lambda cursor: cursor.fetch_arrow_table()):
             with connection.cursor() as cursor:
                 cursor.execute(statement)
-                threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
                 try:
-                    fetch(cursor)
+                    with pressing_ctrl_c(1):
+                        fetch(cursor)
                     raise AssertionError("the rows were not cancelled")
                 except KeyboardInterrupt:
                     pass
@@ -343,16 +443,9 @@ def cancelling():
         assert "the query was cancelled" in str(refused(pyarrow.ArrowException, stream.read_all))
         # Ctrl-C while it reads. Of these, only DuckDB looks for signals, and only some of its versions.
         for library, read in [("pyarrow", pyarrow.table), ("polars", polars.DataFrame), ("duckdb", lambda found: duckdb.sql("FROM found").fetchall())]:
-            query, done = connection.sql(statement), threading.Event()
-
-            # The driver manager can miss one that comes between two batches.
-            def press(done=done):
-                while not done.wait(1.5):
-                    os.kill(os.getpid(), signal.SIGINT)
-
-            threading.Thread(target=press).start()
-            line = str(refused(Exception, lambda: read(query)))
-            done.set()
+            query = connection.sql(statement)
+            with pressing_ctrl_c(1.5):
+                line = str(refused(Exception, lambda: read(query)))
             assert re.search("query was cancelled|Query interrupted", line), (library, line)
             assert refused(savedsearch.Error, query.arrow).kind in ("cancelled", "usage"), library
             if "Query interrupted" in line:
@@ -376,24 +469,31 @@ def cancelling():
 
 
 def leaks():
+    import pyarrow
+
+    statement = f"SELECT id, title FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
     with Simulator() as service:
 
         def use(times):
             for at in range(times):
                 connection = savedsearch.connect(service.url, api_key=KEY)
-                query = connection.sql(f"SELECT id, title FROM mentions WHERE aid = '{AID}' AND duration = '365d'")
-                if at % 20 == 0:
-                    # A stream that is left in the middle.
-                    query.__arrow_c_stream__()
-                query.close()
+                query = connection.sql(statement)
+                if at % 2 == 0:
+                    stream = pyarrow.RecordBatchReader.from_stream(query)
+                    stream.read_next_batch()
+                    # Half of the streams are cancelled; the others are dropped after their first rows.
+                    if at % 4 == 0:
+                        query.cancel()
+                    del stream
+                else:
+                    query.close()
                 connection.close()
+            return resident()
 
-        use(200)
-        before = resident()
-        use(2000)
-        grown = resident() - before
-        assert grown < 40, f"{grown} MiB more after 2,000 connections"
-        return grown
+        first, second = use(1000), use(1000)
+        grown = (second - first) / 1024
+        print(f"memory after the second 1,000 connections: {grown:+.1f} MiB")
+        assert grown < 8, f"{grown} MiB more after the second 1,000 connections"
 
 
 def incomplete():
@@ -541,6 +641,9 @@ def exceptions():
             (lambda: cursor.executemany("SET savedsearch.max_requests = ?", ["5"]), "sequence"),
             (lambda: savedsearch.connect("http://127.0.0.1/v4", api_key=b"bytes"), "api_key"),
             (lambda: savedsearch.connect("http://127.0.0.1/v4", api_key="a\0b"), "NUL"),
+            (lambda: savedsearch.connect(5), "uri: expected text, got int"),
+            (lambda: savedsearch.connect(profile=5), "profile: expected a path, got int"),
+            (lambda: connection.sql(b"SELECT 1"), "statement: expected text, got bytes"),
         ]:
             error = refused(savedsearch.ProgrammingError, call)
             assert words in str(error) and error.kind == "usage" and error.sqlstate == "22023", error
@@ -554,6 +657,21 @@ def exceptions():
             assert clone.sql("SHOW savedsearch.max_requests").rows()[0][1] == "1000"
     for call in (connection.cursor, lambda: connection.sql("SELECT 1"), lambda: connection.is_demo, lambda: cursor.execute("SELECT 1"), connection.adbc_clone):
         assert "is closed" in str(refused(savedsearch.InterfaceError, call))
+    # In the middle of the rows.
+    ended = savedsearch.connect(now=NOW)
+    cursor, query = ended.cursor(), ended.sql("SELECT id FROM mentions")
+    cursor.execute("SELECT id FROM mentions").fetchone()
+    ended.close()
+    for call in (cursor.fetchone, cursor.fetchall, lambda: next(cursor), lambda: cursor.execute("SELECT 1"), query.arrow):
+        assert "the connection is closed" in str(refused(savedsearch.InterfaceError, call))
+    # Packages that are not installed.
+    code = "import sys\nclass None_:\n    def find_spec(self, name, *_):\n" \
+           "        if name in ('polars', 'pandas'): raise ModuleNotFoundError(name, name=name)\n" \
+           "sys.meta_path.insert(0, None_())\nimport savedsearch as s\nq = s.sql('SELECT 1')\n" \
+           "for call in (q.pl, q.df):\n    try: call()\n    except s.Error as error: print(error.kind, error)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    lines = [f"usage {name} is not installed; install it with `pip install {name}`" for name in ("polars", "pandas")]
+    assert (done.stdout.splitlines(), done.stderr) == (lines, ""), done
     with tempfile.TemporaryDirectory() as folder, Simulator() as service:
         # A store that is no folder.
         file = pathlib.Path(folder, "file")
@@ -561,12 +679,84 @@ def exceptions():
         assert refused(savedsearch.OperationalError, lambda: savedsearch.connect(service.url, api_key=KEY, store=file)).kind == "store"
 
 
+def threads():
+    """Threads that share a cursor get every row once, or an exception; threads that share a query get the same rows."""
+    statement = f"SELECT id FROM mentions WHERE aid = '{AID}'"
+    with savedsearch.connect(now=NOW) as connection:
+        [(expected,)] = connection.sql(f"SELECT count(*) FROM mentions WHERE aid = '{AID}'").rows()
+        query = connection.sql(statement)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            shared = [rows.result() for rows in [pool.submit(query.rows) for _ in range(4)]]
+        assert all(rows == shared[0] for rows in shared) and len(shared[0]) == expected
+
+        def rows_of(cursor, fetch):
+            rows, refusals = [], []
+            while True:
+                try:
+                    found = fetch(cursor)
+                except savedsearch.InterfaceError as error:
+                    refusals.append(error)
+                    time.sleep(0.005)
+                    continue
+                if not found:
+                    return rows, refusals
+                rows += found
+
+        for fetch in (lambda cursor: cursor.fetchmany(20), lambda cursor: list(filter(None, [cursor.fetchone()])), lambda cursor: [*cursor][:expected]):
+            with connection.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(3) as pool:
+                cursor.execute(statement)
+                parts = [part.result() for part in [pool.submit(rows_of, cursor, fetch) for _ in range(3)]]
+            rows = [row for part, _ in parts for row in part]
+            assert sorted(rows) == sorted(shared[0]), (len(rows), expected)
+            assert all(error.kind == "usage" and "another thread" in str(error) for _, refusals in parts for error in refusals)
+        # While one thread fetches, no other call runs, except for those that end it.
+        with connection.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            cursor.execute(statement)
+            inside, ready = threading.Event(), threading.Event()
+            held = pool.submit(cursor._read, lambda: (ready.set(), inside.wait(60)))
+            assert ready.wait(60)
+            for call in (cursor.fetchone, lambda: next(cursor), cursor.fetchall, cursor.fetch_arrow_table, lambda: cursor.execute("SELECT 1"),
+                         lambda: cursor.executescript("SELECT 1"), lambda: cursor.executemany("SELECT ?", [(1,)]), lambda: cursor.adbc_prepare("SELECT 1")):
+                error = refused(savedsearch.InterfaceError, call)
+                assert error.kind == "usage" and "a cursor for each thread" in str(error), error
+            inside.set()
+            held.result()
+            assert len(cursor.fetchall()) == expected
+        # A thread may fetch what another has executed, one after the other.
+        with connection.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(cursor.execute, statement).result()
+            assert len(cursor.fetchall()) == expected
+    # A cursor and a connection are closed while another thread executes, which ends.
+    with Simulator("--delay-ms", "300", "--mentions", "20000") as service:
+        for close in ("close of the cursor", "close of the connection"):
+            connection = savedsearch.connect(service.url, api_key=KEY, concurrency=1)
+            cursor = connection.cursor()
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                running = pool.submit(cursor.execute, f"SELECT count(DISTINCT title) FROM mentions WHERE aid = '{AID}' AND duration = '365d'")
+                time.sleep(1)
+                (cursor if "cursor" in close else connection).close()
+                assert refused(savedsearch.Error, running.result).kind == "cancelled", close
+            connection.close()
+
+
+def copies():
+    """Connections, cursors and queries cannot be copied; the attempt closes nothing."""
+    code = "import copy, gc, pickle, sys, savedsearch as s; c = s.connect(); k = c.cursor(); q = c.sql('SELECT 1')\n" \
+           "for one in (c, k, q):\n" \
+           "    for make in (copy.copy, copy.deepcopy, pickle.dumps):\n" \
+           "        try: make(one); sys.exit(f'{make} of {one}')\n" \
+           "        except s.InterfaceError as error: assert error.kind == 'usage' and 'open a new connection' in str(error), error\n" \
+           "gc.collect(); print(q.rows(), k.execute('SELECT 2').fetchall(), c.sql('SELECT 3').rows())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[(1,)] [(2,)] [(3,)]\n", ""), done
+
+
 def notebook():
     from IPython.core.interactiveshell import InteractiveShell
 
     ipython = InteractiveShell.instance()
     ipython.run_line_magic("load_ext", "savedsearch")
-    shown = ipython.run_cell_magic("savedsearch", "found --chart", "SELECT source, count(*) AS n FROM mentions GROUP BY source")
+    shown = ipython.run_cell_magic("savedsearch", "found", "SELECT source, count(*) AS n FROM mentions GROUP BY source")
     page = shown._repr_html_()
     assert "<svg" in page and "<th>source</th>" in page and "estimated requests:" in page and "sent:" in page, page
     assert ipython.user_ns["found"].pl().height == len(shown.rows)
@@ -576,9 +766,11 @@ def notebook():
     # The window of a query without a time filter is said.
     assert "no time filter: reading the last 7 days" in repr(shown) and "no time filter" in repr(ipython.user_ns["found"])
     assert ipython.user_ns["found"].notes and not savedsearch.sql("SELECT 1").notes
-    # Rows that cannot be drawn are shown, with the reason.
-    plain = ipython.run_cell_magic("savedsearch", "--chart", "SELECT name FROM saved_searches")
-    assert plain.rows and "no chart: " in repr(plain) and plain.picture is None
+    without = ipython.run_cell_magic("savedsearch", "--no-chart", "SELECT source, count(*) AS n FROM mentions GROUP BY source")
+    assert without.rows and "<svg" not in without._repr_html_()
+    # Rows that cannot be drawn are shown without a word about a chart.
+    plain = ipython.run_cell_magic("savedsearch", "", "SELECT name FROM saved_searches")
+    assert plain.rows and plain.picture is None and "chart" not in plain._repr_html_()
     ipython.user_ns["values"] = (AID,)
     one = ipython.run_cell_magic("savedsearch", "--parameters values", "SELECT aid FROM saved_searches WHERE aid = ?")
     assert one.rows == [(AID,)], one.rows
@@ -599,34 +791,105 @@ def forked():
 
 
 def manifest():
-    """Driver managers find the driver by its name."""
-    folder = tempfile.mkdtemp(dir=CONFIGURATION.name)
-    written = subprocess.run([sys.executable, "-m", "savedsearch", folder], capture_output=True, text=True, check=True).stdout
-    assert written == f"{folder}/savedsearch.toml\n", written
+    """Driver managers find the driver by its name: in a folder that is given, in the user's own, and by the manifest of an archive."""
     code = "import adbc_driver_manager.dbapi as dbapi; connection = dbapi.connect('savedsearch', autocommit=True); " \
            "cursor = connection.execute('SELECT 1'); print(cursor.fetchone()[0]); cursor.close(); connection.close()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"ADBC_DRIVER_PATH": folder})
-    assert done.stdout == "1\n", done.stderr
+    usual = {name: value for name, value in os.environ.items() if name not in ("ADBC_DRIVER_PATH", "XDG_CONFIG_HOME")}
+
+    def python(environment, *arguments):
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=usual | environment)
+        assert done.returncode == 0, (environment, done.stderr)
+        return done.stdout
+
+    with tempfile.TemporaryDirectory() as folder:
+        given, home, archive = (pathlib.Path(folder, name) for name in ("given", "home", "archive"))
+        for arguments, environment, place in [
+            ([given], {"ADBC_DRIVER_PATH": str(given), "HOME": folder}, given),
+            ([], {"HOME": str(home)}, home / ".config/adbc/drivers"),
+            ([], {"XDG_CONFIG_HOME": str(home / "own"), "HOME": folder}, home / "own/adbc/drivers"),
+        ]:
+            assert python(environment, "-m", "savedsearch", *arguments) == f"{place}/savedsearch.toml\n"
+            assert python(environment, "-c", code) == "1\n"
+        # Nothing is written for a wrong call.
+        before = sorted(pathlib.Path(folder).rglob("*"))
+        for arguments in (["--bogus"], ["-x"], [""], ["a", "b"]):
+            done = subprocess.run([sys.executable, "-m", "savedsearch", *arguments], cwd=folder, capture_output=True, text=True, env=usual | {"HOME": folder})
+            assert done.returncode == 2 and "usage:" in done.stderr and not done.stdout, (arguments, done)
+        assert "usage:" in python({"HOME": folder}, "-m", "savedsearch", "--help")
+        assert sorted(pathlib.Path(folder).rglob("*")) == before
+        archive.mkdir()
+        text = (PAGES[0].parent / "packaging/savedsearch.toml").read_text()
+        text, count = re.subn(r"/usr/local/lib/libadbc_driver_savedsearch\.\w+", str(savedsearch.driver_path()), text)
+        (archive / "savedsearch.toml").write_text(text)
+        assert count == 4 and python({"ADBC_DRIVER_PATH": str(archive), "HOME": folder}, "-c", code) == "1\n"
+
+
+def block_of(page, language, word):
+    """The block of a page that contains the word."""
+    return next(block for block in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.S) if word in block)
 
 
 def dbt():
-    page = PAGES[2].read_text()
-    profile = next(block for block in re.findall(r"```yaml\n(.*?)```", page, re.S) if "profiles.yml" in block)
-    model = next(block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "def model" in block)
+    model = block_of(ADBC_PAGE, "python", "def model")
     with tempfile.TemporaryDirectory() as folder, Simulator() as service:
         project = pathlib.Path(folder)
         (project / "models").mkdir()
-        (project / "dbt_project.yml").write_text("name: coverage\nprofile: coverage\n")
-        (project / "profiles.yml").write_text(profile)
+        for name in ("dbt_project.yml", "profiles.yml"):
+            (project / name).write_text(block_of(ADBC_PAGE, "yaml", f"# {name}"))
         (project / "models" / "sources.py").write_text(model.replace("https://api.example.com/v4", service.url))
-        command = [str(BIN / "dbt"), "build", "--profiles-dir", "."]
         environment = os.environ | {"SAVEDSEARCH_API_KEY": KEY, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        done = subprocess.run([BIN / "dbt", "build"], cwd=folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
         import duckdb
 
         with duckdb.connect(str(project / "coverage.duckdb")) as database:
             assert database.sql("SELECT count(*) > 1 AND min(n) > 0 FROM sources").fetchone() == (True,)
+
+
+def dagster_asset():
+    import dagster
+
+    names = {"__name__": "coverage"}
+    with tempfile.TemporaryDirectory() as folder, Simulator() as service:
+        os.chdir(folder)
+        os.environ["SAVEDSEARCH_API_KEY"] = KEY
+        exec(block_of(ADBC_PAGE, "python", "dagster.asset").replace("https://api.example.com/v4", service.url), names)
+        done = dagster.materialize([names["sources"]], run_config={"loggers": {"console": {"config": {"log_level": "WARNING"}}}})
+        del os.environ["SAVEDSEARCH_API_KEY"]
+        [made] = done.get_asset_materialization_events()
+        shown = {name: value.value for name, value in made.materialization.metadata.items()}
+        assert done.success and shown["rows"] > 1 and shown["requests"] > 0, shown
+        assert pathlib.Path("sources.parquet").exists()
+        os.chdir("/")
+
+
+def other_languages():
+    """The programs in R and Go, where they can be run."""
+    with tempfile.TemporaryDirectory() as folder, Simulator() as service:
+        savedsearch.write_manifest(folder)
+        environment = os.environ | {"ADBC_DRIVER_PATH": folder, "SAVEDSEARCH_API_KEY": KEY}
+
+        def called(*command):
+            return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+        def write(name, language, word):
+            text = block_of(ADBC_PAGE, language, word).replace("https://api.example.com/v4", service.url)
+            pathlib.Path(folder, name).write_text(text)
+
+        write("coverage.R", "r", "adbi")
+        write("main.go", "go", "package main")
+        if not RSCRIPT or called(RSCRIPT, "-e", "library(adbi)").returncode:
+            print("skipped: the program in R (Rscript with adbi is not installed)")
+        else:
+            done = called(RSCRIPT, "coverage.R")
+            assert done.returncode == 0 and "x.com" in done.stdout, done.stderr
+        if not GO or called(GO, "mod", "download", "github.com/apache/arrow-adbc/go/adbc@latest").returncode:
+            print("skipped: the program in Go (go with access to its modules is not installed)")
+        else:
+            for command in (["mod", "init", "coverage"], ["mod", "tidy"], ["run", "."]):
+                done = called(GO, *command)
+                assert done.returncode == 0, (command, done.stderr)
+            assert "x.com" in done.stdout, done.stdout
 
 
 def pages():
@@ -642,12 +905,19 @@ def pages():
             exec(compile(block, name, "exec"), {"__name__": "__main__"})
         del os.environ["SAVEDSEARCH_API_KEY"]
         os.chdir("/")
+        # The cells of a notebook.
+        from IPython.core.interactiveshell import InteractiveShell
+
+        ipython = InteractiveShell.instance()
+        for cell in block_of(PYTHON_PAGE, "text", "%%savedsearch").split("\n\n"):
+            ipython.run_cell(cell).raise_error()
+        assert ipython.user_ns["sources"].pl().height > 1
 
 
 imports()
 import savedsearch  # noqa: E402
 
-CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters, created_tables, in_the_middle, exceptions, notebook, forked, manifest, dbt, pages, leaks)
+CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters, created_tables, in_the_middle, exceptions, threads, copies, notebook, forked, manifest, dbt, dagster_asset, other_languages, pages, leaks)
 # python_package.py [CHECK…]
 for check in CHECKS:
     if not sys.argv[1:] or check.__name__ in sys.argv[1:]:
