@@ -22,6 +22,9 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Value};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -37,12 +40,11 @@ use crate::flight::metadata::{key, kind};
 use crate::flight::parameters::plain;
 use crate::host::failure::KeyOwner;
 pub use crate::host::failure::{Code, Failure};
-pub use crate::host::planner::takes_parameters;
-use crate::host::planner::{Runnable, Statement, check_setting, runnable};
+use crate::host::planner::{self, Runnable, Statement, check_setting};
 use crate::host::running::gather;
 use crate::host::temporary::for_each;
 use crate::host::type_compat::{result_schema, sent_batch, table_schema};
-use crate::session::{follow_time_zone, refuse_writes, session_of};
+use crate::session::{PlanningTurn, follow_time_zone, refuse_writes, session_of, syntax};
 use crate::shell::{ChartOptions, chart_svg};
 use crate::wording::{estimate_all, window_note};
 
@@ -154,7 +156,7 @@ impl Session {
     /// # Errors
     /// Those of planning, and statements that write.
     pub async fn prepare(&self, sql: &str, types: &[DataType]) -> Result<Prepared, Failure> {
-        match Box::pin(Statement::of_typed(&self.context, sql, types)).await {
+        match Box::pin(Statement::of_typed(&PlanningTurn::unbounded(), &self.context, sql, types)).await {
             Ok(statement) => Ok(Prepared(statement)),
             Err(error) => Err(self.failure(&error).in_text(&error, sql, &self.context).await),
         }
@@ -176,7 +178,7 @@ impl Session {
                 }
                 query => query,
             };
-            plans.push(Box::pin(runnable(&self.context, query)).await.map_err(failed)?.plan);
+            plans.push(runnable(&self.context, query).await.map_err(failed)?.plan);
         }
         estimate_all(&plans).map_err(failed)
     }
@@ -192,7 +194,7 @@ impl Session {
         if prepared.0.effect {
             return Ok(Arc::clone(&prepared.0.schema));
         }
-        Ok(result_schema(&Box::pin(runnable(&self.context, plan)).await.map_err(failed)?.plan.schema()))
+        Ok(result_schema(&runnable(&self.context, plan).await.map_err(failed)?.plan.schema()))
     }
 
     /// An account for a run.
@@ -224,7 +226,7 @@ impl Session {
         }
         let mut plans = plans.into_iter();
         let first = match plans.next() {
-            Some(plan) => Some(Box::pin(runnable(&self.context, plan)).await.map_err(failed)?),
+            Some(plan) => Some(runnable(&self.context, plan).await.map_err(failed)?),
             None => None,
         };
         let schema =
@@ -269,7 +271,7 @@ impl Session {
         for (set, plan) in (2..).zip(plans) {
             let sent = account.requests();
             let read = async {
-                let planned = Box::pin(runnable(&self.limited(account), plan)).await;
+                let planned = runnable(&self.limited(account), plan).await;
                 let planned = planned.map_err(|error| self.failure(&error))?;
                 Box::pin(self.read_one(planned, schema, account, sender)).await
             };
@@ -348,7 +350,7 @@ impl Session {
         if table.or_replace || !self.context.table_exist(table.name.clone())? {
             let query = Arc::unwrap_or_clone(table.input);
             let schema = Arc::clone(query.schema().inner());
-            let Runnable { plan, task, query } = Box::pin(runnable(&self.limited(account), query)).await?;
+            let Runnable { plan, task, query } = runnable(&self.limited(account), query).await?;
             account.begin(query.clone(), &plan);
             let read = async { start(&plan, task, None)?.try_collect().await };
             let batches: Result<Vec<RecordBatch>, DataFusionError> = read.await;
@@ -533,6 +535,22 @@ pub fn chart(schema: &SchemaRef, rows: &[RecordBatch], title: Option<String>) ->
 /// The failure of a query that was cancelled.
 pub fn stopped() -> Failure {
     Failure::new(Code::Cancelled, "the query was cancelled")
+}
+
+/// True for a statement with parameters.
+pub fn takes_parameters(sql: &str) -> bool {
+    let mut found = false;
+    if let Ok(Parsed::Statement(statement)) = planner::parse(&PlanningTurn::unbounded(), sql, GenericDialect {}) {
+        syntax::expressions(statement.as_ref(), &mut |expression| {
+            found |= matches!(expression, SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)));
+        });
+    }
+    found
+}
+
+/// An executable plan.
+async fn runnable(context: &SessionContext, plan: LogicalPlan) -> Result<Runnable, DataFusionError> {
+    Box::pin(planner::runnable(&PlanningTurn::unbounded(), context, plan)).await
 }
 
 /// The parameter sets of a batch, a set per row.

@@ -136,9 +136,9 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
         _ => {}
     }
     let mut making = Making::begin(session, Arc::clone(input.schema().inner()), most).await?;
-    let planning = session.share.planning().await;
-    let Runnable { plan, task, .. } = runnable(&session.context, Arc::unwrap_or_clone(input)).await?;
-    drop(planning);
+    let turn = session.share.planning().await;
+    let Runnable { plan, task, .. } = runnable(&turn, &session.context, Arc::unwrap_or_clone(input)).await?;
+    drop(turn);
     let span = QuerySpan::start(Some("create_table"));
     let mut stream = start(&plan, task, Some(&span))?;
     let mut rows = 0;

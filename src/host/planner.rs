@@ -24,7 +24,8 @@ use super::type_compat::result_schema;
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind};
 use crate::session::{
-    call, check_sizes, parse_in, plan_statement, refuse_inner, refuse_statement, refused, syntax, with_named_results,
+    PlanningTurn, call, check_sizes, parse_in, plan_statement, refuse_inner, refuse_statement, refused, syntax,
+    with_named_results,
 };
 use crate::table::query_name;
 
@@ -86,8 +87,8 @@ impl Statement {
     ///
     /// # Errors
     /// Errors of DataFusion; [`ErrorKind::Unsupported`] for statements that write.
-    pub(crate) async fn of(context: &SessionContext, sql: &str) -> Result<Self> {
-        Self::of_typed(context, sql, &[]).await
+    pub(crate) async fn of(turn: &PlanningTurn<'_>, context: &SessionContext, sql: &str) -> Result<Self> {
+        Self::of_typed(turn, context, sql, &[]).await
     }
 
     /// As [`of`](Self::of), with the types of the values that will be bound. They decide what the statement leaves open, as in
@@ -95,13 +96,18 @@ impl Statement {
     ///
     /// # Errors
     /// Those of [`of`](Self::of).
-    pub(crate) async fn of_typed(context: &SessionContext, sql: &str, types: &[DataType]) -> Result<Self> {
-        let parsed = with_named_results(parse(sql, GenericDialect {})?);
+    pub(crate) async fn of_typed(
+        turn: &PlanningTurn<'_>,
+        context: &SessionContext,
+        sql: &str,
+        types: &[DataType],
+    ) -> Result<Self> {
+        let parsed = with_named_results(parse(turn, sql, GenericDialect {})?);
         let typed = with_types(&parsed, types);
-        match (Self::of_parsed(context, parsed, &[], Ok).await, typed) {
-            (Err(refused), Some(typed)) => Self::of_parsed(context, typed, &[], Ok).await.map_err(|_| refused),
+        match (Self::of_parsed(turn, context, parsed, &[], Ok).await, typed) {
+            (Err(refused), Some(typed)) => Self::of_parsed(turn, context, typed, &[], Ok).await.map_err(|_| refused),
             (Ok(planned), Some(typed)) if planned.takes_integers_for(types) => {
-                Ok(Self::of_parsed(context, typed, &[], Ok).await.unwrap_or(planned))
+                Ok(Self::of_parsed(turn, context, typed, &[], Ok).await.unwrap_or(planned))
             }
             (planned, _) => planned,
         }
@@ -113,13 +119,14 @@ impl Statement {
     /// # Errors
     /// Those of [`of`](Self::of).
     pub(crate) async fn of_parsed(
+        turn: &PlanningTurn<'_>,
         context: &SessionContext,
         parsed: Parsed,
         types: &[Option<DataType>],
         adapted: fn(LogicalPlan) -> Result<LogicalPlan>,
     ) -> Result<Self> {
         let state = context.state();
-        let plan = adapted(plan_statement(&state, parsed).await?)?;
+        let plan = adapted(plan_statement(turn, &state, parsed).await?)?;
         complexity_limits::size(&plan)?;
         complexity_limits::subqueries(&plan)?;
         check_sizes(&plan)?;
@@ -164,7 +171,11 @@ impl Statement {
 ///
 /// # Errors
 /// Errors of planning.
-pub(crate) async fn runnable(context: &SessionContext, plan: LogicalPlan) -> Result<Runnable> {
+pub(crate) async fn runnable(
+    _turn: &PlanningTurn<'_>,
+    context: &SessionContext,
+    plan: LogicalPlan,
+) -> Result<Runnable> {
     let (state, plan) = context.execute_logical_plan(plan).await?.into_parts();
     let query = query_name(&state);
     let task = state.task_ctx();
@@ -179,7 +190,7 @@ pub(crate) async fn runnable(context: &SessionContext, plan: LogicalPlan) -> Res
 ///
 /// # Errors
 /// Errors of the parser and of limits; [`ErrorKind::Unsupported`] for statements that write.
-pub(crate) fn parse(sql: &str, dialect: impl Dialect) -> Result<Parsed> {
+pub(crate) fn parse(_turn: &PlanningTurn<'_>, sql: &str, dialect: impl Dialect) -> Result<Parsed> {
     let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
     let mut statements = parse_in(sql, dialect)?;
     let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
@@ -231,18 +242,6 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
         }
     });
     Ok(())
-}
-
-/// True for a statement with parameters.
-#[cfg(all(unix, feature = "shell"))]
-pub fn takes_parameters(sql: &str) -> bool {
-    let mut found = false;
-    if let Ok(Parsed::Statement(statement)) = parse(sql, GenericDialect {}) {
-        syntax::expressions(statement.as_ref(), &mut |expression| {
-            found |= matches!(expression, SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)));
-        });
-    }
-    found
 }
 
 /// The statement with parameters that have these types; `None` if it has no parameter, or there are no types.
@@ -438,7 +437,7 @@ mod tests {
 
     #[test]
     fn question_marks_are_numbered_by_where_they_stand() {
-        let read = |sql| parse(sql, GenericDialect {});
+        let read = |sql| parse(&PlanningTurn::unbounded(), sql, GenericDialect {});
         let parsed = read("SELECT ? FROM t WHERE a = ? AND b IN (?, 'why?') ORDER BY c LIMIT ?").expect("a statement");
         assert_eq!(parsed.to_string(), "SELECT $1 FROM t WHERE a = $2 AND b IN ($3, 'why?') ORDER BY c LIMIT $4");
         let parsed = read("EXPLAIN SELECT *\nFROM mentions(aid => ?)\nWHERE x BETWEEN ? AND ?").expect("a statement");

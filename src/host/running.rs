@@ -110,12 +110,12 @@ impl Pending {
     ) -> Result<Self, Failure> {
         let failed = |error: DataFusionError| session.failure(&error);
         let plans = sets.into_iter().map(|set| statement.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-        let planning = session.share.planning().await;
+        let turn = session.share.planning().await;
         let first = match plans.first() {
-            Some(plan) => Some(runnable(&context, plan.clone()).await.map_err(failed)?),
+            Some(plan) => Some(runnable(&turn, &context, plan.clone()).await.map_err(failed)?),
             None => None,
         };
-        drop(planning);
+        drop(turn);
         let held = host.hold(session, "result", plans.iter().map(bytes_of_plan).sum())?;
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
@@ -279,8 +279,8 @@ async fn send(
         let Runnable { plan, task, query } = match first.take() {
             Some(planned) => planned,
             None => {
-                let _planning = session.share.planning().await;
-                runnable(&pending.context, plan.clone()).await.map_err(failed)?
+                let turn = session.share.planning().await;
+                runnable(&turn, &pending.context, plan.clone()).await.map_err(failed)?
             }
         };
         let span = account.begin(kind, query, &pending.digest, &plan);

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use datafusion::error::Result as EngineResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::failure::Failure;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::statements::CountedPool;
+use crate::session::PlanningTurn;
 
 /// Received bytes of a call, or of a connection of PostgreSQL, that do not count.
 const UNCOUNTED: usize = 64 << 10;
@@ -49,21 +50,6 @@ pub(crate) struct Share {
 struct Turns {
     free: Semaphore,
     ended: Notify,
-}
-
-/// Guard of a statement that is parsed or planned.
-#[derive(Debug)]
-#[must_use = "another statement may begin when it is dropped"]
-pub(crate) struct Planning<'a> {
-    turn: Option<SemaphorePermit<'a>>,
-    ended: &'a Notify,
-}
-
-impl Drop for Planning<'_> {
-    fn drop(&mut self) {
-        self.turn = None;
-        self.ended.notify_waiters();
-    }
 }
 
 /// Memory that a session keeps: a prepared statement, a view, a temporary table. Dropping it gives the memory back.
@@ -129,15 +115,15 @@ impl Share {
         &self.runtime.memory_pool
     }
 
-    /// Waits until the user may parse or plan another statement. The turn ends when the returned guard is dropped. A holder must
-    /// not ask for another turn.
-    pub(crate) async fn planning(&self) -> Planning<'_> {
+    /// Waits until the user may parse or plan another statement. The turn ends when it is dropped. A holder must not ask for another
+    /// turn.
+    pub(crate) async fn planning(&self) -> PlanningTurn<'_> {
         let Turns { free, ended } = &self.turns;
         loop {
             // Before the look, so that a turn that ends after it is not missed.
             let next = ended.notified();
             match free.try_acquire() {
-                Ok(turn) => return Planning { turn: Some(turn), ended },
+                Ok(permit) => return PlanningTurn::bounded(permit, ended),
                 Err(_) => next.await,
             }
         }

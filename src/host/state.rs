@@ -36,6 +36,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::statements::{SPILLED, Statements};
 use crate::memory::{StatementMemory, until_ended};
 use crate::serving::{Operated, Trouble};
+#[cfg(feature = "postgres")]
+use crate::session::PlanningTurn;
 
 /// Longest wait for the days of stopped statements to be stored.
 #[cfg(feature = "store")]
@@ -241,28 +243,28 @@ impl Host {
     pub(crate) async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Failure> {
         self.allow_length(sql)?;
         let digest = session.log_statement(sql);
-        let _planning = session.share.planning().await;
-        match Statement::of(&session.context, sql).await {
+        let turn = session.share.planning().await;
+        match Statement::of(&turn, &session.context, sql).await {
             Ok(statement) => Ok(Statement { digest, ..statement }),
             Err(error) => Err(session.failure_in(&error, sql).await),
         }
     }
 
-    /// Plans a statement that is parsed already; `sql` is its text. See [`Statement::of_parsed`]. The caller has had a
-    /// [turn](super::shares::Share::planning) since the text was parsed.
+    /// Plans a statement that is parsed already; `sql` is its text. See [`Statement::of_parsed`].
     ///
     /// # Errors
     /// Errors of planning.
     #[cfg(feature = "postgres")]
     pub(crate) async fn statement_of(
         &self,
+        turn: &PlanningTurn<'_>,
         session: &Session,
         sql: &str,
         parsed: Parsed,
         types: &[Option<DataType>],
         adapted: fn(LogicalPlan) -> datafusion::error::Result<LogicalPlan>,
     ) -> Result<Statement, Failure> {
-        match Statement::of_parsed(&session.context, parsed, types, adapted).await {
+        match Statement::of_parsed(turn, &session.context, parsed, types, adapted).await {
             Ok(statement) => Ok(statement),
             Err(error) => Err(session.failure_in(&error, sql).await),
         }

@@ -33,6 +33,7 @@ use crate::host::sessions::Session;
 use crate::host::settings::Limits;
 use crate::numbers::{counted, grouped};
 use crate::profile::{Origin, TableSpec};
+use crate::session::PlanningTurn;
 use crate::wording::{Mistake, summary, window_note};
 
 /// Rows shown of a result that is refused.
@@ -47,12 +48,12 @@ const SUGGESTED: usize = 3;
 /// Estimates a query. The text is for the caller, also if it is an error.
 pub(super) async fn estimate(session: &Session, sql: &str, limits: &Limits) -> Result<String, String> {
     let context = session.for_call(|settings| settings);
-    let _planning = session.share.planning().await;
-    let plan = read_only(&context, sql, limits).await?;
-    let Runnable { plan: whole, .. } = planned(&context, plan.clone(), sql).await?;
+    let turn = session.share.planning().await;
+    let plan = read_only(&turn, &context, sql, limits).await?;
+    let Runnable { plan: whole, .. } = planned(&turn, &context, plan.clone(), sql).await?;
     let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
     let mut text = estimate.told();
-    text.push_str(&suggestions(&context, session, sql, &plan, &estimate, limits).await);
+    text.push_str(&suggestions(&turn, &context, session, sql, &plan, &estimate, limits).await);
     Ok(text)
 }
 
@@ -69,15 +70,15 @@ pub(super) async fn query(
     let digest = session.log_statement(&sql);
     account.end = Some(Code::InvalidArgument);
     let context = session.for_call(|settings| SessionSettings { max_requests, ..settings });
-    let planning = session.share.planning().await;
-    let plan = read_only(&context, &sql, limits).await?;
-    let Runnable { plan: whole, .. } = planned(&context, plan.clone(), &sql).await?;
+    let turn = session.share.planning().await;
+    let plan = read_only(&turn, &context, &sql, limits).await?;
+    let Runnable { plan: whole, .. } = planned(&turn, &context, plan.clone(), &sql).await?;
     let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
     drop(whole);
     account.end = Some(Code::ResourceExhausted);
     if estimate.needed() > max_requests {
         let refusal = estimate.refusal(max_requests);
-        let forms = suggestions(&context, &session, &sql, &plan, &estimate, limits).await;
+        let forms = suggestions(&turn, &context, &session, &sql, &plan, &estimate, limits).await;
         return Err(format!("{refusal}{forms}{}", again(&estimate, most)));
     }
     // Until it has ended: a client that leaves.
@@ -89,8 +90,8 @@ pub(super) async fn query(
             limited.and_then(LogicalPlanBuilder::build).map_err(|error| one_line(&error.to_string()))?
         }
     };
-    let Runnable { plan: running, task, query } = planned(&context, limited, &sql).await?;
-    drop(planning);
+    let Runnable { plan: running, task, query } = planned(&turn, &context, limited, &sql).await?;
+    drop(turn);
     if running.schema().fields().is_empty() {
         account.end = Some(Code::InvalidArgument);
         return Err("the query selects no columns".to_owned());
@@ -119,8 +120,8 @@ pub(super) async fn query(
         }
         Ok(Some(full)) => {
             account.end = Some(Code::ResourceExhausted);
-            let _planning = session.share.planning().await;
-            let forms = suggestions(&context, &session, &sql, &plan, &estimate, limits).await;
+            let turn = session.share.planning().await;
+            let forms = suggestions(&turn, &context, &session, &sql, &plan, &estimate, limits).await;
             Err(too_much(full, &table, cost, max_rows, most) + &forms)
         }
         Err(error) => {
@@ -128,8 +129,8 @@ pub(super) async fn query(
             let mut text = failure(&error, &context, &sql).await;
             if Error::find(&error).is_some_and(|error| error.kind() == ErrorKind::Budget) {
                 text = format!("{text}\n\n{}", estimate.table());
-                let _planning = session.share.planning().await;
-                text.push_str(&suggestions(&context, &session, &sql, &plan, &estimate, limits).await);
+                let turn = session.share.planning().await;
+                text.push_str(&suggestions(&turn, &context, &session, &sql, &plan, &estimate, limits).await);
             }
             Err(text)
         }
@@ -137,12 +138,17 @@ pub(super) async fn query(
 }
 
 /// Plans a statement that changes nothing, without a request.
-async fn read_only(context: &SessionContext, sql: &str, limits: &Limits) -> Result<LogicalPlan, String> {
+async fn read_only(
+    turn: &PlanningTurn<'_>,
+    context: &SessionContext,
+    sql: &str,
+    limits: &Limits,
+) -> Result<LogicalPlan, String> {
     if sql.len() > limits.statement_bytes {
         let (has, most) = (sql.len(), limits.statement_bytes);
         return Err(format!("the statement has {has} bytes; the limit is {most}"));
     }
-    let statement = match Statement::of(context, sql).await {
+    let statement = match Statement::of(turn, context, sql).await {
         Ok(statement) => statement,
         Err(error) => return Err(failure(&error, context, sql).await),
     };
@@ -155,8 +161,13 @@ async fn read_only(context: &SessionContext, sql: &str, limits: &Limits) -> Resu
     Ok(statement.plan)
 }
 
-async fn planned(context: &SessionContext, plan: LogicalPlan, sql: &str) -> Result<Runnable, String> {
-    match runnable(context, plan).await {
+async fn planned(
+    turn: &PlanningTurn<'_>,
+    context: &SessionContext,
+    plan: LogicalPlan,
+    sql: &str,
+) -> Result<Runnable, String> {
+    match runnable(turn, context, plan).await {
         Ok(planned) => Ok(planned),
         Err(error) => Err(failure(&error, context, sql).await),
     }
@@ -248,9 +259,9 @@ fn again(estimate: &Estimate, most: &McpLimits) -> String {
     format!("This server allows at most {most} (--max-requests).\n")
 }
 
-/// The cheaper alternatives to a query, each with its requests, or advice on what to change. Sends no request. The caller may plan
-/// ([`Share::planning`](crate::host::shares::Share::planning)).
+/// The cheaper alternatives to a query, each with its requests, or advice on what to change. Sends no request.
 async fn suggestions(
+    turn: &PlanningTurn<'_>,
     context: &SessionContext,
     session: &Session,
     sql: &str,
@@ -263,8 +274,8 @@ async fn suggestions(
     }
     let mut found: Vec<(Estimate, Form)> = Vec::new();
     for form in forms(sql, &hints(session, plan, estimate)) {
-        let Ok(plan) = read_only(context, &form.sql, limits).await else { continue };
-        let Ok(Runnable { plan, .. }) = runnable(context, plan).await else { continue };
+        let Ok(plan) = read_only(turn, context, &form.sql, limits).await else { continue };
+        let Ok(Runnable { plan, .. }) = runnable(turn, context, plan).await else { continue };
         match Estimate::of(&plan) {
             Ok(cheaper) if cheaper.is_cheaper_than(estimate) => found.push((cheaper, form)),
             _ => {}

@@ -718,6 +718,7 @@ mod tests {
 
     use super::*;
     use crate::cases::each;
+    use crate::session::PlanningTurn;
 
     /// A new function of the engine fails here, so that a developer determines the precision of its result.
     #[test]
@@ -782,7 +783,8 @@ mod tests {
     }
 
     fn read(sql: &str) -> Result<(String, BTreeMap<usize, Type>), Report> {
-        let (statement, types) = translated_as_named(parsed(sql).expect(sql), &Names::of_tests(), &[], &[])?;
+        let parsed = parsed(&PlanningTurn::unbounded(), sql).expect(sql);
+        let (statement, types) = translated_as_named(parsed, &Names::of_tests(), &[], &[])?;
         Ok((statement.to_string(), types))
     }
 

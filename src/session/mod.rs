@@ -29,6 +29,7 @@ mod own_names;
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
 mod parse;
 mod plan_size;
+mod planning_turn;
 mod quantified;
 mod recursive_types;
 mod repeated_random;
@@ -106,6 +107,8 @@ pub(crate) use self::parse::{check_text, is_text_literal};
 #[cfg(feature = "flight")]
 pub(crate) use self::plan_size::bytes_of_plan;
 use self::plan_size::with_plan_limits;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::planning_turn::PlanningTurn;
 #[cfg(feature = "postgres")]
 pub(crate) use self::quantified::like_of_many;
 #[cfg(feature = "postgres")]

@@ -25,6 +25,7 @@ use super::output_names::{
 };
 use super::own_names::with_own_names;
 use super::parse::parse_statements;
+use super::planning_turn::PlanningTurn;
 use super::recursive_types::check_recursive_types;
 use super::repeated_random::repeated_random;
 use super::search_names::{lacks_name, uses_name, with_search_names};
@@ -52,7 +53,7 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
     let (Some(statement), 0) = (statements.pop_front(), statements.len()) else {
         return Err(Error::new(ErrorKind::Query, "expected exactly one statement").into());
     };
-    let plan = plan_statement(&context.state(), statement).await?;
+    let plan = plan_statement(&PlanningTurn::unbounded(), &context.state(), statement).await?;
     let sets = matches!(&plan, LogicalPlan::Statement(Utility::SetVariable(_) | Utility::ResetVariable(_)));
     let frame = context.execute_logical_plan(uniquely_named(plan)?).await?;
     if sets {
@@ -67,7 +68,11 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
 ///
 /// # Errors
 /// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
-pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
+pub(crate) async fn plan_statement(
+    _turn: &PlanningTurn<'_>,
+    state: &SessionState,
+    statement: Statement,
+) -> Result<LogicalPlan> {
     repeated_random(state, &statement)?;
     let state = with_sorts(state);
     let state = state.as_ref();

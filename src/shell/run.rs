@@ -44,7 +44,8 @@ use crate::profile::Zone;
 #[cfg(feature = "flight")]
 use crate::session::bounded_session;
 use crate::session::{
-    Headers, begin_here, follow_time_zone, parse_statements, plan_statement, refuse_changes, refuse_writes, with_schema,
+    Headers, PlanningTurn, begin_here, follow_time_zone, parse_statements, plan_statement, refuse_changes,
+    refuse_writes, with_schema,
 };
 use crate::wording::{Mistake, Report, Rest, Shown, estimate, window_note};
 
@@ -404,7 +405,7 @@ impl Shell {
         }
         refuse_changes(&statement, &self.context).await?;
         let headers = Headers::of(&statement);
-        let plan = plan_statement(&self.context.state(), statement).await?;
+        let plan = plan_statement(&PlanningTurn::unbounded(), &self.context.state(), statement).await?;
         refuse_writes(&plan, &self.context).await?;
         if self.estimates != Estimating::None && self.estimate(&plan, output).await? {
             return Ok(None);

@@ -114,10 +114,10 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
         Failure { place, ..failure }
     };
     let planned = async {
-        let _planning = session.share.planning().await;
-        let parsed = parse(text, GenericDialect {})?;
+        let turn = session.share.planning().await;
+        let parsed = parse(&turn, text, GenericDialect {})?;
         let headers = Headers::of(&parsed);
-        Ok((Statement::of_parsed(&context, parsed, &[], Ok).await?, headers))
+        Ok((Statement::of_parsed(&turn, &context, parsed, &[], Ok).await?, headers))
     };
     let (statement, headers) = match planned.await {
         Ok((statement, headers)) => (Statement { digest, ..statement }, headers),
@@ -139,9 +139,9 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
 pub(super) async fn costs(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
     let failed = |error| session.failure(&error);
     let PlannedStatement { context, statement, .. } = read(host, session, question).await?;
-    let planning = session.share.planning().await;
-    let plan = runnable(&context, statement.plan).await.map_err(failed)?.plan;
-    drop(planning);
+    let turn = session.share.planning().await;
+    let plan = runnable(&turn, &context, statement.plan).await.map_err(failed)?.plan;
+    drop(turn);
     let cost = plan_cost(&plan);
     let expected @ ExpectedRequests { at_least, exact, likely, .. } = cost.expected();
     let mut scans = objects(&estimate(&plan).map_err(failed)?)?;

@@ -324,3 +324,34 @@ fn statements_start_in_one_function() {
     let expected = ["distributed/spread_exec.rs", "exec/stored/files.rs", "exec/traced.rs"];
     assert_eq!(callers.into_iter().collect::<Vec<_>>(), expected);
 }
+
+/// The functions that plan take a turn. Those of the engine take none: the files below have a turn, or plan texts of their own. Turns
+/// without a limit are for programs with one user.
+#[test]
+fn servers_plan_with_turns() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut unbounded, mut of_engine) = (BTreeSet::new(), BTreeSet::new());
+    for path in sources(&source) {
+        let text = fs::read_to_string(&path).unwrap();
+        let own = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let name = path.strip_prefix(&source).unwrap().display().to_string();
+        if own.contains("PlanningTurn::unbounded") {
+            unbounded.insert(name.clone());
+        }
+        let serves = ["flight", "host", "mcp", "postgres", "ui"].iter().any(|server| name.starts_with(server));
+        if serves && [".sql(", "statement_to_plan(", "create_physical_plan("].iter().any(|call| own.contains(call)) {
+            of_engine.insert(name);
+        }
+    }
+    let expected = ["embedded.rs", "session/planning_turn.rs", "session/statement.rs", "shell/run.rs"];
+    assert_eq!(unbounded.into_iter().collect::<Vec<_>>(), expected);
+    let expected = [
+        "host/planner.rs",
+        "mcp/resources.rs",
+        "postgres/catalog/mod.rs",
+        "postgres/connection.rs",
+        "postgres/connection/settings.rs",
+        "ui/query.rs",
+    ];
+    assert_eq!(of_engine.into_iter().collect::<Vec<_>>(), expected);
+}

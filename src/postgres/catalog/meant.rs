@@ -279,10 +279,11 @@ mod tests {
     use super::super::super::dialect::parsed;
     use super::*;
     use crate::cases::each;
+    use crate::session::PlanningTurn;
 
     #[test]
     fn relations_decide_and_words_do_not() {
-        let meant = |sql| meant(&parsed(sql).expect(sql));
+        let meant = |sql| meant(&parsed(&PlanningTurn::unbounded(), sql).expect(sql));
         let cases = [
             "SELECT * FROM pg_catalog.pg_class",
             "SELECT relname FROM pg_class c JOIN pg_namespace n ON true",

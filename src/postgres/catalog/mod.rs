@@ -34,7 +34,7 @@ use self::tables::World;
 pub(super) use self::tables::function_name;
 use super::dialect::Names;
 use crate::host::sessions::Session;
-use crate::session::parse_trees;
+use crate::session::{PlanningTurn, parse_trees};
 
 /// Schemas of the catalogs.
 const PG_CATALOG: &str = "pg_catalog";
@@ -85,6 +85,7 @@ pub(super) async fn context(
 /// # Errors
 /// Errors of looking up the session's tables; functions that do not exist.
 pub(super) async fn constants(
+    _turn: &PlanningTurn<'_>,
     session: &Session,
     names: &Names,
     settings: &[(String, String)],

@@ -689,12 +689,13 @@ mod tests {
     use super::super::super::dialect::parsed;
     use super::*;
     use crate::cases::each;
+    use crate::session::PlanningTurn;
 
     #[test]
     fn what_only_postgres_has_is_replaced() {
         let names = Names::of_tests();
         let rewritten = |sql: &str, names, values: &[ScalarValue]| {
-            rewritten(parsed(sql)?, names, values).map(|statement| statement.to_string())
+            rewritten(parsed(&PlanningTurn::unbounded(), sql)?, names, values).map(|statement| statement.to_string())
         };
         let cases = [
             ("SELECT 'mentions'::regclass", "SELECT to_regclass('mentions') AS \"regclass\""),

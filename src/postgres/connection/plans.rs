@@ -131,7 +131,7 @@ impl Connection {
         }
         let own = Arc::clone(&session);
         let work = async move {
-            let _planning = own.share.planning().await;
+            let _turn = own.share.planning().await;
             read(&text).map_err(|error| own.failure(&error))
         };
         self.unless_cancelled(host.away(&session, work)).await
@@ -162,9 +162,9 @@ impl Connection {
         let all = self.settings.all();
         let digest = session.log_statement(&sql);
         let planned = async move {
-            let _planning = session.share.planning().await;
+            let turn = session.share.planning().await;
             let failed = |error| session.failure(&error);
-            let mut parsed = match dialect::parsed(&sql) {
+            let mut parsed = match dialect::parsed(&turn, &sql) {
                 Ok(parsed) => parsed,
                 Err(error) => return Err(session.failure_in(&error, &sql).await),
             };
@@ -174,7 +174,7 @@ impl Connection {
                     let types = dialect::parameter_types(&mut parsed, &types);
                     let parsed = catalog::rewritten(parsed, &names, &values).map_err(failed)?;
                     let context = catalog::context(&session, &names, &all, &parsed).await.map_err(failed)?;
-                    let statement = Statement::of_parsed(&context, parsed, &[], Ok).await.map_err(failed)?;
+                    let statement = Statement::of_parsed(&turn, &context, parsed, &[], Ok).await.map_err(failed)?;
                     let schema = of_catalogs(&statement.schema);
                     let statement = Statement { schema, digest, ..statement };
                     return Ok(Ok(Planned { statement, context: Some(context), types, has_values: true }));
@@ -184,7 +184,8 @@ impl Connection {
             let mut names = names;
             let has_calls = !calls.is_empty();
             if has_calls {
-                names.constants = catalog::constants(&session, &names, &all, calls).await.map_err(failed)?;
+                let constants = catalog::constants(&turn, &session, &names, &all, calls).await;
+                names.constants = constants.map_err(failed)?;
             }
             let (parsed, types) = match dialect::translated(parsed, &names, &types, &values) {
                 Ok(translated) => translated,
@@ -197,7 +198,7 @@ impl Connection {
                 refuse_nested_arrays(&plan)?;
                 with_numeric(plan)
             };
-            let statement = host.statement_of(&session, &sql, parsed, &known, in_postgres).await?;
+            let statement = host.statement_of(&turn, &session, &sql, parsed, &known, in_postgres).await?;
             let statement = Statement { digest, ..statement };
             Ok(Ok(Planned { statement, context: None, types, has_values }))
         };

@@ -10,14 +10,14 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::error::{Error, ErrorKind};
 use crate::host::planner::parse;
-use crate::session::not_supported;
+use crate::session::{PlanningTurn, not_supported};
 
 /// Parses a statement.
 ///
 /// # Errors
 /// Errors of the parser, in the engine's words; errors of limits, and of statements that write.
-pub(in crate::postgres) fn parsed(sql: &str) -> Result<Parsed> {
-    let first = match parse(&spaced(sql), PostgreSqlDialect {}) {
+pub(in crate::postgres) fn parsed(turn: &PlanningTurn<'_>, sql: &str) -> Result<Parsed> {
+    let first = match parse(turn, &spaced(sql), PostgreSqlDialect {}) {
         Ok(parsed) => return writes_nothing(parsed),
         Err(error) => error,
     };
@@ -25,11 +25,11 @@ pub(in crate::postgres) fn parsed(sql: &str) -> Result<Parsed> {
         return Err(first);
     }
     match without_unknown_syntax(sql)? {
-        Some(known) => match parse(&spaced(&known), PostgreSqlDialect {}) {
+        Some(known) => match parse(turn, &spaced(&known), PostgreSqlDialect {}) {
             Ok(parsed) => writes_nothing(parsed),
             Err(_) => Err(first),
         },
-        None => parse(sql, GenericDialect {}),
+        None => parse(turn, sql, GenericDialect {}),
     }
 }
 

@@ -206,6 +206,7 @@ mod tests {
     use super::super::{Names, parsed, translated};
     use super::*;
     use crate::cases::each;
+    use crate::session::PlanningTurn;
 
     #[test]
     fn translations_that_depend_on_values_are_known_by_their_types() {
@@ -227,7 +228,7 @@ mod tests {
         ];
         each(cases, |known| {
             let with = |value: ScalarValue| {
-                let parsed = parsed(sql).expect("a statement");
+                let parsed = parsed(&PlanningTurn::unbounded(), sql).expect("a statement");
                 let types = [Some(known.clone()), Some(Type::TEXT)];
                 // A parameter that is no numeric has no decimal value.
                 let value = if known == Type::NUMERIC { value } else { ScalarValue::from(value.to_string()) };
