@@ -26,6 +26,11 @@ pub(crate) use self::engine::own_or_query;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::engine::value_in_quotes;
 
+/// Advice for a statement that needs more memory, or more space for temporary files, than there is. A client of a server reads it as
+/// well as the user of the shell.
+pub(crate) const MEMORY_ADVICE: &str =
+    "select fewer rows or columns, or aggregate; the program's option --memory sets the limit";
+
 /// Result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

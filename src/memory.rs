@@ -32,7 +32,7 @@ use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, MEMORY_ADVICE, Result};
 
 /// Counts of an allocator.
 #[derive(Debug, Clone, Copy)]
@@ -144,8 +144,7 @@ impl StatementMemory {
             Some(Ended::Memory(bytes)) => {
                 let held = bytes >> 20;
                 let message = format!("memory is used up: this statement held {held} MiB and was ended");
-                Err(Error::new(ErrorKind::Memory, message)
-                    .advice("select fewer rows or columns, or aggregate; whoever runs the program can raise --memory"))
+                Err(Error::new(ErrorKind::Memory, message).advice(MEMORY_ADVICE))
             }
             Some(Ended::Abandoned) => Err(Error::new(ErrorKind::Timeout, "nobody waits for the statement any longer")),
         }
@@ -570,6 +569,8 @@ pub(crate) mod tests {
         let refused = within(&memory, async { room(1).expect_err("it was ended") }).await;
         assert_eq!(refused.kind(), ErrorKind::Memory);
         assert!(refused.message().contains("held 64 MiB"), "{refused}");
+        let advice = "select fewer rows or columns, or aggregate; the program's option --memory sets the limit";
+        assert_eq!(refused.what_to_do(), Some(advice));
         let ended = until_ended(&memory, std::future::pending::<()>()).await.expect_err("it was ended");
         assert_eq!(ended.kind(), ErrorKind::Memory);
     }

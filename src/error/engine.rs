@@ -9,7 +9,7 @@ use std::io;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
-use super::{Error, ErrorKind, between, chain, nearest_name, one_line};
+use super::{Error, ErrorKind, MEMORY_ADVICE, between, chain, nearest_name, one_line};
 
 /// Returns our own error in an error of the engine, or one of kind [`ErrorKind::Query`] that describes the engine's.
 pub(crate) fn own_or_query(error: &DataFusionError) -> Error {
@@ -26,7 +26,7 @@ pub(crate) fn out_of_space(error: &DataFusionError) -> Option<Error> {
     let (message, advice) = match limit {
         Some(limit) => (
             format!("the query needs more space for temporary files than all queries may use together: {limit}"),
-            "select fewer rows or columns, or aggregate; the operator can raise --memory",
+            MEMORY_ADVICE,
         ),
         None if error.kind() == io::ErrorKind::StorageFull => (
             "no space is left on the disk that the query writes to".to_owned(),
@@ -369,10 +369,9 @@ mod tests {
         let mut writer = file.open_writer().expect("a writer");
         let exceeded = io::Write::write_all(&mut writer, &[0; 1_000]).expect_err("too much");
         let full = io::Error::new(io::ErrorKind::StorageFull, "no space left on device");
-        for (error, told) in [
-            (exceeded, "more space for temporary files than all queries may use together: 100.0 B;"),
-            (full, "no space is left on the disk"),
-        ] {
+        let limited = "more space for temporary files than all queries may use together: 100.0 B; select fewer rows or columns, \
+                       or aggregate; the program's option --memory sets the limit";
+        for (error, told) in [(exceeded, limited), (full, "no space is left on the disk")] {
             // As the writer of Arrow's files passes it on.
             let error = DataFusionError::from(arrow::error::ArrowError::from(error)).context("while sorting");
             let own = own_or_query(&error);
