@@ -24,6 +24,8 @@ use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLi
 #[cfg(all(unix, feature = "shell"))]
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 #[cfg(all(unix, feature = "shell"))]
+use datafusion::logical_expr::{LogicalPlan, Statement as Utility};
+#[cfg(all(unix, feature = "shell"))]
 use datafusion::prelude::SessionContext;
 use tokio::time::{Instant, sleep};
 
@@ -218,6 +220,26 @@ pub(crate) fn with_memory_of(context: &SessionContext, mib: usize) -> EngineResu
     Ok(SessionContext::new_with_state(state))
 }
 
+/// Refuses a statement that would undo [`with_memory_of`]. Every such setting does: for it, the engine replaces the pool or the limit
+/// of temporary files, or enlarges a cache.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] for SET and RESET of `datafusion.runtime.…`.
+#[cfg(all(unix, feature = "shell"))]
+pub(crate) fn refuse_other_limits(plan: &LogicalPlan) -> Result<()> {
+    let variable = match plan {
+        LogicalPlan::Statement(Utility::SetVariable(set)) => &set.variable,
+        LogicalPlan::Statement(Utility::ResetVariable(reset)) => &reset.variable,
+        _ => return Ok(()),
+    };
+    if !variable.starts_with("datafusion.runtime.") {
+        return Ok(());
+    }
+    let message = format!("{variable} cannot be changed: --memory limits memory and temporary files");
+    let advice = "start the program with another --memory; TMPDIR sets the folder of temporary files";
+    Err(Error::new(ErrorKind::Unsupported, message).advice(advice))
+}
+
 /// The pool of the operators that announce what they hold, and spill or fail when it is used up. A statement that was ended gets
 /// no more of it, and neither does one that asks for more than the process has left.
 #[derive(Debug)]
@@ -273,6 +295,9 @@ impl MemoryPool for CountedPool {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(all(unix, feature = "shell"))]
+    use datafusion::logical_expr::{ResetVariable, SetVariable};
+
     use super::*;
 
     fn holds(user: &str, bytes: u64) -> Holds<'_> {
@@ -298,5 +323,24 @@ mod tests {
         assert_eq!(largest(1_000, 870, &statements), None);
         let statements = [holds("one", 700), holds("many", 300), holds("many", 300), holds("many", 200)];
         assert_eq!(largest(2_000, 2_001, &statements), Some(0));
+    }
+
+    /// The engine's full list of these settings.
+    #[cfg(all(unix, feature = "shell"))]
+    #[test]
+    fn limits_of_the_command_line_cannot_be_changed() {
+        let refused = |statement: Utility| refuse_other_limits(&LogicalPlan::Statement(statement)).is_err();
+        let set = |variable: &str, value: &str| {
+            refused(Utility::SetVariable(SetVariable { variable: variable.to_owned(), value: value.to_owned() }))
+        };
+        let reset = |variable: &str| refused(Utility::ResetVariable(ResetVariable { variable: variable.to_owned() }));
+        let entries = RuntimeEnvBuilder::new().entries();
+        assert!(entries.iter().any(|entry| entry.key == "datafusion.runtime.memory_limit"));
+        for entry in entries {
+            assert!(set(&entry.key, "1G") && set(&entry.key, "DEFAULT") && reset(&entry.key), "{}", entry.key);
+        }
+        for other in ["datafusion.execution.batch_size", "savedsearch.max_requests"] {
+            assert!(!set(other, "1") && !reset(other), "{other}");
+        }
     }
 }

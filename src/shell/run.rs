@@ -36,7 +36,7 @@ use crate::error::Error;
 use crate::exec::{Spent, Unsized, WindowRead, spent, start, statement_kind, windows};
 use crate::memory::inherited;
 #[cfg(feature = "flight")]
-use crate::memory::statements::{Statements, with_memory_of};
+use crate::memory::statements::{Statements, refuse_other_limits, with_memory_of};
 #[cfg(feature = "flight")]
 use crate::memory::until_ended;
 use crate::numbers::counted;
@@ -192,8 +192,8 @@ impl Shell {
         }
     }
 
-    /// As [`new`](Self::new), with limits on the memory of statements and functions, as in a server that has so many MiB. The
-    /// program must count its memory ([`count_with`](crate::memory::count_with)).
+    /// As [`new`](Self::new), with limits on the memory of statements and functions, as in a server that has so many MiB. Statements
+    /// cannot change them. The program must count its memory ([`count_with`](crate::memory::count_with)).
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the session lacks rules of the engine; I/O errors of starting a
@@ -407,6 +407,10 @@ impl Shell {
         let headers = Headers::of(&statement);
         let plan = plan_statement(&PlanningTurn::unbounded(), &self.context.state(), statement).await?;
         refuse_writes(&plan, &self.context).await?;
+        #[cfg(feature = "flight")]
+        if self.statements.is_some() {
+            refuse_other_limits(&plan).map_err(DataFusionError::from)?;
+        }
         if self.estimates != Estimating::None && self.estimate(&plan, output).await? {
             return Ok(None);
         }

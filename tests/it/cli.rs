@@ -474,6 +474,26 @@ fn a_change_of_the_services_tables_is_refused_before_it_is_checked() {
 }
 
 #[test]
+fn a_limit_of_the_memory_is_not_changed_by_statements() {
+    let statements = [
+        "SET datafusion.runtime.memory_limit = '64G'",
+        "RESET datafusion.runtime.memory_limit",
+        "SET \"datafusion.runtime.MAX_TEMP_DIRECTORY_SIZE\" = '1G'",
+        "RESET datafusion.runtime.temp_directory",
+    ];
+    each(statements, |sql| {
+        let line = refused(&["--memory", "1GiB", "-c", sql]);
+        assert!(
+            line.contains(" cannot be changed: --memory limits memory and temporary files; start"),
+            "{sql}: {line}"
+        );
+    });
+    let both = "SET datafusion.runtime.memory_limit = '1G'; RESET datafusion.runtime.memory_limit";
+    assert_eq!(printed(&["-c", both]), "", "nothing limits this shell");
+    assert_eq!(printed(&["--memory", "1GiB", "-c", "SET datafusion.execution.batch_size = 100"]), "");
+}
+
+#[test]
 fn lists_of_catalogs_and_schemas_are_queries() {
     let printed = printed(&["--format", "csv", "-c", "SHOW DATABASES", "-c", "SHOW SCHEMAS"]);
     assert!(printed.starts_with("database_name\nsavedsearch\ndatabase_name,schema_name\n"), "{printed}");
