@@ -110,7 +110,7 @@ fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
     Ok(table_queries::as_select(literals(tokens)?))
 }
 
-/// True for the message about a text, a quoted name or a comment that does not end.
+/// True for the tokenizer's message about a text, a quoted name or a comment that does not end. Its error has no other sign of them.
 pub(crate) fn is_unterminated(message: &str) -> bool {
     ["Unterminated", "before EOF.", "Unexpected EOF while in"].iter().any(|open| message.contains(open))
 }
@@ -840,6 +840,31 @@ mod tests {
                     assert!(depth(&parsed) < TIMES, "{word}: {text}");
                 }
             }
+        }
+    }
+
+    /// Every kind of token that may lack its end. An upgrade of the parser that changes a message fails here.
+    #[test]
+    fn what_does_not_end_is_recognized_by_its_message() {
+        let message = |dialect: &dyn Dialect, text: &str| {
+            let error = Tokenizer::new(dialect, text).tokenize().expect_err(text);
+            error.message
+        };
+        let (generic, postgres) = (GenericDialect {}, PostgreSqlDialect {});
+        let texts = ["'x", "N'x", "E'x", "E'x\\'", "U&'x", "X'4", "B'1", "$$x", "$$x$", "$t$x", "$t$x$$"];
+        let others = ["\"x", "U&\"x", "/* x", "/*", "/* /* x */"];
+        for text in texts.into_iter().chain(others) {
+            for message in [message(&generic, text), message(&postgres, text)] {
+                assert!(is_unterminated(&message), "{text}: {message}");
+            }
+        }
+        for text in ["`x", "R'x", "R\"x", "R'''x", "Q'[x", "NQ'[x'"] {
+            let message = message(&generic, text);
+            assert!(is_unterminated(&message), "{text}: {message}");
+        }
+        for ended in ["U&'\\zz'", "Q' x'", "NQ'\tx'"] {
+            let message = message(&generic, ended);
+            assert!(!is_unterminated(&message), "{ended}: {message}");
         }
     }
 

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::str::Chars;
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::commands::{Command, output_file};
+use crate::session::is_unterminated;
 
 /// A statement or command within a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +121,7 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
     let open = |(line, at): (usize, usize)| Piece::new(line, &rest[at..]);
     let Some(error) = error else { return Ended::AtEnd(begun.map(open)) };
     let last = open(begun.unwrap_or((line_of(last_line), end)));
-    if is_unterminated(&error) {
+    if is_unterminated(&error.message) {
         return Ended::AtEnd(Some(last));
     }
     // Other errors are reported by the parser.
@@ -132,7 +133,7 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
 pub(super) fn is_inside_token(text: &str) -> bool {
     let mut tokens = Vec::new();
     let error = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err();
-    error.is_some_and(|error| is_unterminated(&error))
+    error.is_some_and(|error| is_unterminated(&error.message))
 }
 
 /// Returns the sign of the token in which a text ends: a quote, or `*` for a comment.
@@ -140,15 +141,10 @@ pub(super) fn open_token(text: &str) -> Option<char> {
     let mut tokens = Vec::new();
     let error = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err()?;
     let rest = text[behind(text, &tokens)..].trim_start();
-    is_unterminated(&error).then(|| match rest.starts_with("/*") {
+    is_unterminated(&error.message).then(|| match rest.starts_with("/*") {
         true => '*',
         false => rest.chars().find(|c| matches!(c, '\'' | '"' | '`' | '$')).unwrap_or('\''),
     })
-}
-
-/// True for errors that more input may resolve, such as an open quote.
-fn is_unterminated(error: &TokenizerError) -> bool {
-    ["Unterminated", "EOF", "expected $"].iter().any(|open| error.message.contains(open))
 }
 
 /// Converts the tokenizer's 1-based lines and columns, in ascending order, to byte offsets.
@@ -186,9 +182,17 @@ mod tests {
 
     #[test]
     fn statements_end_with_a_semicolon_that_is_no_text() {
-        for whole in
-            ["SELECT 1;", "SELECT ';';", "\\d", "", "SELECT 1; -- done\n", "exit", "-- a note", "SELECT U&'\\zz';"]
-        {
+        for whole in [
+            "SELECT 1;",
+            "SELECT ';';",
+            "\\d",
+            "",
+            "SELECT 1; -- done\n",
+            "exit",
+            "-- a note",
+            "SELECT U&'\\zz';",
+            "SELECT Q' x';",
+        ] {
             assert_eq!(pieces(whole).1, None, "{whole}");
         }
         for open in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT 1 -- ;", "/* ;", "SELECT $$;", "SELECT \";"]
