@@ -12,6 +12,7 @@
 //! - `lanes` separates long computations, `running` is a query that runs in a lane, `account` records it until its end,
 //!   `metrics` counts, and `failure` is an error as a client sees it.
 //! - `cached_plan` keeps the plan of a prepared statement.
+//! - `shares` divides the memory, and the turns for planning, among the users.
 //! - `effects` runs statements that change a session, `temporary` holds its tables.
 //! - `settings` has the limits and the `[serve]` table of the configuration file; `state` holds the state that all calls
 //!   share.
