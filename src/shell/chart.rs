@@ -235,7 +235,7 @@ impl Drawing {
         if largest.max(-smallest) > 1e100 {
             return Err("the numbers are too far apart to draw".to_owned());
         }
-        Ok(drawing.sorted().with_gaps())
+        Ok(drawing.sorted().with_gaps().in_order_of_sentiments())
     }
 
     fn new(title: Option<String>, along: Along, labels: Vec<String>, series: Vec<(String, Vec<Option<f64>>)>) -> Self {
@@ -437,7 +437,7 @@ impl Drawing {
     }
 
     /// The chart with its series in the order of [`SENTIMENTS`], if each of them is a sentiment.
-    pub(super) fn in_order_of_sentiments(mut self) -> Self {
+    fn in_order_of_sentiments(mut self) -> Self {
         if self.series.iter().all(|(name, _)| sentiment(name).is_some()) {
             self.series.sort_by_key(|(name, _)| sentiment(name));
         }
@@ -1407,7 +1407,7 @@ mod tests {
         let day: ArrayRef = Arc::new(Date32Array::from(vec![0, 0, 0, 1]));
         let kinds = StringArray::from(vec![None, Some("negative"), Some("positive"), Some("neutral")]);
         let of = drawing(vec![("day", day), ("kind", Arc::new(kinds) as ArrayRef), ("n", n())]).expect("a drawing");
-        assert_eq!(names(of.in_order_of_sentiments()), ["positive", "neutral", "negative", "(none)"]);
+        assert_eq!(names(of), ["positive", "neutral", "negative", "(none)"]);
         let lines = drawn.text(80, 16, true).expect("lines");
         let legend = &lines[1];
         assert!(legend.contains(&painted("⠒ Negative", 1)) && legend.contains(&painted("⠒ positive", 2)), "{legend}");

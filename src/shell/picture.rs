@@ -683,7 +683,7 @@ mod tests {
             let series: Vec<(&str, &[f64])> = names.iter().map(|name| (*name, &[1.0][..])).collect();
             bars(&["a"], &series).colors(&SENTIMENTS, &COLORS)
         };
-        assert_eq!(colors(&["Negative", "positive"]), ["#d64545", "#2e9e5b"]);
+        assert_eq!(colors(&["Negative", "positive"]), ["#2e9e5b", "#d64545"]);
         assert_eq!(colors(&["x", "y", "z"]), ["#0072b2", "#e69f00", "#009e73"]);
         // The palette's green would be mistaken for that of positive.
         assert_eq!(colors(&["x", "positive", "y", "z"]), ["#0072b2", "#2e9e5b", "#e69f00", "#cc79a7"]);

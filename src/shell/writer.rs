@@ -282,7 +282,7 @@ fn svg_of(
         let map = HeatMap::of(schema, batches)?.titled(charts.title.as_deref()).covering(covered);
         return Ok(picture::heat_map(&map, charts));
     }
-    picture::svg(&drawing_of(schema, batches, charts, covered)?.in_order_of_sentiments(), charts)
+    picture::svg(&drawing_of(schema, batches, charts, covered)?, charts)
 }
 
 /// The chart of rows in the form of the options, with the periods marked that the rows do not cover.
