@@ -405,6 +405,11 @@ impl Drawing {
         }
     }
 
+    /// True if the query did not read the period of a point completely.
+    pub(super) fn is_partial(&self, at: usize) -> bool {
+        (at == 0 && self.partial[0]) || (at + 1 == self.labels.len() && self.partial[1])
+    }
+
     /// Replaces the title; an empty one removes it.
     pub(super) fn titled(self, title: Option<&str>) -> Self {
         let Some(title) = title else { return self };
@@ -480,16 +485,22 @@ impl Drawing {
             let title = truncate_str(title, width, "…");
             lines.push(if color { style(title).bold().force_styling(true).to_string() } else { title.into_owned() });
         }
-        if self.panels().len() > 1 {
-            for series in self.panels() {
-                // The note about periods follows once.
-                let panel = Self { partial: [false; 2], ..self.panel(&series) };
-                lines.push(truncate_str(&self.name_of_numbers(&series), width, "…").into_owned());
-                lines.extend(panel.text(width, (height / 2).max(8), color)?);
+        match self.panels().as_slice() {
+            [_] => lines.extend(self.body(width, height, color)?),
+            panels => {
+                for series in panels {
+                    lines.push(truncate_str(&self.name_of_numbers(series), width, "…").into_owned());
+                    lines.extend(self.panel(series).body(width, (height / 2).max(8), color)?);
+                }
             }
-            lines.extend(self.note().map(str::to_owned));
-            return Ok(lines);
         }
+        lines.extend(self.note().map(str::to_owned));
+        Ok(lines)
+    }
+
+    /// The lines without the title and the note.
+    fn body(&self, width: usize, height: u16, color: bool) -> Result<Vec<String>, String> {
+        let mut lines = Vec::new();
         match &self.along {
             Along::Time(instants) | Along::Number(instants) => {
                 let most = if color { SERIES } else { MARKERS.len() };
@@ -507,7 +518,6 @@ impl Drawing {
             }
             Along::Category => lines.extend(self.bars(width, color)),
         }
-        lines.extend(self.note().map(str::to_owned));
         Ok(lines)
     }
 
@@ -534,7 +544,7 @@ impl Drawing {
                     line.push_str(&fitted(name, of_series));
                 }
                 let value = values[at].unwrap_or_default();
-                let bar = sides.bar(value);
+                let bar = if self.is_partial(at) { light(&sides.bar(value)) } else { sides.bar(value) };
                 let (left, right) = if value < 0.0 { (bar.as_str(), "") } else { ("", bar.as_str()) };
                 let space = |bar: &str, side: usize| " ".repeat(side.saturating_sub(bar.chars().count()));
                 let (before, after) = (space(left, sides.left), space(right, sides.right));
@@ -880,6 +890,11 @@ impl Sides {
     }
 }
 
+/// The bar of a period that was not read completely.
+fn light(bar: &str) -> String {
+    "░".repeat(bar.chars().count())
+}
+
 /// A value beside its bar.
 pub(super) fn shown(value: Option<f64>) -> String {
     value.map_or("NULL".to_owned(), measured)
@@ -1124,6 +1139,11 @@ mod tests {
         let drawing = drawing(vec![("at", Arc::new(micros) as ArrayRef), ("n", numbers(&[Some(1); 3]))]);
         let covered = Covered { from: at("1970-01-01T00:00:02Z"), to: at("1970-01-01T00:00:09Z"), zone: Zone::UTC };
         assert_eq!(drawing.expect("a drawing").covering(Some(covered)).note(), None);
+        let bars =
+            of(&[0, 1, 2], "1970-01-01T00:00:00Z", "1970-01-03T12:00:00Z").in_form(ChartForm::Bars).expect("bars");
+        let lines = bars.text(60, 16, false).expect("lines");
+        let light: Vec<bool> = lines[1..4].iter().map(|line| line.contains('░') && !line.contains('█')).collect();
+        assert_eq!((light, lines[4].as_str()), (vec![false, false, true], "The last period is incomplete."));
         let quarters = of(&[0, 90, 181], "1970-01-01T00:00:00Z", "1970-08-01T00:00:00Z");
         assert_eq!((quarters.partial, quarters.labels.len()), ([false, true], 3));
         let years = of(&[0, 365, 1_096], "1970-03-01T00:00:00Z", "1974-01-01T00:00:00Z");

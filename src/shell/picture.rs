@@ -239,7 +239,7 @@ impl<'d> Painter<'d> {
     fn entry(&mut self, series: usize, left: f64, top: f64) {
         let (color, middle) = (self.colors[series], top + LINE / 2.0);
         if self.stacked || self.drawing.along == Along::Category {
-            self.canvas.rect(left + 4.0, middle - 5.0, 10.0, 10.0, color);
+            self.canvas.rect(left + 4.0, middle - 5.0, 10.0, 10.0, color, false);
         } else if self.is_scattered() {
             self.canvas.circle((left + 9.0, middle), 4.0, color, true);
         } else {
@@ -344,9 +344,8 @@ impl<'d> Painter<'d> {
             let (color, values) = (self.colors[*series], &drawing.series[*series].1);
             let point = |at: usize| Some((x.at(places[at]), y.at(values[at]?)));
             let points: Vec<Option<(f64, f64)>> = (0..places.len()).map(point).collect();
-            let last = points.len().saturating_sub(1);
             // The way to a period that is incomplete is dashed.
-            let partial = |at: usize| (at == 0 && drawing.partial[0]) || (at == last && drawing.partial[1]);
+            let partial = |at: usize| drawing.is_partial(at);
             for (at, pair) in points.windows(2).enumerate() {
                 if let [Some(one), Some(other)] = pair {
                     self.canvas.line(*one, *other, color, STROKE, partial(at) || partial(at + 1));
@@ -404,13 +403,17 @@ impl<'d> Painter<'d> {
     fn dots(&mut self, panel: &[usize], places: &[f64], x: &Scale, y: &Scale) {
         let drawing = self.drawing;
         for series in panel {
-            for (place, value) in places.iter().zip(&drawing.series[*series].1) {
+            for (at, (place, value)) in places.iter().zip(&drawing.series[*series].1).enumerate() {
                 if let Some(value) = value {
                     let (x, y, color) = (x.at(*place), y.at(*value), self.colors[*series]);
-                    let _ = writeln!(
-                        self.canvas.out,
-                        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{color}\" fill-opacity=\"0.55\"/>"
-                    );
+                    if drawing.is_partial(at) {
+                        self.canvas.circle((x, y), 3.5, color, false);
+                    } else {
+                        let _ = writeln!(
+                            self.canvas.out,
+                            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{color}\" fill-opacity=\"0.55\"/>"
+                        );
+                    }
                 }
             }
         }
@@ -466,7 +469,8 @@ impl<'d> Painter<'d> {
                     let color = by_label.as_ref().map_or(self.colors[*series], |colors| colors[at]);
                     let y = if self.stacked { begin } else { begin + place as f64 * thick };
                     let (from, to) = (x.at(sum), x.at(sum + value.unwrap_or_default()));
-                    self.canvas.rect(from.min(to), y + 1.0, (to - from).abs(), (thick - 2.0).max(1.0), color);
+                    let (width, height) = ((to - from).abs(), (thick - 2.0).max(1.0));
+                    self.canvas.rect(from.min(to), y + 1.0, width, height, color, drawing.is_partial(at));
                     if self.stacked {
                         sum += value.unwrap_or_default();
                         if place + 1 < panel.len() {
@@ -664,14 +668,21 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_periods_are_dashed_and_said() {
+    fn incomplete_periods_are_marked_and_said() {
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
         let covered = Covered { from: at("1970-01-01T00:00:00Z"), to: at("1970-01-04T12:00:00Z"), zone: Zone::UTC };
         let drawing = || days(&[0, 1, 2, 3], &[("n", &[5.0, 6.0, 7.0, 1.0])]).covering(Some(covered));
         let bars = drawing().in_form(ChartForm::Bars).expect("bars");
         let bars = picture(&bars, &ChartOptions { form: ChartForm::Bars, ..ChartOptions::default() });
         assert!(bars.contains("The last period is incomplete.") && bars.contains(">1970-01-04<"), "{bars}");
-        assert_eq!(bars.matches("<rect").count(), 1 + 4, "{bars}");
+        assert_eq!((bars.matches("<rect").count(), bars.matches("stroke-dasharray").count()), (1 + 4, 1), "{bars}");
+        let last = bars.lines().rfind(|line| line.starts_with("<rect"));
+        assert!(last.is_some_and(|bar| bar.contains("stroke-dasharray")), "{bars}");
+        let points = ChartOptions { form: ChartForm::Points, ..ChartOptions::default() };
+        let points = picture(&drawing().in_form(ChartForm::Points).expect("points"), &points);
+        let circles: Vec<bool> =
+            points.lines().filter(|line| line.starts_with("<circle")).map(|point| point.contains("#ffffff")).collect();
+        assert_eq!(circles, [false, false, false, true], "{points}");
         let picture = picture(&drawing(), &ChartOptions::default());
         assert_eq!(picture.matches("stroke-dasharray").count(), 1, "{picture}");
         assert!(picture.contains("The last period is incomplete."), "{picture}");

@@ -90,10 +90,14 @@ impl Canvas {
         );
     }
 
-    pub(super) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, color: &str) {
+    pub(super) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, color: &str, dashed: bool) {
+        let dashed = match dashed {
+            true => format!(" fill-opacity=\"0.4\" stroke=\"{color}\" stroke-dasharray=\"4 4\""),
+            false => String::new(),
+        };
         let _ = writeln!(
             self.out,
-            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{color}\"/>"
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{color}\"{dashed}/>"
         );
     }
 }
