@@ -11,16 +11,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 #[cfg(feature = "flight")]
+use chrono::{DateTime, Utc};
+#[cfg(feature = "flight")]
 use futures::{Stream, StreamExt};
+#[cfg(feature = "flight")]
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::CryptoProvider;
 #[cfg(feature = "flight")]
 use rustls::pki_types::pem::{self, PemObject};
 #[cfg(feature = "flight")]
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 #[cfg(feature = "flight")]
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 #[cfg(feature = "flight")]
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
 #[cfg(feature = "flight")]
 use tokio::io::{AsyncRead, AsyncWrite};
 #[cfg(feature = "flight")]
@@ -69,6 +73,11 @@ impl TlsSpec {
         Ok(tls)
     }
 
+    /// Instant at which the first certificate of the chain expires; `None` if none can be read.
+    pub fn expires(&self) -> Option<DateTime<Utc>> {
+        chain(&self.certificate).ok()?.iter().filter_map(not_after).min()
+    }
+
     /// Configuration of a server that speaks this protocol, by its name in ALPN.
     ///
     /// # Errors
@@ -102,6 +111,20 @@ fn chain(text: &str) -> std::result::Result<Vec<CertificateDer<'static>>, String
         Ok(chain) if chain.is_empty() => Err("contains no certificate".to_owned()),
         Ok(chain) => Ok(chain),
         Err(error) => Err(format!("contains no valid PEM: {}", cause(&error))),
+    }
+}
+
+/// Last instant of a certificate. rustls does not expose it, but its error about an expired certificate names it.
+#[cfg(feature = "flight")]
+fn not_after(certificate: &CertificateDer<'_>) -> Option<DateTime<Utc>> {
+    let parsed = ParsedCertificate::try_from(certificate).ok()?;
+    let end_of_time = UnixTime::since_unix_epoch(Duration::from_secs(u64::MAX));
+    let verified = verify_server_cert_signed_by_trust_anchor(&parsed, &RootCertStore::empty(), &[], end_of_time, &[]);
+    match verified {
+        Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
+            DateTime::from_timestamp(i64::try_from(not_after.as_secs()).ok()?, 0)
+        }
+        _ => None,
     }
 }
 
@@ -224,6 +247,24 @@ pub(crate) fn cause(error: &dyn std::error::Error) -> String {
 #[cfg(all(test, feature = "flight"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chain_expires_with_its_first_certificate() {
+        let of = |years: &[i32]| {
+            let pem = |year: &i32| {
+                let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+                params.not_after = rcgen::date_time_ymd(*year, 3, 1);
+                let key = rcgen::KeyPair::generate().expect("a key");
+                params.self_signed(&key).expect("a certificate").pem()
+            };
+            TlsSpec { certificate: years.iter().map(pem).collect(), key: String::new(), client_authorities: None }
+        };
+        let expires = |years: &[i32]| of(years).expires().map(|at| at.to_string());
+        assert_eq!(expires(&[2020]).as_deref(), Some("2020-03-01 00:00:00 UTC"));
+        assert_eq!(expires(&[4000]).as_deref(), Some("4000-03-01 00:00:00 UTC"));
+        assert_eq!(expires(&[2031, 2030]).as_deref(), Some("2030-03-01 00:00:00 UTC"));
+        assert_eq!(expires(&[]), None);
+    }
 
     #[test]
     fn a_file_that_lacks_what_it_should_contain_is_named() {

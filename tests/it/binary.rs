@@ -1171,7 +1171,7 @@ fn a_server_is_checked_without_being_started() {
     let listed =
         "PostgreSQL: 0.0.0.0:5432\nhealth and metrics: 127.0.0.1:9\nservice savedsearch: ok\nconfiguration: ok\n";
     assert!(code == Some(0) && lines.ends_with(listed), "{lines}");
-    assert!(lines.contains(&format!("\n{pem}: ok\n")), "{lines}");
+    assert!(lines.contains(&format!("\n{pem}: ok, expires on 4096-01-01 00:00 UTC\n")), "{lines}");
     let swapped = ["--tls-cert", key.as_str(), "--tls-key", &pem];
     let (code, lines) = check(&service.base_url, "demo-key-comms", &swapped);
     assert!(code == Some(2) && lines.contains(&format!("{key}: contains no certificate")), "{lines}");
@@ -1183,6 +1183,53 @@ fn a_server_is_checked_without_being_started() {
     fs::write(&users, "[users.ada]\n").unwrap();
     let (code, lines) = check(&service.base_url, "demo-key-comms", &known);
     assert!(code == Some(2) && lines.contains("user `ada`"), "{lines}");
+}
+
+#[test]
+fn certificates_that_expire_are_reported_by_a_check_and_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let [pem, key, ca] =
+        ["server.pem", "server.key", "ca.pem"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let authority = Authority::new();
+    fs::write(&ca, &authority.certificate).unwrap();
+    let certify = |end: chrono::NaiveDate| {
+        let [month, day] = [end.month(), end.day()].map(|part| u8::try_from(part).unwrap());
+        let (certificate, private) = authority.vouch_until((end.year(), month, day));
+        fs::write(&pem, certificate).unwrap();
+        fs::write(&key, private).unwrap();
+    };
+    let server = ["--listen", "127.0.0.1:0", "--tls-cert", &pem, "--tls-key", &key];
+    let worker = [
+        &["--worker", "https://worker1:50061", "--worker-cert", &pem, "--worker-key", &key, "--worker-ca", &ca][..],
+        &server[..2],
+    ]
+    .concat();
+    let today = Clock::system().now().date_naive();
+    let expired = chrono::NaiveDate::from_ymd_opt(2020, 1, 1).unwrap();
+    let (soon, later) = (today + chrono::TimeDelta::days(5), today + chrono::TimeDelta::days(30));
+    for (end, told) in [
+        (expired, "the certificate expired on 2020-01-01 00:00 UTC; connections fail until it is renewed".to_owned()),
+        (soon, format!("the certificate expires on {soon} 00:00 UTC; renew it, then send SIGHUP to reload it")),
+        (later, format!("ok, expires on {later} 00:00 UTC")),
+    ] {
+        certify(end);
+        for arguments in [&server[..], &worker[..]] {
+            let output = savedsearch(&[&["serve", "--check"][..], arguments].concat()).output().unwrap();
+            let warning = if end == later { "" } else { "warning: " };
+            let line = format!("{warning}{pem}: {told}\n");
+            assert!(output.status.success() && err(&output).contains(&line), "{line}: {}", err(&output));
+        }
+    }
+    certify(expired);
+    let mut command = savedsearch(&[&["serve"][..], &server[..]].concat());
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut served = Served { child, lines };
+    let line = served.until("the certificate has to be renewed");
+    assert!(line.contains("WARN") && line.contains("expired on 2020-01-01 00:00 UTC"), "{line}");
+    served.until("listening on ");
+    served.signal("-TERM");
+    assert!(served.child.wait().unwrap().success());
 }
 
 #[test]

@@ -6,11 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::ValueEnum;
 use datafusion_saved_search::error::describe;
 use datafusion_saved_search::flight::{Auth, Limits, Reload, ServeDocument, TlsSpec, Upstream, Users};
 use datafusion_saved_search::simulator::Running;
-use datafusion_saved_search::{CATALOG, Connection, session};
+use datafusion_saved_search::{CATALOG, Clock, Connection, session};
 use tokio::task::JoinSet;
 
 use crate::connect::{Connected, connect, key_files, pass_through};
@@ -18,6 +19,9 @@ use crate::{Arguments, Exit};
 
 /// Permission of all users to read a file.
 const OTHERS_READ: u32 = 0o004;
+
+/// Time before the end of a certificate from which on it is reported.
+const RENEWAL: TimeDelta = TimeDelta::days(14);
 
 /// Authentication, TLS and the address for operators.
 #[derive(Debug, clap::Args)]
@@ -153,10 +157,31 @@ pub(crate) fn warn_of_exposed(files: &[PathBuf]) {
     exposed(files).iter().for_each(|line| tracing::warn!("{line}"));
 }
 
+/// Describes a certificate by the time of its end. `Err` if that has passed or is near.
+pub(crate) fn validity(tls: &TlsSpec, now: DateTime<Utc>) -> Result<String, String> {
+    let Some(end) = tls.expires() else { return Ok("ok".to_owned()) };
+    let day = end.format("%Y-%m-%d %H:%M UTC");
+    match end - now {
+        left if left < TimeDelta::zero() => Err(format!("expired on {day}; connections fail until it is renewed")),
+        left if left < RENEWAL => Err(format!("expires on {day}; renew it, then send SIGHUP to reload it")),
+        _ => Ok(format!("ok, expires on {day}")),
+    }
+}
+
+/// Logs a certificate that has expired, or expires soon.
+pub(crate) fn warn_of_expiry(tls: Option<&TlsSpec>) {
+    if let Some(Err(reason)) = tls.map(|tls| validity(tls, Clock::system().now())) {
+        tracing::warn!(reason, "the certificate has to be renewed");
+    }
+}
+
 /// Reads the users, keys and certificates of a server again, and logs whether that succeeded.
 pub(crate) async fn reload(server: &Reload, access: &AccessArguments, document: &ServeDocument) {
     let reloaded = match access.tls(document) {
-        Ok(tls) => server.run(tls.as_ref()).await.map(|()| tls.is_some()).map_err(|error| error.to_string()),
+        Ok(tls) => {
+            warn_of_expiry(tls.as_ref());
+            server.run(tls.as_ref()).await.map(|()| tls.is_some()).map_err(|error| error.to_string())
+        }
         Err(Exit(_, line)) => Err(line.unwrap_or_default()),
     };
     match reloaded {

@@ -13,7 +13,7 @@ use datafusion_saved_search::flight::{HostSpec, ServeDocument};
 use datafusion_saved_search::mcp::{McpLimits, McpSpec, ProfileTools, StdioSpec, serve_http, serve_stdio};
 use datafusion_saved_search::simulator::Running;
 
-use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_exposed};
+use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_expiry, warn_of_exposed};
 use crate::connect::{Connected, Target, config_file, connect, target};
 use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
@@ -144,6 +144,7 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
     };
     let access = mcp.access.read(arguments, &document).await?;
     warn_of_exposed(&access.secret_files);
+    warn_of_expiry(access.tls.as_ref());
     let Access { upstream, demo, auth, tls, insecure, operations, .. } = access;
     let mut checks = check_services(&upstream, demo.as_ref(), warn);
     let host = HostSpec { operations, limits: of_server, settings, ..HostSpec::new(auth, upstream) };

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use console::Term;
 use datafusion::common::config::ExtensionOptions;
+use datafusion_saved_search::Clock;
 use datafusion_saved_search::config::{Environment, SessionSettings};
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::{Error, describe};
@@ -23,7 +24,10 @@ use tokio::time::Instant;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use crate::access::{Access, AccessArguments, certificates, check_services, exposed, reload, warn, warn_of_exposed};
+use crate::access::{
+    Access, AccessArguments, certificates, check_services, exposed, reload, validity, warn, warn_of_expiry,
+    warn_of_exposed,
+};
 use crate::connect::config_file;
 use crate::help::print;
 use crate::telemetry::{Receiver, Telemetry};
@@ -139,6 +143,7 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
 async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
     let access = serve.access.read(arguments, &document).await?;
     warn_of_exposed(&secret_files(&access, serve, &document));
+    warn_of_expiry(access.tls.as_ref());
     let workers = workers(arguments, serve, &document).await?;
     let used = workers.clone();
     let Specs { spec, flight, postgres, page, demo } = specs(access, workers, serve, &document)?;
@@ -314,6 +319,7 @@ async fn check(arguments: &Arguments, serve: &ServeArguments, document: ServeDoc
         eprintln!("warning: {line}");
     }
     let (users_file, certificate_file) = (access.users_file.clone(), access.certificate_file.clone());
+    let worker_certificate = (worker_tls(serve, &document)?, worker_certificate_file(serve, &document).cloned());
     let Specs { spec, flight, postgres, page, demo } = specs(access, None, serve, &document)?;
     spec.check()?;
     if let Some(postgres) = &postgres {
@@ -326,8 +332,13 @@ async fn check(arguments: &Arguments, serve: &ServeArguments, document: ServeDoc
         let (number, plural) = (users.len(), if users.len() == 1 { "" } else { "s" });
         eprintln!("{}: {number} user{plural}", file.display());
     }
-    if let (Some(_), Some(file)) = (&spec.tls, certificate_file) {
-        eprintln!("{}: ok", file.display());
+    for certificate in [(spec.tls.clone(), certificate_file), worker_certificate] {
+        if let (Some(tls), Some(file)) = certificate {
+            match validity(&tls, Clock::system().now()) {
+                Ok(valid) => eprintln!("{}: {valid}", file.display()),
+                Err(reason) => eprintln!("warning: {}: the certificate {reason}", file.display()),
+            }
+        }
     }
     let listeners = [
         ("Flight SQL", flight.then_some(spec.listen)),
@@ -375,9 +386,14 @@ fn worker_urls<'s>(serve: &'s ServeArguments, document: &'s ServeDocument) -> &'
     if serve.workers.is_empty() { &document.workers } else { &serve.workers }
 }
 
+/// Certificate of the server for its workers.
+fn worker_certificate_file<'s>(serve: &'s ServeArguments, document: &'s ServeDocument) -> Option<&'s PathBuf> {
+    serve.worker_cert.as_ref().or(document.worker_cert.as_ref())
+}
+
 /// Reads the certificates of the server for its workers.
 fn worker_tls(serve: &ServeArguments, document: &ServeDocument) -> Result<Option<TlsSpec>, Exit> {
-    let certificate = serve.worker_cert.as_ref().or(document.worker_cert.as_ref());
+    let certificate = worker_certificate_file(serve, document);
     let key = serve.worker_key.as_ref().or(document.worker_key.as_ref());
     let authorities = serve.worker_ca.as_ref().or(document.worker_ca.as_ref());
     match (certificate, key, authorities) {
@@ -393,7 +409,10 @@ fn worker_tls(serve: &ServeArguments, document: &ServeDocument) -> Result<Option
 /// Reads the certificates for the workers again, and logs if that failed.
 fn renew(workers: &Workers, serve: &ServeArguments, document: &ServeDocument) {
     let renewed = worker_tls(serve, document).and_then(|tls| match tls {
-        Some(tls) => workers.renew_certificates(tls).map_err(Exit::from),
+        Some(tls) => {
+            warn_of_expiry(Some(&tls));
+            workers.renew_certificates(tls).map_err(Exit::from)
+        }
         None => Ok(()),
     });
     if let Err(Exit(_, reason)) = renewed {
@@ -409,6 +428,7 @@ async fn workers(
     document: &ServeDocument,
 ) -> Result<Option<Arc<Workers>>, Exit> {
     let (urls, tls) = (worker_urls(serve, document), worker_tls(serve, document)?);
+    warn_of_expiry(tls.as_ref());
     if urls.is_empty() {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::flight::{HostSpec, ServeDocument};
 use datafusion_saved_search::ui::{PageSpec, serve};
 
-use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_exposed};
+use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_expiry, warn_of_exposed};
 use crate::connect::config_file;
 use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
@@ -69,6 +69,7 @@ async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument
     let mut ending = Ending::of_server()?;
     let access = ui.access.read(arguments, &document).await?;
     warn_of_exposed(&access.secret_files);
+    warn_of_expiry(access.tls.as_ref());
     let Access { upstream, demo, auth, tls, insecure, operations, .. } = access;
     let mut checks = check_services(&upstream, None, warn);
     if demo.is_some() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use datafusion_saved_search::distributed::{TlsSpec, WorkerServer, WorkerSpec};
 
-use crate::access::{certificates, warn_of_exposed};
+use crate::access::{certificates, warn_of_expiry, warn_of_exposed};
 use crate::connect::store_folders;
 use crate::serve::{LogArguments, log};
 use crate::telemetry::Telemetry;
@@ -83,6 +83,7 @@ async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), E
         drain: Duration::from_secs(worker.drain_seconds.into()),
     };
     warn_of_exposed(worker.tls_key.as_slice());
+    warn_of_expiry(spec.tls.as_ref());
     // Before the line that announces the worker.
     let mut ending = Ending::of_server()?;
     let mut server = WorkerServer::start(spec).await?;
@@ -90,6 +91,7 @@ async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), E
     let renewal = server.renewal();
     let renew = || {
         let tls = worker.tls()?;
+        warn_of_expiry(tls.as_ref());
         let has_any = tls.is_some();
         renewal.run(tls).map(|()| has_any).map_err(Exit::from)
     };

@@ -17,7 +17,7 @@ use datafusion_saved_search::flight::{
 use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile};
 use prost::Message;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use sha2::{Digest, Sha256};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, IntoRequest, Request, Status};
@@ -426,8 +426,14 @@ impl Authority {
     }
 
     pub(crate) fn vouch(&self) -> (String, String) {
+        self.vouch_until((4096, 1, 1))
+    }
+
+    /// A certificate that ends with the beginning of a day, and its key.
+    pub(crate) fn vouch_until(&self, (year, month, day): (i32, u8, u8)) -> (String, String) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(year, month, day);
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 }
