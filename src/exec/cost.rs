@@ -233,11 +233,10 @@ pub(crate) fn reads_all(plan: &Arc<dyn ExecutionPlan>, mentions: bool) -> bool {
     scans.all(|Planned { scan, certain, .. }| certain && scan.config.late.is_empty() && !scan.is_on_demand())
 }
 
-/// The scans of mentions that a plan is certain to start, and that take a request for each page.
+/// The scans that a plan is certain to start.
 #[cfg(feature = "shell")]
-pub(super) fn scans_that_read_all(plan: &Arc<dyn ExecutionPlan>) -> impl Iterator<Item = &FetchExec> {
-    let scans = scans_of(plan).into_iter().filter(|planned| planned.certain).map(|planned| planned.scan);
-    scans.filter(|scan| scan.takes_all_pages() && scan.requests.page().is_some())
+pub(super) fn certain_scans(plan: &Arc<dyn ExecutionPlan>) -> impl Iterator<Item = &FetchExec> {
+    scans_of(plan).into_iter().filter(|planned| planned.certain).map(|planned| planned.scan)
 }
 
 /// A scan of a plan.
@@ -684,6 +683,19 @@ impl FetchExec {
             true => self.takes_pages().then(|| self.estimated_list()).flatten().map(|list| list.aids),
             false => self.takes_all_pages().then(|| self.aids_to_read(Known::Before)).flatten(),
         }
+    }
+
+    /// True for a scan of mentions that takes a request for each page of its windows.
+    #[cfg(feature = "shell")]
+    pub(super) fn takes_each_page(&self) -> bool {
+        self.takes_all_pages() && self.requests.page().is_some()
+    }
+
+    /// True for a scan whose number of requests depends on the number of saved searches in the list.
+    #[cfg(feature = "shell")]
+    pub(super) fn depends_on_list(&self) -> bool {
+        let (ScanConfig { plan, late, .. }, cost) = (self.config.as_ref(), self.cost());
+        plan.aids == Aids::Listed && late.is_empty() && cost.lists && !cost.exact && !cost.in_turn
     }
 
     /// True for a scan that reads all pages of its windows, as far as a store does not have them.

@@ -1,7 +1,8 @@
 //! Sizes of the windows that a plan would read, requested to estimate its cost.
 //!
 //! A scan of mentions sends a request for each page, so its cost is known once the totals of its windows are known. That
-//! takes one overview for each saved search and window. Overviews are requested for this only if the user allows it
+//! takes one overview for each saved search and window. A scan of counts sends a request for each saved search, so its cost
+//! is known once the list is known. The list and the overviews are requested for this only if the user allows it
 //! (`savedsearch.estimate = 'ask'`).
 //!
 //! Invariant: a size decides what an estimate says, never what a result contains.
@@ -17,7 +18,7 @@ use futures::stream::{self, TryStreamExt};
 
 use super::FetchExec;
 use super::answer::AnswerTables;
-use super::cost::{Known, scans_that_read_all};
+use super::cost::{Known, certain_scans};
 use super::stream::Starting;
 use crate::connection::Connection;
 use crate::request::{PageRequest, RequestPlan};
@@ -26,6 +27,8 @@ use crate::request::{PageRequest, RequestPlan};
 pub(crate) struct Unsized<'p> {
     /// Connections whose list is needed, to know which saved searches the plan reads.
     pub(crate) lists: Vec<Arc<Connection>>,
+    /// Set if the windows of some of these saved searches have to be counted as well.
+    pub(crate) counts_listed: bool,
     /// Windows to count, each once, of scans whose saved searches are known.
     windows: Vec<(&'p FetchExec, RequestPlan)>,
 }
@@ -43,17 +46,19 @@ impl<'p> Unsized<'p> {
 
     /// The sizes that these processes do not know. Windows of a service without totals cannot be counted, and are not among them.
     fn beyond(plan: &'p Arc<dyn ExecutionPlan>, processes: Known) -> Self {
-        let mut all = Self { lists: Vec::new(), windows: Vec::new() };
+        let mut all = Self { lists: Vec::new(), counts_listed: false, windows: Vec::new() };
         let mut known = HashSet::new();
-        for scan in scans_that_read_all(plan) {
+        for scan in certain_scans(plan).filter(|scan| scan.takes_each_page() || scan.depends_on_list()) {
             let connection = &scan.config.connection;
+            let countable = scan.takes_each_page() && connection.profile().counts.is_some();
             let Some(aids) = scan.aids_to_read(processes) else {
+                all.counts_listed |= countable;
                 if !all.lists.iter().any(|known| Arc::ptr_eq(known, connection)) {
                     all.lists.push(Arc::clone(connection));
                 }
                 continue;
             };
-            if connection.profile().counts.is_none() {
+            if !countable {
                 continue;
             }
             let windows = aids.iter().flat_map(|aid| scan.requests.windows().map(move |words| (aid, words)));

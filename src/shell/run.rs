@@ -559,15 +559,18 @@ impl Shell {
             _ => "--estimate=ask",
         };
         let lists = || counted(sizes.lists.len() as u64, "request");
-        let countable = sizes.lists.iter().any(|connection| connection.profile().counts.is_some());
-        let (lacks, takes) = match (sizes.lists.is_empty(), countable) {
-            (true, _) => ("numbers of mentions", counted(sizes.requests(), "request")),
+        let lacks = "the estimate lacks numbers of mentions";
+        match (sizes.lists.is_empty(), sizes.counts_listed) {
+            (true, _) => format!("note: {lacks}; {way} may request them: {}", counted(sizes.requests(), "request")),
             (false, true) => {
-                ("numbers of mentions", format!("{} for the list, then 1 for each saved search and window", lists()))
+                let takes = format!("{} for the list, then 1 for each saved search and window", lists());
+                format!("note: {lacks}; {way} may request them: {takes}")
             }
-            (false, false) => ("the number of saved searches", format!("{} for the list", lists())),
-        };
-        format!("note: the estimate lacks {lacks}; {way} may request them: {takes}")
+            (false, false) => {
+                let lacks = "the estimate lacks the number of saved searches";
+                format!("note: {lacks}; {way} may request the list: {}", lists())
+            }
+        }
     }
 
     /// Shows the activity of the connections from now on.

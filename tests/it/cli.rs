@@ -210,6 +210,16 @@ fn an_estimate_may_ask_and_says_so_before() {
     let (_, notes) = estimate(&["--estimate", "-c", &one, "-c", first]);
     assert!(notes.contains(&note("--estimate=ask", "may request them: 1 request\n")), "{notes}");
     assert_eq!(notes.matches("lacks numbers").count(), 1, "{notes}");
+    // Counts take one request for each saved search, so the list alone tells their number.
+    let counts = "SELECT aid, count(*) AS n FROM mentions GROUP BY aid";
+    let lacks = "note: the estimate lacks the number of saved searches";
+    let (table, notes) = estimate(&["--estimate", "-c", counts]);
+    assert!(table.contains("at least 1, plus those of each saved search"), "{table}");
+    assert!(notes.contains(&format!("{lacks}; --estimate=ask may request the list: 1 request\n")), "{notes}");
+    let (table, notes) = estimate(&["--estimate=ask", "-c", counts]);
+    assert!(table.contains("13 (12 saved searches in the last list)"), "{table}");
+    assert!(notes.contains("1 request for the list of saved searches") && !notes.contains(lacks), "{notes}");
+    assert!(!notes.contains("for the numbers of mentions"), "{notes}");
     let set = "SET savedsearch.estimate = 'ask'";
     for arguments in [&["--estimate=ask", "-c", sql][..], &["-c", set, "-c", &format!("\\cost {sql}")]] {
         let (table, notes) = estimate(arguments);
