@@ -430,6 +430,8 @@ fn statements_are_taken_as_people_type_them() {
     // A statement without an option, and headers as typed.
     assert_eq!(csv(&["SELECT 1, 2 + 2, 'a' AS b"]), "1,2 + 2,b\n1,4,a\n");
     assert_eq!(csv(&["SELECT 1", "-c", "SELECT -2"]), "1\n1\n-2\n-2\n");
+    let unknown = "SELECT count(extra->>'x') AS n FROM mentions WHERE aid = '183772' AND duration = '1d'";
+    assert_eq!(csv(&[unknown]), "n\n0\n");
     let counts = "SELECT count(*), sum(likes), date_trunc('day', now()) IS NULL FROM mentions LIMIT 0";
     assert!(
         csv(&[counts]).starts_with("count(*),sum(likes),\"date_trunc('day', now()) IS NULL\"\n"),

@@ -97,6 +97,29 @@ fn programs_need_the_crates_that_their_pages_name() {
     }
 }
 
+/// The crate is in no registry yet, so a version alone resolves nowhere.
+#[test]
+fn the_crate_is_named_by_a_place() {
+    let mut named = 0;
+    for page in pages() {
+        for line in page.text.lines().filter(|line| line.starts_with("datafusion-saved-search = ")) {
+            assert!(line.contains("{ path = ") || line.contains("{ git = "), "{}: {line}", page.name);
+            named += 1;
+        }
+    }
+    assert!(named >= 3, "only {named} found");
+}
+
+/// Otherwise hundreds of lines about crates come before the first row.
+#[test]
+fn the_first_build_of_a_newcomer_prints_nothing() {
+    for page in ["README.md", "docs/introduction.md"].map(page) {
+        let commands: Vec<&str> = page.blocks("sh").into_iter().flat_map(str::lines).take(2).collect();
+        assert_eq!(commands[0], "cargo build --quiet", "{}", page.name);
+        assert!(commands[1].starts_with("cargo run --quiet -- sql "), "{}: {}", page.name, commands[1]);
+    }
+}
+
 #[test]
 fn the_messages_that_the_documentation_explains_are_those_of_the_program() {
     fn sources(folder: &Path, text: &mut String) {
