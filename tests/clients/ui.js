@@ -1059,6 +1059,34 @@ async function widths(browser, url) {
   await page.context().close();
 }
 
+/** A chart that is higher than the window scrolls with its view: it is not squeezed, which would make its bars and letters tiny. */
+async function high(browser, url) {
+  const queries = [{ title: "Bars", sql: "SELECT 1 AS n", chart: "bars" }];
+  const page = await answering(browser, url, {
+    "dashboards/high": { title: "High", refresh: null, refresh_seconds: null, queries },
+    query: response(UNKEPT_COLUMNS, [[1]], { result: "r" }),
+  });
+  await page.route("**/api/results/r/*", (route) => {
+    const width = new URL(route.request().url()).searchParams.get("width");
+    const body = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="4000"></svg>`;
+    return route.fulfill({ contentType: "image/svg+xml", body });
+  });
+  await page.route("**/api/estimate", (route) => route.fulfill({ json: FREE }));
+  await page.setViewportSize({ width: 375, height: 740 });
+  await ask(page, "SELECT 1 AS n");
+  await page.click("#tab-chart");
+  const height = async (image) => {
+    await page.waitForFunction((image) => document.querySelector(image)?.naturalHeight === 4000, image);
+    return page.evaluate((image) => document.querySelector(image).getBoundingClientRect().height, image);
+  };
+  const shown = [await height("#chart img")];
+  await go(page, "#/dashboards/high");
+  shown.push(await height("#dashboards img"));
+  assert(shown.every((height) => height > 3_900), `4000 pixels are shown as ${shown}`);
+  assert.deepStrictEqual(page.problems, []);
+  await page.context().close();
+}
+
 /** Small fractions are no zeros, and decimals, which are sent as texts, are numbers. */
 async function fractions(browser, url) {
   const values = [[0.0004, "0.0004"], [1234567.891, "1,234,567.891"], ["12500.50", "12,500.5"],
@@ -1446,6 +1474,7 @@ sql = "SELECT source, count(*) AS mentions FROM mentions WHERE aid = '183772' AN
     await step("another login", relogin(browser, demo["page on"]));
     await step("filters", filtered(browser, demo["page on"]));
     await step("the width of charts", widths(browser, demo["page on"]));
+    await step("a high chart", high(browser, demo["page on"]));
     await step("small numbers", fractions(browser, demo["page on"]));
     await step("many rows of a dashboard", manyAtOnce(browser, demo["page on"]));
     await step("completions", completions(browser, demo["page on"]));
