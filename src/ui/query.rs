@@ -23,6 +23,7 @@ use arrow::json::writer::{LineDelimited, WriterBuilder};
 use async_stream::stream;
 use axum::body::Bytes;
 use datafusion::common::config::ExtensionOptions;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures::{Stream, StreamExt};
@@ -33,7 +34,7 @@ use tokio::time::{Instant, timeout};
 use super::results::{Keeping, Period, Results};
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, describe};
-use crate::exec::{ExpectedRequests, plan_cost};
+use crate::exec::{ExpectedRequests, Unsized, plan_cost};
 use crate::host::failure::{Code, Failure, Place};
 use crate::host::planner::{Statement, check_setting, parse, runnable};
 use crate::host::running::Pending;
@@ -77,8 +78,10 @@ pub(super) struct Costs {
     requests: String,
     at_least: u64,
     exact: bool,
-    /// The number that is probable, if it is known and larger.
+    /// The number that is probable, if it is known.
     likely: Option<u64>,
+    /// Requests that tell how many mentions the statement reads, if that is not known; otherwise 0.
+    unknown: u64,
     /// Each scan: its table, request and cost.
     scans: Vec<Value>,
     /// The limit of which least is left.
@@ -137,20 +140,52 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
 /// # Errors
 /// Errors of planning.
 pub(super) async fn costs(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
-    let failed = |error| session.failure(&error);
+    let (_, plan) = planned(host, session, question).await?;
+    costs_of(session, &plan).await
+}
+
+/// Requests the numbers of mentions that the estimate of a statement lacks, and estimates it again.
+///
+/// # Errors
+/// Errors of planning, and of the requests.
+pub(super) async fn costs_by_size(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
+    let (context, plan) = planned(host, session, question).await?;
+    let counted = Box::pin(Unsized::never_known(&plan).count(&context.task_ctx())).await;
+    counted.map_err(|error| session.failure(&error))?;
+    costs_of(session, &plan).await
+}
+
+/// The plan of a statement, and the context in which it runs.
+async fn planned(
+    host: &Host,
+    session: &Session,
+    question: Question,
+) -> Result<(SessionContext, Arc<dyn ExecutionPlan>), Failure> {
     let PlannedStatement { context, statement, .. } = read(host, session, question).await?;
-    let planning = session.share.planning().await;
-    let plan = runnable(&context, statement.plan).await.map_err(failed)?.plan;
-    drop(planning);
-    let cost = plan_cost(&plan);
+    let _planning = session.share.planning().await;
+    let runnable = runnable(&context, statement.plan).await.map_err(|error| session.failure(&error))?;
+    Ok((context, runnable.plan))
+}
+
+async fn costs_of(session: &Session, plan: &Arc<dyn ExecutionPlan>) -> Result<Costs, Failure> {
+    let failed = |error| session.failure(&error);
+    let cost = plan_cost(plan);
     let expected @ ExpectedRequests { at_least, exact, likely, .. } = cost.expected();
-    let mut scans = objects(&estimate(&plan).map_err(failed)?)?;
+    // A number of mentions that needs no more than the least is known as well.
+    let least = match cost.scans.as_slice() {
+        [scan] if !exact => scan.likely.filter(|likely| *likely == at_least),
+        _ => None,
+    };
+    let requests = least.map_or_else(|| expected.to_string(), |least| format!("about {least}"));
+    let sizes = Unsized::never_known(plan);
+    let unknown = if exact || !sizes.lists.is_empty() { 0 } else { sizes.requests() };
+    let mut scans = objects(&estimate(plan).map_err(failed)?)?;
     // The last row is the total.
     scans.pop();
     let budget = budget(session).await?;
     let remaining = |row: &Value| row["remaining"].as_i64();
     let left = budget.into_iter().filter(|row| remaining(row).is_some()).min_by_key(remaining);
-    Ok(Costs { requests: expected.to_string(), at_least, exact, likely, scans, left })
+    Ok(Costs { requests, at_least, exact, likely: likely.or(least), unknown, scans, left })
 }
 
 /// Limits of the key and of the user. Sends no request.

@@ -315,7 +315,7 @@ async fn the_token_of_the_url_becomes_a_cookie_without_which_nothing_is_answered
             let reply = send(address, "GET", path, &[("cookie", cookie)], "").await;
             assert_eq!((reply.status, &reply.json()["login"]), (401, &json!("token")), "{cookie} {path}");
         }
-        for path in ["/api/query", "/api/estimate", "/api/complete", "/api/logout"] {
+        for path in ["/api/query", "/api/estimate", "/api/size", "/api/complete", "/api/logout"] {
             assert_eq!(post(address, path, cookie, &json!({ "sql": "SELECT 1" })).await.status, 401, "{cookie}");
         }
     }
@@ -394,6 +394,68 @@ async fn a_query_sends_what_the_library_sends_and_its_cost_is_known_before() {
         let least = costs["at_least"].as_u64().unwrap_or_else(|| panic!("{}: {costs}", query.sql));
         assert!(least <= spent && (costs["exact"] == json!(false) || least == spent), "{}: {costs}", query.sql);
     }
+}
+
+/// The first query of the page.
+#[tokio::test(flavor = "multi_thread")]
+async fn days_by_sentiment_cost_a_request_for_each_sentiment() {
+    let served = Served::new(Settings::default()).await;
+    let window = format!("FROM mentions WHERE aid = '{BIG}' AND duration = '30d'");
+    let of = |sentiment: &str| {
+        format!(
+            "SELECT date_trunc('day', published_at) AS day, '{sentiment}' AS sentiment, count(*) AS mentions\n\
+             {window} AND sentiment = '{sentiment}' GROUP BY 1"
+        )
+    };
+    let counted = ["positive", "neutral", "negative"].map(of).join("\nUNION ALL\n");
+    let counted = format!("-- Mentions a day by sentiment\n{counted}\nORDER BY 1");
+    let cost = served.cost(&counted).await;
+    let known = [&cost["at_least"], &cost["exact"], &cost["unknown"]];
+    assert_eq!(known, [&json!(3), &json!(true), &json!(0)], "{cost}");
+    assert_eq!(served.simulator.requests(), 0);
+    let sorted = |answer: Answer| {
+        let mut rows: Vec<String> = answer.rows.iter().map(Value::to_string).collect();
+        rows.sort();
+        rows
+    };
+    let days = sorted(served.query(&counted).await);
+    assert_eq!(served.simulator.requests(), 3);
+    let read = format!(
+        "SELECT date_trunc('day', published_at), sentiment, count(*) {window} \
+         AND sentiment IN ('positive', 'neutral', 'negative') GROUP BY 1, 2"
+    );
+    assert!(days.len() > 30);
+    assert_eq!(days, sorted(served.query(&read).await));
+    assert!(served.simulator.requests() > 4, "the mentions were read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_estimate_lacks_is_requested_on_demand() {
+    let served = Served::new(Settings::default()).await;
+    let sql = format!("SELECT title FROM mentions WHERE aid = '{BIG}' AND duration = '30d'");
+    let before = served.cost(&sql).await;
+    assert_eq!([&before["unknown"], &before["likely"]], [&json!(1), &Value::Null], "{before}");
+    assert_eq!(served.simulator.requests(), 0);
+    let found = served.post("/api/size", &json!({ "sql": sql })).await.json();
+    assert_eq!(served.simulator.requests(), 1);
+    assert_eq!(found["unknown"], json!(0), "{found}");
+    // What is known costs nothing more.
+    assert_eq!(served.post("/api/size", &json!({ "sql": sql })).await.json(), found);
+    assert_eq!(served.simulator.requests(), 1);
+    let spent = served.query(&sql).await.last["end"]["requests"].clone();
+    assert_eq!(found["likely"], spent, "{found}");
+    // A window with fewer mentions than a page.
+    let hour = "published_at >= '2026-06-30T11:00:00Z' AND published_at < '2026-06-30T12:00:00Z'";
+    let hour = format!("SELECT title FROM mentions WHERE aid = '{BIG}' AND {hour}");
+    assert_eq!(served.cost(&hour).await["unknown"], json!(1));
+    let found = served.post("/api/size", &json!({ "sql": hour })).await.json();
+    assert_eq!([&found["requests"], &found["likely"]], [&json!("about 1"), &json!(1)], "{found}");
+    // Nothing is asked for where nothing is missing, or where the saved searches are not known.
+    for sql in ["SELECT 1", "SELECT name FROM saved_searches", "SELECT title FROM mentions WHERE duration = '30d'"] {
+        assert_eq!(served.cost(sql).await["unknown"], json!(0), "{sql}");
+    }
+    let wrong = served.post("/api/size", &json!({ "sql": "SELECT titel FROM mentions" })).await;
+    assert_eq!((wrong.status, &wrong.json()["error"]["place"]["column"]), (422, &json!(8)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
