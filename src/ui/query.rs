@@ -51,6 +51,9 @@ const TOLD: Duration = Duration::from_millis(250);
 /// Integers beyond this are not exact in JavaScript; they are sent as text.
 const EXACT: u64 = 1 << 53;
 
+/// Advice for statements that change something.
+const QUERIES: &str = "only queries run here: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW";
+
 /// A statement with what it depends on.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -127,7 +130,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
         Err(error) => return Err(failed(error).await),
     };
     if statement.effect {
-        return Err(wrong("only queries run here: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW".to_owned()));
+        return Err(wrong(QUERIES.to_owned()));
     }
     if !statement.parameters.fields().is_empty() {
         return Err(wrong("write parameters as :name, or :'name' for a text".to_owned()));
@@ -327,7 +330,7 @@ pub(super) async fn run(
         let connection = session.connections().first();
         let covered = connection.and_then(|connection| covered(connection, &windows, &zone));
         let kept = results.add(&session.principal.name, keeping, Period { covered, zone: zone.clone() });
-        let mut notes: Vec<String> = warnings.iter().map(|warning| warning.message.to_string()).collect();
+        let mut notes: Vec<String> = warnings.iter().map(|warning| in_page(&warning.message)).collect();
         notes.extend(kept.as_ref().err().map(|why| format!("no charts or downloads: {why}")));
         yield line(&json!({ "end": {
             "rows": rows,
@@ -345,7 +348,37 @@ pub(super) async fn run(
 pub(super) fn told_of(failure: &Failure) -> Value {
     let Failure { code, message, place, .. } = failure;
     let place = place.map(|place| json!({ "line": place.line, "column": place.column, "before": place.before }));
-    json!({ "error": { "code": code.name(), "message": message, "place": place } })
+    json!({ "error": { "code": code.name(), "message": in_page(message), "place": place } })
+}
+
+/// A message in the words of the page, which has no SET: some settings are its fields, and whoever runs the program sets others.
+fn in_page(message: &str) -> String {
+    if let Some((what, _)) = message.split_once("; supported: queries, SET ") {
+        return format!("{what}; {QUERIES}");
+    }
+    let message = message.replace("savedsearch.max_requests allows", "“At most” allows");
+    let (mut told, mut rest) = (String::new(), message.as_str());
+    while let Some((before, after)) = rest.split_once("SET savedsearch.") {
+        let (name, after) = split_where(after, |c| !c.is_ascii_lowercase() && c != '_');
+        let (value, after) = match after.strip_prefix(" = ") {
+            Some(after) => split_where(after, |c| c.is_whitespace() || ";,)".contains(c)),
+            None => ("", after),
+        };
+        let value = value.trim_matches('\'');
+        told.push_str(before);
+        told.push_str(&match name {
+            "max_requests" => format!("“At most {value} requests”"),
+            "timezone" => "“Zone”".to_owned(),
+            name => format!("the option --set {name}={value} of the program"),
+        });
+        rest = after;
+    }
+    told + rest
+}
+
+/// The text before the first character that ends it, and the rest.
+fn split_where(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(ends).unwrap_or(text.len()))
 }
 
 fn line(value: &Value) -> Bytes {
@@ -445,6 +478,33 @@ mod tests {
     use arrow::array::{Float64Array, Int64Array, ListArray};
 
     use super::*;
+
+    #[test]
+    fn advice_has_the_words_of_the_page() {
+        for (message, expected) in [
+            ("no setting", "no setting"),
+            (
+                "needs 9, but savedsearch.max_requests allows 2; raise the limit: SET savedsearch.max_requests = 40",
+                "needs 9, but “At most” allows 2; raise the limit: “At most 40 requests”",
+            ),
+            ("check timezone = '…' and SET savedsearch.timezone", "check timezone = '…' and “Zone”"),
+            (
+                "use SET savedsearch.lossy_text = on to replace and count invalid characters",
+                "use the option --set lossy_text=on of the program to replace and count invalid characters",
+            ),
+            (
+                "SET savedsearch.store = 'off' bypasses the store; to allow more time: SET savedsearch.request_timeout = …",
+                "the option --set store=off of the program bypasses the store; \
+                 to allow more time: the option --set request_timeout=… of the program",
+            ),
+            (
+                "INSERT is not supported: read-only; supported: queries, SET savedsearch.…, CREATE VIEW",
+                "INSERT is not supported: read-only; only queries run here: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW",
+            ),
+        ] {
+            assert_eq!(in_page(message), expected);
+        }
+    }
 
     #[test]
     fn values_that_json_cannot_represent_are_text() {

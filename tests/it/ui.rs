@@ -501,7 +501,7 @@ async fn mistakes_have_a_place_and_advice_and_cost_nothing() {
         ("SELECT title\nFROM mention", "did you mean mentions?", Some((2, 6))),
         ("SELECT 1,\n  )", "", Some((2, 3))),
         ("SELEC 1", "", Some((1, 1))),
-        ("INSERT INTO mentions SELECT * FROM mentions", "read-only", None),
+        ("INSERT INTO mentions SELECT * FROM mentions", "read-only; only queries run here", None),
         ("SET savedsearch.max_requests = 5", "only queries run here", None),
         ("CREATE TABLE t AS SELECT 1", "only queries run here", None),
         ("SELECT 1; SELECT 2", "exactly one statement", None),
@@ -548,7 +548,8 @@ async fn variables_settings_and_completion_are_those_of_the_shell() {
     }
     let wide = "SELECT id FROM mentions WHERE duration = '90d' AND title LIKE '%a%'";
     let few = served.post("/api/query", &json!({ "sql": wide, "settings": { "max_requests": "2" } })).await;
-    assert!(few.body.contains("max_requests allows 2") || few.body.contains("max_requests"), "{few:?}");
+    assert!(few.body.contains("“At most” allows 2") && few.body.contains("raise the limit: “At most"), "{few:?}");
+    assert!(!few.body.contains("SET "), "{few:?}");
     assert!(served.simulator.requests() <= 2);
     let (before, ask) = (served.simulator.requests(), json!({ "sql": wide, "settings": { "estimate": "ask" } }));
     let refused = served.post("/api/estimate", &ask).await;
