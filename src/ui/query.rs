@@ -147,6 +147,21 @@ pub(super) async fn costs(host: &Host, session: &Session, question: Question) ->
     costs_of(session, &plan).await
 }
 
+/// Checks that a statement can be planned. Sends no request.
+///
+/// # Errors
+/// One line with the place of the mistake, as far as it is known.
+pub(super) async fn check(host: &Arc<Host>, session: &Arc<Session>, sql: &str) -> Result<(), String> {
+    let (own, of) = (Arc::clone(host), Arc::clone(session));
+    let question = Question { sql: sql.to_owned(), variables: BTreeMap::new(), settings: BTreeMap::new() };
+    let work = async move { costs(&own, &of, question).await.map(drop) };
+    let told = |Failure { message, place, .. }: Failure| match place {
+        Some(Place { line, column, .. }) => format!("line {line}, column {column}: {}", in_page(&message)),
+        None => in_page(&message),
+    };
+    host.away(session, work).await.map_err(told)
+}
+
 /// Requests the numbers of mentions that the estimate of a statement lacks, and estimates it again.
 ///
 /// # Errors

@@ -809,6 +809,26 @@ async fn a_page_beside_a_server_has_its_users_and_ends_with_it() {
 }
 
 #[test]
+fn mistakes_in_dashboards_are_told_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let query = |title: &str, sql: &str| format!("[[queries]]\ntitle = \"{title}\"\nsql = \"{sql}\"\n");
+    let queries = [query("Right", "SELECT title FROM mentions"), query("Wrong", "SELECT titel FROM mentions")].concat();
+    std::fs::write(folder.path().join("brand.toml"), format!("title = \"Brand\"\n{queries}")).unwrap();
+    std::fs::write(folder.path().join(".brand.toml"), "no dashboard").unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("gone.toml")).unwrap();
+    let command = ["ui", folder.path().to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let mut child = savedsearch(&command).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let told: Vec<String> = lines.take_while(|line| !line.starts_with("page on ")).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told: Vec<&String> = told.iter().filter(|line| line.contains(".toml")).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("brand.toml: Wrong: line 1, column 8: ") && told[0].contains("WARN"), "{told:?}");
+    assert!(told[1].contains("gone.toml: cannot be read"), "{told:?}");
+}
+
+#[test]
 fn the_program_prints_the_address_of_its_page() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().to_str().unwrap();
