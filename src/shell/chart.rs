@@ -226,7 +226,7 @@ impl Drawing {
         let zone = zone_of(first.data_type());
         let measure = if by_value { one_line(schema.field(2).name()) } else { String::new() };
         let drawing = Self { across, by_value, measure, zone, ..Self::new(title, along, labels, series) };
-        let drawing = drawing.with_few_bars()?;
+        let drawing = drawing.with_few_bars("add a LIMIT")?;
         if drawing.series.iter().all(|(_, values)| values.iter().all(Option::is_none)) {
             return Err("nothing to draw: all numbers are NULL".to_owned());
         }
@@ -280,9 +280,11 @@ impl Drawing {
                 let days = instants.iter().all(|at| at % PERIODS[1] == 0.0);
                 let format = if days { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
                 let labels = instants.iter().map(|at| instant(*at, format)).collect();
-                Self { along: Along::Category, labels, ..drawing }.with_few_bars()
+                Self { along: Along::Category, labels, ..drawing }.with_few_bars("choose lines, or longer periods")
             }
-            (ChartForm::Bars, Along::Number(_)) => Self { along: Along::Category, ..drawing }.with_few_bars(),
+            (ChartForm::Bars, Along::Number(_)) => {
+                Self { along: Along::Category, ..drawing }.with_few_bars("choose lines or points")
+            }
             (ChartForm::Lines | ChartForm::Points, Along::Category) => {
                 let places: Option<Vec<f64>> = drawing.labels.iter().map(|label| label.parse().ok()).collect();
                 match places.filter(|places| places.iter().any(|at| *at != places[0])) {
@@ -312,10 +314,10 @@ impl Drawing {
         self
     }
 
-    fn with_few_bars(self) -> Result<Self, String> {
+    fn with_few_bars(self, advice: &str) -> Result<Self, String> {
         match self.labels.len() {
             many if self.along == Along::Category && many > BARS => {
-                Err(format!("too many bars: {many}, at most {BARS} can be drawn; add a LIMIT"))
+                Err(format!("too many bars: {many}, at most {BARS} can be drawn; {advice}"))
             }
             _ => Ok(self),
         }

@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use console::truncate_str;
 
-use self::canvas::{Anchor, Canvas};
+use self::canvas::{Anchor, Canvas, Fill};
 use self::time_axis::{Tick, time_ticks};
 use super::chart::{Along, Drawing, measured, number, placed, shown, ticks};
 use super::heat_map::HeatMap;
@@ -49,8 +49,16 @@ const SMALL: f64 = 12.0;
 const BESIDE: f64 = 8.0;
 /// Width of a line.
 const STROKE: f64 = 2.0;
-/// Maximum length of a name; longer ones would leave no space for the chart.
+/// Maximum length of a name; longer ones would leave no space for the chart. Least length of the name of a bar, and the share of the
+/// width up to which it is longer.
 const NAME: usize = 30;
+const SHORT: usize = 6;
+const NAMES: f64 = 0.4;
+/// Space between two marks on a line, and the least length and height of a bar with a mark.
+const APART: f64 = 28.0;
+const MARKED: (f64, f64) = (14.0, 8.0);
+/// Least size of the letters of a number beside a bar.
+const TINY: f64 = 7.0;
 /// The font of texts, and those to use if it is not installed.
 const FONTS: &str = "Roboto, 'Helvetica Neue', Arial, 'Noto Sans', sans-serif";
 /// Colours of texts, of numbers at axes, of lines across the chart, and of its axes.
@@ -238,12 +246,15 @@ impl<'d> Painter<'d> {
     /// An entry of the legend, with the mark that the chart has.
     fn entry(&mut self, series: usize, left: f64, top: f64) {
         let (color, middle) = (self.colors[series], top + LINE / 2.0);
+        let place = (left + 9.0, middle);
         if self.stacked || self.drawing.along == Along::Category {
-            self.canvas.rect(left + 4.0, middle - 5.0, 10.0, 10.0, color, false);
+            self.canvas.rect(left, middle - 6.0, 18.0, 12.0, color, false);
+            self.canvas.mark(series, place, 2.5, color, Fill::Open);
         } else if self.is_scattered() {
-            self.canvas.circle((left + 9.0, middle), 4.0, color, true);
+            self.canvas.mark(series, place, 4.0, color, Fill::Full);
         } else {
             self.canvas.line((left, middle), (left + 18.0, middle), color, STROKE, false);
+            self.canvas.mark(series, place, 3.0, color, Fill::Full);
         }
         let name = self.name(series);
         self.canvas.text((left + 24.0, middle + SMALL * 0.36), Anchor::Start, SMALL, INK, &name);
@@ -344,6 +355,8 @@ impl<'d> Painter<'d> {
             let (color, values) = (self.colors[*series], &drawing.series[*series].1);
             let point = |at: usize| Some((x.at(places[at]), y.at(values[at]?)));
             let points: Vec<Option<(f64, f64)>> = (0..places.len()).map(point).collect();
+            let shape = if panel.len() > 1 { *series } else { 0 };
+            let mut marked = f64::NEG_INFINITY;
             // The way to a period that is incomplete is dashed.
             let partial = |at: usize| drawing.is_partial(at);
             for (at, pair) in points.windows(2).enumerate() {
@@ -356,10 +369,12 @@ impl<'d> Painter<'d> {
                 let known = |at: Option<usize>| at.and_then(|at| points.get(at)).is_some_and(Option::is_some);
                 // A point between two gaps is on no line.
                 let alone = !known(at.checked_sub(1)) && !known(Some(at + 1));
+                let apart = panel.len() > 1 && place.0 - marked >= APART;
                 if partial(at) {
-                    self.canvas.circle(*place, 3.5, color, false);
-                } else if alone {
-                    self.canvas.circle(*place, 3.0, color, true);
+                    self.canvas.mark(shape, *place, 3.5, color, Fill::Open);
+                } else if alone || apart {
+                    self.canvas.mark(shape, *place, 3.0, color, Fill::Full);
+                    marked = place.0;
                 }
             }
         }
@@ -367,6 +382,7 @@ impl<'d> Painter<'d> {
 
     fn areas(&mut self, places: &[f64], x: &Scale, y: &Scale) {
         let mut below = vec![0.0; places.len()];
+        let mut marks = Vec::new();
         for series in 0..self.drawing.series.len() {
             let values = &self.drawing.series[series].1;
             let above: Vec<f64> =
@@ -379,7 +395,18 @@ impl<'d> Painter<'d> {
             }
             let color = self.colors[series];
             let _ = writeln!(self.canvas.out, "<path d=\"{path}Z\" fill=\"{color}\" fill-opacity=\"0.85\"/>");
+            let mut marked = f64::NEG_INFINITY;
+            for (at, place) in places.iter().enumerate() {
+                if x.at(*place) - marked >= APART && above[at] > below[at] {
+                    marked = x.at(*place);
+                    marks.push((series, (marked, y.at(above[at]))));
+                }
+            }
             below = above;
+        }
+        // The areas above would cover them.
+        for (series, place) in marks {
+            self.canvas.mark(series, place, 2.5, self.colors[series], Fill::Open);
         }
         // Incomplete periods are veiled.
         let (top, bottom) = (y.at(y.from.end), y.at(y.from.start));
@@ -405,15 +432,9 @@ impl<'d> Painter<'d> {
         for series in panel {
             for (at, (place, value)) in places.iter().zip(&drawing.series[*series].1).enumerate() {
                 if let Some(value) = value {
-                    let (x, y, color) = (x.at(*place), y.at(*value), self.colors[*series]);
-                    if drawing.is_partial(at) {
-                        self.canvas.circle((x, y), 3.5, color, false);
-                    } else {
-                        let _ = writeln!(
-                            self.canvas.out,
-                            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{color}\" fill-opacity=\"0.55\"/>"
-                        );
-                    }
+                    let shape = if panel.len() > 1 { *series } else { 0 };
+                    let fill = if drawing.is_partial(at) { Fill::Open } else { Fill::Pale };
+                    self.canvas.mark(shape, (x.at(*place), y.at(*value)), 3.5, self.colors[*series], fill);
                 }
             }
         }
@@ -422,16 +443,16 @@ impl<'d> Painter<'d> {
     /// Horizontal bars of categories. Panels are beside each other.
     fn bars(&mut self, area: Area) {
         let drawing = self.drawing;
-        let short = |label: &String| truncate_str(label, NAME, "…").into_owned();
-        let labels: Vec<String> = drawing.labels.iter().map(short).collect();
-        let across = self.axis_name(&drawing.name_across());
+        let room = (area.right - area.left) * NAMES;
+        let labels: Vec<String> = drawing.labels.iter().map(|label| fitted(label, room)).collect();
+        let across = fitted(&drawing.name_across(), room);
         let names = labels.iter().chain([&across]);
         let widest = names.map(|label| fonts::width(label, SMALL)).fold(0.0, f64::max);
         let left = area.left + widest * 1.08 + BESIDE;
         let (top, bottom) = (area.top + LINE, area.bottom - AXIS);
         self.canvas.text((left - BESIDE, area.top + SMALL), Anchor::End, SMALL, PALE, &across);
         let group = (bottom - top) / labels.len() as f64;
-        for (at, label) in labels.iter().enumerate() {
+        for (at, label) in labels.iter().enumerate().step_by(every(group, SMALL)) {
             let middle = top + (at as f64 + 0.5) * group + SMALL * 0.36;
             self.canvas.text((left - BESIDE, middle), Anchor::End, SMALL, INK, label);
         }
@@ -455,9 +476,14 @@ impl<'d> Painter<'d> {
             // Labels of the marks are centred, so that the last one needs room as well.
             let end = begin + width - digits.max(20.0);
             let x = Scale { from: low..high, to: begin + before..end };
-            for (at, label) in marks.iter().zip(in_short(&marks, measured)) {
+            let names = in_short(&marks, measured);
+            let widest = names.iter().map(|name| fonts::width(name, SMALL)).fold(0.0, f64::max);
+            let named = every(x.at(marks[1]) - x.at(marks[0]), widest * 1.08 + BESIDE);
+            for (number, (at, name)) in marks.iter().zip(&names).enumerate() {
                 self.canvas.line((x.at(*at), top), (x.at(*at), bottom), GRID, 1.0, false);
-                self.canvas.text((x.at(*at), bottom + 18.0), Anchor::Middle, SMALL, PALE, &label);
+                if number % named == 0 {
+                    self.canvas.text((x.at(*at), bottom + 18.0), Anchor::Middle, SMALL, PALE, name);
+                }
             }
             for at in 0..labels.len() {
                 let begin = top + at as f64 * group + GAP.min(group / 4.0) / 2.0;
@@ -469,8 +495,15 @@ impl<'d> Painter<'d> {
                     let color = by_label.as_ref().map_or(self.colors[*series], |colors| colors[at]);
                     let y = if self.stacked { begin } else { begin + place as f64 * thick };
                     let (from, to) = (x.at(sum), x.at(sum + value.unwrap_or_default()));
-                    let (width, height) = ((to - from).abs(), (thick - 2.0).max(1.0));
-                    self.canvas.rect(from.min(to), y + 1.0, width, height, color, drawing.is_partial(at));
+                    // A number that is not zero is seen.
+                    let least = if value.is_some_and(|value| value != 0.0) { 1.0 } else { 0.0 };
+                    let long = (to - from).abs().max(least);
+                    let high = (thick - 2.0).max(1.0);
+                    self.canvas.rect(from.min(to), y + 1.0, long, high, color, drawing.is_partial(at));
+                    if panel.len() > 1 && long >= MARKED.0 && thick >= MARKED.1 {
+                        let place = (from.min(to) + MARKED.0 / 2.0, y + thick / 2.0);
+                        self.canvas.mark(*series, place, 2.5, color, Fill::Open);
+                    }
                     if self.stacked {
                         sum += value.unwrap_or_default();
                         if place + 1 < panel.len() {
@@ -480,13 +513,27 @@ impl<'d> Painter<'d> {
                     let text = if self.stacked { measured(sum) } else { shown(value) };
                     let middle = y + thick / 2.0 + SMALL * 0.36;
                     let (anchor, at) = if to < x.at(0.0) { (Anchor::End, to - 5.0) } else { (Anchor::Start, to + 5.0) };
-                    let size = SMALL.min(thick * 0.9).max(7.0);
-                    self.canvas.text((at, middle), anchor, size, INK, &text);
+                    if thick >= TINY {
+                        self.canvas.text((at, middle), anchor, SMALL.min(thick * 0.9).max(TINY), INK, &text);
+                    }
                 }
             }
             self.canvas.line((x.at(0.0), top), (x.at(0.0), bottom), FRAME, 1.0, false);
         }
     }
+}
+
+/// A name that is shortened until it takes at most this many pixels.
+fn fitted(name: &str, room: f64) -> String {
+    let shortened = |letters| truncate_str(name, letters, "…").into_owned();
+    let mut lengths = (SHORT..=NAME).rev().map(shortened);
+    lengths.find(|name| fonts::width(name, SMALL) <= room).unwrap_or_else(|| shortened(SHORT))
+}
+
+/// The smallest number of steps of this many pixels that have room for a label: of so many labels, one is written.
+fn every(step: f64, needed: f64) -> usize {
+    const MOST: usize = 100;
+    (1..MOST).find(|steps| *steps as f64 * step >= needed).unwrap_or(MOST)
 }
 
 /// The pixels by which the scale has to end earlier, so that the label of a tick ends before the edge of the picture.
@@ -516,6 +563,7 @@ fn in_short(ticks: &[f64], plain: impl Fn(f64) -> String) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::sync::Arc;
 
     use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -587,6 +635,72 @@ mod tests {
         assert!(bars.contains(">zebra<") && bars.matches("<rect").count() == 1 + 2 + 4, "{bars}");
         let lines = picture(&days(&[0, 1], &two), &ChartOptions::default());
         assert!(lines.contains(">zebra<") && lines.matches("stroke-width=\"2\"").count() == 2 + 2, "{lines}");
+    }
+
+    #[test]
+    fn series_differ_in_their_marks_as_in_the_legend() {
+        let marks = |picture: &str| [picture.matches("<circle").count(), picture.matches("<polygon").count()];
+        let (up, down): (Vec<f64>, Vec<f64>) =
+            (1..=365_i32).map(|n| (f64::from(500 + n), f64::from(1_000 - n))).unzip();
+        let of = |many: usize| -> Drawing {
+            let places: Vec<i32> = (0..).take(many).collect();
+            days(&places, &[("up", &up[..many]), ("down", &down[..many])])
+        };
+        // One in the legend, and one at each of ten days.
+        assert_eq!(marks(&picture(&of(10), &ChartOptions::default())), [11, 11]);
+        // Those of a year keep apart.
+        let [circles, others] = marks(&picture(&of(365), &ChartOptions::default()));
+        assert!((15..=29).contains(&circles) && circles == others, "{circles}");
+        let stacked = ChartOptions { form: ChartForm::Stacked, ..ChartOptions::default() };
+        assert_eq!(marks(&picture(&of(10), &stacked)), [11, 11]);
+        let points = of(10).in_form(ChartForm::Points).expect("points");
+        let form = ChartOptions { form: ChartForm::Points, ..ChartOptions::default() };
+        assert_eq!(marks(&picture(&points, &form)), [11, 11]);
+        let two: [(&str, &[f64]); 2] = [("zebra", &[1.0, 2.0]), ("lion", &[2.0, 1.0])];
+        assert_eq!(marks(&picture(&bars(&["a", "b"], &two), &ChartOptions::default())), [3, 3]);
+        for one in [bars(&["a", "b"], &two[..1]), days(&[0, 1], &two[..1])] {
+            assert_eq!(marks(&picture(&one, &ChartOptions::default())), [0, 0]);
+        }
+        // Nine series have nine marks.
+        let values = [1.0, 2.0];
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+        let nine: Vec<(&str, &[f64])> = names.iter().map(|name| (*name, &values[..])).collect();
+        let picture = picture(&days(&[0, 1], &nine), &ChartOptions::default());
+        // The corners of those in the legend, which comes first, seen from the first corner; one mark is a circle.
+        let shapes = picture.lines().filter_map(|line| line.split_once("<polygon points=\"")?.1.split_once('"'));
+        let shapes: HashSet<Vec<String>> = shapes
+            .take(8)
+            .map(|(corners, _)| {
+                let corners = corners.split([' ', ',']).map(|number| number.parse::<f64>().expect("a number"));
+                let corners: Vec<f64> = corners.collect();
+                corners[2..].iter().enumerate().map(|(at, n)| format!("{:.0}", n - corners[at % 2])).collect()
+            })
+            .collect();
+        assert_eq!(shapes.len(), 8, "{shapes:?}");
+    }
+
+    #[test]
+    fn narrow_and_low_charts_of_many_bars_can_be_read() {
+        let names: Vec<String> = (10..30).map(|n| format!("{n} is a category with a long name")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut values = [1.0; 20];
+        values[0] = 10_000.0;
+        let many = bars(&names, &[("n", &values)]);
+        let narrow = picture(&many, &ChartOptions { width: Some(316), ..ChartOptions::default() });
+        let long = numbers(&narrow, COLORS[0], "width");
+        assert!(long.len() == 20 && long[0] > 60.0 && long.iter().all(|long| *long >= 1.0), "{long:?}");
+        let low = picture(&many, &ChartOptions { size: Some((300, 200)), ..ChartOptions::default() });
+        let labels = numbers(&low, "text-anchor=\"end\"", "y");
+        assert!(labels.len() > 3 && labels.windows(2).all(|pair| pair[1] - pair[0] >= SMALL), "{labels:?}");
+        // The numbers of the axis do not touch each other.
+        let middle =
+            |line: &&str| line.contains("text-anchor=\"middle\"") && line.contains(&format!("fill=\"{PALE}\""));
+        let of_axis: Vec<&str> = narrow.lines().filter(middle).collect();
+        let places = numbers(&of_axis.join("\n"), "<text", "x");
+        assert!(places.len() > 1 && places.windows(2).all(|pair| pair[1] - pair[0] > 40.0), "{of_axis:?}");
+        let days = days(&(0..90).collect::<Vec<_>>(), &[("n", &[1.0; 90])]);
+        let refused = days.in_form(ChartForm::Bars).expect_err("too many bars");
+        assert!(refused.starts_with("too many bars: 90") && refused.contains("choose lines"), "{refused}");
     }
 
     #[test]

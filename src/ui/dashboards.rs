@@ -74,7 +74,7 @@ impl Folder {
         Self(folder)
     }
 
-    /// Checks that the folder can be read, and every dashboard in it.
+    /// Checks that the folder can be read, and every dashboard in it. A link to a file that does not exist is left to the list.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] with the file and line.
@@ -84,7 +84,16 @@ impl Folder {
             let line = format!("cannot read the folder of dashboards {}: {error}", folder.display());
             Error::new(ErrorKind::Config, line)
         })?;
-        self.names().into_iter().try_for_each(|(_, path)| Dashboard::read(&path).map(drop))
+        let mut there = self.names().into_iter().filter(|(_, path)| path.exists());
+        there.try_for_each(|(_, path)| Dashboard::read(&path).map(drop))
+    }
+
+    /// All dashboards with their files, or the mistakes in them.
+    pub(super) fn all(&self) -> impl Iterator<Item = (PathBuf, Result<Dashboard>)> {
+        self.names().into_iter().map(|(_, path)| {
+            let read = Dashboard::read(&path);
+            (path, read)
+        })
     }
 
     /// All dashboards by name.
@@ -110,13 +119,20 @@ impl Folder {
         let entries = self.0.as_ref().and_then(|folder| std::fs::read_dir(folder).ok());
         let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
         let named = paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
-        let mut named: Vec<_> = named.filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path))).collect();
+        let named = named.filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)));
+        // Hidden files are those of other programs, such as the backup of an editor.
+        let mut named: Vec<_> = named.filter(|(name, _)| !name.starts_with('.')).collect();
         named.sort();
         named
     }
 }
 
 impl Dashboard {
+    /// Titles and texts of the queries.
+    pub(super) fn queries(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.queries.iter().map(|panel| (panel.title.as_str(), panel.sql.as_str()))
+    }
+
     fn read(path: &Path) -> Result<Self> {
         let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
         // Opening a pipe waits for its writer.
@@ -146,6 +162,24 @@ impl Dashboard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_files_and_links_to_nothing_leave_the_others_as_they_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let text = "title = \"Brand\"\n[[queries]]\ntitle = \"a\"\nsql = \"SELECT 1\"\n";
+        std::fs::write(at("brand.toml"), text).expect("written");
+        std::fs::write(at(".hidden.toml"), "no dashboard").expect("written");
+        std::os::unix::fs::symlink(at("nowhere"), at(".#brand.toml")).expect("a link");
+        std::os::unix::fs::symlink(at("nowhere"), at("gone.toml")).expect("a link");
+        let dashboards = Folder::new(Some(folder.path().to_owned()));
+        dashboards.check().expect("the others are valid");
+        let found = dashboards.entries();
+        let told: Vec<_> = found.iter().map(|entry| (entry.name.as_str(), entry.error.is_some())).collect();
+        assert_eq!(told, [("brand", false), ("gone", true)]);
+        assert!(found[1].error.as_ref().is_some_and(|error| error.contains("gone.toml: cannot be read")), "{found:?}");
+        assert_eq!(dashboards.read(".hidden").expect("not read"), None);
+    }
 
     #[test]
     fn a_folder_lists_its_dashboards_and_a_name_cannot_lead_out_of_it() {

@@ -11,8 +11,8 @@
 //! - `page/` has the page itself: HTML, CSS and ES modules, as they are sent. They load nothing from elsewhere, and insert what
 //!   third parties wrote as text.
 //!
-//! Invariant: nothing but `query::run` sends a request to the service, and a query whose reader leaves or stops
-//! reading sends no more of them.
+//! Invariant: nothing but `query::run` sends a request to the service, and `query::costs_by_size` those that a button announces. A
+//! query whose reader leaves or stops reading sends no more of them.
 
 mod access;
 mod dashboards;

@@ -23,6 +23,7 @@ use arrow::json::writer::{LineDelimited, WriterBuilder};
 use async_stream::stream;
 use axum::body::Bytes;
 use datafusion::common::config::ExtensionOptions;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures::{Stream, StreamExt};
@@ -33,7 +34,7 @@ use tokio::time::{Instant, timeout};
 use super::results::{Keeping, Period, Results};
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, describe};
-use crate::exec::{ExpectedRequests, plan_cost};
+use crate::exec::{ExpectedRequests, Unsized, plan_cost};
 use crate::host::failure::{Code, Failure, Place};
 use crate::host::planner::{Statement, check_setting, parse, runnable};
 use crate::host::running::Pending;
@@ -49,6 +50,9 @@ const PART: usize = 1_000;
 const TOLD: Duration = Duration::from_millis(250);
 /// Integers beyond this are not exact in JavaScript; they are sent as text.
 const EXACT: u64 = 1 << 53;
+
+/// Advice for statements that change something.
+const QUERIES: &str = "only queries run here: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW";
 
 /// A statement with what it depends on.
 #[derive(Debug, Deserialize)]
@@ -77,8 +81,10 @@ pub(super) struct Costs {
     requests: String,
     at_least: u64,
     exact: bool,
-    /// The number that is probable, if it is known and larger.
+    /// The number that is probable, if it is known.
     likely: Option<u64>,
+    /// Requests that tell how many mentions the statement reads, if that is not known; otherwise 0.
+    unknown: u64,
     /// Each scan: its table, request and cost.
     scans: Vec<Value>,
     /// The limit of which least is left.
@@ -124,7 +130,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
         Err(error) => return Err(failed(error).await),
     };
     if statement.effect {
-        return Err(wrong("only queries run here: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW".to_owned()));
+        return Err(wrong(QUERIES.to_owned()));
     }
     if !statement.parameters.fields().is_empty() {
         return Err(wrong("write parameters as :name, or :'name' for a text".to_owned()));
@@ -137,20 +143,68 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
 /// # Errors
 /// Errors of planning.
 pub(super) async fn costs(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
-    let failed = |error| session.failure(&error);
+    let (_, plan) = planned(host, session, question).await?;
+    costs_of(session, &plan).await
+}
+
+/// Checks that a statement can be planned. Sends no request.
+///
+/// # Errors
+/// One line with the place of the mistake, as far as it is known.
+pub(super) async fn check(host: &Arc<Host>, session: &Arc<Session>, sql: &str) -> Result<(), String> {
+    let (own, of) = (Arc::clone(host), Arc::clone(session));
+    let question = Question { sql: sql.to_owned(), variables: BTreeMap::new(), settings: BTreeMap::new() };
+    let work = async move { costs(&own, &of, question).await.map(drop) };
+    let told = |Failure { message, place, .. }: Failure| match place {
+        Some(Place { line, column, .. }) => format!("line {line}, column {column}: {}", in_page(&message)),
+        None => in_page(&message),
+    };
+    host.away(session, work).await.map_err(told)
+}
+
+/// Requests the numbers of mentions that the estimate of a statement lacks, and estimates it again.
+///
+/// # Errors
+/// Errors of planning, and of the requests.
+pub(super) async fn costs_by_size(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
+    let (context, plan) = planned(host, session, question).await?;
+    let counted = Box::pin(Unsized::never_known(&plan).count(&context.task_ctx())).await;
+    counted.map_err(|error| session.failure(&error))?;
+    costs_of(session, &plan).await
+}
+
+/// The plan of a statement, and the context in which it runs.
+async fn planned(
+    host: &Host,
+    session: &Session,
+    question: Question,
+) -> Result<(SessionContext, Arc<dyn ExecutionPlan>), Failure> {
     let PlannedStatement { context, statement, .. } = read(host, session, question).await?;
     let turn = session.share.planning().await;
-    let plan = runnable(&turn, &context, statement.plan).await.map_err(failed)?.plan;
+    let runnable = runnable(&turn, &context, statement.plan).await.map_err(|error| session.failure(&error))?;
     drop(turn);
-    let cost = plan_cost(&plan);
+    Ok((context, runnable.plan))
+}
+
+async fn costs_of(session: &Session, plan: &Arc<dyn ExecutionPlan>) -> Result<Costs, Failure> {
+    let failed = |error| session.failure(&error);
+    let cost = plan_cost(plan);
     let expected @ ExpectedRequests { at_least, exact, likely, .. } = cost.expected();
-    let mut scans = objects(&estimate(&plan).map_err(failed)?)?;
+    // A number of mentions that needs no more than the least is known as well.
+    let least = match cost.scans.as_slice() {
+        [scan] if !exact => scan.likely.filter(|likely| *likely == at_least),
+        _ => None,
+    };
+    let requests = least.map_or_else(|| expected.to_string(), |least| format!("about {least}"));
+    let sizes = Unsized::never_known(plan);
+    let unknown = if exact || !sizes.lists.is_empty() { 0 } else { sizes.requests() };
+    let mut scans = objects(&estimate(plan).map_err(failed)?)?;
     // The last row is the total.
     scans.pop();
     let budget = budget(session).await?;
     let remaining = |row: &Value| row["remaining"].as_i64();
     let left = budget.into_iter().filter(|row| remaining(row).is_some()).min_by_key(remaining);
-    Ok(Costs { requests: expected.to_string(), at_least, exact, likely, scans, left })
+    Ok(Costs { requests, at_least, exact, likely: likely.or(least), unknown, scans, left })
 }
 
 /// Limits of the key and of the user. Sends no request.
@@ -292,7 +346,7 @@ pub(super) async fn run(
         let connection = session.connections().first();
         let covered = connection.and_then(|connection| covered(connection, &windows, &zone));
         let kept = results.add(&session.principal.name, keeping, Period { covered, zone: zone.clone() });
-        let mut notes: Vec<String> = warnings.iter().map(|warning| warning.message.to_string()).collect();
+        let mut notes: Vec<String> = warnings.iter().map(|warning| in_page(&warning.message)).collect();
         notes.extend(kept.as_ref().err().map(|why| format!("no charts or downloads: {why}")));
         yield line(&json!({ "end": {
             "rows": rows,
@@ -310,7 +364,37 @@ pub(super) async fn run(
 pub(super) fn told_of(failure: &Failure) -> Value {
     let Failure { code, message, place, .. } = failure;
     let place = place.map(|place| json!({ "line": place.line, "column": place.column, "before": place.before }));
-    json!({ "error": { "code": code.name(), "message": message, "place": place } })
+    json!({ "error": { "code": code.name(), "message": in_page(message), "place": place } })
+}
+
+/// A message in the words of the page, which has no SET: some settings are its fields, and whoever runs the program sets others.
+fn in_page(message: &str) -> String {
+    if let Some((what, _)) = message.split_once("; supported: queries, SET ") {
+        return format!("{what}; {QUERIES}");
+    }
+    let message = message.replace("savedsearch.max_requests allows", "“At most” allows");
+    let (mut told, mut rest) = (String::new(), message.as_str());
+    while let Some((before, after)) = rest.split_once("SET savedsearch.") {
+        let (name, after) = split_where(after, |c| !c.is_ascii_lowercase() && c != '_');
+        let (value, after) = match after.strip_prefix(" = ") {
+            Some(after) => split_where(after, |c| c.is_whitespace() || ";,)".contains(c)),
+            None => ("", after),
+        };
+        let value = value.trim_matches('\'');
+        told.push_str(before);
+        told.push_str(&match name {
+            "max_requests" => format!("“At most {value} requests”"),
+            "timezone" => "“Zone”".to_owned(),
+            name => format!("the option --set {name}={value} of the program"),
+        });
+        rest = after;
+    }
+    told + rest
+}
+
+/// The text before the first character that ends it, and the rest.
+fn split_where(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(ends).unwrap_or(text.len()))
 }
 
 fn line(value: &Value) -> Bytes {
@@ -410,6 +494,33 @@ mod tests {
     use arrow::array::{Float64Array, Int64Array, ListArray};
 
     use super::*;
+
+    #[test]
+    fn advice_has_the_words_of_the_page() {
+        for (message, expected) in [
+            ("no setting", "no setting"),
+            (
+                "needs 9, but savedsearch.max_requests allows 2; raise the limit: SET savedsearch.max_requests = 40",
+                "needs 9, but “At most” allows 2; raise the limit: “At most 40 requests”",
+            ),
+            ("check timezone = '…' and SET savedsearch.timezone", "check timezone = '…' and “Zone”"),
+            (
+                "use SET savedsearch.lossy_text = on to replace and count invalid characters",
+                "use the option --set lossy_text=on of the program to replace and count invalid characters",
+            ),
+            (
+                "SET savedsearch.store = 'off' bypasses the store; to allow more time: SET savedsearch.request_timeout = …",
+                "the option --set store=off of the program bypasses the store; \
+                 to allow more time: the option --set request_timeout=… of the program",
+            ),
+            (
+                "INSERT is not supported: read-only; supported: queries, SET savedsearch.…, CREATE VIEW",
+                "INSERT is not supported: read-only; only queries run here: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW",
+            ),
+        ] {
+            assert_eq!(in_page(message), expected);
+        }
+    }
 
     #[test]
     fn values_that_json_cannot_represent_are_text() {

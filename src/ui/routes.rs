@@ -21,7 +21,7 @@ use tower::ServiceExt;
 
 use super::access::{Access, Login};
 use super::dashboards::Folder;
-use super::query::{Question, budget, costs, known_search, run, tables, told_of};
+use super::query::{Question, budget, costs, costs_by_size, known_search, run, tables, told_of};
 use super::results::Results;
 use crate::config::SessionSettings;
 use crate::host::failure::{Code, Failure};
@@ -99,6 +99,7 @@ impl Page {
             .route("/api/names", get(list_names))
             .route("/api/complete", post(complete))
             .route("/api/estimate", post(estimate))
+            .route("/api/size", post(size))
             .route("/api/query", post(query))
             .route("/api/results/{id}/{name}", get(result))
             .route("/api/dashboards", get(list_dashboards))
@@ -308,10 +309,14 @@ async fn complete(State(shared): Server, Extension(session): Own, body: Bytes) -
 
 async fn estimate(State(shared): Server, Extension(session): Own, body: Bytes) -> Response {
     let (host, own) = (Arc::clone(&shared.host), Arc::clone(&session));
-    let work = async move {
-        let question: Question = parsed(&body)?;
-        costs(&host, &own, question).await
-    };
+    let work = async move { costs(&host, &own, parsed(&body)?).await };
+    answered(shared.host.away(&session, work).await)
+}
+
+/// As [`estimate`], with the numbers of mentions that it lacks: the only call beside [`query`] that sends requests.
+async fn size(State(shared): Server, Extension(session): Own, body: Bytes) -> Response {
+    let (host, own) = (Arc::clone(&shared.host), Arc::clone(&session));
+    let work = async move { costs_by_size(&host, &own, parsed(&body)?).await };
     answered(shared.host.away(&session, work).await)
 }
 

@@ -8,9 +8,10 @@ use futures::FutureExt;
 
 use super::access::Access;
 use super::dashboards::Folder;
+use super::query::check;
 use super::routes::Page;
-use crate::error::Result;
-use crate::host::auth::Auth;
+use crate::error::{Result, one_line};
+use crate::host::auth::{Auth, Credentials};
 use crate::host::http::{Bound, HttpServer};
 use crate::host::state::{Host, HostSpec, check_exposure};
 use crate::serving::TlsSpec;
@@ -65,6 +66,34 @@ async fn over(page: PageSpec, host: Arc<Host>) -> Result<HttpServer> {
     let bound = Bound::new(listen, tls.as_ref(), Arc::clone(&host)).await?;
     let access = Access::new(Arc::clone(&host), bound.address(), tls.is_some());
     let url = access.url(bound.address());
-    let page = Page::new(host, access, Folder::new(dashboards));
+    let folder = Folder::new(dashboards);
+    warn_of_mistakes(&folder, &host).await;
+    let page = Page::new(host, access, folder);
     Ok(bound.serve(url, Arc::new(move |request, caller| page.clone().answer(request, caller).boxed())))
+}
+
+/// Logs each file that is no dashboard, and each query that cannot be planned. With users, whose tables may differ, the page shows
+/// such queries when they are opened.
+async fn warn_of_mistakes(folder: &Folder, host: &Arc<Host>) {
+    let all: Vec<_> = folder.all().collect();
+    let session = match host.sessions.auth() {
+        _ if all.is_empty() => return,
+        Auth::None => host.sessions.find_shared(Credentials::None, None).await.ok(),
+        Auth::Users(_) | Auth::PassThrough => None,
+    };
+    for (path, read) in all {
+        let dashboard = match read {
+            Ok(dashboard) => dashboard,
+            Err(error) => {
+                tracing::warn!("{error}");
+                continue;
+            }
+        };
+        let Some(session) = &session else { continue };
+        for (title, sql) in dashboard.queries() {
+            if let Err(mistake) = check(host, session, sql).await {
+                tracing::warn!("{}", one_line(&format!("{}: {title}: {mistake}", path.display())));
+            }
+        }
+    }
 }

@@ -315,7 +315,7 @@ async fn the_token_of_the_url_becomes_a_cookie_without_which_nothing_is_answered
             let reply = send(address, "GET", path, &[("cookie", cookie)], "").await;
             assert_eq!((reply.status, &reply.json()["login"]), (401, &json!("token")), "{cookie} {path}");
         }
-        for path in ["/api/query", "/api/estimate", "/api/complete", "/api/logout"] {
+        for path in ["/api/query", "/api/estimate", "/api/size", "/api/complete", "/api/logout"] {
             assert_eq!(post(address, path, cookie, &json!({ "sql": "SELECT 1" })).await.status, 401, "{cookie}");
         }
     }
@@ -396,6 +396,68 @@ async fn a_query_sends_what_the_library_sends_and_its_cost_is_known_before() {
     }
 }
 
+/// The first query of the page.
+#[tokio::test(flavor = "multi_thread")]
+async fn days_by_sentiment_cost_a_request_for_each_sentiment() {
+    let served = Served::new(Settings::default()).await;
+    let window = format!("FROM mentions WHERE aid = '{BIG}' AND duration = '30d'");
+    let of = |sentiment: &str| {
+        format!(
+            "SELECT date_trunc('day', published_at) AS day, '{sentiment}' AS sentiment, count(*) AS mentions\n\
+             {window} AND sentiment = '{sentiment}' GROUP BY 1"
+        )
+    };
+    let counted = ["positive", "neutral", "negative"].map(of).join("\nUNION ALL\n");
+    let counted = format!("-- Mentions a day by sentiment\n{counted}\nORDER BY 1");
+    let cost = served.cost(&counted).await;
+    let known = [&cost["at_least"], &cost["exact"], &cost["unknown"]];
+    assert_eq!(known, [&json!(3), &json!(true), &json!(0)], "{cost}");
+    assert_eq!(served.simulator.requests(), 0);
+    let sorted = |answer: Answer| {
+        let mut rows: Vec<String> = answer.rows.iter().map(Value::to_string).collect();
+        rows.sort();
+        rows
+    };
+    let days = sorted(served.query(&counted).await);
+    assert_eq!(served.simulator.requests(), 3);
+    let read = format!(
+        "SELECT date_trunc('day', published_at), sentiment, count(*) {window} \
+         AND sentiment IN ('positive', 'neutral', 'negative') GROUP BY 1, 2"
+    );
+    assert!(days.len() > 30);
+    assert_eq!(days, sorted(served.query(&read).await));
+    assert!(served.simulator.requests() > 4, "the mentions were read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_estimate_lacks_is_requested_on_demand() {
+    let served = Served::new(Settings::default()).await;
+    let sql = format!("SELECT title FROM mentions WHERE aid = '{BIG}' AND duration = '30d'");
+    let before = served.cost(&sql).await;
+    assert_eq!([&before["unknown"], &before["likely"]], [&json!(1), &Value::Null], "{before}");
+    assert_eq!(served.simulator.requests(), 0);
+    let found = served.post("/api/size", &json!({ "sql": sql })).await.json();
+    assert_eq!(served.simulator.requests(), 1);
+    assert_eq!(found["unknown"], json!(0), "{found}");
+    // What is known costs nothing more.
+    assert_eq!(served.post("/api/size", &json!({ "sql": sql })).await.json(), found);
+    assert_eq!(served.simulator.requests(), 1);
+    let spent = served.query(&sql).await.last["end"]["requests"].clone();
+    assert_eq!(found["likely"], spent, "{found}");
+    // A window with fewer mentions than a page.
+    let hour = "published_at >= '2026-06-30T11:00:00Z' AND published_at < '2026-06-30T12:00:00Z'";
+    let hour = format!("SELECT title FROM mentions WHERE aid = '{BIG}' AND {hour}");
+    assert_eq!(served.cost(&hour).await["unknown"], json!(1));
+    let found = served.post("/api/size", &json!({ "sql": hour })).await.json();
+    assert_eq!([&found["requests"], &found["likely"]], [&json!("about 1"), &json!(1)], "{found}");
+    // Nothing is asked for where nothing is missing, or where the saved searches are not known.
+    for sql in ["SELECT 1", "SELECT name FROM saved_searches", "SELECT title FROM mentions WHERE duration = '30d'"] {
+        assert_eq!(served.cost(sql).await["unknown"], json!(0), "{sql}");
+    }
+    let wrong = served.post("/api/size", &json!({ "sql": "SELECT titel FROM mentions" })).await;
+    assert_eq!((wrong.status, &wrong.json()["error"]["place"]["column"]), (422, &json!(8)));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_those_of_the_shell() {
     let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
@@ -439,7 +501,7 @@ async fn mistakes_have_a_place_and_advice_and_cost_nothing() {
         ("SELECT title\nFROM mention", "did you mean mentions?", Some((2, 6))),
         ("SELECT 1,\n  )", "", Some((2, 3))),
         ("SELEC 1", "", Some((1, 1))),
-        ("INSERT INTO mentions SELECT * FROM mentions", "read-only", None),
+        ("INSERT INTO mentions SELECT * FROM mentions", "read-only; only queries run here", None),
         ("SET savedsearch.max_requests = 5", "only queries run here", None),
         ("CREATE TABLE t AS SELECT 1", "only queries run here", None),
         ("SELECT 1; SELECT 2", "exactly one statement", None),
@@ -486,7 +548,8 @@ async fn variables_settings_and_completion_are_those_of_the_shell() {
     }
     let wide = "SELECT id FROM mentions WHERE duration = '90d' AND title LIKE '%a%'";
     let few = served.post("/api/query", &json!({ "sql": wide, "settings": { "max_requests": "2" } })).await;
-    assert!(few.body.contains("max_requests allows 2") || few.body.contains("max_requests"), "{few:?}");
+    assert!(few.body.contains("“At most” allows 2") && few.body.contains("raise the limit: “At most"), "{few:?}");
+    assert!(!few.body.contains("SET "), "{few:?}");
     assert!(served.simulator.requests() <= 2);
     let (before, ask) = (served.simulator.requests(), json!({ "sql": wide, "settings": { "estimate": "ask" } }));
     let refused = served.post("/api/estimate", &ask).await;
@@ -743,6 +806,26 @@ async fn a_page_beside_a_server_has_its_users_and_ends_with_it() {
     assert!(refused.contains("clear text"), "{refused}");
     tokio::join!(ui.shut_down(), server.shut_down()).1.unwrap();
     expect_closed(address).await;
+}
+
+#[test]
+fn mistakes_in_dashboards_are_told_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let query = |title: &str, sql: &str| format!("[[queries]]\ntitle = \"{title}\"\nsql = \"{sql}\"\n");
+    let queries = [query("Right", "SELECT title FROM mentions"), query("Wrong", "SELECT titel FROM mentions")].concat();
+    std::fs::write(folder.path().join("brand.toml"), format!("title = \"Brand\"\n{queries}")).unwrap();
+    std::fs::write(folder.path().join(".brand.toml"), "no dashboard").unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("gone.toml")).unwrap();
+    let command = ["ui", folder.path().to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let mut child = savedsearch(&command).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let told: Vec<String> = lines.take_while(|line| !line.starts_with("page on ")).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told: Vec<&String> = told.iter().filter(|line| line.contains(".toml")).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("brand.toml: Wrong: line 1, column 8: ") && told[0].contains("WARN"), "{told:?}");
+    assert!(told[1].contains("gone.toml: cannot be read"), "{told:?}");
 }
 
 #[test]

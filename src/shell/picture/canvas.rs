@@ -20,6 +20,30 @@ pub(super) enum Anchor {
     End,
 }
 
+/// Inside of a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fill {
+    Full,
+    /// White.
+    Open,
+    /// Lets what is below it show.
+    Pale,
+}
+
+/// Shapes of the marks of series, in order, so that colours alone distinguish nothing: corners around the middle, for a radius of 1.
+/// The first is a circle.
+const SHAPES: [&[(f64, f64)]; 9] = [
+    &[],
+    &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+    &[(0.0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
+    &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
+    &[(0.0, 1.2), (1.1, -0.9), (-1.1, -0.9)],
+    &[(-1.1, -1.1), (1.1, -1.1), (-1.1, 1.1), (1.1, 1.1)],
+    &[(-0.5, -1.4), (0.5, -1.4), (0.5, 1.4), (-0.5, 1.4)],
+    &[(-1.4, -0.5), (1.4, -0.5), (1.4, 0.5), (-1.4, 0.5)],
+    &[(1.2, 0.0), (-0.9, 1.1), (-0.9, -1.1)],
+];
+
 impl Canvas {
     /// An empty white picture.
     pub(super) fn new(width: f64, height: f64) -> Self {
@@ -82,12 +106,22 @@ impl Canvas {
         );
     }
 
-    pub(super) fn circle(&mut self, (x, y): (f64, f64), radius: f64, color: &str, filled: bool) {
-        let fill = if filled { color } else { "#ffffff" };
-        let _ = writeln!(
-            self.out,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"{color}\" stroke-width=\"1.5\"/>"
-        );
+    /// A mark of a series, in the shape of that series.
+    pub(super) fn mark(&mut self, series: usize, (x, y): (f64, f64), radius: f64, color: &str, fill: Fill) {
+        let element = match SHAPES[series % SHAPES.len()] {
+            [] => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\""),
+            corners => {
+                let at = |(right, down): &(f64, f64)| format!("{:.1},{:.1}", x + right * radius, y + down * radius);
+                format!("<polygon points=\"{}\"", corners.iter().map(at).collect::<Vec<_>>().join(" "))
+            }
+        };
+        let _ = match fill {
+            Fill::Pale => writeln!(self.out, "{element} fill=\"{color}\" fill-opacity=\"0.55\"/>"),
+            _ => {
+                let inside = if fill == Fill::Full { color } else { "#ffffff" };
+                writeln!(self.out, "{element} fill=\"{inside}\" stroke=\"{color}\" stroke-width=\"1.5\"/>")
+            }
+        };
     }
 
     pub(super) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, color: &str, dashed: bool) {

@@ -3,7 +3,7 @@
 import { Ask } from "./ask.js";
 import { call, leftInWords, onLogin } from "./calls.js";
 import { Dashboards } from "./dashboards.js";
-import { failed, find } from "./draw.js";
+import { failed, find, remembered, tell } from "./draw.js";
 import { Overview, Service } from "./overview.js";
 
 const VIEWS = ["ask", "overview", "dashboards", "service"];
@@ -43,8 +43,7 @@ function logIn(form) {
         if (user !== null && (await call("state").catch(() => ({}))).user !== user) location.reload();
         else done();
       } catch (error) {
-        find("login-problem").hidden = false;
-        find("login-problem").textContent = error.message;
+        tell(find("login-problem"), error, () => find("login-form").requestSubmit());
       }
     };
     if (!dialog.open) dialog.showModal();
@@ -58,20 +57,9 @@ function theme(name) {
   document.documentElement.dataset.theme = name;
   find("theme").textContent = sign;
   find("theme").title = `Colours: ${words}`;
-  try {
-    localStorage.setItem("savedsearch.theme", name);
-  } catch {
-    // Chosen again next time.
-  }
+  remembered("savedsearch.theme", name);
 }
-
-let chosen = "";
-try {
-  chosen = localStorage.getItem("savedsearch.theme") ?? "";
-} catch {
-  // Automatic.
-}
-theme(chosen);
+theme(remembered("savedsearch.theme") ?? "");
 find("theme").addEventListener("click", () => {
   const names = Object.keys(THEMES);
   theme(names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length]);
@@ -86,13 +74,7 @@ const views = {
 };
 
 /** A part of the address; as it is, if it is no valid encoding. */
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
+const decoded = (part) => new URLSearchParams(`part=${part.replace(/[+&]/g, encodeURIComponent)}`).get("part");
 
 /** Shows the view of the address: `#/ask?sql=…`, `#/dashboards/NAME`. */
 function route() {

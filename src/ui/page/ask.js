@@ -1,14 +1,13 @@
 // The view to ask: editor, cost, rows and charts.
 
-import { answer, call, estimate, inWords, leftInWords, Refusal, run, WAITING } from "./calls.js";
-import { counted, described, el, failed, find, number, tabs, time } from "./draw.js";
-import { Editor, quoted, variables } from "./editor.js";
+import { answer, call, inWords, leftInWords, Refusal, run, WAITING } from "./calls.js";
+import { counted, described, el, failed, find, number, tabs, tell, time } from "./draw.js";
+import { bySentiment, Editor, quoted, variables } from "./editor.js";
 import { Table } from "./table.js";
 
 /** Queries to begin with. A saved search that is known takes the place of `:'aid'`, which is a parameter otherwise. */
 const EXAMPLES = [
-  ["Mentions a day by sentiment", "SELECT date_trunc('day', published_at) AS day, sentiment, count(*) AS mentions\nFROM mentions\n"
-    + "WHERE aid = :'aid' AND duration = '30d'\nGROUP BY 1, 2\nORDER BY 1"],
+  ["Mentions a day by sentiment", bySentiment(":'aid'")],
   ["Latest mentions", "SELECT published_at, source, sentiment, title, url\nFROM mentions\nWHERE aid = :'aid'\n"
     + "ORDER BY published_at DESC\nLIMIT 100"],
   ["Saved searches", "SELECT aid, name\nFROM saved_searches"],
@@ -96,7 +95,7 @@ export class Ask {
   /** An example for the saved search that is known. */
   example(sql) {
     const aid = this.state.search;
-    return aid ? sql.replace(":'aid'", () => quoted(aid)) : sql;
+    return aid ? sql.replaceAll(":'aid'", () => quoted(aid)) : sql;
   }
 
   /** Shows a query, of a link with its zone, limit and values. It is not run: its cost is seen first. */
@@ -129,17 +128,17 @@ export class Ask {
     this.later();
   }
 
-  /** Until the cost is known, the one that is shown is that of something else. */
-  later() {
+  /** Until the cost is known, the one that is shown is that of something else. `size` also requests the numbers of mentions. */
+  later(path = "estimate") {
     this.priced = this.editor.statement.text;
     find("cost").setAttribute("aria-busy", "true");
     clearTimeout(this.soon);
     this.estimating?.abort();
-    this.soon = setTimeout(() => this.price(), 200);
+    this.soon = setTimeout(() => this.price(false, path), 200);
   }
 
   /** Shows the cost. After a run its error stays, until the text changes. */
-  async price(ran = false) {
+  async price(ran = false, path = "estimate") {
     const { text, from } = this.editor.statement;
     const cost = find("cost");
     this.priced = text;
@@ -153,7 +152,7 @@ export class Ask {
     this.estimating = new AbortController();
     const { signal } = this.estimating;
     try {
-      const costs = await estimate(this.question(text), signal);
+      const costs = await call(path, this.question(text), signal);
       const left = leftInWords(costs.left);
       const limits = [[Number(find("limit").value || find("limit").placeholder), "“At most” allows"],
         [costs.left?.remaining ?? Infinity, "is left"]];
@@ -164,9 +163,14 @@ export class Ask {
       const bounded = !costs.exact && !costs.likely && !over && most > 0;
       // What a number that is only the least depends on.
       const open = costs.exact || costs.likely ? [] : costs.scans.filter((scan) => /[a-z]/.test(scan.requests));
+      const unknown = costs.unknown && el("button", { type: "button", id: "size", onclick: (event) => {
+        event.target.disabled = true;
+        find("run").focus();
+        this.later("size");
+      } }, `Find out: ${counted(costs.unknown, "request")}`);
       show(over ? "cost problem" : "cost", el("strong", {}, inWords(costs)), bounded ? ` · at most ${number(most)} allowed` : "",
         ...open.map((scan) => ` · ${scan.table}: ${scan.requests}`),
-        over, left ? ` · ${left}` : "");
+        over, left ? ` · ${left}` : "", ...(unknown ? [" ", unknown] : []));
       cost.title = costs.scans.map((scan) => `${scan.table}: ${scan.requests}${scan.sent ? ` (${scan.sent})` : ""}`).join("\n");
       this.told({ left: costs.left });
     } catch (error) {
@@ -179,13 +183,9 @@ export class Ask {
 
   /** Shows an error, and its place in the statement that begins at `from`. */
   problem(error, text = "", from = 0, move = true) {
-    const shown = find("problem");
-    shown.hidden = !error;
-    shown.textContent = error ? error.message : "";
-    if (!error?.place) return;
-    const offset = from + [...text].slice(0, error.place.before).join("").length;
-    shown.textContent = `Line ${error.place.line}, column ${error.place.column}: ${error.message}`;
-    this.editor.point(offset, move);
+    find("problem").hidden = !error;
+    if (error) tell(find("problem"), error, () => this.later());
+    if (error?.place) this.editor.point(from + [...text].slice(0, error.place.before).join("").length, move);
   }
 
   /** Inputs for the variables of the text. */
@@ -353,10 +353,8 @@ export class Ask {
 
   async copyLink() {
     const { sql, settings, variables: values } = this.question(this.editor.text);
-    const named = Object.entries(values).map(([name, value]) => [`:${name}`, value]);
-    const parts = Object.entries({ sql, zone: settings.timezone, limit: settings.max_requests, ...Object.fromEntries(named) });
-    const query = parts.filter(([, value]) => value !== undefined).map((part) => part.map(encodeURIComponent).join("="));
-    const url = `${location.origin}${location.pathname}#/ask?${query.join("&")}`;
+    const given = asInLink({ zone: settings.timezone, limit: settings.max_requests, values });
+    const url = `${location.origin}${location.pathname}#/ask?${new URLSearchParams([["sql", sql], ...given])}`;
     history.replaceState(null, "", url);
     this.copied = true;
     let done = "The address of this page now has the query.";

@@ -23,6 +23,10 @@ export class Refusal extends Error {
   }
 }
 
+/** What is thrown if the server is gone: whatever failed can be tried again once it is back. */
+const gone = (message) => Object.assign(new Refusal({ error: { message } }), { gone: true });
+const CLOSED = "the connection was closed before the result was complete; is the server still running?";
+
 let login = async () => {};
 /** Sets what asks for a login; it resolves once somebody has logged in. */
 export function onLogin(ask) {
@@ -37,7 +41,11 @@ async function once(path, body, signal) {
     response = await fetch(`api/${path}`, { signal, cache: "no-store", ...(body !== undefined && json) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal({ error: { message: "the server cannot be reached; is it still running?" } });
+    throw gone("the server cannot be reached; is it still running?");
+  }
+  // The server itself answers no call with a page: this one is of a proxy, for a server that is gone, or for its own login.
+  if (/^text\/html/.test(response.headers.get("content-type"))) {
+    throw gone(`the server cannot be reached: a proxy answers with a page (status ${response.status}); reload if it has a login`);
   }
   if (response.ok) return response;
   const text = await response.text();
@@ -75,7 +83,7 @@ function place(signal) {
 }
 
 function locked(signal) {
-  const { promise, resolve, reject } = withResolvers();
+  const { promise, resolve, reject } = Promise.withResolvers();
   const others = new AbortController();
   let settled = false;
   const cancelled = () => {
@@ -89,7 +97,7 @@ function locked(signal) {
     settled = true;
     others.abort();
     signal?.removeEventListener("abort", cancelled);
-    const held = withResolvers();
+    const held = Promise.withResolvers();
     resolve(held.resolve);
     return held.promise;
   };
@@ -153,12 +161,6 @@ function renewed(renew, leave) {
 
 const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-function withResolvers() {
-  const parts = {};
-  parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }));
-  return parts;
-}
-
 /**
  * Runs a query. Yields `{ queued: true }` if it waits for those of other tabs, and `{ queued: false }` once it no longer does;
  * then `{ columns, query }`, `{ rows }` and `{ progress }`, and `{ end }` at last. An abort of the signal closes the connection,
@@ -203,7 +205,9 @@ async function* streamed(question, signal) {
         await pause();
         begun = performance.now();
       }
-      const { value, done } = await reader.read();
+      const { value, done } = await reader.read().catch((error) => {
+        throw error.name === "AbortError" ? error : gone(CLOSED);
+      });
       rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
       const end = rest.lastIndexOf("\n") + 1;
       const lines = rest.slice(0, end).split("\n");
@@ -228,7 +232,7 @@ async function* streamed(question, signal) {
     // Whoever stops reading ends the query.
     reader.cancel().catch(() => {});
   }
-  if (!ended) throw new Refusal({ error: { message: "the connection was closed before the result was complete" } });
+  if (!ended) throw gone(CLOSED);
 }
 
 /** The rows of a query that is short. `shown` is an element that shows while it waits for those of other tabs. */

@@ -2,8 +2,8 @@
 
 import { all, call, estimate, inWords } from "./calls.js";
 import { picture } from "./ask.js";
-import { el, number, running } from "./draw.js";
-import { quoted } from "./editor.js";
+import { el, failed, number, running, tell } from "./draw.js";
+import { bySentiment, quoted } from "./editor.js";
 import { AGAIN } from "./overview.js";
 import { Table } from "./table.js";
 
@@ -15,9 +15,7 @@ refresh = "1h"
 title = "Mentions a day by sentiment"
 chart = "stacked"
 sql = """
-SELECT date_trunc('day', published_at) AS day, sentiment, count(*) AS mentions
-FROM mentions WHERE aid = ${quoted(aid)} AND duration = '30d'
-GROUP BY 1, 2 ORDER BY 1"""
+${bySentiment(quoted(aid))}"""
 `;
 
 export class Dashboards {
@@ -41,7 +39,7 @@ export class Dashboards {
       if (name) await this.open(name, visit);
       else await this.list(visit);
     } catch (error) {
-      if (!visit.aborted) this.root.append(el("p", { class: "problem", role: "alert" }, error.message));
+      if (!visit.aborted) this.root.append(failed(error, () => this.show(name)));
     }
   }
 
@@ -80,11 +78,11 @@ export class Dashboards {
     const costs = await Promise.all(panels.map(async ({ query, foot }) => {
       try {
         const cost = await estimate({ sql: query.sql, settings }, shown.visit);
-        if (first) foot.textContent = inWords(cost);
+        if (first) Object.assign(foot, { className: "quiet", textContent: inWords(cost) });
         return cost;
       } catch (error) {
         foot.className = "problem";
-        foot.textContent = error.message;
+        tell(foot, error, () => this.offer(shown, first));
         return { at_least: 0, exact: true };
       }
     }));
@@ -122,7 +120,7 @@ export class Dashboards {
       } catch (error) {
         if (error.name === "AbortError" || shown.visit.aborted) break;
         panel.foot.className = "problem";
-        panel.foot.textContent = error.message;
+        tell(panel.foot, error, () => this.run(shown, freshness));
       }
     }
     if (shown.visit.aborted) return;

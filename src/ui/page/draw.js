@@ -24,6 +24,14 @@ export function number(value) {
   return known.toLocaleString("en", small ? { maximumSignificantDigits: 6 } : {});
 }
 
+/** Writes the line of an error into an element, with its place, and with a button that tries again if the server is gone. */
+export function tell(shown, error, again) {
+  shown.hidden = false;
+  const place = error.place ? `Line ${error.place.line}, column ${error.place.column}: ` : "";
+  shown.replaceChildren(`${place}${error.message}`);
+  if (error.gone) shown.append(" ", el("button", { type: "button", onclick: again }, "Try again"));
+}
+
 /** A line about an error, with a button that tries again what failed. */
 export function failed(error, again) {
   const shown = el("p", { class: "problem", role: "alert" }, `${error.message} `, el("button", { type: "button", onclick: () => {
@@ -31,6 +39,16 @@ export function failed(error, again) {
     again();
   } }, "Try again"));
   return shown;
+}
+
+/** What this browser remembers by a name, or is to remember; null if it keeps nothing. */
+export function remembered(name, value) {
+  try {
+    if (value !== undefined) localStorage.setItem(name, value);
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
 }
 
 /** A number of things: `1 request`, `1,000 rows`. */

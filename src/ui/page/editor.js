@@ -29,6 +29,14 @@ export function variables(text) {
 /** A text as a string of SQL. */
 export const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
 
+/** Mentions a day by sentiment, of a literal or a parameter. The service counts the days of one sentiment: its cost is known before. */
+export function bySentiment(aid) {
+  const one = (name) => `SELECT date_trunc('day', published_at) AS day, '${name}' AS sentiment, count(*) AS mentions
+FROM mentions WHERE aid = ${aid} AND duration = '30d' AND sentiment = '${name}' GROUP BY 1`;
+  return `-- Mentions a day by sentiment, with one request for each\n${["positive", "neutral", "negative"].map(one).join("\nUNION ALL\n")}
+ORDER BY 1`;
+}
+
 /** The statement at an offset, of those that semicolons separate: its text and where it begins. */
 export function statementAt(text, offset) {
   let [from, last] = [0, { text: "", from: 0 }];

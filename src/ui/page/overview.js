@@ -1,10 +1,12 @@
 // The overview of all saved searches, and the view of the service: limits, requests, store and profile.
 
 import { all, call, estimate, inWords } from "./calls.js";
-import { counted, el, number, running, shares, sparkline, svg, time } from "./draw.js";
-import { quoted } from "./editor.js";
+import { counted, el, failed, number, running, shares, sparkline, svg, time } from "./draw.js";
+import { bySentiment, quoted } from "./editor.js";
 
 const DAYS = 30;
+/** Age up to which the store has what is shown at once. */
+const AGE = "1d";
 /** Age of a refresh: everything is read again, and kept by the store, which nothing is without an age. */
 export const AGAIN = "1s";
 /**
@@ -39,16 +41,19 @@ function byList(cost) {
   return { at_least: least, exact: true, requests: String(least) };
 }
 
-export class Overview {
+/** A view that loads what it shows. */
+class View {
   constructor(root, told) {
-    Object.assign(this, { root, told, age: "1d" });
+    Object.assign(this, { root, told });
   }
 
   /** Ends what is requested. */
   leave() {
     this.loading?.abort();
   }
+}
 
+export class Overview extends View {
   /** Shows what the store has without a request; anything else only when somebody asks for it. */
   async show() {
     if (this.shown || this.loading) return;
@@ -62,9 +67,9 @@ export class Overview {
   /** The button with its cost. */
   async offer(first) {
     try {
-      const cost = byList(await estimate({ sql: SQL, settings: { freshness: first ? this.age : "0s" } }));
+      const cost = byList(await estimate({ sql: SQL, settings: { freshness: first ? AGE : "0s" } }));
       if (first && cost.exact && cost.at_least === 0) {
-        await this.load(this.age);
+        await this.load(AGE);
         return;
       }
       const words = `${this.shown ? "Refresh" : "Load"}: ${inWords(cost)}`;
@@ -72,7 +77,7 @@ export class Overview {
         el("button", { type: "button", class: "main", id: "refresh", onclick: () => this.load(AGAIN) }, words),
         el("p", { class: "cost" }, cost.exact ? "" : "two more for each saved search"));
     } catch (error) {
-      this.controls.replaceChildren(el("p", { class: "problem", role: "alert" }, error.message));
+      this.controls.replaceChildren(failed(error, () => this.offer(first)));
     }
   }
 
@@ -90,7 +95,8 @@ export class Overview {
       await this.offer(false);
     } catch (error) {
       await this.offer(false);
-      if (error.name !== "AbortError") this.controls.append(el("p", { class: "problem", role: "alert" }, error.message));
+      if (error.name === "AbortError" || error.gone) return;
+      this.controls.append(el("p", { class: "problem", role: "alert" }, error.message));
     } finally {
       this.loading = null;
     }
@@ -127,12 +133,10 @@ export class Overview {
     const words = both === null ? "the period before is unknown" : change === null ? "no mentions before"
       : `${change > 0 ? "+" : ""}${change} % to the period before`;
     const [positive, neutral, negative] = sentiment;
-    const sql = ["SELECT date_trunc('day', published_at) AS day, sentiment, count(*) AS mentions", "FROM mentions",
-      `WHERE aid = ${quoted(aid)} AND duration = '${DAYS}d'`, "GROUP BY 1, 2", "ORDER BY 1"].join("\n");
     const direction = change > 0 ? "up" : change < 0 ? "down" : "";
     const source = ([name, n]) => el("li", { dir: "auto" }, `${name ?? "unknown"} ${number(n)}`);
     return el("article", { class: "card" },
-      el("h2", { dir: "auto" }, el("a", { href: `#/ask?sql=${encodeURIComponent(sql)}` }, name)),
+      el("h2", { dir: "auto" }, el("a", { href: `#/ask?sql=${encodeURIComponent(bySentiment(quoted(aid)))}` }, name)),
       el("p", { class: "quiet" }, aid),
       el("p", { class: "total" }, number(total), el("span", { class: `change ${direction}` }, words)),
       days && sparkline(days, `Mentions a day, the last ${DAYS} days, at most ${number(Math.max(...days))}`),
@@ -162,16 +166,7 @@ const STORE = "SELECT aid, filters, days, ranges FROM system.store ORDER BY aid,
 const REQUESTS = `SELECT time, endpoint, parameters, status, rows, elapsed, verdict
 FROM system.requests ORDER BY time DESC LIMIT 50`;
 
-export class Service {
-  constructor(root, told) {
-    Object.assign(this, { root, told });
-  }
-
-  /** Ends what is read. */
-  leave() {
-    this.loading?.abort();
-  }
-
+export class Service extends View {
   async show() {
     this.leave();
     this.loading = new AbortController();
@@ -194,7 +189,7 @@ export class Service {
         el("h2", {}, "Profile"), quiet("What the service supports, and what shows it."),
         list(["Dimension", "Value", "Evidence"], profile, ""));
     } catch (error) {
-      if (!signal.aborted) this.root.append(el("p", { class: "problem", role: "alert" }, error.message));
+      if (!signal.aborted) this.root.append(failed(error, () => this.show()));
     } finally {
       progress.remove();
     }
