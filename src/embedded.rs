@@ -9,7 +9,7 @@
 //! the settings of the session limit them.
 //!
 //! Invariants: dropping [`Rows`] ends the requests of its query. The setting `max_requests` holds for all parameter sets of a run
-//! together.
+//! together: sets that are known to need more are refused before the first request.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,11 +30,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::client::{Client, QuerySpan};
+use crate::client::{Client, QueryBudget, QuerySpan};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
-use crate::exec::{spent, start, statement_kind, windows};
+use crate::exec::{least_requests, spent, start, statement_kind, windows};
 pub use crate::flight::metadata::{TABLE, TEMPORARY, VIEW, kind_named};
 use crate::flight::metadata::{key, kind};
 use crate::flight::parameters::plain;
@@ -216,6 +216,7 @@ impl Session {
     ) -> Result<Rows, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
         let plans = sets.into_iter().map(|set| prepared.0.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        self.check_budget(&plans).await?;
         let (sender, batches) = mpsc::channel(AHEAD);
         if prepared.0.effect {
             for plan in plans {
@@ -245,6 +246,38 @@ impl Session {
         };
         let reading = Some(AbortOnDropHandle::new(tokio::spawn(reading)));
         Ok(Rows { schema, batches, _reading: reading })
+    }
+
+    /// Refuses the plans of parameter sets that together need more requests than `max_requests` allows. With a store, their sum is
+    /// no minimum, since a set takes what an earlier one has stored; nothing that was read is lost then if the budget ends them.
+    async fn check_budget(&self, plans: &[LogicalPlan]) -> Result<(), Failure> {
+        let settings = SessionSettings::of(self.context.state().config_options());
+        if plans.len() < 2 || self.shares_stored(&settings) {
+            return Ok(());
+        }
+        let mut needed = 0_u64;
+        for query in plans.iter().filter_map(query_of) {
+            let planned = runnable(&self.context, query).await.map_err(|error| self.failure(&error))?;
+            needed = needed.saturating_add(least_requests(&planned.plan));
+        }
+        let SessionSettings { max_requests, query_deadline, request_timeout, .. } = settings;
+        let allowed = QueryBudget::new(String::new(), max_requests, query_deadline, request_timeout).allow(needed);
+        allowed.map_err(|error| {
+            let failure = Failure::own(error);
+            Failure { message: format!("{} parameter sets: {}", plans.len(), failure.message), ..failure }
+        })
+    }
+
+    /// True if queries take from a store what earlier ones have stored.
+    #[cfg(feature = "store")]
+    fn shares_stored(&self, settings: &SessionSettings) -> bool {
+        let mut stores = self.connections.iter().filter_map(|connection| connection.store_for(settings));
+        stores.any(|store| store.reads && store.writes)
+    }
+
+    #[cfg(not(feature = "store"))]
+    fn shares_stored(&self, _settings: &SessionSettings) -> bool {
+        false
     }
 
     /// The session with what the earlier parameter sets have left of `max_requests`.
@@ -520,6 +553,18 @@ impl Account {
 impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Account").field("requests", &self.requests()).finish_non_exhaustive()
+    }
+}
+
+/// The query that a parameter set of a statement runs; `None` if there is none.
+fn query_of(plan: &LogicalPlan) -> Option<LogicalPlan> {
+    match plan {
+        // Without OR REPLACE, only the first set can create the table.
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) if table.or_replace => {
+            Some(table.input.as_ref().clone())
+        }
+        LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => None,
+        query => Some(query.clone()),
     }
 }
 

@@ -529,9 +529,15 @@ def sets_of_parameters():
         query = connection.sql(statement, aids)
         assert query.estimate() == "5" and query.costs().column("at_least").to_pylist() == [1, 1, 1, 1, 1, 5], query.costs()
         error = refused(savedsearch.OperationalError, query.arrow)
-        assert error.kind == "budget" and query.requests == 3, (error, query.requests)
-        assert str(error).startswith("parameter set 4, after 3 requests: "), error
-        assert connection.sql("SELECT count(*) FROM system.requests").rows() == [(3,)]
+        assert error.kind == "budget" and query.requests == 0, (error, query.requests)
+        assert str(error).startswith("5 parameter sets: the query needs at least 5 requests, but "), error
+        with connection.cursor() as cursor:
+            error = refused(savedsearch.OperationalError, lambda: cursor.execute(statement, aids))
+            assert error.kind == "budget" and error.advice in str(error), error
+            create = "CREATE OR REPLACE TABLE counted AS SELECT count(*) AS n FROM mentions WHERE aid = ?"
+            error = refused(savedsearch.OperationalError, lambda: cursor.executemany(create, [(AID,)] * 4))
+            assert str(error).startswith("4 parameter sets: "), error
+        assert connection.sql("SELECT count(*) FROM system.requests").rows() == [(0,)], "nothing was spent"
         connection.sql("SET savedsearch.max_requests = 5")
         query = connection.sql(statement, aids)
         assert len(query.rows()) == 5 and query.requests == 5

@@ -130,15 +130,35 @@ fn a_budget_holds_for_all_parameter_sets_together() {
     estimated.bind(sets()).expect("bound");
     let costs = rows(estimated.execute().expect("costs"));
     assert_eq!(costs[0].column(3).as_primitive::<Int64Type>().values(), &[1, 1, 1, 3]);
-    let mut refused = statement(&mut connection, counted);
-    refused.bind(sets()).expect("bound");
-    let read = refused.execute().and_then(|reader| Ok(reader.collect::<Result<Vec<_>, _>>()?));
-    assert!(read.is_err_and(|error| error.message.contains("parameter set 3, after 2 requests: ")));
     let requests = |of: &Statement| of.get_option_int(OptionStatement::Other("savedsearch.requests".into())).ok();
-    assert_eq!(requests(&refused), Some(2));
+    let refused = "3 parameter sets: the query needs at least 3 requests, but savedsearch.max_requests allows 2; ";
+    for sql in [counted, "CREATE OR REPLACE TABLE n AS SELECT count(*) FROM mentions WHERE aid = ?"] {
+        let mut all = statement(&mut connection, sql);
+        all.bind(sets()).expect("bound");
+        let error = all.execute().err().unwrap_or_else(|| panic!("{sql} was run"));
+        assert!(error.message.starts_with(refused), "{error}");
+        assert_eq!(requests(&all), Some(0), "{sql}");
+    }
     let mut created = statement(&mut connection, "CREATE TABLE kept AS SELECT aid FROM saved_searches");
     assert!(rows(created.execute().expect("a table")).is_empty());
     assert_eq!(requests(&created), Some(1));
+}
+
+/// How many pages a set takes is known once its first page has arrived.
+#[test]
+fn parameter_sets_that_need_more_than_expected_end_as_they_run() {
+    let mut connection = connection();
+    let option = || OptionStatement::Other("savedsearch.requests".into());
+    let mut week = statement(&mut connection, WEEK);
+    rows(week.execute().expect("a result"));
+    let pages = week.get_option_int(option()).expect("a number");
+    let setting = OptionConnection::Other("savedsearch.max_requests".into());
+    connection.set_option(setting, OptionValue::Int(pages + 1)).expect("a setting");
+    let mut twice = statement(&mut connection, "SELECT id, published_at FROM mentions WHERE aid = ?");
+    let aids: Arc<dyn Array> = Arc::new(StringArray::from(vec!["183772", "183772"]));
+    twice.bind(RecordBatch::try_from_iter([("0", aids)]).expect("sets")).expect("bound");
+    let error = twice.execute().and_then(|reader| Ok(reader.collect::<Result<Vec<_>, _>>()?)).expect_err("too many");
+    assert!(error.message.contains(&format!("parameter set 2, after {pages} requests: ")), "{error}");
 }
 
 #[test]
