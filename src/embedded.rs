@@ -143,6 +143,30 @@ impl Session {
         })
     }
 
+    /// Makes a catalog that of names without one.
+    ///
+    /// # Errors
+    /// An unknown catalog.
+    pub fn use_catalog(&self, name: &str) -> Result<(), Failure> {
+        let known = self.schemas().into_iter().map(|(catalog, _)| catalog);
+        let name = known_name("catalog", name, &known.collect::<Vec<_>>())?;
+        self.context.state_ref().write().config_mut().options_mut().catalog.default_catalog = name;
+        Ok(())
+    }
+
+    /// Makes a schema of the current catalog that of names without one.
+    ///
+    /// # Errors
+    /// An unknown schema.
+    pub fn use_schema(&self, name: &str) -> Result<(), Failure> {
+        let (current, _) = self.current();
+        let mut catalogs = self.schemas().into_iter();
+        let known = catalogs.find(|(catalog, _)| *catalog == current).map(|(_, schemas)| schemas);
+        let name = known_name("schema", name, &known.unwrap_or_default())?;
+        self.context.state_ref().write().config_mut().options_mut().catalog.default_schema = name;
+        Ok(())
+    }
+
     /// Catalog that unqualified names belong to, and its schema.
     pub fn current(&self) -> (String, String) {
         let state = self.context.state_ref();
@@ -554,6 +578,15 @@ impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Account").field("requests", &self.requests()).finish_non_exhaustive()
     }
+}
+
+/// A name that is among the known ones.
+fn known_name(what: &str, name: &str, known: &[String]) -> Result<String, Failure> {
+    if known.iter().any(|known| known == name) {
+        return Ok(name.to_owned());
+    }
+    let error = Error::new(ErrorKind::NotFound, format!("unknown {what} `{name}`"));
+    Err(Failure::own(error.advice(format!("available: {}", known.join(", ")))))
 }
 
 /// The query that a parameter set of a statement runs; `None` if there is none.

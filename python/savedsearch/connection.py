@@ -362,6 +362,10 @@ def _statement(operation: bytes | str) -> bytes | str:
     return operation if isinstance(operation, bytes) else text("statement", operation)
 
 
+_CATALOG = adbc_driver_manager.ConnectionOptions.CURRENT_CATALOG.value
+_SCHEMA = adbc_driver_manager.ConnectionOptions.CURRENT_DB_SCHEMA.value
+
+
 class Connection(dbapi.Connection):
     """A DB-API connection: a session with settings, views and temporary tables of its own. `adbc_…` methods are those of
     `adbc_driver_manager.dbapi`; none of them sends a request."""
@@ -411,6 +415,31 @@ class Connection(dbapi.Connection):
     def sql(self, statement: str, parameters: Any = None) -> Query:
         """Plans a statement, as `savedsearch.sql` does."""
         return Query(self, statement, parameters)
+
+    @property
+    def adbc_current_catalog(self) -> str:
+        """Catalog of names without one."""
+        self._check_open()
+        return self._conn.get_option(_CATALOG)
+
+    @adbc_current_catalog.setter
+    def adbc_current_catalog(self, catalog: str) -> None:
+        self._set(_CATALOG, text("catalog", catalog))
+
+    @property
+    def adbc_current_db_schema(self) -> str:
+        """Schema of names without one."""
+        self._check_open()
+        return self._conn.get_option(_SCHEMA)
+
+    @adbc_current_db_schema.setter
+    def adbc_current_db_schema(self, db_schema: str) -> None:
+        self._set(_SCHEMA, text("schema", db_schema))
+
+    def _set(self, name: str, value: str) -> None:
+        self._check_open()
+        with _typed():
+            self._conn.set_options(**{name: value})
 
     @property
     def is_demo(self) -> bool:

@@ -213,6 +213,12 @@ def metadata():
         schema = connection.adbc_get_table_schema("mentions", catalog_filter="savedsearch", db_schema_filter="v4")
         assert schema.names[:3] == ["aid", "id", "seq"]
         assert connection.adbc_current_catalog == "savedsearch" and connection.adbc_current_db_schema == "v4"
+        for name, advice in [("adbc_current_catalog", "available: savedsearch"), ("adbc_current_db_schema", "available: system, v4")]:
+            error = refused(savedsearch.ProgrammingError, lambda: setattr(connection, name, "nowhere"))
+            assert error.kind == "not_found" and error.advice == advice and "`nowhere`" in str(error), error
+        connection.adbc_current_db_schema = "system"
+        assert connection.sql("SELECT count(*) FROM requests").rows() == [(0,)]
+        connection.adbc_current_db_schema = "v4"
         for depth in ("catalogs", "db_schemas", "tables", "columns"):
             tree = connection.adbc_get_objects(depth=depth, catalog_filter="saved%").read_all().to_pylist()
             assert [catalog["catalog_name"] for catalog in tree] == ["savedsearch"], depth

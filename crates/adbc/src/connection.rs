@@ -181,8 +181,10 @@ impl Optionable for Connection {
             (OptionConnection::AutoCommit | OptionConnection::ReadOnly, _) => {
                 Err(unsupported("there are no transactions and no writes: the service is read-only"))
             }
-            (OptionConnection::CurrentCatalog, _) => self.change("datafusion.catalog.default_catalog", text),
-            (OptionConnection::CurrentSchema, _) => self.change("datafusion.catalog.default_schema", text),
+            (OptionConnection::CurrentCatalog, _) => {
+                self.session.use_catalog(&text).map_err(|failure| failed(&failure))
+            }
+            (OptionConnection::CurrentSchema, _) => self.session.use_schema(&text).map_err(|failure| failed(&failure)),
             (OptionConnection::Other(_), _) if Session::is_setting(&name) => self.change(&name, text),
             _ => Err(wrong(format!(
                 "unknown option {name} of a connection; available: session settings such as savedsearch.max_requests"

@@ -251,6 +251,27 @@ fn a_cancelled_statement_ends_and_the_next_one_runs() {
 }
 
 #[test]
+fn current_catalog_and_schema_are_those_that_exist() {
+    let mut connection = connection();
+    for (option, name, line) in [
+        (OptionConnection::CurrentCatalog, "nowhere", "unknown catalog `nowhere`; available: savedsearch"),
+        (OptionConnection::CurrentCatalog, "", "unknown catalog ``; available: savedsearch"),
+        (OptionConnection::CurrentSchema, "nowhere", "unknown schema `nowhere`; available: system, v4"),
+    ] {
+        let error = connection.set_option(option, name.into()).expect_err(line);
+        assert_eq!((error.message.as_str(), error.status), (line, Status::NotFound));
+    }
+    for (option, name) in
+        [(OptionConnection::CurrentCatalog, "savedsearch"), (OptionConnection::CurrentSchema, "system")]
+    {
+        connection.set_option(option.clone(), name.into()).expect(name);
+        assert_eq!(connection.get_option_string(option).expect("a value"), name);
+    }
+    let counted = "SELECT count(*) FROM requests WHERE false";
+    assert_eq!(number(&mut connection, counted), 0, "names without a schema are those of `system`");
+}
+
+#[test]
 fn settings_belong_to_a_connection_and_writes_are_refused() {
     let database = database(&[("savedsearch.max_requests", "3")]);
     let mut one = database.new_connection().expect("a connection");
