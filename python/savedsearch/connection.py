@@ -178,6 +178,7 @@ class Cursor(dbapi.Cursor):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._used = threading.RLock()
         super().__init__(*args, **kwargs)
+        self._number = self._stmt.get_option_int("savedsearch.statement")
 
     @contextmanager
     def _use(self) -> Iterator[None]:
@@ -234,14 +235,14 @@ class Cursor(dbapi.Cursor):
             return
         self.cancelled = True
         with suppress(adbc_driver_manager.Error):
-            # The number of requests is known once the call that sends them has ended.
             self._stmt.cancel()
-            self._sent = self.requests
         # A call of another thread must have ended. It may have begun after the statement was cancelled.
         while not self._used.acquire(timeout=0.05):
             with suppress(adbc_driver_manager.Error):
                 self._stmt.cancel()
         try:
+            with suppress(adbc_driver_manager.Error):
+                self._sent = self.requests
             super().close()
         finally:
             self._used.release()
@@ -255,14 +256,18 @@ class Cursor(dbapi.Cursor):
 
     @property
     def requests(self) -> int:
-        """Requests that the last statement has sent until now."""
-        return self._sent if self._closed else self._stmt.get_option_int("savedsearch.requests")
+        """Requests that the last statement has sent until now. Any thread may read it while the statement runs."""
+        return self._sent if self._closed else int(self._account("requests"))
 
     @property
     def notes(self) -> list[str]:
         """Lines about what the last statement reads, such as the window of a query without a time filter."""
-        notes = "" if self._closed else self._stmt.get_option("savedsearch.notes")
+        notes = "" if self._closed else self._account("notes")
         return notes.split("\n") if notes else []
+
+    def _account(self, part: str) -> str:
+        """A part of the account of the statement. Its connection has it too, which answers while the statement runs."""
+        return self._conn.adbc_connection.get_option(f"savedsearch.statement.{self._number}.{part}")
 
     def _read(self, read: Callable[[], _T]) -> _T:
         """Reads rows. A failure in the middle of them has lost its parts, which the statement has."""

@@ -738,6 +738,18 @@ def threads():
         with connection.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(1) as pool:
             pool.submit(cursor.execute, statement).result()
             assert len(cursor.fetchall()) == expected
+    # The number of requests can be read while another thread executes.
+    with Simulator("--delay-ms", "100", "--mentions", "20000") as service, savedsearch.connect(service.url, api_key=KEY, concurrency=1) as connection:
+        query, seen = connection.sql(f"SELECT count(DISTINCT title) FROM mentions WHERE aid = '{AID}' AND duration = '365d'"), set()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            running = pool.submit(query.arrow)
+            while not running.done() and len(seen) < 5:
+                seen.add(query.requests)
+                assert isinstance(query.notes, list)
+                time.sleep(0.05)
+            query.close()
+            refused(savedsearch.Error, running.result)
+        assert len(seen) == 5 and query.requests >= max(seen), (seen, query.requests)
     # A cursor and a connection are closed while another thread executes, which ends.
     with Simulator("--delay-ms", "300", "--mentions", "20000") as service:
         for close in ("close of the cursor", "close of the connection"):

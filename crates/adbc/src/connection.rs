@@ -1,7 +1,7 @@
 //! A connection: a session over the tables of a database.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use adbc_core::error::{Error, Result, Status};
 use adbc_core::options::{InfoCode, ObjectDepth, OptionConnection, OptionValue};
@@ -18,7 +18,7 @@ use crate::info;
 use crate::objects::{Wanted, matches, objects};
 use crate::reader::known;
 use crate::runtime::wait;
-use crate::statement::Statement;
+use crate::statement::{Last, Statement};
 use crate::statistics::statistics;
 use crate::target::{Target, text_of};
 
@@ -27,7 +27,15 @@ pub struct Connection {
     session: Arc<Session>,
     target: Arc<Target>,
     running: Arc<Running>,
+    /// Last runs of statements, by the number of the statement. Calls of a statement wait for each other; those of its connection do
+    /// not wait for them.
+    runs: Vec<(u64, Weak<Mutex<Last>>)>,
+    /// Number of statements that were created.
+    created: u64,
 }
+
+/// Options that return parts of the account of a statement, also while it runs: `savedsearch.statement.7.requests`.
+const STATEMENT: &str = "savedsearch.statement.";
 
 /// Cancels what runs.
 #[derive(Debug, Default)]
@@ -67,7 +75,16 @@ impl Connection {
             }
             Ok(session)
         })?;
-        Ok(Self { session: Arc::new(session.map_err(|failure| failed(&failure))?), target, running: Arc::default() })
+        let session = Arc::new(session.map_err(|failure| failed(&failure))?);
+        Ok(Self { session, target, running: Arc::default(), runs: Vec::new(), created: 0 })
+    }
+
+    /// A part of the account of a statement, by the name of its option.
+    fn of_statement(&self, option: &str) -> Option<String> {
+        let (number, part) = option.strip_prefix(STATEMENT)?.split_once('.')?;
+        let number: u64 = number.parse().ok()?;
+        let last = self.runs.iter().find(|(known, _)| *known == number)?.1.upgrade()?;
+        last.lock().unwrap_or_else(PoisonError::into_inner).part(part)
     }
 }
 
@@ -75,7 +92,12 @@ impl adbc_core::Connection for Connection {
     type StatementType = Statement;
 
     fn new_statement(&mut self) -> Result<Statement> {
-        Ok(Statement::new(Arc::clone(&self.session), Arc::clone(&self.target), Arc::clone(&self.running)))
+        let (last, number) = (Arc::default(), self.created);
+        self.created += 1;
+        self.runs.retain(|(_, last)| last.strong_count() > 0);
+        self.runs.push((number, Arc::downgrade(&last)));
+        let (session, target, running) = (&self.session, &self.target, &self.running);
+        Ok(Statement::new(Arc::clone(session), Arc::clone(target), Arc::clone(running), last, number))
     }
 
     fn get_cancel_handle(&self) -> Box<dyn CancelHandle> {
@@ -199,6 +221,9 @@ impl Optionable for Connection {
             OptionConnection::CurrentCatalog => Ok(catalog),
             OptionConnection::CurrentSchema => Ok(schema),
             OptionConnection::Other(name) if name == "savedsearch.demo" => Ok(self.target.demo.is_some().to_string()),
+            OptionConnection::Other(name) if name.starts_with(STATEMENT) => {
+                self.of_statement(name).ok_or_else(|| not_found(name))
+            }
             key => self.session.setting(key.as_ref()).ok_or_else(|| not_found(key.as_ref())),
         }
     }

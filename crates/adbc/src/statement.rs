@@ -33,6 +33,8 @@ pub struct Statement {
     of_connection: Arc<Running>,
     running: Arc<Running>,
     last: Arc<Mutex<Last>>,
+    /// Number of the statement in its connection.
+    number: u64,
 }
 
 /// The last run of a statement.
@@ -42,13 +44,33 @@ pub(crate) struct Last {
     pub(crate) failure: Option<Failure>,
 }
 
+impl Last {
+    /// A part of the account by name: the requests sent until now, lines about what is read, and lines about what is missing.
+    pub(crate) fn part(&self, name: &str) -> Option<String> {
+        let account = self.account.as_ref();
+        let lines = match name {
+            "requests" => return Some(account.map_or(0, Account::requests).to_string()),
+            "notes" => account.map(Account::notes),
+            "warnings" => account.map(Account::warnings),
+            _ => return None,
+        };
+        Some(lines.unwrap_or_default().join("\n"))
+    }
+}
+
 /// Options that return the parts of the last failure, also of one that a stream of rows ended with, by their names as details.
 const ERROR: &str = "savedsearch.error.";
 
 impl Statement {
-    pub(crate) fn new(session: Arc<Session>, target: Arc<Target>, of_connection: Arc<Running>) -> Self {
-        let (sql, bound, charts, chart_title, estimates, running, last) = Default::default();
-        Self { session, target, sql, bound, charts, chart_title, estimates, of_connection, running, last }
+    pub(crate) fn new(
+        session: Arc<Session>,
+        target: Arc<Target>,
+        of_connection: Arc<Running>,
+        last: Arc<Mutex<Last>>,
+        number: u64,
+    ) -> Self {
+        let (sql, bound, charts, chart_title, estimates, running) = Default::default();
+        Self { session, target, sql, bound, charts, chart_title, estimates, of_connection, running, last, number }
     }
 
     fn text(&self) -> Result<String> {
@@ -255,11 +277,12 @@ impl Optionable for Statement {
 
     fn get_option_string(&self, key: OptionStatement) -> Result<String> {
         let last = self.last();
+        if let Some(part) = key.as_ref().strip_prefix("savedsearch.").and_then(|name| last.part(name)) {
+            return Ok(part);
+        }
         match key.as_ref() {
             "savedsearch.estimate" => Ok(self.estimates.to_string()),
-            "savedsearch.requests" => Ok(last.account.as_ref().map_or(0, Account::requests).to_string()),
-            "savedsearch.notes" => Ok(last.account.as_ref().map(Account::notes).unwrap_or_default().join("\n")),
-            "savedsearch.warnings" => Ok(last.account.as_ref().map(Account::warnings).unwrap_or_default().join("\n")),
+            "savedsearch.statement" => Ok(self.number.to_string()),
             name => {
                 let (part, failure) =
                     name.strip_prefix(ERROR).zip(last.failure.as_ref()).ok_or_else(|| not_found(name))?;

@@ -68,7 +68,18 @@ fn rows_arrive_and_their_requests_are_counted() {
     assert_eq!(statement.execute_schema().expect("a schema").fields().len(), 2);
     let batches = rows(statement.execute().expect("a result"));
     let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
-    let requests = statement.get_option_int(OptionStatement::Other("savedsearch.requests".into())).expect("a number");
+    let option = |name: &str| OptionStatement::Other(name.to_owned());
+    let requests = statement.get_option_int(option("savedsearch.requests")).expect("a number");
+    // Its connection has the same, also while the statement runs.
+    let at = statement.get_option_int(option("savedsearch.statement")).expect("a number");
+    let of_it = |part: &str| OptionConnection::Other(format!("savedsearch.statement.{at}.{part}"));
+    assert_eq!(connection.get_option_int(of_it("requests")).expect("a number"), requests);
+    for part in ["notes", "warnings"] {
+        let known = statement.get_option_string(option(&format!("savedsearch.{part}"))).expect("lines");
+        assert_eq!(connection.get_option_string(of_it(part)).expect("lines"), known, "{part}");
+    }
+    drop(statement);
+    assert_eq!(connection.get_option_int(of_it("requests")).expect_err("it is gone").status, Status::NotFound);
     assert!(read > 99 && requests == read.div_ceil(99) as i64, "{read} rows in {requests} requests");
     let counted = number(&mut connection, "SELECT count(*) FROM mentions WHERE aid = '183772'");
     assert_eq!(counted, read as i64);
