@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use datafusion::common::{ScalarValue, TableReference};
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
@@ -37,7 +38,7 @@ use crate::error::{Error, ErrorKind};
 use crate::exec::{least_requests, spent, start, statement_kind, windows};
 pub use crate::flight::metadata::{TABLE, TEMPORARY, VIEW, kind_named};
 use crate::flight::metadata::{key, kind};
-use crate::flight::parameters::plain;
+use crate::flight::parameters::{plain, without_extensions};
 use crate::host::failure::KeyOwner;
 pub use crate::host::failure::{Code, Failure};
 use crate::host::planner::{self, Runnable, Statement, check_setting};
@@ -629,6 +630,14 @@ pub fn takes_parameters(sql: &str) -> bool {
 /// An executable plan.
 async fn runnable(context: &SessionContext, plan: LogicalPlan) -> Result<Runnable, DataFusionError> {
     Box::pin(planner::runnable(&PlanningTurn::unbounded(), context, plan)).await
+}
+
+/// Rows that a client binds, with their columns in types of SQL.
+///
+/// # Errors
+/// None in practice: errors of casts.
+pub fn bindable(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    without_extensions(batch)
 }
 
 /// The parameter sets of a batch, a set per row.

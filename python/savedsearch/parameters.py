@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import time
+from decimal import Decimal
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import pyarrow
 from adbc_driver_manager import _lib
@@ -66,10 +70,29 @@ def _batch(columns: list[list[Any]]) -> pyarrow.RecordBatch:
     arrays = []
     for place, values in enumerate(columns, 1):
         try:
-            arrays.append(pyarrow.array(values))
+            arrays.append(pyarrow.array([_plain(value) for value in values]))
         except _WRONG as error:
             raise wrong(f"invalid parameter {place}: {_line(error)}") from None
     return pyarrow.record_batch(arrays, names=[str(place) for place in range(len(arrays))])
+
+
+def _plain(value: Any) -> Any:
+    """A value of a type that Arrow has. The service's ids are text, so that UUIDs are text as well."""
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, time) and value.tzinfo is not None:
+        raise ValueError("a time of day with a time zone is not supported; pass a datetime, or a time without a zone")
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise ValueError(f"a Decimal cannot be {value}; pass a float")
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__len__"):
+        # Arrow lacks units of NumPy, such as days. Integers include times in nanoseconds, which Python lacks.
+        item = value.item()
+        return value if isinstance(item, int) else item
+    return value
 
 
 def _line(error: BaseException) -> str:

@@ -1,9 +1,16 @@
 //! Record batches that clients send: parameter sets, bound by position, and rows to ingest.
 //!
-//! Parameter names are ignored: clients use "0", "$1" or "param_0". Some clients send parameters in a dense union.
+//! Parameter names are ignored: clients use "0", "$1" or "param_0". Some clients send parameters in a dense union. Extension types
+//! for which SQL has other types are read as those.
 //! Compressed batches are rejected: the decoder allocates by their declared length before decompressing, and no known
 //! driver sends them.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::error::ArrowError;
 use arrow::ipc::{MessageHeader, root_as_message};
 use arrow_flight::FlightData;
 use arrow_flight::decode::FlightRecordBatchStream;
@@ -65,6 +72,8 @@ pub(super) async fn read(
             let line = format!("too many parameters: the limit is {most} sets and {BYTES} bytes");
             return Err(Status::resource_exhausted(line));
         }
+        let batch = without_extensions(&batch);
+        let batch = batch.map_err(|error| Status::invalid_argument(format!("invalid parameter: {error}")))?;
         for row in 0..batch.num_rows() {
             let set = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, row).map(plain));
             let set = set.collect::<Result<Vec<_>, _>>();
@@ -74,6 +83,40 @@ pub(super) async fn read(
     Ok(sets.map(|sets| (sets, bytes)))
 }
 
+/// The columns of a batch in types of SQL: an `arrow.uuid` is text, and an `arrow.bool8` a boolean.
+///
+/// # Errors
+/// None in practice: errors of casts.
+pub(crate) fn without_extensions(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema();
+    if schema.fields().iter().all(|field| field.extension_type_name().is_none()) {
+        return Ok(batch.clone());
+    }
+    let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| in_sql_type(field, column));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let fields = schema.fields().iter().zip(&columns);
+    let fields = fields.map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true));
+    RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns)
+}
+
+fn in_sql_type(field: &Field, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    match (field.extension_type_name(), column.data_type()) {
+        (Some("arrow.uuid"), DataType::FixedSizeBinary(16)) => {
+            let ids = column.as_fixed_size_binary().iter().map(|id| id.map(uuid_text));
+            Ok(Arc::new(ids.collect::<StringArray>()))
+        }
+        (Some("arrow.bool8"), DataType::Int8) => cast(column, &DataType::Boolean),
+        _ => Ok(Arc::clone(column)),
+    }
+}
+
+/// The text of a UUID: groups of 8, 4, 4, 4 and 12 hexadecimal digits (RFC 9562).
+fn uuid_text(id: &[u8]) -> String {
+    let number = id.iter().fold(0_u128, |number, byte| (number << 8) | u128::from(*byte));
+    let digits = format!("{number:032x}");
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}
+
 /// Unwraps a value from a union or a dictionary.
 pub(crate) fn plain(value: ScalarValue) -> ScalarValue {
     match value {
@@ -81,5 +124,36 @@ pub(crate) fn plain(value: ScalarValue) -> ScalarValue {
         ScalarValue::Union(None, ..) => ScalarValue::Null,
         ScalarValue::Dictionary(_, value) => plain(*value),
         value => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use arrow::array::{BooleanArray, FixedSizeBinaryArray, Int8Array};
+
+    use super::*;
+
+    #[test]
+    fn extension_types_are_read_as_types_of_sql() {
+        let id = *b"\x55\x0e\x84\x00\xe2\x9b\x41\xd4\xa7\x16\x44\x66\x55\x44\x00\x00";
+        let ids = FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some(id), None].into_iter(), 16).expect("ids");
+        let flags = Int8Array::from(vec![Some(1), Some(0)]);
+        let columns: [(&str, ArrayRef); 3] =
+            [("arrow.uuid", Arc::new(ids.clone())), ("arrow.bool8", Arc::new(flags)), ("", Arc::new(ids))];
+        let fields = columns.iter().map(|(extension, column)| {
+            let metadata = HashMap::from([("ARROW:extension:name".to_owned(), (*extension).to_owned())]);
+            let field = Field::new("x", column.data_type().clone(), true);
+            if extension.is_empty() { field } else { field.with_metadata(metadata) }
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let given =
+            RecordBatch::try_new(schema, columns.into_iter().map(|(_, column)| column).collect()).expect("rows");
+        let read = without_extensions(&given).expect("rows");
+        let texts = StringArray::from(vec![Some("550e8400-e29b-41d4-a716-446655440000"), None]);
+        assert_eq!(read.column(0).as_string::<i32>(), &texts);
+        assert_eq!(read.column(1).as_boolean(), &BooleanArray::from(vec![true, false]));
+        assert_eq!(read.column(2), given.column(2), "other bytes stay");
     }
 }

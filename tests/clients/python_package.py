@@ -4,6 +4,8 @@ import concurrent.futures
 import contextlib
 import ctypes
 import datetime
+import decimal
+import enum
 import gc
 import http.server
 import json
@@ -20,6 +22,7 @@ import time
 import timeit
 import urllib.error
 import urllib.request
+import uuid
 import warnings
 
 PAGES = [pathlib.Path(__file__).parents[2] / name for name in ("README.md", "docs/python.md", "docs/adbc.md", "python/README.md", "docs/recipes.md")]
@@ -527,6 +530,7 @@ def incomplete():
 
 def sets_of_parameters():
     """A budget and an estimate are those of all sets together."""
+    import numpy
     import pyarrow
 
     aids = pyarrow.table({"aid": [AID, "184889", AID, "184889", AID]})
@@ -565,6 +569,32 @@ def sets_of_parameters():
         ]:
             query = connection.sql(f"SELECT {given}", values)
             assert query.rows() == rows and query.schema == query.arrow().schema, (given, query.rows())
+        # Values of each type arrive as what they are. Ids are text, as the service has them.
+        id = uuid.UUID("550e8400-e29b-41d4-a716-446655440000")
+
+        class Choice(enum.Enum):
+            SEARCH = AID
+
+        for given, expected in [
+            (id, str(id)),
+            ([id], [str(id)]),
+            (Choice.SEARCH, AID),
+            (decimal.Decimal("1.50"), decimal.Decimal("1.50")),
+            (datetime.time(1, 2, 3), datetime.time(1, 2, 3)),
+            (datetime.timedelta(days=1, seconds=2), datetime.timedelta(days=1, seconds=2)),
+            (numpy.int64(3), 3),
+            (numpy.float32(1.5), 1.5),
+            (numpy.bool_(True), True),
+            (numpy.str_("x"), "x"),
+            (numpy.datetime64("2026-07-01"), datetime.date(2026, 7, 1)),
+            (numpy.datetime64("2026-07-01T12:00:00"), datetime.datetime(2026, 7, 1, 12)),
+            (numpy.timedelta64(2, "h"), datetime.timedelta(hours=2)),
+            (numpy.datetime64("NaT"), None),
+        ]:
+            assert connection.sql("SELECT ?", (given,)).rows() == [(expected,)], given
+        ids = pyarrow.ExtensionArray.from_storage(pyarrow.uuid(), pyarrow.array([id.bytes], pyarrow.binary(16)))
+        assert connection.sql("SELECT ?", pyarrow.table({"id": ids})).rows() == [(str(id),)]
+        assert connection.sql("SELECT count(*) FROM saved_searches WHERE aid = ?", (id,)).rows() == [(0,)]
 
 
 def created_tables():
@@ -644,6 +674,8 @@ def exceptions():
         for call, words in [
             (lambda: connection.sql("SELECT ?", (2**70,)), "parameter 1"),
             (lambda: connection.sql("SELECT ?, ?", (1, object())), "parameter 2"),
+            (lambda: connection.sql("SELECT ?", (decimal.Decimal("NaN"),)), "parameter 1: a Decimal cannot be NaN"),
+            (lambda: connection.sql("SELECT ?", (datetime.time(1, tzinfo=datetime.timezone.utc),)), "parameter 1: a time of day with a time zone"),
             (lambda: connection.sql("SELECT ?", "text"), "sequence"),
             (lambda: connection.sql("SELECT ?", 5), "sequence"),
             (lambda: connection.sql("SELECT 1\0, 2"), "NUL"),

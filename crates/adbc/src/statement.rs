@@ -8,7 +8,9 @@ use adbc_core::{CancelHandle, Optionable, PartitionedResult};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchReader, StringArray};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion_saved_search::datafusion::common::ScalarValue;
-use datafusion_saved_search::embedded::{Account, Failure, Session, chart, sets_of, stopped, takes_parameters};
+use datafusion_saved_search::embedded::{
+    Account, Failure, Session, bindable, chart, sets_of, stopped, takes_parameters,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Cancel, Running};
@@ -180,12 +182,15 @@ fn types_of(sets: &[Vec<ScalarValue>]) -> Vec<DataType> {
 
 impl adbc_core::Statement for Statement {
     fn bind(&mut self, batch: RecordBatch) -> Result<()> {
+        let batch = bindable(&batch)?;
         self.bound = Some((batch.schema(), vec![batch]));
         Ok(())
     }
 
     fn bind_stream(&mut self, reader: Box<dyn RecordBatchReader + Send>) -> Result<()> {
-        self.bound = Some((reader.schema(), reader.collect::<std::result::Result<_, _>>()?));
+        let schema = bindable(&RecordBatch::new_empty(reader.schema()))?.schema();
+        let batches = reader.map(|batch| bindable(&batch?)).collect::<std::result::Result<_, _>>()?;
+        self.bound = Some((schema, batches));
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 #[path = "../../../benches/requests/queries.rs"]
 mod queries;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use adbc_core::error::Status;
 use adbc_core::options::{InfoCode, ObjectDepth, OptionConnection, OptionDatabase, OptionStatement, OptionValue};
 use adbc_core::{Connection as _, Database as _, Driver as _, Optionable, Statement as _};
 use adbc_driver_savedsearch::{Connection, Database, Driver, Statement};
-use arrow::array::{Array, AsArray, RecordBatch, RecordBatchReader, StringArray, UnionArray};
-use arrow::datatypes::{Int16Type, Int64Type};
+use arrow::array::{Array, AsArray, FixedSizeBinaryArray, RecordBatch, RecordBatchReader, StringArray, UnionArray};
+use arrow::datatypes::{Field, Int16Type, Int64Type, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion_saved_search::Clock;
 use datafusion_saved_search::simulator::{self, KEY, Settings};
@@ -124,6 +124,20 @@ fn parameters_are_bound_in_sets() {
     assert_eq!(counts, [1, 0]);
     let error = statement.execute().err().expect("no parameters are left");
     assert!(error.message.contains("expected 2, got 0"), "{error}");
+}
+
+#[test]
+fn ids_are_bound_as_text() {
+    let mut connection = connection();
+    let mut statement = statement(&mut connection, "SELECT ? AS id, ? = '550e8400-e29b-41d4-a716-446655440000'");
+    let id = 0x550e_8400_e29b_41d4_a716_4466_5544_0000_u128.to_be_bytes();
+    let ids: Arc<dyn Array> = Arc::new(FixedSizeBinaryArray::try_from_iter([id].into_iter()).expect("ids"));
+    let extension = HashMap::from([("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())]);
+    let field = |name: &str| Field::new(name, ids.data_type().clone(), true).with_metadata(extension.clone());
+    let schema = Arc::new(Schema::new(vec![field("0"), field("1")]));
+    statement.bind(RecordBatch::try_new(schema, vec![Arc::clone(&ids), ids]).expect("a set")).expect("bound");
+    let found = cells(&rows(statement.execute().expect("a result")));
+    assert_eq!(found, [["550e8400-e29b-41d4-a716-446655440000", "true"]]);
 }
 
 #[test]
