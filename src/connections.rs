@@ -232,7 +232,8 @@ impl Connections {
         let default = default.ok_or_else(|| bad("no connections are defined".to_owned()))?;
         if !named.contains_key(&default) {
             let names: Vec<&str> = named.keys().map(String::as_str).collect();
-            return Err(bad(format!("unknown connection `{default}`; available: {}", names.join(", "))));
+            let error = bad(format!("unknown connection `{default}`"));
+            return Err(error.advice(format!("available: {}", names.join(", "))));
         }
         Ok(Self { default, named })
     }

@@ -135,13 +135,15 @@ impl Session {
         entries.into_iter().find(|entry| entry.key == name)?.value
     }
 
+    /// Names of the session settings.
+    pub fn settings() -> Vec<String> {
+        use datafusion::common::config::ExtensionOptions;
+        SessionSettings::default().entries().into_iter().map(|entry| entry.key).collect()
+    }
+
     /// True if the name is that of a session setting.
     pub fn is_setting(name: &str) -> bool {
-        use datafusion::common::config::ExtensionOptions;
-        SessionSettings::default().entries().iter().any(|entry| {
-            let of = entry.key.strip_prefix("savedsearch.").unwrap_or(&entry.key);
-            name.strip_prefix("savedsearch.") == Some(of)
-        })
+        Self::settings().iter().any(|known| known == name)
     }
 
     /// Makes a catalog that of names without one.

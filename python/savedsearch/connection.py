@@ -66,7 +66,7 @@ def connect(
         if given is not None:
             text(name, given)
     if now is not None and not isinstance(now, (str, datetime)):
-        raise wrong(f"invalid now: expected text or a datetime, got {type(now).__name__}")
+        raise wrong(f"invalid now of type {type(now).__name__}", "expected text or a datetime")
     named = {
         "uri": uri,
         "savedsearch.api_key": api_key,
@@ -90,13 +90,13 @@ def connect(
             database.close()
             raise
     except adbc_driver_manager.Error as error:
-        raise typed(error) from None
+        raise typed(error, of_connect=True) from None
 
 
 def _flag(name: str, value: Any) -> str | None:
     """A switch that loosens a rule: text such as "false" must not turn it on."""
     if not isinstance(value, bool):
-        raise wrong(f"invalid {name}: expected True or False, got {value!r}")
+        raise wrong(f"invalid {name}: {value!r}", "expected True or False")
     return "true" if value else None
 
 
@@ -105,16 +105,16 @@ def _path(name: str, value: str | PathLike[str] | None) -> str | None:
     if value is None:
         return None
     if not isinstance(value, (str, PathLike)):
-        raise wrong(f"invalid {name}: expected a path, got {type(value).__name__}")
+        raise wrong(f"invalid {name} of type {type(value).__name__}", "expected a path")
     path = os.fspath(value)
     if not path:
-        raise wrong(f"invalid {name}: the path is empty; leave it out to use none")
+        raise wrong(f"invalid {name}: the path is empty", "leave it out to use none")
     return os.path.expanduser(path)
 
 
 def _option(name: str, value: Any) -> str:
     if isinstance(value, (bytes, bytearray)):
-        raise wrong(f"invalid {name}: expected text, got {type(value).__name__}")
+        raise wrong(f"invalid {name} of type {type(value).__name__}", "expected text")
     return text(name, str(value).lower() if isinstance(value, bool) else str(value))
 
 
@@ -184,7 +184,7 @@ class Cursor(dbapi.Cursor):
     def _use(self) -> Iterator[None]:
         """The calls of one thread. Those of two threads at the same time would lose rows."""
         if not self._used.acquire(blocking=False):
-            raise misused("another thread is using the cursor; open a cursor for each thread")
+            raise misused("another thread is using the cursor", "open a cursor for each thread")
         try:
             yield
         finally:
@@ -215,7 +215,7 @@ class Cursor(dbapi.Cursor):
     def _check_open(self) -> None:
         if self._closed:
             what = "connection" if getattr(self._conn, "_ending", False) else "cursor"
-            raise misused(f"the {what} is closed")
+            raise misused(f"the {what} is closed", f"open another {what}")
 
     def _begin(self) -> None:
         self._check_open()
@@ -407,7 +407,7 @@ class Connection(dbapi.Connection):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise misused("the connection is closed")
+            raise misused("the connection is closed", "open another connection")
 
     def cursor(self, *, adbc_stmt_kwargs: Any = None, dbapi_backend: Any = None) -> Cursor:
         """Opens a cursor."""

@@ -7,6 +7,7 @@ for a wrong call of this package.
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable
@@ -106,18 +107,31 @@ _CLASSES = (
 )
 
 
-def typed(error: adbc_driver_manager.Error, parts: Iterable[tuple[str, str]] = ()) -> Error:
-    """The exception of this package for one of the driver manager. `parts` are those of a failure that came without details."""
+_OPTION = re.compile(r"(?<![\w/.`'\"-])savedsearch\.(?!toml\b)(?=[a-z])")
+"""The prefix of an option's name, which is not a part of a path or of a value."""
+
+
+def typed(
+    error: adbc_driver_manager.Error, parts: Iterable[tuple[str, str]] = (), *, of_connect: bool = False
+) -> Error:
+    """The exception of this package for one of the driver manager. `parts` are those of a failure that came without details.
+
+    Errors `of_connect` name its arguments, which are the options of the driver without their prefix.
+    """
     if isinstance(error, Error):
         return error
     found = {_text(name).removeprefix("savedsearch."): _text(value) for name, value in error.details or []} | dict(
         parts
     )
+    message = found.get("message") or _line(str(error.args[0]))
+    if of_connect:
+        message = _OPTION.sub("", message)
+        found = {name: _OPTION.sub("", part) for name, part in found.items()}
     cls = next(cls for cls in _CLASSES if isinstance(error, getattr(adbc_driver_manager, cls.__name__)))
     arguments: dict[str, Any] = {"vendor_code": error.vendor_code, "sqlstate": error.sqlstate, "details": error.details}
     if cls is not NotSupportedError:
         arguments["status_code"] = error.status_code
-    made = cls(found.get("message") or _line(str(error.args[0])), **arguments)
+    made = cls(message, **arguments)
     # What the driver manager itself refuses has no kind.
     made.kind, made.advice = found.get("kind", "usage"), found.get("advice")
     number = {name: int(found[name]) for name in ("row", "line", "column") if name in found}
@@ -139,18 +153,19 @@ def _made(cls: type[Error], message: str, arguments: dict[str, Any]) -> Error:
     return cls(message, **arguments)
 
 
-def wrong(message: str) -> ProgrammingError:
-    """The error of a wrong call: a line, with what to do."""
+def wrong(message: str, advice: str) -> ProgrammingError:
+    """The error of a wrong call, with what to do."""
     status = adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT
-    error = ProgrammingError(message, status_code=status, sqlstate="22023")
-    error.kind = "usage"
+    error = ProgrammingError(f"{message}; {advice}", status_code=status, sqlstate="22023")
+    error.kind, error.advice = "usage", advice
     return error
 
 
-def misused(message: str) -> InterfaceError:
-    """The error for a use of something in a state that does not allow it, such as a closed cursor."""
-    error = InterfaceError(message, status_code=adbc_driver_manager.AdbcStatusCode.INVALID_STATE)
-    error.kind = "usage"
+def misused(message: str, advice: str) -> InterfaceError:
+    """The error for a use of something in a state that does not allow it, such as a closed cursor, with what to do."""
+    status = adbc_driver_manager.AdbcStatusCode.INVALID_STATE
+    error = InterfaceError(f"{message}; {advice}", status_code=status)
+    error.kind, error.advice = "usage", advice
     return error
 
 
@@ -161,12 +176,13 @@ def require(package: str) -> None:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        raise misused(f"{package} is not installed; install it with `pip install {package}`") from None
+        raise misused(f"{package} is not installed", f"install it with `pip install {package}`") from None
 
 
 def uncopied(self: Any, protocol: Any) -> Any:
     """`__reduce_ex__` of what belongs to an open connection: `copy`, `deepcopy` and `pickle` raise an `InterfaceError`."""
-    raise misused(f"a {type(self).__name__} can be neither copied nor pickled; open a new connection with savedsearch.connect")
+    message = f"a {type(self).__name__} can be neither copied nor pickled"
+    raise misused(message, "open a new connection with savedsearch.connect")
 
 
 def _text(value: str | bytes) -> str:

@@ -24,7 +24,7 @@ SHOWN = 20
 
 class _Arguments(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
-        raise wrong(f"%%savedsearch: {message}; --help lists the options")
+        raise wrong(f"%%savedsearch: {message}", "--help lists the options")
 
 
 def _variable(text: str) -> str:
@@ -72,9 +72,10 @@ def register(ipython: Any) -> None:
 def _run(names: dict[str, Any], statement: str, arguments: argparse.Namespace) -> Any:
     connection = names.get(arguments.connection) if arguments.connection else default_connection()
     if not isinstance(connection, Connection):
-        raise wrong(f"%%savedsearch: {arguments.connection} is not a connection")
+        message = f"%%savedsearch: {arguments.connection} is not a connection"
+        raise wrong(message, "name a variable with a connection of savedsearch.connect")
     if arguments.parameters and arguments.parameters not in names:
-        raise wrong(f"%%savedsearch: there is no variable {arguments.parameters}")
+        raise wrong(f"%%savedsearch: there is no variable {arguments.parameters}", "assign the values to it first")
     parameters = names[arguments.parameters] if arguments.parameters else None
     previous = connection.adbc_connection.get_option("savedsearch.max_requests")
     try:

@@ -15,18 +15,27 @@ from adbc_driver_manager import _lib
 from .errors import wrong
 
 _WRONG = (pyarrow.ArrowException, TypeError, ValueError, OverflowError, AttributeError)
+_VALUES = "pass text, numbers, booleans, dates, times, bytes, None, or lists of them"
+
+
+class _Unfit(Exception):
+    """A value that has no counterpart in SQL."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 def text(name: str, value: Any) -> str:
     """A text that the driver takes. A NUL would end it, since the driver takes C strings."""
     if not isinstance(value, str):
-        raise wrong(f"invalid {name}: expected text, got {type(value).__name__}")
+        raise wrong(f"invalid {name} of type {type(value).__name__}", "expected text")
     if "\0" in value:
-        raise wrong(f"invalid {name}: it contains a NUL character; remove it")
+        raise wrong(f"invalid {name}: it contains a NUL character", "remove it")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise wrong(f"invalid {name}: it is not valid Unicode") from None
+        raise wrong(f"invalid {name}: it is not valid Unicode", "remove unpaired surrogates") from None
     return value
 
 
@@ -44,7 +53,7 @@ def bindable(parameters: Any) -> pyarrow.Table | pyarrow.RecordBatch | None:
         if hasattr(parameters, "__arrow_c_array__"):
             return pyarrow.record_batch(parameters)
     except _WRONG as error:
-        raise wrong(f"invalid parameters: {_line(error)}") from None
+        raise wrong(f"invalid parameters: {_line(error)}", _VALUES) from None
     values = _values(parameters)
     return _batch([[value] for value in values]) if values else None
 
@@ -55,14 +64,15 @@ def bindable_sets(sets: Any) -> Any:
         return bindable(sets)
     rows = [_values(row) for row in _values(sets)]
     if any(len(row) != len(rows[0]) for row in rows):
-        raise wrong("invalid parameters: the sets differ in length")
+        raise wrong("invalid parameters: the sets differ in length", "pass as many values in each set")
     return _batch([list(column) for column in zip(*rows, strict=True)]) if rows else []
 
 
 def _values(parameters: Any) -> list[Any]:
     if isinstance(parameters, (str, bytes, bytearray, dict)) or not isinstance(parameters, Iterable):
         given = type(parameters).__name__
-        raise wrong(f"invalid parameters: expected a sequence of values, got {given}; write (value,) for one value")
+        advice = "expected a sequence of values; write (value,) for one value"
+        raise wrong(f"invalid parameters of type {given}", advice)
     return list(parameters)
 
 
@@ -71,8 +81,10 @@ def _batch(columns: list[list[Any]]) -> pyarrow.RecordBatch:
     for place, values in enumerate(columns, 1):
         try:
             arrays.append(pyarrow.array([_plain(value) for value in values]))
+        except _Unfit as error:
+            raise wrong(f"invalid parameter {place}: {error}", error.advice) from None
         except _WRONG as error:
-            raise wrong(f"invalid parameter {place}: {_line(error)}") from None
+            raise wrong(f"invalid parameter {place}: {_line(error)}", _VALUES) from None
     return pyarrow.record_batch(arrays, names=[str(place) for place in range(len(arrays))])
 
 
@@ -85,9 +97,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item) for item in value]
     if isinstance(value, time) and value.tzinfo is not None:
-        raise ValueError("a time of day with a time zone is not supported; pass a datetime, or a time without a zone")
+        raise _Unfit("a time of day with a time zone is not supported", "pass a datetime, or a time without a zone")
     if isinstance(value, Decimal) and not value.is_finite():
-        raise ValueError(f"a Decimal cannot be {value}; pass a float")
+        raise _Unfit(f"a Decimal cannot be {value}", "pass a float")
     if type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__len__"):
         # Arrow lacks units of NumPy, such as days. Integers include times in nanoseconds, which Python lacks.
         item = value.item()

@@ -136,7 +136,8 @@ class Query:
         if failed is not None:
             raise copy(failed)
         if self._streamed:
-            raise misused("the rows were streamed and are gone; call arrow() before to keep them, or sql() again")
+            message = "the rows were streamed and are gone"
+            raise misused(message, "call arrow() before to keep them, or sql() again")
         self._cursor.execute(self.statement, self._parameters)
         self._ran = self._streamed = True
         return pyarrow.RecordBatchReader.from_stream(self._cursor.fetch_arrow())

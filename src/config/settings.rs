@@ -305,7 +305,8 @@ impl ExtensionOptions for SessionSettings {
         match self.read(key, value) {
             Some(Ok(())) => Ok(()),
             Some(Err(expected)) => {
-                Err(refused(format!("invalid value `{value}` for savedsearch.{key}: expected {expected}")).into())
+                let error = refused(format!("invalid value `{value}` for savedsearch.{key}"));
+                Err(error.advice(format!("expected {expected}")).into())
             }
             None => {
                 let known: Vec<_> = self.entries().into_iter().map(|entry| entry.key).collect();

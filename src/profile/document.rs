@@ -142,7 +142,9 @@ impl Profile {
     /// [`ErrorKind::Config`] if the file cannot be read, otherwise as [`Profile::parse`].
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| {
+            let names: Vec<&str> = Self::builtins().collect();
             Error::new(ErrorKind::Config, format!("cannot read profile {}: {error}", path.display()))
+                .advice(format!("name a file, or a built-in profile: {}", names.join(", ")))
         })?;
         Self::parse(&text, &path.display().to_string())
     }

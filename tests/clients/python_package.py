@@ -249,17 +249,26 @@ def failures():
             (good | {"now": NOW}, "demo data"),
             ({"now": "yesterday"}, "expected an instant"),
             (good | {"max_requests": "many"}, "max_requests"),
-            (good | {"colour": "red"}, "unknown option savedsearch.colour"),
+            (good | {"colour": "red"}, "unknown option colour; available: uri, api_key, "),
+            (good | {"max_request": 5}, "unknown option max_request; did you mean max_requests?"),
+            (good | {"timezone": "Europe/Belin"}, "invalid value `Europe/Belin` for timezone; expected a quoted"),
+            ({"uri": "http://example.com/v4", "api_key": KEY}, "use an https URL, or the option insecure on"),
+            ({"uri": service.url, "api_key": " "}, "the API key is empty; set SAVEDSEARCH_API_KEY or the option api_key_command"),
+            (good | {"config": "missing.toml"}, "config cannot be combined with uri"),
             ({"connection": "sales"}, "requires a configuration file"),
-            ({"uri": service.url, "api_key_command": "exit 3"}, "exit status: 3"),
-            (good | {"api_key_command": "echo x"}, "set either"),
-            ({"store": "somewhere"}, "savedsearch.now"),
+            (good | {"api_key_command": "echo x"}, "api_key cannot be combined with api_key_command"),
+            ({"store": "somewhere"}, "set now"),
             (good | {"store": ""}, "path is empty"),
             (good | {"insecure": "false"}, "expected True or False"),
             ({"profile": "~/missing.toml"}, str(pathlib.Path.home() / "missing.toml")),
         ]:
             error = refused(savedsearch.Error, lambda: savedsearch.connect(**options))
             assert words in str(error) and KEY not in str(error) and error.kind, (options, str(error))
+            # Options are called as the arguments.
+            assert error.advice and str(error).endswith(error.advice), (options, str(error), error.advice)
+            assert "savedsearch." not in str(error) and "--" not in str(error), (options, str(error))
+        error = refused(savedsearch.Error, lambda: savedsearch.connect(service.url, api_key_command="exit 3"))
+        assert "exit status: 3" in str(error) and error.kind == "config", error
         with savedsearch.connect(service.url, api_key="wrong") as connection:
             error = refused(savedsearch.Error, lambda: connection.sql("SELECT count(*) FROM mentions WHERE aid = '1'").arrow())
             assert error.kind == "unauthorized" and error.sqlstate == "28000" and error.advice in str(error), vars(error)
@@ -685,12 +694,13 @@ def exceptions():
             (lambda: cursor.executemany("SET savedsearch.max_requests = ?", ["5"]), "sequence"),
             (lambda: savedsearch.connect("http://127.0.0.1/v4", api_key=b"bytes"), "api_key"),
             (lambda: savedsearch.connect("http://127.0.0.1/v4", api_key="a\0b"), "NUL"),
-            (lambda: savedsearch.connect(5), "uri: expected text, got int"),
-            (lambda: savedsearch.connect(profile=5), "profile: expected a path, got int"),
-            (lambda: connection.sql(b"SELECT 1"), "statement: expected text, got bytes"),
+            (lambda: savedsearch.connect(5), "uri of type int; expected text"),
+            (lambda: savedsearch.connect(profile=5), "profile of type int; expected a path"),
+            (lambda: connection.sql(b"SELECT 1"), "statement of type bytes; expected text"),
         ]:
             error = refused(savedsearch.ProgrammingError, call)
             assert words in str(error) and error.kind == "usage" and error.sqlstate == "22023", error
+            assert error.advice and str(error).endswith(error.advice), error
         # The methods of the driver manager raise the exceptions of the package too.
         for call in (cursor.nextset, lambda: cursor.adbc_execute_partitions("SELECT 1"), lambda: cursor.adbc_ingest("t", pyarrow.table({"a": [1]}))):
             assert refused(savedsearch.NotSupportedError, call).kind == "usage"

@@ -780,7 +780,7 @@ fn messages_are_what_they_are() {
         ("SET savedsearch.max_request = 5", "unknown setting savedsearch.max_request; did you mean savedsearch.max_requests?".into()),
         (
             "SET savedsearch.max_requests = 0",
-            "invalid value `0` for savedsearch.max_requests: expected a whole number of at least 1".into(),
+            "invalid value `0` for savedsearch.max_requests; expected a whole number of at least 1".into(),
         ),
         (
             "SET savedsearch.max_requests = 1; SELECT id FROM mentions WHERE aid IN ('183772', '184889')",

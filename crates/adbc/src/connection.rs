@@ -13,7 +13,7 @@ use datafusion_saved_search::embedded::{Failure, Session, TABLE, TEMPORARY, VIEW
 use tokio_util::sync::CancellationToken;
 
 use crate::database::not_found;
-use crate::error::{failed, unsupported, wrong};
+use crate::error::{failed, unknown_option, unsupported};
 use crate::info;
 use crate::objects::{Wanted, matches, objects};
 use crate::reader::known;
@@ -183,7 +183,7 @@ impl adbc_core::Connection for Connection {
     }
 
     fn read_partition(&self, _partition: impl AsRef<[u8]>) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
-        Err(unsupported("results are not partitioned"))
+        Err(unsupported("results are not partitioned", "execute the statement as a query"))
     }
 }
 
@@ -201,16 +201,20 @@ impl Optionable for Connection {
         match (&key, text.as_str()) {
             (OptionConnection::AutoCommit | OptionConnection::ReadOnly, "true") => Ok(()),
             (OptionConnection::AutoCommit | OptionConnection::ReadOnly, _) => {
-                Err(unsupported("there are no transactions and no writes: the service is read-only"))
+                let message = "there are no transactions and no writes: the service is read-only";
+                Err(unsupported(message, "leave autocommit and read-only on"))
             }
             (OptionConnection::CurrentCatalog, _) => {
                 self.session.use_catalog(&text).map_err(|failure| failed(&failure))
             }
             (OptionConnection::CurrentSchema, _) => self.session.use_schema(&text).map_err(|failure| failed(&failure)),
             (OptionConnection::Other(_), _) if Session::is_setting(&name) => self.change(&name, text),
-            _ => Err(wrong(format!(
-                "unknown option {name} of a connection; available: session settings such as savedsearch.max_requests"
-            ))),
+            _ => {
+                let own = [OptionConnection::CurrentCatalog, OptionConnection::CurrentSchema];
+                let settings = Session::settings();
+                let known = own.iter().map(AsRef::<str>::as_ref).chain(settings.iter().map(String::as_str));
+                Err(unknown_option(&name, &known.collect::<Vec<&str>>()))
+            }
         }
     }
 

@@ -70,7 +70,8 @@ impl Optionable for Database {
         let name = key.as_ref().to_owned();
         // `store` is the folder here, which belongs to the open connections.
         if name == "savedsearch.store" || !datafusion_saved_search::embedded::Session::is_setting(&name) {
-            return Err(wrong(format!("option {name} cannot be changed once the database is open")));
+            let message = format!("option {name} cannot be changed once the database is open");
+            return Err(wrong(&message, "open another database"));
         }
         let value = text_of(&name, value)?;
         self.settings.retain(|(known, _)| *known != name);

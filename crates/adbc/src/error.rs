@@ -1,9 +1,12 @@
 //! Failures as ADBC has them: a status, an SQLSTATE, one line, and the parts of it as details for programs.
+//!
+//! Advice names options of the driver, also where the library names those of the program.
 
 use std::ffi::c_char;
 
 use adbc_core::error::{Error, Status};
 use datafusion_saved_search::embedded::{Code, Failure};
+use datafusion_saved_search::error::nearest;
 
 /// Converts a failure.
 pub(crate) fn failed(failure: &Failure) -> Error {
@@ -13,7 +16,7 @@ pub(crate) fn failed(failure: &Failure) -> Error {
     }
     let details = details(failure).into_iter().map(|(name, text)| (name.to_owned(), text.into_bytes()));
     Error {
-        message: failure.message.clone(),
+        message: line(failure),
         status: match failure.kind() {
             // A folder or file that the user named, not a defect.
             "store" | "output" => Status::IO,
@@ -30,21 +33,61 @@ pub(crate) fn own(error: datafusion_saved_search::Error) -> Error {
     failed(&Failure::own(error))
 }
 
-/// An error of a wrong call: a line, with what to do.
-pub(crate) fn wrong(message: impl Into<String>) -> Error {
-    of_use(message, Status::InvalidArguments, *b"22023")
+/// An error of a wrong call, with what to do.
+pub(crate) fn wrong(message: &str, advice: &str) -> Error {
+    of_use(message, advice, Status::InvalidArguments, *b"22023")
 }
 
-/// An error of something that the driver does not do.
-pub(crate) fn unsupported(message: impl Into<String>) -> Error {
-    of_use(message, Status::NotImplemented, *b"0A000")
+/// An error of an option that is not among the known ones.
+pub(crate) fn unknown_option(name: &str, known: &[&str]) -> Error {
+    let same = known.iter().map(|known| short(known)).find(|known| *known == short(name));
+    let near = same.or_else(|| nearest(short(name), known.iter().map(|known| short(known))));
+    let meant = near.and_then(|near| known.iter().find(|known| short(known) == near));
+    let advice = match meant {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => format!("available: {}", known.join(", ")),
+    };
+    wrong(&format!("unknown option {name}"), &advice)
 }
 
-fn of_use(message: impl Into<String>, status: Status, sqlstate: [u8; 5]) -> Error {
+/// The name of an option without the prefix, which would make all names alike.
+fn short(name: &str) -> &str {
+    name.strip_prefix("savedsearch.").unwrap_or(name)
+}
+
+/// An error of something that the driver does not do, with what to do instead.
+pub(crate) fn unsupported(message: &str, advice: &str) -> Error {
+    of_use(message, advice, Status::NotImplemented, *b"0A000")
+}
+
+fn of_use(message: &str, advice: &str, status: Status, sqlstate: [u8; 5]) -> Error {
+    let details = [("savedsearch.kind", "usage"), ("savedsearch.advice", advice)];
     Error {
         sqlstate: sqlstate.map(|byte| c_char::from_ne_bytes([byte])),
-        details: Some(vec![("savedsearch.kind".to_owned(), b"usage".to_vec())]),
-        ..Error::with_message_and_status(message, status)
+        details: Some(details.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).into()),
+        ..Error::with_message_and_status(format!("{message}; {advice}"), status)
+    }
+}
+
+/// Options of the program in advice of the library, and what callers of the driver use in their place.
+const OPTIONS: [(&str, &str); 4] = [
+    ("name a file with --api-key-file", "the option savedsearch.api_key_command"),
+    ("--base-url", "the option uri"),
+    ("--insecure", "the option savedsearch.insecure"),
+    ("; the operator can raise --memory", ""),
+];
+
+/// Advice with the options of the driver.
+fn in_own_words(advice: &str) -> String {
+    OPTIONS.iter().fold(advice.to_owned(), |advice, (program, driver)| advice.replace(program, driver))
+}
+
+/// The line of a failure. Its advice is its end.
+pub(crate) fn line(failure: &Failure) -> String {
+    let advice = failure.advice.as_deref().unwrap_or_default();
+    match failure.message.strip_suffix(advice) {
+        Some(line) => format!("{line}{}", in_own_words(advice)),
+        None => failure.message.clone(),
     }
 }
 
@@ -54,7 +97,7 @@ pub(crate) fn details(failure: &Failure) -> Vec<(&'static str, String)> {
     let at = failure.at.as_deref();
     let parts = [
         ("savedsearch.kind", Some(failure.kind().to_owned())),
-        ("savedsearch.advice", failure.advice.as_deref().map(str::to_owned)),
+        ("savedsearch.advice", failure.advice.as_deref().map(in_own_words)),
         ("savedsearch.table", at.and_then(|at| at.table.clone())),
         ("savedsearch.aid", at.and_then(|at| at.aid.clone())),
         ("savedsearch.row", at.and_then(|at| at.row).map(|row| row.to_string())),
@@ -78,5 +121,40 @@ fn status(code: Code) -> Status {
         // The service, or what it grants: trying again later may succeed.
         Code::ResourceExhausted | Code::Aborted | Code::Unavailable => Status::IO,
         Code::Unauthenticated => Status::Unauthenticated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion_saved_search::{Error as Own, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn advice_names_options_of_the_driver() {
+        for (advice, expected) in [
+            ("check --base-url and the key", "check the option uri and the key"),
+            ("use an https URL, or --insecure", "use an https URL, or the option savedsearch.insecure"),
+            ("aggregate; the operator can raise --memory", "aggregate"),
+            ("add a LIMIT", "add a LIMIT"),
+        ] {
+            // The statement that a message repeats is left as it is.
+            let error = failed(&Failure::own(Own::new(ErrorKind::Config, "no --base-url").advice(advice)));
+            assert_eq!(error.message, format!("no --base-url; {expected}"));
+            let details = error.details.expect("details");
+            assert!(details.contains(&("savedsearch.advice".to_owned(), expected.as_bytes().to_vec())), "{expected}");
+        }
+        assert_eq!(failed(&Failure::new(Code::Internal, "no")).message, "no");
+    }
+
+    #[test]
+    fn an_unknown_option_is_compared_without_the_prefix() {
+        let known = ["uri", "savedsearch.api_key", "savedsearch.profile"];
+        let line = |name| unknown_option(name, &known).message;
+        assert_eq!(line("savedsearch.apikey"), "unknown option savedsearch.apikey; did you mean savedsearch.api_key?");
+        assert_eq!(line("api_key"), "unknown option api_key; did you mean savedsearch.api_key?");
+        assert_eq!(line("url"), "unknown option url; did you mean uri?");
+        let none = "unknown option savedsearch.colour; available: uri, savedsearch.api_key, savedsearch.profile";
+        assert_eq!(line("savedsearch.colour"), none);
     }
 }

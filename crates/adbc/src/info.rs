@@ -4,15 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use adbc_core::constants::ADBC_VERSION_1_1_0;
-use adbc_core::error::Result;
+use adbc_core::error::{Error, Result, Status};
 use adbc_core::options::InfoCode;
 use adbc_core::schemas::GET_INFO_SCHEMA;
 use arrow::array::{
     ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, UInt32Array, UnionArray, new_empty_array,
 };
 use arrow::datatypes::DataType;
-
-use crate::error::wrong;
 
 /// A value of the result, whose type is a union.
 enum Value {
@@ -59,7 +57,7 @@ pub(crate) fn batch(codes: Option<HashSet<InfoCode>>) -> Result<RecordBatch> {
         offsets.push(i32::try_from(count - 1).unwrap_or(i32::MAX));
     }
     let DataType::Union(fields, _) = GET_INFO_SCHEMA.field(1).data_type() else {
-        return Err(wrong("the info schema has no union"));
+        return Err(Error::with_message_and_status("the info schema has no union", Status::Internal));
     };
     let mut children: Vec<ArrayRef> = fields.iter().map(|(_, field)| new_empty_array(field.data_type())).collect();
     children[0] = Arc::new(StringArray::from(texts));

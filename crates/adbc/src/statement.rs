@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Cancel, Running};
 use crate::database::not_found;
-use crate::error::{details, failed, unsupported, wrong};
+use crate::error::{details, failed, line, unknown_option, unsupported, wrong};
 use crate::reader::{Reader, known};
 use crate::runtime::wait;
 use crate::target::{Target, switch, text_of};
@@ -59,6 +59,9 @@ impl Last {
         Some(lines.unwrap_or_default().join("\n"))
     }
 }
+
+/// Options that can be set.
+const OPTIONS: [&str; 3] = ["savedsearch.estimate", "savedsearch.chart", "savedsearch.chart_title"];
 
 /// Options that return the parts of the last failure, also of one that a stream of rows ended with, by their names as details.
 const ERROR: &str = "savedsearch.error.";
@@ -157,7 +160,7 @@ impl Statement {
 
     /// Draws the rows that are bound.
     fn draw(&mut self) -> Result<RecordBatch> {
-        let (schema, rows) = self.bound.take().ok_or_else(|| wrong("no rows were bound for the chart"))?;
+        let (schema, rows) = self.bound.take().ok_or_else(|| wrong("no rows were bound for the chart", "bind them"))?;
         let svg = chart(&schema, &rows, self.chart_title.clone()).map_err(|failure| self.fail(failure))?;
         Ok(RecordBatch::try_from_iter([("svg", Arc::new(StringArray::from(vec![svg])) as ArrayRef)])?)
     }
@@ -207,7 +210,7 @@ impl adbc_core::Statement for Statement {
     fn execute_update(&mut self) -> Result<Option<i64>> {
         let (_, _, has_rows) = self.describe()?;
         if has_rows {
-            return Err(wrong("the statement has rows, which this call would drop: execute it as a query"));
+            return Err(wrong("the statement has rows, which this call would drop", "execute it as a query"));
         }
         self.run()?;
         Ok(None)
@@ -231,7 +234,7 @@ impl adbc_core::Statement for Statement {
     }
 
     fn execute_partitions(&mut self) -> Result<PartitionedResult> {
-        Err(unsupported("results are not partitioned; execute the statement as a query"))
+        Err(unsupported("results are not partitioned", "execute the statement as a query"))
     }
 
     fn get_parameter_schema(&self) -> Result<Schema> {
@@ -254,7 +257,7 @@ impl adbc_core::Statement for Statement {
     }
 
     fn set_substrait_plan(&mut self, _plan: impl AsRef<[u8]>) -> Result<()> {
-        Err(unsupported("Substrait plans are not supported; set a SQL query"))
+        Err(unsupported("Substrait plans are not supported", "set a SQL query"))
     }
 
     fn get_cancel_handle(&self) -> Box<dyn CancelHandle> {
@@ -273,9 +276,12 @@ impl Optionable for Statement {
             OptionStatement::Other(_) if name == "savedsearch.chart" => self.charts = switch(&name, &text)?,
             OptionStatement::Other(_) if name == "savedsearch.chart_title" => self.chart_title = Some(text),
             OptionStatement::Other(_) | OptionStatement::Incremental => {
-                return Err(wrong(format!("unknown option {name} of a statement")));
+                return Err(unknown_option(&name, &OPTIONS));
             }
-            _ => return Err(unsupported(format!("option {name} is not supported: the service is read-only"))),
+            _ => {
+                let message = format!("option {name} is not supported: the service is read-only");
+                return Err(unsupported(&message, "leave it out"));
+            }
         }
         Ok(())
     }
@@ -292,7 +298,7 @@ impl Optionable for Statement {
                 let (part, failure) =
                     name.strip_prefix(ERROR).zip(last.failure.as_ref()).ok_or_else(|| not_found(name))?;
                 match part {
-                    "message" => Ok(failure.message.clone()),
+                    "message" => Ok(line(failure)),
                     "sqlstate" => Ok(failure.sqlstate().to_owned()),
                     part => {
                         let full = format!("savedsearch.{part}");

@@ -6,18 +6,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, Weak};
 
-use adbc_core::error::Result;
+use adbc_core::error::{Error, Result};
 use adbc_core::options::{OptionDatabase, OptionValue};
 use chrono::{DateTime, Utc};
 use datafusion_saved_search::client::{Exchanges, HttpLimits};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::connections::{Connections, key_from_command};
-use datafusion_saved_search::embedded::Session;
+use datafusion_saved_search::embedded::{Code, Failure, Session};
 use datafusion_saved_search::simulator::{self, Running};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret};
 use tokio::sync::Mutex;
 
-use crate::error::{own, wrong};
+use crate::error::{failed, own, unknown_option, wrong};
 
 /// Options of a database.
 #[derive(Default)]
@@ -35,10 +35,18 @@ pub(crate) struct Options {
     pub(crate) settings: Vec<(String, String)>,
 }
 
-/// Names of the options, for errors.
-const NAMES: &str = "uri, savedsearch.api_key, savedsearch.api_key_command, savedsearch.profile, savedsearch.store, \
-                     savedsearch.connection, savedsearch.config, savedsearch.insecure, savedsearch.now, and session settings such \
-                     as savedsearch.max_requests";
+/// Names of the options, besides session settings.
+const NAMES: [&str; 9] = [
+    "uri",
+    "savedsearch.api_key",
+    "savedsearch.api_key_command",
+    "savedsearch.profile",
+    "savedsearch.store",
+    "savedsearch.connection",
+    "savedsearch.config",
+    "savedsearch.insecure",
+    "savedsearch.now",
+];
 
 impl Options {
     /// Reads an option.
@@ -51,7 +59,7 @@ impl Options {
         match option {
             OptionDatabase::Uri => self.uri = Some(text).filter(|uri| !uri.is_empty()),
             OptionDatabase::Username | OptionDatabase::Password => {
-                return Err(wrong(format!("option {name} is not supported; set savedsearch.api_key")));
+                return Err(wrong(&format!("option {name} is not supported"), "set savedsearch.api_key"));
             }
             OptionDatabase::Other(_) => match name.as_str() {
                 "savedsearch.api_key" => self.key = Some(Secret::new(&text).map_err(own)?),
@@ -63,17 +71,26 @@ impl Options {
                 "savedsearch.insecure" => self.insecure = switch(&name, &text)?,
                 "savedsearch.now" => {
                     let expected = "expected an instant such as 2026-07-01T12:00:00Z";
-                    self.now = Some(
-                        text.parse().map_err(|_| wrong(format!("invalid value `{text}` for {name}: {expected}")))?,
-                    );
+                    self.now = Some(text.parse().map_err(|_| invalid(&name, &text, expected))?);
                 }
                 setting if Session::is_setting(setting) => self.settings.push((name, text)),
-                _ => return Err(wrong(format!("unknown option {name}; available: {NAMES}"))),
+                _ => return Err(unknown(&name)),
             },
-            _ => return Err(wrong(format!("unknown option {name}; available: {NAMES}"))),
+            _ => return Err(unknown(&name)),
         }
         Ok(())
     }
+}
+
+fn unknown(name: &str) -> Error {
+    let settings = Session::settings();
+    // `store` is the folder here.
+    let settings = settings.iter().map(String::as_str).filter(|name| !NAMES.contains(name));
+    unknown_option(name, &NAMES.into_iter().chain(settings).collect::<Vec<_>>())
+}
+
+fn invalid(name: &str, value: &str, expected: &str) -> Error {
+    wrong(&format!("invalid value `{value}` for {name}"), expected)
 }
 
 /// Reads `true` or `false`.
@@ -81,7 +98,7 @@ impl Options {
 /// # Errors
 /// INVALID_ARGUMENT for other values.
 pub(crate) fn switch(name: &str, value: &str) -> Result<bool> {
-    value.parse().map_err(|_| wrong(format!("invalid value `{value}` for {name}: expected true or false")))
+    value.parse().map_err(|_| invalid(name, value, "expected true or false"))
 }
 
 /// The text of a value.
@@ -93,7 +110,7 @@ pub(crate) fn text_of(name: &str, value: OptionValue) -> Result<String> {
         OptionValue::String(text) => Ok(text),
         OptionValue::Int(number) => Ok(number.to_string()),
         OptionValue::Double(number) => Ok(number.to_string()),
-        _ => Err(wrong(format!("invalid value for {name}: expected text"))),
+        _ => Err(wrong(&format!("invalid value for {name}"), "expected text")),
     }
 }
 
@@ -129,10 +146,13 @@ impl Target {
         let named = options.config.clone();
         let config = named.or_else(|| options.uri.is_none().then(|| environment.config_file()).flatten());
         match config {
-            Some(_) if options.uri.is_some() => Err(wrong("savedsearch.config cannot be combined with uri")),
+            Some(_) if options.uri.is_some() => {
+                Err(wrong("savedsearch.config cannot be combined with uri", "remove one of them"))
+            }
             Some(config) => Self::configured(&config, options).await,
             None if options.connection.is_some() => Err(wrong(
-                "savedsearch.connection requires a configuration file: set savedsearch.config or SAVEDSEARCH_CONFIG",
+                "savedsearch.connection requires a configuration file",
+                "set savedsearch.config or SAVEDSEARCH_CONFIG",
             )),
             None => Self::single(options, environment).await,
         }
@@ -145,10 +165,9 @@ impl Target {
             || options.profile.is_some()
             || options.store.is_some()
         {
-            let names = "savedsearch.api_key, .api_key_command, .profile and .store";
-            return Err(wrong(format!(
-                "{names} cannot be combined with a configuration file; set uri, or set them in the file"
-            )));
+            let names = "savedsearch.api_key, savedsearch.api_key_command, savedsearch.profile and savedsearch.store";
+            let message = format!("{names} cannot be combined with a configuration file");
+            return Err(wrong(&message, "set uri, or set them in the file"));
         }
         let connections = Connections::read(file, options.connection.as_deref()).map_err(own)?;
         let identity = Identity::File {
@@ -174,21 +193,25 @@ impl Target {
         let store = options.store.clone().or(environment.store);
         let Some(base_url) = options.uri.clone().or(environment.base_url) else {
             if options.key.is_some() || options.key_command.is_some() {
-                return Err(wrong("savedsearch.api_key requires uri: the base URL of the service, ending in /v4"));
+                let advice = "set uri to the base URL of the service, ending in /v4";
+                return Err(wrong("savedsearch.api_key requires uri", advice));
             }
             return Self::demo(profile, store, options.now).await;
         };
         if options.now.is_some() {
-            return Err(wrong("savedsearch.now is for the demo data; remove it, or uri"));
+            return Err(wrong("savedsearch.now is for the demo data", "remove it, or uri"));
         }
         let key = match (options.key.clone(), &options.key_command) {
-            (Some(_), Some(_)) => return Err(wrong("set either savedsearch.api_key or savedsearch.api_key_command")),
+            (Some(_), Some(_)) => {
+                let message = "savedsearch.api_key cannot be combined with savedsearch.api_key_command";
+                return Err(wrong(message, "remove one of them"));
+            }
             (Some(key), None) => key,
             (None, Some(command)) => {
                 key_from_command(command, Path::new(""), "savedsearch.api_key_command").map_err(own)?
             }
             (None, None) => environment.api_key.ok_or_else(|| {
-                wrong("no API key; set savedsearch.api_key, savedsearch.api_key_command or SAVEDSEARCH_API_KEY")
+                wrong("no API key", "set savedsearch.api_key, savedsearch.api_key_command or SAVEDSEARCH_API_KEY")
             })?,
         };
         let insecure = options.insecure;
@@ -221,9 +244,8 @@ impl Target {
             let builder = match (store, now) {
                 (Some(folder), Some(now)) => builder.store(folder).store_owner(format!("demo data of {now}")),
                 (Some(_), None) => {
-                    let message = "savedsearch.store with the demo data needs savedsearch.now: otherwise its mentions move with the \
-                                   clock";
-                    return Err(wrong(message));
+                    let message = "savedsearch.store with the demo data needs a clock that stands still";
+                    return Err(wrong(message, "set savedsearch.now"));
                 }
                 (None, _) => builder,
             };
@@ -255,7 +277,9 @@ async fn demo_data(now: Option<DateTime<Utc>>) -> Result<Arc<Running>> {
         return Ok(demo);
     }
     let started = simulator::demo(now.map_or_else(Clock::system, Clock::fixed)).await;
-    let started = Arc::new(started.map_err(|error| wrong(format!("cannot start the demo data: {error}")))?);
+    let started = started
+        .map_err(|error| failed(&Failure::new(Code::Unavailable, format!("cannot start the demo data: {error}"))))?;
+    let started = Arc::new(started);
     let mut demos = DEMO.lock().unwrap_or_else(PoisonError::into_inner);
     demos.retain(|(_, demo)| demo.strong_count() > 0);
     demos.push((now, Arc::downgrade(&started)));
