@@ -124,9 +124,15 @@ def _typed(cursor: Cursor | None = None) -> Iterator[None]:
         yield
     except adbc_driver_manager.Error as error:
         made = typed(error)
-        if cursor is not None and cursor._was_interrupted(made):
-            raise KeyboardInterrupt from None
+        if cursor is not None and made.kind == "cancelled":
+            cursor._failed = copy(made)
+            if cursor._was_interrupted(made):
+                raise KeyboardInterrupt from None
         raise made from None
+    except KeyboardInterrupt:
+        if cursor is not None:
+            cursor._interrupted()
+        raise
 
 
 def _with_types(method: _F) -> _F:
@@ -170,7 +176,7 @@ class Cursor(dbapi.Cursor):
     cancelled = False
     """True once the running statement was cancelled by a call of `adbc_cancel` or `close`."""
     _failed: Error | None = None
-    """Failure that the rows ended with. Every further fetch raises it again."""
+    """Failure that the rows ended with, or that they were cancelled. Every further fetch raises it again."""
     _warned: frozenset[str] = frozenset()
     _reading = False
     _sent = 0
@@ -195,6 +201,9 @@ class Cursor(dbapi.Cursor):
         with self._use(), _typed(self):
             self._begin()
             super().execute(operation, parameters)
+            if self._failed is not None:
+                # It was cancelled before the driver had begun it.
+                raise self._interrupted()
             self._warn()
         return self
 
@@ -225,9 +234,17 @@ class Cursor(dbapi.Cursor):
         super()._prepare_execute(_statement(operation), bindable(parameters))
 
     def adbc_cancel(self) -> None:
-        """Cancels the running statement, which ends its requests. Any thread may call it."""
+        """Cancels the statement, which ends its requests. Any thread may call it. Fetches raise an exception of the kind `cancelled`
+        until the next `execute`, also if rows have arrived."""
+        self._check_open()
+        self._mark_cancelled()
+        with _typed():
+            super().adbc_cancel()
+
+    def _mark_cancelled(self) -> None:
         self.cancelled = True
-        super().adbc_cancel()
+        if self._failed is None:
+            self._failed = _as_error(_CANCELLED)
 
     def close(self) -> None:
         """Ends the statement and its requests, also while another library reads its rows."""
@@ -283,7 +300,7 @@ class Cursor(dbapi.Cursor):
             self._reading = False
             self._warn()
         except (pyarrow.ArrowException, OSError, adbc_driver_manager.Error) as error:
-            self._failed = made = self._failure()
+            self._failed = made = self._failure() or self._failed
             self._reading = False
             if made is None:
                 raise typed(error) if isinstance(error, adbc_driver_manager.Error) else error from None
@@ -297,7 +314,7 @@ class Cursor(dbapi.Cursor):
         return rows
 
     def _interrupted(self) -> Error:
-        """Ends the statement after Ctrl-C. Returns the exception that further fetches raise."""
+        """Ends the statement. Returns the exception that further fetches raise."""
         with suppress(adbc_driver_manager.Error):
             self._stmt.cancel()
         self._failed, self._reading = _as_error(_CANCELLED), False
@@ -356,7 +373,8 @@ _CANCELLED = {"message": "the query was cancelled", "sqlstate": "57014", "kind":
 
 
 def _as_error(parts: dict[str, str]) -> Error:
-    status = adbc_driver_manager.AdbcStatusCode.IO
+    cancelled = parts.get("kind") == "cancelled"
+    status = adbc_driver_manager.AdbcStatusCode.CANCELLED if cancelled else adbc_driver_manager.AdbcStatusCode.IO
     plain = adbc_driver_manager.OperationalError(
         parts["message"], status_code=status, sqlstate=parts.get("sqlstate")
     )
@@ -394,11 +412,19 @@ class Connection(dbapi.Connection):
         if self._closed:
             return
         self._ending = True
-        self.adbc_cancel()
+        self._cancel()
         super().close()
 
     def adbc_cancel(self) -> None:
-        """Cancels all running statements. Any thread may call it."""
+        """Cancels all statements that run or have rows. Any thread may call it."""
+        self._check_open()
+        cursors: list[Any] = list(self._cursors)
+        for cursor in cursors:
+            if cursor._results is not None:
+                cursor._mark_cancelled()
+        self._cancel()
+
+    def _cancel(self) -> None:
         cursors: list[Any] = list(self._cursors)
         for cursor in cursors:
             cursor.cancelled = True

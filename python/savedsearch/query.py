@@ -107,7 +107,7 @@ class Query:
             return str(row[0] if row else "")
 
     def cancel(self) -> None:
-        """Ends the query and its requests. Any thread may call it."""
+        """Ends the query and its requests. Any thread may call it. Rows that were not kept raise an exception of the kind `cancelled`."""
         self._cursor.adbc_cancel()
 
     def close(self) -> None:

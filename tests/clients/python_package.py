@@ -386,6 +386,7 @@ def pressing_ctrl_c(every):
 
 
 def cancelling():
+    import adbc_driver_manager
     import duckdb
     import polars
     import pyarrow
@@ -478,6 +479,39 @@ def cancelling():
         threading.Timer(1, query.cancel).start()
         assert refused(savedsearch.Error, query.arrow).kind == "cancelled"
         quiet("cancel")
+        # After a cancel, every kind of fetch raises the same, whatever has arrived before.
+        def cancelled(call):
+            error = refused(savedsearch.OperationalError, call)
+            assert (error.kind, error.sqlstate, error.status_code) == ("cancelled", "57014", adbc_driver_manager.AdbcStatusCode.CANCELLED), error
+
+        fetches = [name for name in dir(savedsearch.Cursor) if name.startswith("fetch")]
+        assert len(fetches) > 8, fetches
+        for statement_of_it in ("SELECT 1", statement):
+            for end in (savedsearch.Cursor.adbc_cancel, lambda cursor: connection.adbc_cancel()):
+                with connection.cursor() as cursor:
+                    cursor.execute(statement_of_it)
+                    end(cursor)
+                    for name in fetches:
+                        cancelled(getattr(cursor, name))
+                    cancelled(lambda: next(cursor))
+                    assert cursor.execute("SELECT 1").fetchall() == [(1,)], "the next statement runs"
+        # While another thread executes.
+        with connection.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            running = pool.submit(cursor.execute, statement.replace("*", "count(DISTINCT title)"))
+            time.sleep(1)
+            cursor.adbc_cancel()
+            cancelled(running.result)
+            for name in fetches:
+                cancelled(getattr(cursor, name))
+        for read in ("arrow", "rows", "pl", "df", "svg", "__arrow_c_stream__"):
+            query = connection.sql("SELECT 1")
+            query.cancel()
+            cancelled(getattr(query, read))
+            assert query.estimate(), "an estimate reads no rows"
+        query = connection.sql("SELECT 1")
+        assert query.rows() == [(1,)]
+        query.cancel()
+        assert query.rows() == [(1,)], "rows that were kept stay"
         with connection.cursor() as cursor:
             reader = cursor.execute(statement).fetch_record_batch()
             reader.read_next_batch()

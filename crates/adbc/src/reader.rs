@@ -1,12 +1,13 @@
-//! Results: batches as they arrive. Dropping a reader ends its query.
+//! Results: batches as they arrive. Dropping a reader ends its query. After a cancel it has no rows, also if some have arrived.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use datafusion_saved_search::embedded::{Failure, Rows};
+use datafusion_saved_search::embedded::{Failure, Rows, stopped};
 use futures::executor::block_on;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::failed;
 use crate::statement::Last;
@@ -18,6 +19,8 @@ pub(crate) struct Reader {
     first: Option<RecordBatch>,
     /// `None` once the last batch was returned.
     rows: Option<Rows>,
+    /// Cancelled by the handles of the statement and of its connection.
+    cancelled: CancellationToken,
     /// Receives the failure that the rows end with: an Arrow stream has no room for its parts.
     last: Arc<Mutex<Last>>,
     /// Keeps the demo data running.
@@ -29,10 +32,11 @@ impl Reader {
         schema: SchemaRef,
         first: Option<RecordBatch>,
         rows: Option<Rows>,
+        cancelled: CancellationToken,
         last: Arc<Mutex<Last>>,
         target: Arc<Target>,
     ) -> Self {
-        Self { schema, first, rows, last, _target: target }
+        Self { schema, first, rows, cancelled, last, _target: target }
     }
 
     fn fail(&self, failure: Failure) -> ArrowError {
@@ -46,6 +50,10 @@ impl Iterator for Reader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.cancelled.is_cancelled() {
+            self.first = None;
+            return self.rows.take().map(|_| Err(self.fail(stopped())));
+        }
         if let Some(first) = self.first.take() {
             return Some(Ok(first));
         }

@@ -130,7 +130,7 @@ impl Statement {
     /// Runs the statement until its first rows are there, so that most failures are those of this call.
     fn run(&mut self) -> Result<Reader> {
         let (sql, sets, token) = (self.text()?, self.take_sets()?, self.begin());
-        let (session, cancelled) = (Arc::clone(&self.session), token.clone());
+        let (session, cancelled, of_reader) = (Arc::clone(&self.session), token.clone(), token.clone());
         let account = session.account();
         self.last().account = Some(account.clone());
         let begun = self.cancellable(token, async move {
@@ -146,7 +146,7 @@ impl Statement {
             }
         })?;
         let (schema, first, rows) = begun;
-        Ok(Reader::new(schema, first, rows, Arc::clone(&self.last), Arc::clone(&self.target)))
+        Ok(Reader::new(schema, first, rows, of_reader, Arc::clone(&self.last), Arc::clone(&self.target)))
     }
 
     fn estimate(&mut self) -> Result<RecordBatch> {

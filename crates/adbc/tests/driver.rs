@@ -276,6 +276,24 @@ fn a_cancelled_statement_ends_and_the_next_one_runs() {
 }
 
 #[test]
+fn after_a_cancel_no_rows_follow() {
+    let mut connection = connection();
+    let mut statement = statement(&mut connection, "SELECT 1");
+    let mut reader = statement.execute().expect("a result");
+    statement.get_cancel_handle().try_cancel().expect("cancelled");
+    let error = reader.next().expect("a failure").expect_err("it was cancelled");
+    assert!(error.to_string().contains("the query was cancelled"), "{error}");
+    assert!(reader.next().is_none());
+    let kind = statement.get_option_string(OptionStatement::Other("savedsearch.error.kind".into()));
+    assert_eq!(kind.expect("a kind"), "cancelled");
+    let mut reader = statement.execute().expect("a result");
+    assert_eq!(reader.next().expect("rows").expect("rows").num_rows(), 1);
+    assert!(reader.next().is_none());
+    statement.get_cancel_handle().try_cancel().expect("cancelled");
+    assert!(reader.next().is_none(), "all rows were read before");
+}
+
+#[test]
 fn current_catalog_and_schema_are_those_that_exist() {
     let mut connection = connection();
     for (option, name, line) in [
