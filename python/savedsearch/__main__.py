@@ -1,6 +1,7 @@
 """`python -m savedsearch [FOLDER]` makes the ADBC driver known to driver managers in other languages."""
 
 import argparse
+import os
 
 from savedsearch.library import write_manifest
 
@@ -13,4 +14,8 @@ parser.add_argument("folder", nargs="?", help="folder for the manifest; default:
 folder = parser.parse_args().folder
 if folder == "":
     parser.error("the folder is empty; leave it out to use the default")
+# A command of the program must not become a folder.
+if folder and os.path.basename(folder) == folder and not os.path.isdir(folder):
+    path = os.path.join(os.curdir, folder)
+    parser.error(f"there is no folder {folder}; write {path} to create it, or `savedsearch {folder}` to run the program")
 print(write_manifest(folder))

@@ -912,9 +912,11 @@ def manifest():
             assert python(environment, "-c", code) == "1\n"
         # Nothing is written for a wrong call.
         before = sorted(pathlib.Path(folder).rglob("*"))
-        for arguments in (["--bogus"], ["-x"], [""], ["a", "b"]):
+        for arguments in (["--bogus"], ["-x"], [""], ["a", "b"], ["sql"], ["sql", "-c", "SELECT 1"]):
             done = subprocess.run([sys.executable, "-m", "savedsearch", *arguments], cwd=folder, capture_output=True, text=True, env=usual | {"HOME": folder})
             assert done.returncode == 2 and "usage:" in done.stderr and not done.stdout, (arguments, done)
+        done = subprocess.run([sys.executable, "-m", "savedsearch", "sql"], cwd=folder, capture_output=True, text=True, env=usual | {"HOME": folder})
+        assert "or `savedsearch sql` to run the program" in done.stderr, done
         assert "usage:" in python({"HOME": folder}, "-m", "savedsearch", "--help")
         assert sorted(pathlib.Path(folder).rglob("*")) == before
         archive.mkdir()
