@@ -181,18 +181,18 @@ impl Dialogue {
         let name = name.map(|name| plain(name)).unwrap_or_default();
         self.found.utc_is_named = ["utc", "gmt"].iter().any(|zone| name.starts_with(zone) || name.ends_with(zone));
         let (mut units, mut oldest) = (Vec::new(), self.found.oldest_times(&self.seen).is_some());
-        let (mut spans, mut done) = (0, Vec::new());
+        let (mut spans, mut done) = (Vec::new(), Vec::new());
         for _ in 0..REQUESTS {
             if fitting.is_empty() || self.found.told_zone_of_times(&fitting).is_some() || self.asker.left() <= TRIAL {
                 break;
             }
             let window = self.found.telling_window(&self.seen, &fitting, &units);
             let absolute = self.found.window.absolute.clone().filter(|absolute| {
-                ["rfc3339", "epoch_ms", "epoch_s"].contains(&absolute.instants) && window.is_none() && spans < 2
+                ["rfc3339", "epoch_ms", "epoch_s"].contains(&absolute.instants) && window.is_none() && spans.len() < 2
             });
-            let span = absolute.zip(self.found.telling_span(&self.seen, &fitting));
+            let span = absolute.zip(self.found.telling_span(&self.seen, &fitting, &spans));
             if let Some((absolute, (from, to))) = span {
-                spans += 1;
+                spans.push((from, to));
                 let [from, to] = [from, to].map(|at| written_at(at, absolute.instants));
                 self.within(&absolute, (&from, &to), None).await?;
                 fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();

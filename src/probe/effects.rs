@@ -17,6 +17,8 @@ use crate::profile::Zone;
 pub(super) const KOLKATA: i64 = 19_800_000_000;
 /// Difference of clocks, and time that a response takes.
 const SLACK: i64 = 120_000_000;
+/// Microseconds per minute.
+pub(super) const MINUTE: i64 = 60_000_000;
 /// Microseconds per hour.
 pub(super) const HOUR: i64 = 3_600_000_000;
 /// Microseconds per day.
@@ -471,16 +473,20 @@ impl Findings {
         found
     }
 
-    /// A window of instants between the times of a page that tells these zones apart best; `None` if none does.
-    pub(super) fn telling_span(&self, seen: &[Seen], zones: &[Zone]) -> Option<(i64, i64)> {
+    /// A window of instants between the times of a page that tells these zones apart best; `None` if none does. It is of whole minutes,
+    /// because services may round the ends down. `but`: windows that were requested.
+    pub(super) fn telling_span(&self, seen: &[Seen], zones: &[Zone], but: &[(i64, i64)]) -> Option<(i64, i64)> {
         /// Mentions in such a window.
         const LENGTHS: [usize; 3] = [3, 8, 20];
         let mut best: Option<(usize, (i64, i64))> = None;
         for times in self.sorted_pages(seen) {
             for length in LENGTHS {
                 for first in (1..times.len().saturating_sub(length)).step_by(3) {
-                    let (from, to) = (times[first + length - 1], times[first] + 1_000_000);
-                    let from = from - from.rem_euclid(1_000_000);
+                    let minute = |at: i64| at - at.rem_euclid(MINUTE);
+                    let (from, to) = (minute(times[first + length - 1]), minute(times[first]) + MINUTE);
+                    if but.contains(&(from, to)) {
+                        continue;
+                    }
                     let mut groups: BTreeMap<(usize, usize), usize> = BTreeMap::new();
                     let place = |at: i64| times.partition_point(|time| *time >= at);
                     for zone in zones {
@@ -489,7 +495,7 @@ impl Findings {
                     }
                     let largest = groups.values().max().copied().unwrap_or_default();
                     if largest < zones.len() && best.is_none_or(|(least, _)| largest < least) {
-                        best = Some((largest, (from, to - to.rem_euclid(1_000_000))));
+                        best = Some((largest, (from, to)));
                     }
                 }
             }
@@ -780,7 +786,32 @@ pub(super) fn ends_named(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
     use super::*;
+    use crate::probe::shape::Columns;
+
+    #[test]
+    fn a_window_that_tells_zones_apart_is_of_whole_minutes_and_not_requested_twice() {
+        let record = |n: i64| {
+            let at = chrono::DateTime::from_timestamp(1_782_820_007 - n * 4_800, 0).expect("a time");
+            json!({"id": format!("m{n}"), "at": at.format("%Y-%m-%d %H:%M:%S").to_string()})
+        };
+        let body = json!({"items": (0..20).map(record).collect::<Vec<_>>()});
+        let reply = Reply::new(&[], 200, http::HeaderMap::new(), body.to_string());
+        let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        let time = vec!["at".to_owned()];
+        found.columns = Columns::of(vocabulary::MENTION, &found.rows(&reply), &[("published_at", &time)]);
+        let seen = [Seen { size: Some(20), reply: Arc::new(reply) }];
+        let first = found.telling_span(&seen, zones::all(), &[]).expect("a window");
+        let second = found.telling_span(&seen, zones::all(), &[first]).expect("another window");
+        assert_ne!(first, second);
+        for (from, to) in [first, second] {
+            assert!(from < to && from % MINUTE == 0 && to % MINUTE == 0, "{from} to {to}");
+        }
+    }
 
     #[test]
     fn the_mentions_at_the_edge_of_a_window_show_the_zone_of_their_times() {

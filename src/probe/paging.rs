@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::asker::{Pair, Reply};
 use super::candidates::{DURATION, OFFSET, SIZE, SORT, TIMEZONE, pair};
 use super::dialogue::{Dialogue, LOOK};
-use super::effects::{DAY, HOUR, starts};
+use super::effects::{DAY, HOUR, MINUTE, starts};
 use super::observations::{
     Absolute, CursorPlace, Depth, Findings, Form, Offset, PageFinding, Seen, Several, Zone as FoundZone,
 };
@@ -62,9 +62,6 @@ pub(super) fn written_at(at: i64, how: &str) -> String {
         _ => utc(at).to_rfc3339_opts(SecondsFormat::Secs, true),
     }
 }
-
-/// Microseconds per minute.
-const MINUTE: i64 = 60_000_000;
 
 /// Requests reserved for trying the profile.
 pub(super) const TRIAL: u64 = 2;
