@@ -17,6 +17,7 @@ use super::asker::{Asker, Pair, Reply, reset_format};
 use super::candidates::{AID, DURATION, NONSENSE, OFFSET, SIZE, SORT, pair, shape_of_instant, written};
 use super::effects;
 use super::facts;
+use super::judge::Days;
 use super::known::Known;
 use super::observations::{Breakdown, ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
 use super::paging::{TRIAL, written_at};
@@ -60,6 +61,8 @@ pub(super) struct Dialogue {
     has_tried_bare: bool,
     /// Set once a search was requested with the ends of a window that a refusal misses.
     has_tried_ends: bool,
+    /// The days of the widest window in two zones.
+    pub(super) zone_days: Option<[Days; 2]>,
     /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any
     /// parameter.
     pub(super) parameters: Option<Vec<String>>,
@@ -82,6 +85,7 @@ impl Dialogue {
             aids_differ: false,
             has_tried_bare: false,
             has_tried_ends: false,
+            zone_days: None,
             parameters: None,
             known,
         }
@@ -195,6 +199,10 @@ impl Dialogue {
                 spans.push((from, to));
                 let [from, to] = [from, to].map(|at| written_at(at, absolute.instants));
                 self.within(&absolute, (&from, &to), None).await?;
+                fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
+                continue;
+            }
+            if window.is_none() && self.differ_now(&fitting) && self.days_follow_zone().await? {
                 fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
                 continue;
             }

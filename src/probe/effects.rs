@@ -455,6 +455,14 @@ impl Findings {
         seen.iter().filter_map(of).collect()
     }
 
+    /// The instant at which an entry of a timeline begins; `None` for a date, unless it is a day of UTC, which was requested.
+    fn entry_start(&self, reply: &Reply, time: &Value) -> Option<i64> {
+        let utc = |(name, value): &(String, String)| name == "timezone" && self.utc_days.as_ref() == Some(value);
+        let begins = instant(time)?;
+        let is_day = begins % DAY == 0 && reply.asked.iter().any(utc);
+        (!is_local(time) || is_day).then_some(begins)
+    }
+
     /// Entries of timelines that are instants: beginning, end and count of mentions of all kinds. Without the first and the last one,
     /// which a window may cut.
     fn counted_intervals(&self, seen: &[Seen]) -> Vec<(i64, i64, u64)> {
@@ -562,7 +570,7 @@ impl Findings {
         self.counted_windows(seen).into_iter().chain(self.counted_days(seen)).filter_map(of).collect()
     }
 
-    /// Beginnings of the entries of timelines that are instants and end now, with the number of mentions since then.
+    /// Known beginnings of the entries of timelines that end now, with the number of mentions since then.
     fn counted_days(&self, seen: &[Seen]) -> Vec<(u64, i64, bool)> {
         let mut found = Vec::new();
         for Seen { reply, .. } in seen {
@@ -573,7 +581,7 @@ impl Findings {
             let mut sum = 0;
             for (time, count) in entries.iter().rev() {
                 sum += count;
-                found.extend(instant(time).filter(|_| !is_local(time)).map(|start| (sum, start, false)));
+                found.extend(self.entry_start(reply, time).map(|start| (sum, start, false)));
             }
         }
         found.sort_unstable();

@@ -116,6 +116,13 @@ impl Dialogue {
         times.first().is_some_and(|at| zones::local(zone, *at) == *at)
     }
 
+    /// True if these zones have several local times at the last response.
+    pub(super) fn differ_now(&self, among: &[Zone]) -> bool {
+        let local = |now: i64| among.iter().map(|zone| zones::local(*zone, now)).collect::<BTreeSet<i64>>();
+        let now = self.seen.iter().rev().find_map(|seen| seen.reply.date());
+        now.is_some_and(|now| local(now).len() > 1)
+    }
+
     /// Times of all mentions that came, newest first.
     pub(super) fn known_times(&self) -> Vec<i64> {
         let times = self.instants(&self.samples.iter().collect::<Vec<_>>());
