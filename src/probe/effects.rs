@@ -701,7 +701,7 @@ impl Findings {
     }
 
     /// True if a request asks for the usual window or one that ends now.
-    fn ends_now(&self, reply: &Reply) -> bool {
+    pub(super) fn ends_now(&self, reply: &Reply) -> bool {
         let asked = reply.asked.iter().find(|(name, _)| name == "duration");
         asked.is_none_or(|(_, words)| self.hours(words).is_some())
     }

@@ -655,7 +655,9 @@ impl Dialogue {
     /// Determines if a page is requested by the id of the mention before it: the page after the third mention begins with the fourth.
     async fn place_of_last(&mut self) -> Result<()> {
         /// Requests for it.
-        const TRIES: usize = 6;
+        const TRIES: usize = 7;
+        /// Mentions that it takes.
+        const FEW: usize = 5;
         let Some(at) = self.found.columns.path("id").cloned().filter(|_| self.found.fields.is_none()) else {
             return Ok(());
         };
@@ -663,19 +665,25 @@ impl Dialogue {
         let of = |found: &Findings, reply: &Reply| -> Vec<String> {
             found.rows(reply).into_iter().filter_map(|row| said(shape::at(row, &at)?)).collect()
         };
-        let Some((_, reply)) = self.page_at(None, small, true).await? else { return Ok(()) };
-        let first = of(&self.found, &reply);
+        let known = self.newest_replies().map(|reply| of(&self.found, reply)).find(|ids| ids.len() >= FEW);
+        let first = match known {
+            Some(ids) => ids,
+            None => {
+                let Some((_, reply)) = self.page_at(None, small, true).await? else { return Ok(()) };
+                of(&self.found, &reply)
+            }
+        };
         let [_, _, third, fourth, fifth, ..] = first.as_slice() else { return Ok(()) };
         let known = |name: &&str| {
             let named = self.parameters.as_ref().filter(|named| !named.is_empty());
             named.is_none_or(|named| named.iter().any(|known| known == name))
         };
         let mut left: Vec<&'static str> = vocabulary::PLACES.iter().copied().filter(known).collect();
-        // A service that refuses unknown parameters is asked for them one by one, others for half of those that work together.
-        let strict = self.parameters.is_some();
+        // A service that refuses unknown parameters is asked for them one by one.
+        let (strict, all) = (self.parameters.is_some(), left.len());
         let mut works = false;
         for _ in 0..TRIES {
-            let size = if strict { 1 } else { left.len().div_ceil(1 + usize::from(works)) };
+            let size = if strict { 1 } else { tried_together(all, left.len(), works) };
             let names: Vec<&'static str> = left.iter().copied().take(size).collect();
             if names.is_empty() || self.asker.left() <= TRIAL {
                 break;
@@ -694,6 +702,17 @@ impl Dialogue {
             }
         }
         Ok(())
+    }
+
+    /// Responses with the newest mentions of a window that ends now, the last one first.
+    fn newest_replies(&self) -> impl Iterator<Item = &Reply> {
+        let order = self.newest_first();
+        let is_newest = move |seen: &&Seen| {
+            let sort = seen.reply.asked.iter().find(|(name, _)| name == SORT);
+            let all = seen.size.is_some() && self.found.is_plain(&seen.reply) && self.found.ends_now(&seen.reply);
+            all && sort == order.as_ref()
+        };
+        self.seen.iter().rev().filter(is_newest).map(|seen| seen.reply.as_ref())
     }
 
     /// Values in a response that may name the next page of mentions, those of parameters that the service names first.
@@ -900,6 +919,17 @@ impl Dialogue {
         Ok(())
     }
 }
+
+/// Number of parameters that are tried next, if one of `all` has an effect: all of them, then the likeliest one of those that work
+/// together, then half of those that are left.
+fn tried_together(all: usize, left: usize, works: bool) -> usize {
+    match works {
+        false => left,
+        true if left == all => 1,
+        true => left.div_ceil(2),
+    }
+}
+
 /// The instant at which a response says that its window begins, which was requested from this day on. A time without a zone is
 /// none.
 fn told_start(reply: &Reply, day: i64) -> Option<i64> {
@@ -909,4 +939,28 @@ fn told_start(reply: &Reply, day: i64) -> Option<i64> {
     let mut instants = begins.filter_map(|(_, value)| shape::instant(value)).filter(|at| (at - day).abs() <= DAY);
     let first = instants.next()?;
     instants.all(|other| other == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_parameter_that_works_is_found_within_seven_requests_and_the_likeliest_within_two() {
+        let all = vocabulary::PLACES.len();
+        for own in 0..all {
+            let (mut left, mut works, mut requests) = ((0..all).collect::<Vec<usize>>(), false, 0);
+            loop {
+                let tried: Vec<usize> = left.iter().copied().take(tried_together(all, left.len(), works)).collect();
+                requests += 1;
+                match (tried.contains(&own), tried.len()) {
+                    (true, 1) => break,
+                    (true, _) => (left, works) = (tried, true),
+                    (false, len) => drop(left.drain(..len)),
+                }
+            }
+            let most = if own == 0 { 2 } else { 7 };
+            assert!(requests <= most, "{own}: {requests} requests");
+        }
+    }
 }
