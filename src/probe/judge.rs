@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::asker::{Pair, Reply, own_name};
 use super::candidates::{
-    AID, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, any_notation, are_told, more_filters,
+    AID, ALONE, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, any_notation, are_told, more_filters,
     more_orders, more_periods, more_zones, notation, pair, parameters_of, span, template_of, unit_at,
     written as written_ends,
 };
@@ -204,7 +204,10 @@ impl Dialogue {
                         let refused =
                             done.clone().filter(|(_, outcome)| matches!(outcome, Outcome::Refused(_))).count();
                         let template = dimension.queue.front().is_some_and(|tried| tried.label.starts_with('{'));
-                        let named = named.is_some_and(|named| !named.is_empty()) || (template && are_told(dimension));
+                        // So does a word for them that the service lists.
+                        let word = dimension.queue.front().is_some_and(|tried| tried.label == ALONE);
+                        let named =
+                            named.is_some_and(|named| !named.is_empty()) || word || (template && are_told(dimension));
                         let told = dimension.queue.front().is_some_and(Try::is_absolute)
                             && done.count() == refused
                             && (usize::from(!named)..ENDS).contains(&refused);
