@@ -45,6 +45,8 @@ pub(super) struct Dialogue {
     pub(super) samples: Vec<Value>,
     /// Ids of the saved searches in the list.
     pub(super) listed: Vec<String>,
+    /// Saved searches that were requested in search of one with mentions, with the responses.
+    pub(super) visited: Vec<(String, Reply)>,
     /// Refusals of other forms of the key, and of other requests.
     key_refusals: Vec<Reply>,
     pub(super) refusals: Vec<Reply>,
@@ -77,6 +79,7 @@ impl Dialogue {
             found,
             samples: Vec::new(),
             listed: Vec::new(),
+            visited: Vec::new(),
             key_refusals: Vec::new(),
             refusals: Vec::new(),
             first: None,
@@ -146,7 +149,7 @@ impl Dialogue {
             self.other_search().await?;
         }
         self.totals();
-        self.find_idle_links();
+        self.find_idle_links().await?;
         self.errors().await?;
         self.found.could_not_tell(
             "throttle",
@@ -651,6 +654,7 @@ impl Dialogue {
             let mass = mass(&reply);
             let enough = mass.0 >= ENOUGH || given.as_ref() == Some(&aid);
             masses.push(mass.1);
+            self.visited.push((aid.clone(), reply.clone()));
             if best.as_ref().is_none_or(|(most, ..)| mass > *most) {
                 best = Some((mass, aid, reply));
             }

@@ -7,8 +7,8 @@ use chrono::SecondsFormat;
 use serde_json::Value;
 
 use super::asker::{Pair, Reply};
-use super::candidates::{DURATION, OFFSET, SIZE, SORT, TIMEZONE, pair};
-use super::dialogue::{Dialogue, LOOK};
+use super::candidates::{AID, DURATION, OFFSET, SIZE, SORT, TIMEZONE, pair};
+use super::dialogue::{Dialogue, FEW, LOOK};
 use super::effects::{DAY, HOUR, MINUTE, starts};
 use super::observations::{
     Absolute, CursorPlace, Depth, Findings, Form, Offset, PageFinding, Seen, Several, Zone as FoundZone,
@@ -627,29 +627,56 @@ impl Dialogue {
         Ok(false)
     }
 
-    /// Finds links to a next page in responses with all mentions of a window: they say nothing about what follows.
-    pub(super) fn find_idle_links(&mut self) {
-        let largest = self.found.page.map_or(u64::MAX, |page| page.max);
-        let is_all = |seen: &Seen| {
-            let rows = self.found.rows(&seen.reply).len() as u64;
-            let total = self.found.total.as_ref().and_then(|total| number(seen.reply.body.as_ref()?, total));
-            rows > 0
-                && seen.size.is_some_and(|size| rows < size.min(largest))
-                && total.is_none_or(|total| total == rows)
-        };
-        let links = |seen: &Seen| -> BTreeSet<Path> {
-            let body = seen.reply.body.as_ref();
-            body.map(|body| self.next_pages(body)).into_iter().flatten().map(|(_, at)| at).collect()
-        };
-        let mut last = self.seen.iter().filter(|seen| is_all(seen)).map(links);
-        let first = last.next().unwrap_or_default();
-        let idle = last.fold(first, |idle, links| idle.intersection(&links).cloned().collect());
+    /// Finds links to a next page in responses with all mentions of a window or a saved search: they say nothing about what follows.
+    pub(super) async fn find_idle_links(&mut self) -> Result<()> {
         let cursor = self.found.cursor.as_ref().map(|(_, place)| place.clone());
-        for at in idle.into_iter().filter(|at| cursor != Some(CursorPlace::Response(at.clone()))) {
+        let is_open = |at: &Path| cursor != Some(CursorPlace::Response(at.clone()));
+        let with_rows = self.seen.iter().filter(|seen| self.found.has_rows(&seen.reply));
+        let is_linked = with_rows.flat_map(|seen| self.links_in(&seen.reply)).any(|at| is_open(&at));
+        let is_unknown = is_linked && !self.seen.iter().any(|seen| self.has_all(seen));
+        let few = match is_unknown {
+            true => self.few_mentions().await?,
+            false => None,
+        };
+        let all = self.seen.iter().chain(&few).filter(|seen| self.has_all(seen));
+        let mut links = all.map(|seen| self.links_in(&seen.reply));
+        let first = links.next().unwrap_or_default();
+        let idle = links.fold(first, |idle, links| idle.intersection(&links).cloned().collect());
+        for at in idle.into_iter().filter(is_open) {
             let text = format!("{} is there with the last mention as well, and says nothing about more", place(&at));
             self.found.saw("complete", text);
             self.found.idle_links.push(at);
         }
+        Ok(())
+    }
+
+    /// True for a response with all mentions of its window.
+    fn has_all(&self, seen: &Seen) -> bool {
+        let largest = self.found.page.map_or(u64::MAX, |page| page.max);
+        let rows = self.found.rows(&seen.reply).len() as u64;
+        let total = self.found.total.as_ref().and_then(|total| number(seen.reply.body.as_ref()?, total));
+        rows > 0 && seen.size.is_some_and(|size| rows < size.min(largest)) && total.is_none_or(|total| total == rows)
+    }
+
+    /// Places of links to a next page in a response.
+    fn links_in(&self, reply: &Reply) -> BTreeSet<Path> {
+        let body = reply.body.as_ref();
+        body.map(|body| self.next_pages(body)).into_iter().flatten().map(|(_, at)| at).collect()
+    }
+
+    /// All mentions of another saved search that has a few, requested in a larger page. `None` if none is known, or if no request is
+    /// left.
+    async fn few_mentions(&mut self) -> Result<Option<Seen>> {
+        let size = self.accepted(FEW);
+        let few =
+            |(_, reply): &&(String, Reply)| self.found.count(reply).is_some_and(|count| (1..size).contains(&count));
+        let aid = self.visited.iter().find(few).map(|(aid, _)| aid.clone());
+        let Some(aid) = aid.filter(|_| self.asker.left() > TRIAL) else { return Ok(None) };
+        let mut asked = self.asking(size);
+        asked.retain(|(name, _)| name != AID);
+        asked.insert(0, pair(AID, aid));
+        let reply = self.asker.ask("search", &asked).await?;
+        Ok(reply.map(|reply| Seen { size: Some(size), reply: Arc::new(reply) }))
     }
 
     /// Determines if a page is requested by the id of the mention before it: the page after the third mention begins with the fourth.
@@ -657,7 +684,7 @@ impl Dialogue {
         /// Requests for it.
         const TRIES: usize = 7;
         /// Mentions that it takes.
-        const FEW: usize = 5;
+        const LEAST: usize = 5;
         let Some(at) = self.found.columns.path("id").cloned().filter(|_| self.found.fields.is_none()) else {
             return Ok(());
         };
@@ -665,7 +692,7 @@ impl Dialogue {
         let of = |found: &Findings, reply: &Reply| -> Vec<String> {
             found.rows(reply).into_iter().filter_map(|row| said(shape::at(row, &at)?)).collect()
         };
-        let known = self.newest_replies().map(|reply| of(&self.found, reply)).find(|ids| ids.len() >= FEW);
+        let known = self.newest_replies().map(|reply| of(&self.found, reply)).find(|ids| ids.len() >= LEAST);
         let first = match known {
             Some(ids) => ids,
             None => {
