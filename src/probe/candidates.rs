@@ -31,6 +31,9 @@ pub(super) fn pair(name: &str, value: impl ToString) -> Pair {
 /// Parts of words that mean an absolute window in other parameters.
 const CUSTOM: [&str; 6] = ["custom", "range", "absolute", "between", "interval", "period"];
 
+/// Label of a word that stands for the ends of a window, sent without them: its refusal may name their parameters.
+pub(super) const ALONE: &str = "ends alone";
+
 /// Instant formats to try for the ends of a window before a refusal names one.
 const WRITTEN: [&str; 3] = ["rfc3339", "date", "epoch_ms"];
 
@@ -318,6 +321,19 @@ fn absolute_periods(
             periods.add_first(Try { pairs: tried.pairs.into_iter().chain(beside).collect(), ..tried });
         }
     }
+    if let Some((word, text)) = refusals.iter().find(|(tried, _)| tried.label == ALONE) {
+        let has = |name: &str| names_of(text).any(|word| word == name);
+        let both = ends.iter().filter(|(since, until)| has(since) && has(until));
+        // `from` and `to` may be words of the sentence.
+        let own = |(since, _): &&(String, String)| since.contains(|c: char| c.is_ascii_uppercase() || c == '_');
+        if let Some(told) = both.clone().find(own).or(both.clone().next()) {
+            let tried = of(std::slice::from_ref(told), format_named(text).unwrap_or(WRITTEN[0]));
+            periods.add_first(Try {
+                pairs: [tried.pairs, word.pairs.clone()].concat(),
+                ..Try::absolute(tried.label, Vec::new())
+            });
+        }
+    }
     let template = |periods: &mut Dimension, separator: &str, how: &str| {
         let (from, to) = written(span, how);
         let label = format!("{{from}}{separator}{{to}} {how}");
@@ -349,6 +365,9 @@ fn absolute_periods(
     // A word that stands for the ends in the other parameters.
     let words = listed.iter().flatten().filter(|name| CUSTOM.iter().any(|word| plain(name).contains(word)));
     for word in words.filter(|_| !ends.is_empty()) {
+        if named.is_none() {
+            periods.add(Try::absolute(ALONE, vec![pair(DURATION, word)]));
+        }
         for how in WRITTEN {
             let tried = of(&ends, how);
             periods.add(Try {
@@ -649,6 +668,27 @@ mod tests {
         assert_eq!(labels[..4], LIKELY[..4], "{labels:?}");
         // The ends are sent under all of their usual names at once.
         assert!(periods.queue[1].pairs.len() >= 10, "{:?}", periods.queue[1]);
+    }
+
+    #[test]
+    fn the_refusal_of_a_word_for_the_ends_of_a_window_names_their_parameters() {
+        let listed = Outcome::Refused("duration: must be one of [LAST_7_DAYS, custom]".to_owned());
+        let mut periods = Dimension::new("period", []);
+        let days = Try::relative(DURATION, 'd', "{n}d", 60);
+        periods.done.extend([Try::new(NONSENSE, DURATION, NONSENSE), days].map(|tried| (tried, listed.clone())));
+        let more = |periods: &mut Dimension| {
+            more_periods(&Findings::default(), periods, Some(1_780_000_000_000_000), None, &[]);
+        };
+        more(&mut periods);
+        let alone = periods.queue.iter().find(|tried| tried.is_absolute()).expect("the word alone").clone();
+        assert_eq!(alone.pairs, [pair(DURATION, "custom")]);
+        periods.queue.retain(|tried| *tried != alone);
+        let refusal = "duration: custom needs dateFrom and dateTo".to_owned();
+        periods.done.push((alone, Outcome::Refused(refusal)));
+        more(&mut periods);
+        let next = periods.queue.front().expect("the ends that are named");
+        let names: Vec<&str> = next.pairs.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((next.label.as_str(), names), ("ends rfc3339", vec!["dateFrom", "dateTo", DURATION]));
     }
 
     #[test]

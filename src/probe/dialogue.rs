@@ -17,6 +17,7 @@ use super::asker::{Asker, Pair, Reply, reset_format};
 use super::candidates::{AID, DURATION, NONSENSE, OFFSET, SIZE, SORT, pair, shape_of_instant, written};
 use super::effects;
 use super::facts;
+use super::judge::Days;
 use super::known::Known;
 use super::observations::{Breakdown, ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
 use super::paging::{TRIAL, written_at};
@@ -44,6 +45,8 @@ pub(super) struct Dialogue {
     pub(super) samples: Vec<Value>,
     /// Ids of the saved searches in the list.
     pub(super) listed: Vec<String>,
+    /// Saved searches that were requested in search of one with mentions, with the responses.
+    pub(super) visited: Vec<(String, Reply)>,
     /// Refusals of other forms of the key, and of other requests.
     key_refusals: Vec<Reply>,
     pub(super) refusals: Vec<Reply>,
@@ -60,6 +63,8 @@ pub(super) struct Dialogue {
     has_tried_bare: bool,
     /// Set once a search was requested with the ends of a window that a refusal misses.
     has_tried_ends: bool,
+    /// The days of the widest window in two zones.
+    pub(super) zone_days: Option<[Days; 2]>,
     /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any
     /// parameter.
     pub(super) parameters: Option<Vec<String>>,
@@ -74,6 +79,7 @@ impl Dialogue {
             found,
             samples: Vec::new(),
             listed: Vec::new(),
+            visited: Vec::new(),
             key_refusals: Vec::new(),
             refusals: Vec::new(),
             first: None,
@@ -82,6 +88,7 @@ impl Dialogue {
             aids_differ: false,
             has_tried_bare: false,
             has_tried_ends: false,
+            zone_days: None,
             parameters: None,
             known,
         }
@@ -142,7 +149,7 @@ impl Dialogue {
             self.other_search().await?;
         }
         self.totals();
-        self.find_idle_links();
+        self.find_idle_links().await?;
         self.errors().await?;
         self.found.could_not_tell(
             "throttle",
@@ -181,20 +188,24 @@ impl Dialogue {
         let name = name.map(|name| plain(name)).unwrap_or_default();
         self.found.utc_is_named = ["utc", "gmt"].iter().any(|zone| name.starts_with(zone) || name.ends_with(zone));
         let (mut units, mut oldest) = (Vec::new(), self.found.oldest_times(&self.seen).is_some());
-        let (mut spans, mut done) = (0, Vec::new());
+        let (mut spans, mut done) = (Vec::new(), Vec::new());
         for _ in 0..REQUESTS {
             if fitting.is_empty() || self.found.told_zone_of_times(&fitting).is_some() || self.asker.left() <= TRIAL {
                 break;
             }
             let window = self.found.telling_window(&self.seen, &fitting, &units);
             let absolute = self.found.window.absolute.clone().filter(|absolute| {
-                ["rfc3339", "epoch_ms", "epoch_s"].contains(&absolute.instants) && window.is_none() && spans < 2
+                ["rfc3339", "epoch_ms", "epoch_s"].contains(&absolute.instants) && window.is_none() && spans.len() < 2
             });
-            let span = absolute.zip(self.found.telling_span(&self.seen, &fitting));
+            let span = absolute.zip(self.found.telling_span(&self.seen, &fitting, &spans));
             if let Some((absolute, (from, to))) = span {
-                spans += 1;
+                spans.push((from, to));
                 let [from, to] = [from, to].map(|at| written_at(at, absolute.instants));
                 self.within(&absolute, (&from, &to), None).await?;
+                fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
+                continue;
+            }
+            if window.is_none() && self.differ_now(&fitting) && self.days_follow_zone().await? {
                 fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
                 continue;
             }
@@ -643,6 +654,7 @@ impl Dialogue {
             let mass = mass(&reply);
             let enough = mass.0 >= ENOUGH || given.as_ref() == Some(&aid);
             masses.push(mass.1);
+            self.visited.push((aid.clone(), reply.clone()));
             if best.as_ref().is_none_or(|(most, ..)| mass > *most) {
                 best = Some((mass, aid, reply));
             }

@@ -17,6 +17,8 @@ use crate::profile::Zone;
 pub(super) const KOLKATA: i64 = 19_800_000_000;
 /// Difference of clocks, and time that a response takes.
 const SLACK: i64 = 120_000_000;
+/// Microseconds per minute.
+pub(super) const MINUTE: i64 = 60_000_000;
 /// Microseconds per hour.
 pub(super) const HOUR: i64 = 3_600_000_000;
 /// Microseconds per day.
@@ -453,6 +455,14 @@ impl Findings {
         seen.iter().filter_map(of).collect()
     }
 
+    /// The instant at which an entry of a timeline begins; `None` for a date, unless it is a day of UTC, which was requested.
+    fn entry_start(&self, reply: &Reply, time: &Value) -> Option<i64> {
+        let utc = |(name, value): &(String, String)| name == "timezone" && self.utc_days.as_ref() == Some(value);
+        let begins = instant(time)?;
+        let is_day = begins % DAY == 0 && reply.asked.iter().any(utc);
+        (!is_local(time) || is_day).then_some(begins)
+    }
+
     /// Entries of timelines that are instants: beginning, end and count of mentions of all kinds. Without the first and the last one,
     /// which a window may cut.
     fn counted_intervals(&self, seen: &[Seen]) -> Vec<(i64, i64, u64)> {
@@ -471,16 +481,20 @@ impl Findings {
         found
     }
 
-    /// A window of instants between the times of a page that tells these zones apart best; `None` if none does.
-    pub(super) fn telling_span(&self, seen: &[Seen], zones: &[Zone]) -> Option<(i64, i64)> {
+    /// A window of instants between the times of a page that tells these zones apart best; `None` if none does. It is of whole minutes,
+    /// because services may round the ends down. `but`: windows that were requested.
+    pub(super) fn telling_span(&self, seen: &[Seen], zones: &[Zone], but: &[(i64, i64)]) -> Option<(i64, i64)> {
         /// Mentions in such a window.
         const LENGTHS: [usize; 3] = [3, 8, 20];
         let mut best: Option<(usize, (i64, i64))> = None;
         for times in self.sorted_pages(seen) {
             for length in LENGTHS {
                 for first in (1..times.len().saturating_sub(length)).step_by(3) {
-                    let (from, to) = (times[first + length - 1], times[first] + 1_000_000);
-                    let from = from - from.rem_euclid(1_000_000);
+                    let minute = |at: i64| at - at.rem_euclid(MINUTE);
+                    let (from, to) = (minute(times[first + length - 1]), minute(times[first]) + MINUTE);
+                    if but.contains(&(from, to)) {
+                        continue;
+                    }
                     let mut groups: BTreeMap<(usize, usize), usize> = BTreeMap::new();
                     let place = |at: i64| times.partition_point(|time| *time >= at);
                     for zone in zones {
@@ -489,7 +503,7 @@ impl Findings {
                     }
                     let largest = groups.values().max().copied().unwrap_or_default();
                     if largest < zones.len() && best.is_none_or(|(least, _)| largest < least) {
-                        best = Some((largest, (from, to - to.rem_euclid(1_000_000))));
+                        best = Some((largest, (from, to)));
                     }
                 }
             }
@@ -556,7 +570,7 @@ impl Findings {
         self.counted_windows(seen).into_iter().chain(self.counted_days(seen)).filter_map(of).collect()
     }
 
-    /// Beginnings of the entries of timelines that are instants and end now, with the number of mentions since then.
+    /// Known beginnings of the entries of timelines that end now, with the number of mentions since then.
     fn counted_days(&self, seen: &[Seen]) -> Vec<(u64, i64, bool)> {
         let mut found = Vec::new();
         for Seen { reply, .. } in seen {
@@ -567,7 +581,7 @@ impl Findings {
             let mut sum = 0;
             for (time, count) in entries.iter().rev() {
                 sum += count;
-                found.extend(instant(time).filter(|_| !is_local(time)).map(|start| (sum, start, false)));
+                found.extend(self.entry_start(reply, time).map(|start| (sum, start, false)));
             }
         }
         found.sort_unstable();
@@ -687,7 +701,7 @@ impl Findings {
     }
 
     /// True if a request asks for the usual window or one that ends now.
-    fn ends_now(&self, reply: &Reply) -> bool {
+    pub(super) fn ends_now(&self, reply: &Reply) -> bool {
         let asked = reply.asked.iter().find(|(name, _)| name == "duration");
         asked.is_none_or(|(_, words)| self.hours(words).is_some())
     }
@@ -780,7 +794,32 @@ pub(super) fn ends_named(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
     use super::*;
+    use crate::probe::shape::Columns;
+
+    #[test]
+    fn a_window_that_tells_zones_apart_is_of_whole_minutes_and_not_requested_twice() {
+        let record = |n: i64| {
+            let at = chrono::DateTime::from_timestamp(1_782_820_007 - n * 4_800, 0).expect("a time");
+            json!({"id": format!("m{n}"), "at": at.format("%Y-%m-%d %H:%M:%S").to_string()})
+        };
+        let body = json!({"items": (0..20).map(record).collect::<Vec<_>>()});
+        let reply = Reply::new(&[], 200, http::HeaderMap::new(), body.to_string());
+        let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        let time = vec!["at".to_owned()];
+        found.columns = Columns::of(vocabulary::MENTION, &found.rows(&reply), &[("published_at", &time)]);
+        let seen = [Seen { size: Some(20), reply: Arc::new(reply) }];
+        let first = found.telling_span(&seen, zones::all(), &[]).expect("a window");
+        let second = found.telling_span(&seen, zones::all(), &[first]).expect("another window");
+        assert_ne!(first, second);
+        for (from, to) in [first, second] {
+            assert!(from < to && from % MINUTE == 0 && to % MINUTE == 0, "{from} to {to}");
+        }
+    }
 
     #[test]
     fn the_mentions_at_the_edge_of_a_window_show_the_zone_of_their_times() {

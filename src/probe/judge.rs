@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::asker::{Pair, Reply, own_name};
 use super::candidates::{
-    AID, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, any_notation, are_told, more_filters,
+    AID, ALONE, DURATION, LONG, NONSENSE, OFFSET, SIZE, SORT, Spoken, TIMEZONE, any_notation, are_told, more_filters,
     more_orders, more_periods, more_zones, notation, pair, parameters_of, span, template_of, unit_at,
     written as written_ends,
 };
@@ -204,7 +204,10 @@ impl Dialogue {
                         let refused =
                             done.clone().filter(|(_, outcome)| matches!(outcome, Outcome::Refused(_))).count();
                         let template = dimension.queue.front().is_some_and(|tried| tried.label.starts_with('{'));
-                        let named = named.is_some_and(|named| !named.is_empty()) || (template && are_told(dimension));
+                        // So does a word for them that the service lists.
+                        let word = dimension.queue.front().is_some_and(|tried| tried.label == ALONE);
+                        let named =
+                            named.is_some_and(|named| !named.is_empty()) || word || (template && are_told(dimension));
                         let told = dimension.queue.front().is_some_and(Try::is_absolute)
                             && done.count() == refused
                             && (usize::from(!named)..ENDS).contains(&refused);
@@ -498,53 +501,21 @@ impl Dialogue {
         }
         let text = "the timeline shows no effect of the timezone parameter, and it is not used; compare the days of two zones \
                     yourself";
-        let label =
-            self.found.zone_taken.clone().filter(|_| self.found.timeline.is_some() && self.asker.left() > TRIAL);
-        let Some(label) = label else {
+        let is_known = self.zone_days.is_some();
+        let taken = self.zones_taken().filter(|_| is_known || self.asker.left() > TRIAL);
+        let Some(Taken { kind, utc, other }) = taken else {
             self.days_alone(text);
             return Ok(());
         };
-        let (kind, utc) = kind_of_zone(&label);
-        let other = match kind {
-            "iana" => "Asia/Kolkata",
-            "offset" => "+05:30",
-            "utc_offset" => "UTC+05:30",
-            _ => "330",
-        };
-        // Days without a zone came before, on the pages of the widest window.
-        let widest = self.widest();
-        let plain = |name: &String| [AID, SIZE, OFFSET, SORT].contains(&name.as_str());
-        let like = |reply: &Reply| {
-            let extra = reply.asked.iter().filter(|(name, _)| !plain(name));
-            let extra: Vec<&Pair> =
-                extra.filter(|pair| !self.found.with.contains(pair) && !self.found.is_flag(&pair.0)).collect();
-            extra.len() == widest.len() && widest.iter().all(|pair| extra.contains(&pair))
-        };
-        let before = self
-            .seen
-            .iter()
-            .rev()
-            .map(|seen| &seen.reply)
-            .find(|reply| like(reply))
-            .map(|reply| whole_days(&self.found, reply));
-        let mut seen = before.filter(|days| days.len() > 1).into_iter().collect::<Vec<_>>();
-        for zone in [other, utc] {
-            if seen.len() == 2 && differ(&seen[0], &seen[1]) || self.asker.left() <= TRIAL {
-                break;
-            }
-            let asked = [vec![self.aid()], self.found.with.clone(), self.widest(), vec![pair(TIMEZONE, zone)]].concat();
-            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
-            let entries = whole_days(&self.found, &reply);
-            // The zone that applies by default may be the other one.
-            seen.truncate(1);
-            seen.push(entries);
+        if !is_known {
+            self.zone_days = self.days_in_two_zones(other, utc).await?;
         }
-        let [here, there] = seen.as_slice() else {
+        let Some([here, there]) = self.zone_days.clone() else {
             self.days_alone(text);
             return Ok(());
         };
         let common: Vec<&String> = here.keys().filter(|day| there.contains_key(*day)).collect();
-        let moved = differ(here, there);
+        let moved = differ(&here, &there);
         let others = clocks::all().iter().copied().filter(|zone| self.found.named_zone != Some(*zone));
         let named: Vec<Clock> = self.found.named_zone.into_iter().chain(others).collect();
         let mut fitting = self.found.zones_of_days(&self.seen, &named);
@@ -568,6 +539,79 @@ impl Dialogue {
             (false, ..) => self.open_zone(text),
         }
         Ok(())
+    }
+
+    /// The whole days of the widest window in two zones, of which one may be that of requests without a zone. `None` if there are not
+    /// as many responses.
+    async fn days_in_two_zones(&mut self, other: &str, utc: &str) -> Result<Option<[Days; 2]>> {
+        // Days without a zone came before, on the pages of the widest window.
+        let widest = self.widest();
+        let plain = |name: &String| [AID, SIZE, OFFSET, SORT].contains(&name.as_str());
+        let like = |reply: &Reply| {
+            let extra = reply.asked.iter().filter(|(name, _)| !plain(name));
+            let extra: Vec<&Pair> =
+                extra.filter(|pair| !self.found.with.contains(pair) && !self.found.is_flag(&pair.0)).collect();
+            extra.len() == widest.len() && widest.iter().all(|pair| extra.contains(&pair))
+        };
+        let before = self
+            .seen
+            .iter()
+            .rev()
+            .map(|seen| &seen.reply)
+            .find(|reply| like(reply))
+            .map(|reply| whole_days(&self.found, reply));
+        let mut seen = before.filter(|days| days.len() > 1).into_iter().collect::<Vec<_>>();
+        for zone in [other, utc] {
+            if seen.len() == 2 && differ(&seen[0], &seen[1]) || self.asker.left() <= TRIAL {
+                break;
+            }
+            let Some(reply) = self.widest_in(zone).await? else { break };
+            let entries = whole_days(&self.found, &reply);
+            // The zone that applies by default may be the other one.
+            seen.truncate(1);
+            seen.push(entries);
+        }
+        Ok(seen.try_into().ok())
+    }
+
+    /// The widest window in a zone.
+    async fn widest_in(&mut self, zone: &str) -> Result<Option<Reply>> {
+        let asked = [vec![self.aid()], self.found.with.clone(), self.widest(), vec![pair(TIMEZONE, zone)]].concat();
+        self.asker.ask("search", &asked).await
+    }
+
+    /// The zones that were accepted without a visible effect, if a timeline may show one.
+    fn zones_taken(&self) -> Option<Taken> {
+        let label = self.found.zone_taken.as_deref().filter(|_| self.found.timeline.is_some())?;
+        let (kind, utc) = kind_of_zone(label);
+        let other = match kind {
+            "iana" => "Asia/Kolkata",
+            "offset" => "+05:30",
+            "utc_offset" => "UTC+05:30",
+            _ => "330",
+        };
+        Some(Taken { kind, utc, other })
+    }
+
+    /// Determines if days that are dates are those of the requested zone, by their counts in two zones: the numbers of mentions since
+    /// midnights of UTC then show the zone of times that are written without one. `true` if they are.
+    pub(super) async fn days_follow_zone(&mut self) -> Result<bool> {
+        /// Requests for it.
+        const ZONES: u64 = 2;
+        let is_open = self.found.has_plain_days && self.found.zone.is_none() && self.zone_days.is_none();
+        let taken = self.zones_taken().filter(|_| is_open && self.asker.left() >= TRIAL + ZONES);
+        let Some(Taken { utc, other, .. }) = taken else { return Ok(false) };
+        let (Some(there), Some(here)) = (self.widest_in(other).await?, self.widest_in(utc).await?) else {
+            return Ok(false);
+        };
+        let days = [&there, &here].map(|reply| whole_days(&self.found, reply));
+        let follows = differ(&days[0], &days[1]);
+        self.zone_days = Some(days);
+        if follows {
+            self.found.utc_days = Some(utc.to_owned());
+            self.keep(None, &Arc::new(here));
+        }
+        Ok(follows)
     }
 
     /// Checks that the days of the timeline count mentions by the time that windows refer to. If mentions have several times, only
@@ -795,15 +839,25 @@ impl Dialogue {
     }
 }
 
+/// Days of a timeline, with their counts.
+pub(super) type Days = BTreeMap<String, u64>;
+
+/// Zones that a service accepts: their kind, UTC, and another one.
+struct Taken {
+    kind: &'static str,
+    utc: &'static str,
+    other: &'static str,
+}
+
 /// The whole days of a timeline, with their counts: without the first and the last one, which the window may cut.
-fn whole_days(found: &Findings, reply: &Reply) -> BTreeMap<String, u64> {
+fn whole_days(found: &Findings, reply: &Reply) -> Days {
     let mut entries = found.timeline(reply);
     entries.pop();
     entries.into_iter().skip(1).map(|(day, count)| (day.to_string(), count)).collect()
 }
 
 /// True if a day has other counts in one timeline than in the other.
-fn differ(one: &BTreeMap<String, u64>, other: &BTreeMap<String, u64>) -> bool {
+fn differ(one: &Days, other: &Days) -> bool {
     one.iter().any(|(day, count)| other.get(day).is_some_and(|there| there != count))
 }
 

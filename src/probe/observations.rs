@@ -77,6 +77,8 @@ pub(super) struct Findings {
     pub(super) counts_days: bool,
     /// Set if UTC offsets are accepted as zones, though no effect was seen.
     pub(super) distances: bool,
+    /// UTC as the value of the zone parameter, if a timeline of dates was seen to have other days for another zone.
+    pub(super) utc_days: Option<String>,
     /// Set if the service refuses the parameter of the zone.
     pub(super) takes_no_zone: bool,
     /// A zone that was accepted without a visible effect.

@@ -7,9 +7,9 @@ use chrono::SecondsFormat;
 use serde_json::Value;
 
 use super::asker::{Pair, Reply};
-use super::candidates::{DURATION, OFFSET, SIZE, SORT, TIMEZONE, pair};
-use super::dialogue::{Dialogue, LOOK};
-use super::effects::{DAY, HOUR, starts};
+use super::candidates::{AID, DURATION, OFFSET, SIZE, SORT, TIMEZONE, pair};
+use super::dialogue::{Dialogue, FEW, LOOK};
+use super::effects::{DAY, HOUR, MINUTE, starts};
 use super::observations::{
     Absolute, CursorPlace, Depth, Findings, Form, Offset, PageFinding, Seen, Several, Zone as FoundZone,
 };
@@ -63,9 +63,6 @@ pub(super) fn written_at(at: i64, how: &str) -> String {
     }
 }
 
-/// Microseconds per minute.
-const MINUTE: i64 = 60_000_000;
-
 /// Requests reserved for trying the profile.
 pub(super) const TRIAL: u64 = 2;
 
@@ -117,6 +114,13 @@ impl Dialogue {
     /// True if a zone has the time of UTC at the newest of these instants.
     fn as_utc_now(&self, zone: Zone, times: &[i64]) -> bool {
         times.first().is_some_and(|at| zones::local(zone, *at) == *at)
+    }
+
+    /// True if these zones have several local times at the last response.
+    pub(super) fn differ_now(&self, among: &[Zone]) -> bool {
+        let local = |now: i64| among.iter().map(|zone| zones::local(*zone, now)).collect::<BTreeSet<i64>>();
+        let now = self.seen.iter().rev().find_map(|seen| seen.reply.date());
+        now.is_some_and(|now| local(now).len() > 1)
     }
 
     /// Times of all mentions that came, newest first.
@@ -623,35 +627,64 @@ impl Dialogue {
         Ok(false)
     }
 
-    /// Finds links to a next page in responses with all mentions of a window: they say nothing about what follows.
-    pub(super) fn find_idle_links(&mut self) {
-        let largest = self.found.page.map_or(u64::MAX, |page| page.max);
-        let is_all = |seen: &Seen| {
-            let rows = self.found.rows(&seen.reply).len() as u64;
-            let total = self.found.total.as_ref().and_then(|total| number(seen.reply.body.as_ref()?, total));
-            rows > 0
-                && seen.size.is_some_and(|size| rows < size.min(largest))
-                && total.is_none_or(|total| total == rows)
-        };
-        let links = |seen: &Seen| -> BTreeSet<Path> {
-            let body = seen.reply.body.as_ref();
-            body.map(|body| self.next_pages(body)).into_iter().flatten().map(|(_, at)| at).collect()
-        };
-        let mut last = self.seen.iter().filter(|seen| is_all(seen)).map(links);
-        let first = last.next().unwrap_or_default();
-        let idle = last.fold(first, |idle, links| idle.intersection(&links).cloned().collect());
+    /// Finds links to a next page in responses with all mentions of a window or a saved search: they say nothing about what follows.
+    pub(super) async fn find_idle_links(&mut self) -> Result<()> {
         let cursor = self.found.cursor.as_ref().map(|(_, place)| place.clone());
-        for at in idle.into_iter().filter(|at| cursor != Some(CursorPlace::Response(at.clone()))) {
+        let is_open = |at: &Path| cursor != Some(CursorPlace::Response(at.clone()));
+        let with_rows = self.seen.iter().filter(|seen| self.found.has_rows(&seen.reply));
+        let is_linked = with_rows.flat_map(|seen| self.links_in(&seen.reply)).any(|at| is_open(&at));
+        let is_unknown = is_linked && !self.seen.iter().any(|seen| self.has_all(seen));
+        let few = match is_unknown {
+            true => self.few_mentions().await?,
+            false => None,
+        };
+        let all = self.seen.iter().chain(&few).filter(|seen| self.has_all(seen));
+        let mut links = all.map(|seen| self.links_in(&seen.reply));
+        let first = links.next().unwrap_or_default();
+        let idle = links.fold(first, |idle, links| idle.intersection(&links).cloned().collect());
+        for at in idle.into_iter().filter(is_open) {
             let text = format!("{} is there with the last mention as well, and says nothing about more", place(&at));
             self.found.saw("complete", text);
             self.found.idle_links.push(at);
         }
+        Ok(())
+    }
+
+    /// True for a response with all mentions of its window.
+    fn has_all(&self, seen: &Seen) -> bool {
+        let largest = self.found.page.map_or(u64::MAX, |page| page.max);
+        let rows = self.found.rows(&seen.reply).len() as u64;
+        let total = self.found.total.as_ref().and_then(|total| number(seen.reply.body.as_ref()?, total));
+        rows > 0 && seen.size.is_some_and(|size| rows < size.min(largest)) && total.is_none_or(|total| total == rows)
+    }
+
+    /// Places of links to a next page in a response.
+    fn links_in(&self, reply: &Reply) -> BTreeSet<Path> {
+        let body = reply.body.as_ref();
+        body.map(|body| self.next_pages(body)).into_iter().flatten().map(|(_, at)| at).collect()
+    }
+
+    /// All mentions of another saved search that has a few, requested in a larger page. `None` if none is known, or if no request is
+    /// left.
+    async fn few_mentions(&mut self) -> Result<Option<Seen>> {
+        let size = self.accepted(FEW);
+        let few =
+            |(_, reply): &&(String, Reply)| self.found.count(reply).is_some_and(|count| (1..size).contains(&count));
+        let aid = self.visited.iter().find(few).map(|(aid, _)| aid.clone());
+        let Some(aid) = aid.filter(|_| self.asker.left() > TRIAL) else { return Ok(None) };
+        let mut asked = self.asking(size);
+        asked.retain(|(name, _)| name != AID);
+        asked.insert(0, pair(AID, aid));
+        let reply = self.asker.ask("search", &asked).await?;
+        Ok(reply.map(|reply| Seen { size: Some(size), reply: Arc::new(reply) }))
     }
 
     /// Determines if a page is requested by the id of the mention before it: the page after the third mention begins with the fourth.
     async fn place_of_last(&mut self) -> Result<()> {
         /// Requests for it.
-        const TRIES: usize = 6;
+        const TRIES: usize = 7;
+        /// Mentions that it takes.
+        const LEAST: usize = 5;
         let Some(at) = self.found.columns.path("id").cloned().filter(|_| self.found.fields.is_none()) else {
             return Ok(());
         };
@@ -659,19 +692,25 @@ impl Dialogue {
         let of = |found: &Findings, reply: &Reply| -> Vec<String> {
             found.rows(reply).into_iter().filter_map(|row| said(shape::at(row, &at)?)).collect()
         };
-        let Some((_, reply)) = self.page_at(None, small, true).await? else { return Ok(()) };
-        let first = of(&self.found, &reply);
+        let known = self.newest_replies().map(|reply| of(&self.found, reply)).find(|ids| ids.len() >= LEAST);
+        let first = match known {
+            Some(ids) => ids,
+            None => {
+                let Some((_, reply)) = self.page_at(None, small, true).await? else { return Ok(()) };
+                of(&self.found, &reply)
+            }
+        };
         let [_, _, third, fourth, fifth, ..] = first.as_slice() else { return Ok(()) };
         let known = |name: &&str| {
             let named = self.parameters.as_ref().filter(|named| !named.is_empty());
             named.is_none_or(|named| named.iter().any(|known| known == name))
         };
         let mut left: Vec<&'static str> = vocabulary::PLACES.iter().copied().filter(known).collect();
-        // A service that refuses unknown parameters is asked for them one by one, others for half of those that work together.
-        let strict = self.parameters.is_some();
+        // A service that refuses unknown parameters is asked for them one by one.
+        let (strict, all) = (self.parameters.is_some(), left.len());
         let mut works = false;
         for _ in 0..TRIES {
-            let size = if strict { 1 } else { left.len().div_ceil(1 + usize::from(works)) };
+            let size = if strict { 1 } else { tried_together(all, left.len(), works) };
             let names: Vec<&'static str> = left.iter().copied().take(size).collect();
             if names.is_empty() || self.asker.left() <= TRIAL {
                 break;
@@ -690,6 +729,17 @@ impl Dialogue {
             }
         }
         Ok(())
+    }
+
+    /// Responses with the newest mentions of a window that ends now, the last one first.
+    fn newest_replies(&self) -> impl Iterator<Item = &Reply> {
+        let order = self.newest_first();
+        let is_newest = move |seen: &&Seen| {
+            let sort = seen.reply.asked.iter().find(|(name, _)| name == SORT);
+            let all = seen.size.is_some() && self.found.is_plain(&seen.reply) && self.found.ends_now(&seen.reply);
+            all && sort == order.as_ref()
+        };
+        self.seen.iter().rev().filter(is_newest).map(|seen| seen.reply.as_ref())
     }
 
     /// Values in a response that may name the next page of mentions, those of parameters that the service names first.
@@ -896,6 +946,17 @@ impl Dialogue {
         Ok(())
     }
 }
+
+/// Number of parameters that are tried next, if one of `all` has an effect: all of them, then the likeliest one of those that work
+/// together, then half of those that are left.
+fn tried_together(all: usize, left: usize, works: bool) -> usize {
+    match works {
+        false => left,
+        true if left == all => 1,
+        true => left.div_ceil(2),
+    }
+}
+
 /// The instant at which a response says that its window begins, which was requested from this day on. A time without a zone is
 /// none.
 fn told_start(reply: &Reply, day: i64) -> Option<i64> {
@@ -905,4 +966,28 @@ fn told_start(reply: &Reply, day: i64) -> Option<i64> {
     let mut instants = begins.filter_map(|(_, value)| shape::instant(value)).filter(|at| (at - day).abs() <= DAY);
     let first = instants.next()?;
     instants.all(|other| other == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_parameter_that_works_is_found_within_seven_requests_and_the_likeliest_within_two() {
+        let all = vocabulary::PLACES.len();
+        for own in 0..all {
+            let (mut left, mut works, mut requests) = ((0..all).collect::<Vec<usize>>(), false, 0);
+            loop {
+                let tried: Vec<usize> = left.iter().copied().take(tried_together(all, left.len(), works)).collect();
+                requests += 1;
+                match (tried.contains(&own), tried.len()) {
+                    (true, 1) => break,
+                    (true, _) => (left, works) = (tried, true),
+                    (false, len) => drop(left.drain(..len)),
+                }
+            }
+            let most = if own == 0 { 2 } else { 7 };
+            assert!(requests <= most, "{own}: {requests} requests");
+        }
+    }
 }

@@ -283,7 +283,8 @@ fn listed_in(message: &str) -> Vec<String> {
     let tail = verb.iter().find_map(|verb| Some(&tail[word_before(tail, verb)?..])).unwrap_or(tail);
     let tail = example_words(tail).map_or(tail, |(before, _)| before.trim_end_matches([' ', ',', '(']));
     for quote in ['\'', '"', '`'] {
-        let quoted: Vec<String> = tail.split(quote).skip(1).step_by(2).map(str::to_owned).collect();
+        let quoted: Vec<String> =
+            tail.split(quote).skip(1).step_by(2).map(|word| unexplained(word).to_owned()).collect();
         if quoted.len() >= 2 {
             return quoted.into_iter().filter(|word| !word.is_empty() && word.len() <= LONGEST).collect();
         }
@@ -420,12 +421,17 @@ pub(super) fn least(message: &str) -> Option<u64> {
 
 fn clean(word: &str) -> String {
     let word = word.trim().trim_start_matches("and ").trim_start_matches("or ");
-    // An explanation in parentheses, as in `1 (newest)`.
-    let word = word.split_once(" (").map_or(word, |(word, _)| word);
+    let word = unexplained(word);
     let word = word.trim_matches(['\'', '"', '`', '.', ' ', '(', ')', ':']);
     // In brackets, as in `such as [now-7d]`.
     let inner = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
     inner.filter(|inner| !inner.contains(' ')).unwrap_or(word).to_owned()
+}
+
+/// A value without the explanation behind it, as in `1 (newest)` and `1 = newest`.
+fn unexplained(word: &str) -> &str {
+    let ends = [" (", " = ", " – "].into_iter().filter_map(|mark| word.find(mark));
+    ends.min().map_or(word, |end| &word[..end])
 }
 
 /// All strings of a refusal; of an array of objects, those of its first item.
@@ -742,6 +748,10 @@ mod tests {
                 [].as_slice(),
             ),
             ("sortBy: 1 (newest), 2 (oldest)", &["1", "2"], &[]),
+            ("Invalid value for 'sortBy': zzq. Allowed values: '1 (newest)', '2 (oldest)'", &["1", "2"], &[]),
+            ("sortBy: use one of `1 = newest`, `2 = oldest`", &["1", "2"], &[]),
+            ("sortBy: use one of 1 – the newest first, 2 – the oldest first", &["1", "2"], &[]),
+            ("Allowed values: \"7 days (a week)\", \"30 days (a month)\"", &["7 days", "30 days"], &[]),
             ("timezone: expected minutes from UTC, such as 60", &[], &["60"]),
             ("duration: expected an ISO 8601 duration such as P7D or PT24H", &[], &["P7D", "PT24H"]),
             ("duration: expected <n>h, <n>d or <n>w, such as 30d", &["<n>h", "<n>d", "<n>w"], &["30d"]),
