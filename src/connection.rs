@@ -275,8 +275,8 @@ impl ConnectionBuilder {
     /// Builds the connection. No request is made.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an invalid address or key; [`ErrorKind::Store`] for a store that cannot be opened, or
-    /// was made with another address or key.
+    /// [`ErrorKind::Config`] for an invalid address or key, or a store that was made with another address or key;
+    /// [`ErrorKind::Store`] for a store that cannot be opened.
     pub fn build(self) -> Result<Arc<Connection>> {
         #[cfg(feature = "store")]
         let folder = self.store;

@@ -60,7 +60,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
 use crate::functions;
 use crate::memory::STACK;
-use crate::serving::{Acceptor, GRPC, Operated, Serving, TlsSpec, encrypted, operate};
+use crate::serving::{Acceptor, GRPC, Operated, Serving, TlsSpec, bind, encrypted, operate};
 use crate::session::bounded_session;
 
 /// Interval and timeout of HTTP/2 keep-alive pings.
@@ -221,8 +221,8 @@ impl WorkerServer {
     /// Starts a worker.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an unusable address, certificate or combination of settings; [`ErrorKind::Store`] for a folder
-    /// that cannot be read.
+    /// [`ErrorKind::Config`] for an unusable certificate or combination of settings; [`ErrorKind::Unavailable`] for an address in
+    /// use; [`ErrorKind::Store`] for a folder that cannot be read.
     pub async fn start(spec: WorkerSpec) -> Result<Self> {
         spec.check()?;
         let WorkerSpec { listen, tls, operations, stores, memory_mib, drain, .. } = spec;
@@ -252,14 +252,11 @@ impl WorkerServer {
         let sessions = Sessions { channels, traffic: Arc::clone(&traffic) };
         let worker =
             Worker::from_session_builder(sessions).with_runtime_env(Arc::clone(&runtime)).with_version(version);
-        let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
-        let listener = TcpListener::bind(listen).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let (listener, address) = bind(listen).await?;
         let standing = Arc::new(Standing { ending: AtomicBool::new(false), traffic: Arc::clone(&traffic), runtime });
         let (operations, operating) = match operations {
             Some(asked) => {
-                let started = operate(asked, Arc::clone(&standing)).await;
-                let (address, task) = started.map_err(|error| bad(format!("cannot listen on {asked}: {error}")))?;
+                let (address, task) = operate(asked, Arc::clone(&standing)).await?;
                 (Some(address), Some(task))
             }
             None => (None, None),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Server;
@@ -20,7 +19,7 @@ use crate::host::front::{Kept, QUIET, drained, keep};
 use crate::host::listener::{End, accept};
 use crate::host::reload::Reload;
 use crate::host::state::{Host, HostSpec, check_exposure};
-use crate::serving::{Acceptor, GRPC, Serving, TlsSpec, encrypted};
+use crate::serving::{Acceptor, GRPC, Serving, TlsSpec, bind, encrypted};
 
 /// Configuration of a [`FlightServer`].
 #[derive(Debug)]
@@ -68,7 +67,8 @@ impl FlightServer {
     /// Starts a server without requests to the service.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an unusable address, an invalid certificate or an invalid combination of settings.
+    /// [`ErrorKind::Config`] for an invalid certificate or combination of settings, and [`ErrorKind::Unavailable`] for an address in
+    /// use.
     pub async fn start(spec: ServerSpec) -> Result<Self> {
         let ServerSpec { listen, tls, insecure, host } = spec;
         check_exposure(listen, &host.auth, tls.is_some(), insecure)?;
@@ -84,9 +84,7 @@ impl FlightServer {
             .layer(MapResponseLayer::new(limits_as_exhausted))
             .layer(GateLayer(Arc::clone(&shared)));
         let tls = tls.map(|tls| Acceptor::try_new(&tls, GRPC)).transpose()?;
-        let refused = |error| Error::new(ErrorKind::Config, format!("cannot listen on {listen}: {error}"));
-        let listener = TcpListener::bind(listen).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let (listener, address) = bind(listen).await?;
 
         let kept = keep(&shared, ServerState::sweep, operations).await?;
 

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::state::Host;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::serving::{Operated, Serving, operate};
 
 /// Interval between sweeps for idle sessions, statements, results and connections.
@@ -30,7 +30,7 @@ pub(crate) struct Kept {
 /// Removes what has expired from a server at intervals, and serves `/healthz` and `/metrics` if `asked` is an address.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] for an unusable address.
+/// Those of [`bind`](crate::serving::bind).
 pub(crate) async fn keep<S: Operated>(
     server: &Arc<S>,
     sweep: impl Fn(&S) + Send + 'static,
@@ -38,9 +38,7 @@ pub(crate) async fn keep<S: Operated>(
 ) -> Result<Kept> {
     let (mut operations, mut tasks) = (None, Vec::new());
     if let Some(asked) = asked {
-        let started = operate(asked, Arc::clone(server)).await;
-        let bad = |error| Error::new(ErrorKind::Config, format!("cannot listen on {asked}: {error}"));
-        let (address, task) = started.map_err(bad)?;
+        let (address, task) = operate(asked, Arc::clone(server)).await?;
         operations = Some(address);
         tasks.push(task);
     }

@@ -27,8 +27,8 @@ use super::peer::Caller;
 use super::reload::Reload;
 use super::shares::Received;
 use super::state::Host;
-use crate::error::{Error, ErrorKind, Result};
-use crate::serving::{Acceptor, TlsSpec};
+use crate::error::{Error, Result};
+use crate::serving::{Acceptor, TlsSpec, bind};
 
 /// Time limit of a TLS handshake, and of the headers of a request.
 const HEADERS: Duration = Duration::from_secs(10);
@@ -67,12 +67,10 @@ impl Bound {
     /// Binds an address; port 0 picks a free one.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an unusable address or an invalid certificate.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an invalid certificate; those of [`bind`].
     pub(crate) async fn new(listen: SocketAddr, tls: Option<&TlsSpec>, host: Arc<Host>) -> Result<Self> {
         let tls = tls.map(|tls| Acceptor::try_new(tls, b"http/1.1")).transpose()?;
-        let refused = |error| Error::new(ErrorKind::Config, format!("cannot listen on {listen}: {error}"));
-        let listener = TcpListener::bind(listen).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let (listener, address) = bind(listen).await?;
         Ok(Self { listener, address, tls, host, ending: CancellationToken::new() })
     }
 
@@ -101,7 +99,7 @@ impl HttpServer {
     /// address.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an unusable address.
+    /// Those of [`bind`].
     pub(crate) async fn alone(mut self, asked: Option<SocketAddr>) -> Result<Self> {
         self.kept = Some(keep(&self.host, |host| drop(host.sweep()), asked).await?);
         Ok(self)

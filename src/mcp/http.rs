@@ -51,8 +51,8 @@ pub struct McpSpec {
 /// Serves MCP over streamable HTTP, without requests to the service.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) for an unusable address, an invalid certificate or an invalid combination of
-/// settings.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for an invalid certificate or combination of settings, and
+/// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for an address in use.
 pub async fn serve_http(spec: McpSpec) -> Result<HttpServer> {
     let McpSpec { listen, tls, insecure, mcp, host } = spec;
     let mcp = mcp.within(&host.settings);

@@ -6,20 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use subtle::ConstantTimeEq;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::startup::start;
 use crate::clock::Clock;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::host::auth::Auth;
 use crate::host::front::{Kept, keep};
 use crate::host::in_service::InService;
 use crate::host::listener::{ClientStream, End};
 use crate::host::reload::Reload;
 use crate::host::state::{Host, HostSpec, check_exposure};
-use crate::serving::{Acceptor, TlsSpec};
+use crate::serving::{Acceptor, TlsSpec, bind};
 
 /// Configuration of a [`PostgresServer`].
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl PostgresSpec {
     /// Checks that the listener would not expose credentials or data.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] with the option to use.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the option to use.
     pub fn check(&self, auth: &Auth) -> Result<()> {
         check_exposure(self.listen, auth, self.tls.is_some(), self.insecure)
     }
@@ -45,7 +44,8 @@ impl PostgresSpec {
 /// Serves clients of PostgreSQL alone, without requests to the service.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] for an unusable address, an invalid certificate or an invalid combination of settings.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for an invalid certificate or combination of settings, and
+/// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for an address in use.
 pub async fn serve(spec: PostgresSpec, host: HostSpec) -> Result<PostgresServer> {
     spec.check(&host.auth)?;
     let operations = host.operations;
@@ -82,15 +82,14 @@ impl PostgresServer {
     /// Starts to listen beside other fronts of a host, without requests to the service.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an unusable address or an invalid certificate.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an invalid certificate, and
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for an address in use.
     pub async fn start(spec: PostgresSpec, host: &Arc<Host>) -> Result<Self> {
         let PostgresSpec { listen, tls, insecure } = spec;
         let host = Arc::clone(host);
         check_exposure(listen, host.sessions.auth(), tls.is_some(), insecure)?;
         let tls = tls.map(|tls| Acceptor::try_new(&tls, b"postgresql")).transpose()?;
-        let refused = |error| Error::new(ErrorKind::Config, format!("cannot listen on {listen}: {error}"));
-        let listener = TcpListener::bind(listen).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let (listener, address) = bind(listen).await?;
         let shared = Arc::new(Shared {
             host: Arc::clone(&host),
             tls: tls.clone(),

@@ -15,10 +15,12 @@ use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
+
+use super::bind::bind;
+use crate::error::Result;
 
 /// A server that reports its health and metrics.
 pub(crate) trait Operated: Send + Sync + 'static {
@@ -55,13 +57,12 @@ const REQUEST: usize = 16 << 10;
 /// Serves health and metrics until the returned task handle is dropped. Returns the bound address.
 ///
 /// # Errors
-/// I/O errors of binding the address.
+/// Those of [`bind`].
 pub(crate) async fn operate<S: Operated>(
     address: SocketAddr,
     server: Arc<S>,
-) -> std::io::Result<(SocketAddr, AbortOnDropHandle<()>)> {
-    let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
+) -> Result<(SocketAddr, AbortOnDropHandle<()>)> {
+    let (listener, address) = bind(address).await?;
     let router: Router =
         Router::new().route("/healthz", get(health::<S>)).route("/metrics", get(metrics::<S>)).with_state(server);
     let serving = tokio::spawn(async move {

@@ -105,7 +105,8 @@ impl Catalog {
     /// ordered by. For reading, the stored columns apply, whatever `columns` are.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if the file is damaged, of another program, owner or later version, or not accessible.
+    /// [`ErrorKind::Config`] if it is of another owner; [`ErrorKind::Store`] if the file is damaged, of another program or later
+    /// version, or not accessible.
     pub(crate) fn open(
         dir: &Path,
         owner: &Owner,
@@ -308,7 +309,7 @@ impl Catalog {
     fn own<T>(&self, value: rusqlite::Result<Option<T>>) -> Result<T> {
         value.map_err(|error| failure(&self.path, &error))?.ok_or_else(|| {
             let error = format!("{}: the store was made with another address or key", self.path.display());
-            Error::new(ErrorKind::Store, error).advice("check --base-url and the key, or use another folder")
+            Error::new(ErrorKind::Config, error).advice("check --base-url and the key, or use another folder")
         })
     }
 }

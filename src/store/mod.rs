@@ -186,8 +186,8 @@ impl Store {
     /// Opens the store in a folder, for the mentions of a service that a key may read. It is created if it is missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if it was made with another address or key, or cannot be opened; [`ErrorKind::Profile`] if the
-    /// profile's mentions have no time that identifies their day.
+    /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened;
+    /// [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
     pub(crate) fn open(folder: &Path, owner: &Owner, mentions: &TableSpec, clock: &Clock) -> Result<Arc<Self>> {
         let timed = mentions.time.as_ref().and_then(|time| mentions.column(time)).filter(|time| !time.nullable);
         let Some(time) = timed else {

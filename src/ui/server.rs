@@ -43,8 +43,8 @@ impl PageSpec {
 /// Serves the page alone, without requests to the service.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) for an unusable address, an invalid certificate or dashboard, or an invalid
-/// combination of settings.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for an invalid certificate, dashboard or combination of settings, and
+/// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for an address in use.
 pub async fn serve(page: PageSpec, host: HostSpec) -> Result<HttpServer> {
     page.check(&host.auth)?;
     let operations = host.operations;

@@ -1185,6 +1185,28 @@ fn a_server_is_checked_without_being_started() {
     assert!(code == Some(2) && lines.contains("user `ada`"), "{lines}");
 }
 
+/// A supervisor starts a program again that ended with 1, and not one that ended with 2.
+#[test]
+fn an_address_in_use_is_no_mistake_of_the_configuration() {
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = held.local_addr().unwrap().to_string();
+    let free = "127.0.0.1:0";
+    for arguments in [
+        &["serve", "--listen", &address][..],
+        &["serve", "--listen", free, "--operations", &address],
+        &["serve", "--listen", free, "--postgres-listen", &address],
+        &["serve", "--listen", free, "--ui", &address],
+        &["ui", "--listen", &address],
+        &["mcp", "--listen", &address],
+        &["simulate", "--listen", &address],
+    ] {
+        let output = run(arguments);
+        let told = err(&output);
+        let line = format!("error: cannot listen on {address}: ");
+        assert!(output.status.code() == Some(1) && told.contains(&line), "{arguments:?}: {told}");
+    }
+}
+
 #[test]
 fn certificates_that_expire_are_reported_by_a_check_and_at_the_start() {
     let folder = tempfile::tempdir().unwrap();

@@ -770,15 +770,18 @@ async fn a_first_sync_with_a_wrong_key_leaves_the_store_to_the_right_one() {
         ["--base-url", &service.base_url(), "--store", folder.path().to_str().unwrap(), "sync", "--since", "90d"];
     let sync = |key: &str| {
         let output = savedsearch(&arguments).env("SAVEDSEARCH_API_KEY", key).stdin(Stdio::null()).output().unwrap();
-        (output.status.success(), err(&output))
+        (output.status.code(), err(&output))
     };
-    let (done, told) = sync("a-key-with-a-typo");
-    assert!(!done && told.contains("401") && folder.path().join("catalog.sqlite").exists(), "{told}");
-    let (done, told) = sync(KEY);
-    assert!(done && told.contains("up to date: "), "{told}");
-    // From its first stored day on, it is the store of this key.
-    let (done, told) = sync(OTHER_KEY);
-    assert!(!done && told.contains("made with another address or key; check --base-url and the key"), "{told}");
+    let (code, told) = sync("a-key-with-a-typo");
+    assert!(code == Some(1) && told.contains("401") && folder.path().join("catalog.sqlite").exists(), "{told}");
+    let (code, told) = sync(KEY);
+    assert!(code == Some(0) && told.contains("up to date: "), "{told}");
+    // From its first stored day on, it is the store of this key: another one is a mistake of the configuration.
+    let (code, told) = sync(OTHER_KEY);
+    assert!(
+        code == Some(2) && told.contains("made with another address or key; check --base-url and the key"),
+        "{told}"
+    );
 }
 
 #[tokio::test]

@@ -559,7 +559,7 @@ async fn run_simulate(arguments: SimulateArguments, now: Option<DateTime<Utc>>) 
     let settings = Settings { clock, delay, rate_limit, faults, seed, largest_page, preset };
     let running = simulator::start(listen, corpus.into(), settings)
         .await
-        .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;
+        .map_err(|error| Exit(FAILED, Some(format!("cannot listen on {listen}: {error}"))))?;
     // Before the line that announces the server.
     let mut ending = Ending::listen()?;
     eprintln!("listening on {}", running.address());

@@ -1,0 +1,43 @@
+//! Binding of the address that a server listens on.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Binds an address; port 0 picks a free one. Returns the address with its port.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`] for an address that another program uses, or that this machine does not have now, and
+/// [`ErrorKind::Config`] for one that cannot be used.
+pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let bound = TcpListener::bind(address).await;
+    let bound = bound.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
+    bound.map_err(|error| Error::new(kind(&error), format!("cannot listen on {address}: {error}")))
+}
+
+/// An address may become free, or appear, while the configuration stays as it is.
+fn kind(error: &io::Error) -> ErrorKind {
+    match error.kind() {
+        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => ErrorKind::Unavailable,
+        _ => ErrorKind::Config,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_in_use_may_become_free_and_is_no_mistake_of_the_configuration() {
+        let (_listener, address) = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
+        let error = bind(address).await.expect_err("in use");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().starts_with(&format!("cannot listen on {address}: ")), "{error}");
+        // An address for documentation (RFC 5737), which no machine has.
+        let error = bind(SocketAddr::from(([192, 0, 2, 1], 0))).await.expect_err("not of this machine");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+}
