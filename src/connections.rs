@@ -13,9 +13,9 @@
 //! insecure = true                         # allows an http address beyond this machine: the key travels in clear text
 //! ```
 //!
-//! A table `[serve]` in the same file configures the server ([`ServeDocument`](crate::flight::ServeDocument)). Keys are
-//! never part of the file: it names a variable, a file or a command that holds one. Paths are relative to the file's folder,
-//! and commands run there, in `sh`.
+//! A table `[serve]` in the same file configures the server ([`ServeDocument`](crate::flight::ServeDocument)). A file may have
+//! that table alone; the service is then named elsewhere. Keys are never part of the file: it names a variable, a file or a
+//! command that holds one. Paths are relative to the file's folder, and commands run there, in `sh`.
 //!
 //! Keys are read by [`Named::key`], for the connections that are used: one that cannot be read affects its connection only.
 
@@ -115,9 +115,8 @@ impl Named {
 #[serde(deny_unknown_fields)]
 struct Document {
     default: Option<String>,
-    connections: BTreeMap<String, Entry>,
-    #[serde(rename = "serve")]
-    _serve: Option<IgnoredAny>,
+    connections: Option<BTreeMap<String, Entry>>,
+    serve: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -182,6 +181,15 @@ impl Connections {
         Ok((chosen.ok_or_else(unknown)?, others))
     }
 
+    /// False if a file configures the server alone, and the service is named elsewhere.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an invalid file.
+    pub fn are_defined(path: &Path) -> Result<bool> {
+        let Document { default, connections, serve } = read_toml(path)?;
+        Ok(default.is_some() || connections.is_some() || serve.is_none())
+    }
+
     /// Reads a file. `choice` overrides the file's default connection.
     ///
     /// # Errors
@@ -191,7 +199,7 @@ impl Connections {
         let document: Document = read_toml(path)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut named = BTreeMap::new();
-        for (name, entry) in document.connections {
+        for (name, entry) in document.connections.unwrap_or_default() {
             let bad = |what: &str| bad(format!("connection `{name}`: {what}"));
             let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
             if !plain

@@ -31,13 +31,14 @@ pub(super) fn for_connection(kind: ErrorKind, message: &str, base_url: &Url) -> 
     })
 }
 
-/// Advice for a response 404, which does not tell an unknown saved search from a wrong base URL. `shown_as`: what people know the
-/// service as.
-pub(super) fn for_not_found(base_url: &Url, shown_as: Option<&str>) -> String {
+/// Advice for a response 404, which does not tell an unknown saved search from a wrong base URL. `has_aid` is false for a request
+/// that names no saved search. `shown_as`: what people know the service as.
+pub(super) fn for_not_found(base_url: &Url, has_aid: bool, shown_as: Option<&str>) -> String {
     match (shown_as, base_url.path().trim_matches('/')) {
-        (Some(name), _) => format!("check the aid; saved_searches lists those of the {name}"),
-        (None, "") => format!("the base URL has no path; try {}/v4", base_url.as_str().trim_end_matches('/')),
-        (None, _) => format!("check the aid and the base URL {base_url}"),
+        (Some(name), _) if has_aid => format!("check the aid; saved_searches lists those of the {name}"),
+        (_, "") => format!("the base URL has no path; try {}/v4", base_url.as_str().trim_end_matches('/')),
+        _ if has_aid => format!("check the aid and the base URL {base_url}"),
+        _ => format!("check the base URL {base_url}"),
     }
 }
 
@@ -94,11 +95,12 @@ mod tests {
             assert_eq!(for_connection(kind, message, &url(base_url)).as_deref(), Some(expected));
         });
         assert_eq!(for_connection(ErrorKind::Timeout, "", &url("http://host/v4")), None);
-        let not_found = |address: &str| for_not_found(&url(address), None);
-        assert_eq!(not_found("http://host:8080"), "the base URL has no path; try http://host:8080/v4");
-        assert_eq!(not_found("http://host/v5"), "check the aid and the base URL http://host/v5");
+        let not_found = |address: &str, has_aid| for_not_found(&url(address), has_aid, None);
+        assert_eq!(not_found("http://host:8080", true), "the base URL has no path; try http://host:8080/v4");
+        assert_eq!(not_found("http://host/v5", true), "check the aid and the base URL http://host/v5");
+        assert_eq!(not_found("http://host/v5", false), "check the base URL http://host/v5");
         assert_eq!(
-            for_not_found(&url("http://127.0.0.1:81/v4"), Some("built-in demo data")),
+            for_not_found(&url("http://127.0.0.1:81/v4"), true, Some("built-in demo data")),
             "check the aid; saved_searches lists those of the built-in demo data"
         );
     }

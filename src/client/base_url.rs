@@ -13,6 +13,9 @@ pub fn parse_base_url(text: &str) -> Result<Url> {
         Error::new(ErrorKind::Config, format!("invalid base URL `{}`: {why}", without_credentials(text)))
             .advice("expected http(s)://host/…/v4")
     };
+    if text.trim().is_empty() {
+        return Err(Error::new(ErrorKind::Config, "the base URL is empty").advice("expected http(s)://host/…/v4"));
+    }
     let url = Url::parse(text).map_err(|error| match text.contains("://") {
         true => bad(&error.to_string()),
         false => bad("the scheme is missing").advice(format!("did you mean https://{}?", without_credentials(text))),

@@ -129,7 +129,7 @@ impl Client {
         }
         match heard.status.is_success() {
             true => self.accept(&heard, body, record, decode),
-            false => self.refused(&heard),
+            false => self.refused(&heard, record),
         }
     }
 
@@ -260,7 +260,7 @@ impl Client {
     }
 
     /// A response with the status of an error.
-    fn refused<T>(&self, heard: &Heard<'_>) -> Outcome<T> {
+    fn refused<T>(&self, heard: &Heard<'_>, record: &RequestRecord) -> Outcome<T> {
         let Heard { stated, status, inside, said, headers, now } = heard;
         let kind = match status.as_u16() {
             300..=399 => ErrorKind::Redirect,
@@ -289,7 +289,8 @@ impl Client {
                 error.advice("this key may not read this saved search; saved_searches lists those that it may read"),
             ),
             ErrorKind::NotFound => {
-                Outcome::Failed(error.advice(advice::for_not_found(&self.base_url, self.shown_as.as_deref())))
+                let has_aid = record.endpoint != Endpoint::List.to_string();
+                Outcome::Failed(error.advice(advice::for_not_found(&self.base_url, has_aid, self.shown_as.as_deref())))
             }
             _ if *status == StatusCode::URI_TOO_LONG || status.as_u16() == 431 => Outcome::Failed(error.advice(
                 "the values of the query's filters are too long to be sent; set a lower [filters] longest in the profile",

@@ -41,7 +41,7 @@ impl Allowance {
         let now = Instant::now();
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(free) = windows.free_at(now, 1) {
-            return Err(self.used_up("the request budget is used up", free, now));
+            return Err(self.used_up("the request budget is used up", free, now, true));
         }
         windows.spend(now, 1);
         Ok(now)
@@ -73,6 +73,7 @@ impl Allowance {
                 &format!("the query needs at least {requests}, more than are left in the request budget"),
                 free,
                 now,
+                needed > 1,
             )),
             None => Ok(()),
         }
@@ -83,10 +84,12 @@ impl Allowance {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner).standing(Instant::now())
     }
 
-    fn used_up(&self, what: &str, free: Instant, now: Instant) -> Error {
+    /// The error of a budget that has too little left until `free`. `can_narrow` is false if no query needs less.
+    fn used_up(&self, what: &str, free: Instant, now: Instant, can_narrow: bool) -> Error {
         let seconds = free.saturating_duration_since(now).as_secs_f64().ceil();
+        let narrower = if can_narrow { ", or narrow the query by aid or published_at" } else { "" };
         Error::new(ErrorKind::Budget, format!("{}: {what}", self.name))
-            .advice(format!("retry in {seconds} s, or narrow the query by aid or published_at"))
+            .advice(format!("retry in {seconds} s{narrower}"))
     }
 }
 
@@ -105,9 +108,11 @@ mod tests {
         allowance.allow(2).expect("two are left");
         let error = allowance.allow(3).expect_err("more than are left").to_string();
         assert!(error.starts_with("ada: the query needs at least 3 requests"), "{error}");
-        assert!(error.contains("retry in 60 s"), "{error}");
+        assert!(error.contains("retry in 60 s, or narrow the query"), "{error}");
         allowance.spend().expect("the second");
         allowance.spend().expect("the third");
+        let error = allowance.allow(1).expect_err("none is left").to_string();
+        assert!(error.ends_with("; retry in 60 s"), "no query needs less: {error}");
         assert_eq!(allowance.spend().expect_err("a fourth").kind(), ErrorKind::Budget);
         tokio::time::advance(Duration::from_secs(60)).await;
         allowance.spend().expect("a minute later");

@@ -69,6 +69,12 @@ pub fn default_config_file() -> Option<PathBuf> {
     Some(config.join("savedsearch").join("savedsearch.toml"))
 }
 
+/// True if an environment variable is set, and blank.
+pub fn is_blank(name: &str) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "this is the only module that reads the environment")]
+    std::env::var(name).is_ok_and(|value| value.trim().is_empty())
+}
+
 /// Value of an environment variable; `None` if it is unset or blank.
 pub fn variable(name: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "this is the only module that reads the environment")]

@@ -1185,6 +1185,78 @@ fn a_server_is_checked_without_being_started() {
     assert!(code == Some(2) && lines.contains("user `ada`"), "{lines}");
 }
 
+#[test]
+fn a_file_with_the_table_of_the_server_alone_goes_with_any_service() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [alone, both, key] = ["alone.toml", "both.toml", "key"].map(path);
+    let serve = "[serve]\nlisten = \"127.0.0.1:0\"\noperations = \"[::1]:0\"\n";
+    fs::write(&alone, serve).unwrap();
+    fs::write(&both, format!("{serve}[connections.a]\nbase_url = \"{}\"\napi_key_env = \"KEY\"\n", service.base_url))
+        .unwrap();
+    fs::write(&key, "demo-key-comms").unwrap();
+    let named = ["--base-url", &service.base_url, "--api-key-file", &key];
+    let check = |options: &[&str], variable: &str| {
+        let mut command = savedsearch(&[options, &["serve", "--check"]].concat());
+        command.env("SAVEDSEARCH_CONFIG", variable).env("KEY", "demo-key-comms").stdin(Stdio::null());
+        let output = command.output().unwrap();
+        (output.status.code(), err(&output))
+    };
+    let of_file = "Flight SQL: 127.0.0.1:0\nhealth and metrics: [::1]:0\n";
+    for (options, variable, service) in [
+        (&["--config", alone.as_str()][..], "", "service: built-in demo data"),
+        (&[], &alone, "service: built-in demo data"),
+        (&[&["--config", alone.as_str()], &named[..]].concat(), "", "service savedsearch: ok"),
+        (&named, &alone, "service savedsearch: ok"),
+        (&["--config", &both], "", "service a: ok"),
+    ] {
+        let (code, told) = check(options, variable);
+        let expected = format!("{of_file}{service}\nconfiguration: ok\n");
+        assert!(code == Some(0) && told.ends_with(&expected), "{options:?} {variable}: {told}");
+    }
+    let (code, told) = check(&[&["--config", both.as_str()], &named[..2]].concat(), "");
+    assert!(code == Some(2) && told.contains("--base-url cannot be combined with --config"), "{told}");
+    // With its connections, a file that the environment names gives way, and that is told.
+    let (code, told) = check(&named, &both);
+    let note = format!("note: SAVEDSEARCH_CONFIG={both} is not used: the service is named by an option\n");
+    assert!(code == Some(0) && told.starts_with(&note) && !told.contains("[::1]:0"), "{told}");
+    fs::write(&alone, "").unwrap();
+    let (code, told) = check(&["--config", &alone], "");
+    assert!(code == Some(2) && told.contains("no connections are defined"), "{told}");
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset_unless_a_key_is_given() {
+    let check = |variables: &[(&str, &str)], options: &[&str]| {
+        let arguments = [&["serve", "--check"], options].concat();
+        let output = savedsearch(&arguments).envs(variables.iter().copied()).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), err(&output))
+    };
+    let empty = [
+        "LISTEN",
+        "OPERATIONS",
+        "AUTH",
+        "USERS_FILE",
+        "TLS_CERT",
+        "WORKERS",
+        "NO_FLIGHT",
+        "LOG",
+        "LOG_FORMAT",
+        "INSECURE",
+    ];
+    let names = empty.map(|name| format!("SAVEDSEARCH_{name}"));
+    let unset: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let base_url = ("SAVEDSEARCH_BASE_URL", "");
+    let (code, told) = check(&[&unset[..], &[base_url]].concat(), &["--listen", "127.0.0.1:0"]);
+    assert!(code == Some(0) && told.contains("service: built-in demo data\nconfiguration: ok"), "{told}");
+    let key = ("SAVEDSEARCH_API_KEY", "demo-key-comms");
+    for (variables, options) in [(&[base_url, key][..], &[][..]), (&[base_url], &["--auth", "pass-through"])] {
+        let (code, told) = check(variables, options);
+        assert!(code == Some(2) && told.contains("SAVEDSEARCH_BASE_URL is empty"), "{told}");
+    }
+}
+
 /// A supervisor starts a program again that ended with 1, and not one that ended with 2.
 #[test]
 fn an_address_in_use_is_no_mistake_of_the_configuration() {

@@ -826,6 +826,7 @@ fn messages_are_what_they_are() {
             &["--base-url", "foo", "sql", "-c", "SELECT 1"],
             "invalid base URL `foo`: the scheme is missing; did you mean https://foo?",
         ),
+        (&["--base-url", "", "sql", "-c", "SELECT 1"], "the base URL is empty; expected http(s)://host/…/v4"),
         (
             &["--base-url", "ftp://x/v4", "sql", "-c", "SELECT 1"],
             "invalid base URL `ftp://x/v4`: not an HTTP URL; expected http(s)://host/…/v4",
@@ -838,6 +839,7 @@ fn messages_are_what_they_are() {
         (&["profile", "show", "mine"], "unknown built-in profile `mine`; available: v4, flags, pages, names"),
         (&["man", "sqll"], "unknown command `sqll`; available: "),
         (&["serve", "--auth", "users"], "--auth users requires --users-file"),
+        (&["serve", "--memory", "20000GiB"], "expected a size from 64MiB to 16384GiB"),
         (&["serve", "--tls-cert", "x.pem"], "--tls-cert and --tls-key require each other"),
         (
             &["serve", "--listen", "0.0.0.0:0"],

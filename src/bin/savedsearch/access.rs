@@ -242,5 +242,5 @@ pub(crate) fn certificates(certificate: &Path, key: &Path, authorities: Option<&
 pub(crate) fn mebibytes(text: &str) -> Result<usize, String> {
     let size = |unit, of_one: usize| text.strip_suffix(unit)?.trim().parse::<usize>().ok()?.checked_mul(of_one);
     let size = size("GiB", 1 << 10).or_else(|| size("MiB", 1)).filter(|mib| (64..=1 << 24).contains(mib));
-    size.ok_or_else(|| "expected a size of at least 64MiB, such as 512MiB or 4GiB".to_owned())
+    size.ok_or_else(|| "expected a size from 64MiB to 16384GiB, such as 512MiB or 4GiB".to_owned())
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use datafusion_saved_search::client::{Exchanges, HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
-use datafusion_saved_search::config::Environment;
+use datafusion_saved_search::config::{Environment, is_blank};
 use datafusion_saved_search::connections::{Connections, Named, Unavailable};
-use datafusion_saved_search::flight::PassThrough;
+use datafusion_saved_search::flight::{PassThrough, ServeDocument};
 use datafusion_saved_search::simulator::{self, Running};
 use datafusion_saved_search::{Clock, Connection, Error, Profile, Secret};
 
@@ -21,6 +21,9 @@ pub(crate) struct Connected {
     /// The simulator behind the demo data.
     pub(crate) demo: Option<Running>,
 }
+
+/// Variable of the base URL.
+const BASE_URL: &str = "SAVEDSEARCH_BASE_URL";
 
 /// Name under which people are shown the address of the demo data.
 const DEMO: &str = "built-in demo data";
@@ -38,7 +41,7 @@ pub(crate) struct Target {
 /// Connects to the services that arguments and environment name, or to the demo data.
 pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
     let environment = Environment::read()?;
-    let Some(config) = config_file(arguments, &environment) else {
+    let Some(config) = config_file(arguments, &environment)? else {
         if arguments.connection.is_some() {
             return Err(Exit::usage(NO_CONFIGURATION));
         }
@@ -81,7 +84,7 @@ const NO_CONFIGURATION: &str = "--connection requires a configuration file: use 
 /// Returns the folder of the default connection's store, if it has one.
 pub(crate) fn store_folder(arguments: &Arguments) -> Result<Option<PathBuf>, Exit> {
     let environment = Environment::read()?;
-    Ok(match config_file(arguments, &environment) {
+    Ok(match config_file(arguments, &environment)? {
         Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().store,
         None => arguments.store.clone().or(environment.store),
     })
@@ -89,7 +92,7 @@ pub(crate) fn store_folder(arguments: &Arguments) -> Result<Option<PathBuf>, Exi
 
 /// Returns the files of keys that arguments or configuration file name.
 pub(crate) fn key_files(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
-    Ok(match config_file(arguments, &Environment::read()?) {
+    Ok(match config_file(arguments, &Environment::read()?)? {
         Some(config) => {
             let Connections { named, .. } = Connections::read(&config, arguments.connection.as_deref())?;
             named.values().filter_map(|named| named.key_file().map(Path::to_owned)).collect()
@@ -100,7 +103,7 @@ pub(crate) fn key_files(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
 
 /// Returns the age in days beyond which the default connection's store keeps nothing, if the configuration file sets it.
 pub(crate) fn retained_days(arguments: &Arguments) -> Result<Option<u32>, Exit> {
-    Ok(match config_file(arguments, &Environment::read()?) {
+    Ok(match config_file(arguments, &Environment::read()?)? {
         Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().retain,
         None => None,
     })
@@ -109,7 +112,7 @@ pub(crate) fn retained_days(arguments: &Arguments) -> Result<Option<u32>, Exit> 
 /// Returns the folders of all stores that arguments, environment or configuration file name.
 pub(crate) fn store_folders(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
     let environment = Environment::read()?;
-    Ok(match config_file(arguments, &environment) {
+    Ok(match config_file(arguments, &environment)? {
         Some(config) => {
             let Connections { named, .. } = Connections::read(&config, arguments.connection.as_deref())?;
             named.into_values().filter_map(|named| named.store).collect()
@@ -148,7 +151,7 @@ pub(crate) async fn target_or(
     key: Option<Secret>,
 ) -> Result<Target, Exit> {
     let environment = Environment::read()?;
-    if let Some(config) = config_file(arguments, &environment) {
+    if let Some(config) = config_file(arguments, &environment)? {
         check_alone(arguments)?;
         let named = Connections::read(&config, arguments.connection.as_deref())?.into_default();
         let key = named.key()?;
@@ -178,7 +181,8 @@ pub(crate) async fn target_or(
         Some(path) => Some(Secret::read(path)?),
         None => environment.api_key.or(key),
     };
-    let (base_url, demo) = address(arguments.base_url.clone().or(environment.base_url).or(base_url), arguments).await?;
+    let base_url = arguments.base_url.clone().or(environment.base_url).or(base_url);
+    let (base_url, demo) = address(base_url, key.is_some(), arguments).await?;
     let key = match demo {
         Some(_) => Secret::new(simulator::KEY)?,
         None => key.ok_or_else(|| Exit::usage("no API key; set SAVEDSEARCH_API_KEY or use --api-key-file"))?,
@@ -201,10 +205,20 @@ fn recorded(base_url: &str, key: &Secret, folder: Option<&Path>) -> Result<Excha
     Ok(Exchanges::Recorded(Recorder::begin(key.clone(), folder, base_url, Clock::system().now())?))
 }
 
-/// Returns the given base URL, or that of the demo data.
-async fn address(named: Option<String>, arguments: &Arguments) -> Result<(String, Option<Running>), Exit> {
+/// Returns the given base URL, or that of the demo data. `has_key` is set if there are keys of a service, so that an empty
+/// variable is a mistake.
+async fn address(
+    named: Option<String>,
+    has_key: bool,
+    arguments: &Arguments,
+) -> Result<(String, Option<Running>), Exit> {
     if let Some(base_url) = named {
         return Ok((base_url, None));
+    }
+    if has_key && is_blank(BASE_URL) {
+        return Err(Exit::usage(format!(
+            "{BASE_URL} is empty; set it to the URL of the service, or remove the variable"
+        )));
     }
     let demo = demo(arguments.now).await?;
     if !arguments.quiet {
@@ -222,7 +236,7 @@ pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, 
     if arguments.store.is_some() || environment.store.is_some() {
         return Err(Exit::usage("--auth pass-through cannot be combined with a store: a store belongs to one key"));
     }
-    let (base_url, profile, insecure, demo) = match config_file(arguments, &environment) {
+    let (base_url, profile, insecure, demo) = match config_file(arguments, &environment)? {
         Some(config) => {
             check_alone(arguments)?;
             let connections = Connections::read(&config, arguments.connection.as_deref())?;
@@ -231,7 +245,9 @@ pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, 
         }
         None => {
             let profile = profile(arguments, &environment)?;
-            let (base_url, demo) = address(arguments.base_url.clone().or(environment.base_url), arguments).await?;
+            // Clients would send their keys.
+            let (base_url, demo) =
+                address(arguments.base_url.clone().or(environment.base_url), true, arguments).await?;
             (base_url, profile, false, demo)
         }
     };
@@ -245,13 +261,49 @@ pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, 
     Ok((PassThrough::new(connect), demo))
 }
 
-/// Returns the configuration file: of the arguments, the environment, or the user's configuration folder. The latter two give
-/// way to a base URL or a replay.
-pub(crate) fn config_file(arguments: &Arguments, environment: &Environment) -> Option<PathBuf> {
-    if let Some(config) = &arguments.config {
-        return Some(config.clone());
+/// Returns the configuration file that names the connections: of the arguments, the environment, or the user's configuration
+/// folder. The latter two give way to a base URL or a replay.
+pub(crate) fn config_file(arguments: &Arguments, environment: &Environment) -> Result<Option<PathBuf>, Exit> {
+    let elsewhere = arguments.base_url.is_some() || arguments.replay.is_some();
+    let file = match &arguments.config {
+        Some(file) => file.clone(),
+        None if elsewhere => return Ok(None),
+        None => match environment.config_file() {
+            Some(file) => file,
+            None => return Ok(None),
+        },
+    };
+    if !Connections::are_defined(&file)? {
+        return Ok(None);
     }
-    (arguments.base_url.is_none() && arguments.replay.is_none()).then(|| environment.config_file()).flatten()
+    if elsewhere {
+        let file = file.display();
+        return Err(Exit::usage(format!(
+            "--base-url cannot be combined with --config {file}, which defines connections"
+        )));
+    }
+    Ok(Some(file))
+}
+
+/// Reads the `[serve]` table of the configuration file. A file that the environment names gives way with its connections.
+pub(crate) fn serve_document(arguments: &Arguments) -> Result<ServeDocument, Exit> {
+    let environment = Environment::read()?;
+    let alone = match arguments.config.as_ref().or(environment.config.as_ref()) {
+        Some(file) if !Connections::are_defined(file)? => Some(file.clone()),
+        _ => None,
+    };
+    let file = match alone {
+        Some(file) => Some(file),
+        None => config_file(arguments, &environment)?,
+    };
+    match (file, environment.config) {
+        (Some(file), _) => Ok(ServeDocument::read(&file)?),
+        (None, Some(unused)) if !arguments.quiet => {
+            eprintln!("note: SAVEDSEARCH_CONFIG={} is not used: the service is named by an option", unused.display());
+            Ok(ServeDocument::default())
+        }
+        (None, _) => Ok(ServeDocument::default()),
+    }
 }
 
 async fn demo(now: Option<DateTime<Utc>>) -> Result<Running, Exit> {

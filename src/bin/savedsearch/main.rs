@@ -27,6 +27,7 @@ use chrono::{DateTime, Datelike, Utc};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
+use datafusion_saved_search::config::is_blank;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
@@ -63,9 +64,9 @@ struct Arguments {
     /// Profile file, or the name of a built-in profile: v4, flags, pages or names [env: SAVEDSEARCH_PROFILE]
     #[arg(long, value_name = "FILE", global = true)]
     profile: Option<PathBuf>,
-    /// Configuration file with named connections, each a catalog [env: SAVEDSEARCH_CONFIG]
+    /// Configuration file with named connections, each a catalog, or with [serve] alone [env: SAVEDSEARCH_CONFIG]
     /// [default: savedsearch/savedsearch.toml in the user's configuration folder, if it exists]
-    #[arg(long, value_name = "FILE", global = true, conflicts_with_all = ["base_url", "api_key_file", "profile"])]
+    #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     /// Connection that unqualified table names belong to
     #[arg(long, value_name = "NAME", global = true)]
@@ -396,7 +397,7 @@ fn cannot_start(error: &io::Error) -> ExitCode {
 }
 
 fn run() -> ExitCode {
-    let matches = Arguments::command().get_matches();
+    let matches = without_blank_variables(Arguments::command()).get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let runtime = match runtime {
@@ -431,6 +432,18 @@ fn run() -> ExitCode {
             ExitCode::from(status)
         }
     }
+}
+
+/// The command line, for which an empty variable counts as unset.
+fn without_blank_variables(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| {
+        let variable = argument.get_env().and_then(|name| name.to_str());
+        match variable.is_some_and(is_blank) {
+            true => argument.env(None::<&'static str>),
+            false => argument,
+        }
+    });
+    command.mut_subcommands(without_blank_variables)
 }
 
 async fn run_traced_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches) -> Result<(), Exit> {

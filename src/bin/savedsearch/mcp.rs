@@ -8,13 +8,12 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use datafusion_saved_search::Connection;
 use datafusion_saved_search::client::parse_base_url;
-use datafusion_saved_search::config::Environment;
-use datafusion_saved_search::flight::{HostSpec, ServeDocument};
+use datafusion_saved_search::flight::HostSpec;
 use datafusion_saved_search::mcp::{McpLimits, McpSpec, ProfileTools, StdioSpec, serve_http, serve_stdio};
 use datafusion_saved_search::simulator::Running;
 
 use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_expiry, warn_of_exposed};
-use crate::connect::{Connected, Target, config_file, connect, target};
+use crate::connect::{Connected, Target, connect, serve_document, target};
 use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit, memory};
@@ -109,11 +108,7 @@ async fn profile_tools(
 
 async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
     memory::count();
-    let environment = Environment::read()?;
-    let document = match config_file(arguments, &environment) {
-        Some(path) => ServeDocument::read(&path)?,
-        None => ServeDocument::default(),
-    };
+    let document = serve_document(arguments)?;
     let deadline = [DEADLINE.to_owned()];
     let given: Vec<String> = match document.settings.keys().any(|key| key.ends_with("query_deadline")) {
         true => mcp.set.clone(),

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use console::Term;
 use datafusion::common::config::ExtensionOptions;
 use datafusion_saved_search::Clock;
-use datafusion_saved_search::config::{Environment, SessionSettings};
+use datafusion_saved_search::config::SessionSettings;
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::{Error, describe};
 use datafusion_saved_search::flight::{
@@ -28,7 +28,7 @@ use crate::access::{
     Access, AccessArguments, certificates, check_services, exposed, reload, validity, warn, warn_of_expiry,
     warn_of_exposed,
 };
-use crate::connect::config_file;
+use crate::connect::serve_document;
 use crate::help::print;
 use crate::telemetry::{Receiver, Telemetry};
 use crate::{Arguments, Ending, Exit, FAILED, key_and_value, memory};
@@ -126,11 +126,7 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
         return print_hash(serve.scram_verifier);
     }
     memory::count();
-    let environment = Environment::read()?;
-    let document = match config_file(arguments, &environment) {
-        Some(path) => ServeDocument::read(&path)?,
-        None => ServeDocument::default(),
-    };
+    let document = serve_document(arguments)?;
     if serve.check {
         return Box::pin(check(arguments, serve, document)).await;
     }

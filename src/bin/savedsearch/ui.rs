@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
-use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::flight::{HostSpec, ServeDocument};
 use datafusion_saved_search::ui::{PageSpec, serve};
 
 use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_expiry, warn_of_exposed};
-use crate::connect::config_file;
+use crate::connect::serve_document;
 use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit, memory};
@@ -48,11 +47,7 @@ pub(crate) struct UiArguments {
 /// Serves the page until a signal shuts it down.
 pub(crate) async fn run(arguments: &Arguments, ui: &UiArguments, matches: &ArgMatches) -> Result<(), Exit> {
     memory::count();
-    let environment = Environment::read()?;
-    let document = match config_file(arguments, &environment) {
-        Some(path) => ServeDocument::read(&path)?,
-        None => ServeDocument::default(),
-    };
+    let document = serve_document(arguments)?;
     // A line for each query would hide the URL from the person at the terminal.
     let given = matches.subcommand_matches("ui").and_then(|matches| matches.value_source("filter"));
     let filter = if given == Some(ValueSource::DefaultValue) { "warn" } else { ui.log.filter() };
