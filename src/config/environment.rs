@@ -90,6 +90,43 @@ pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = std::fs::read_to_string(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
     toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        bad(format!("line {line}: {}", one_line(error.message())))
+        bad(format!("line {line}: {}", one_line(&in_words(error.message()))))
     })
+}
+
+/// The message of the parser in the words of TOML.
+fn in_words(message: &str) -> String {
+    let words = [
+        ("invalid type: map", "invalid type: table"),
+        ("invalid type: sequence", "invalid type: array"),
+        ("expected a map", "expected a table"),
+        ("expected a sequence", "expected an array [ … ]"),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u64", "expected a whole number of at least 0"),
+        ("expected usize", "expected a whole number of at least 0"),
+    ];
+    words.iter().fold(message.to_owned(), |message, (word, meant)| message.replace(word, meant))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::cases::each;
+
+    #[test]
+    fn mistakes_are_told_in_the_words_of_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("numbers.toml");
+        let cases = [
+            ("a = { b = 5 }", "line 1: invalid type: table, expected an array [ … ]"),
+            ("a = [1]\nb = [-5]", "line 2: invalid value: integer `-5`, expected a whole number from 0 to 4294967295"),
+        ];
+        each(cases, |(text, told)| {
+            std::fs::write(&path, text).expect("written");
+            let error = read_toml::<BTreeMap<String, Vec<u32>>>(&path).expect_err(told).to_string();
+            assert!(error.contains(told), "{error}");
+        });
+    }
 }

@@ -52,6 +52,19 @@ pub struct WorkersSpec {
 impl WorkersSpec {
     /// Size of stored files in bytes that one partition reads by default.
     pub const PARTITION_BYTES: usize = 16 << 20;
+
+    /// Checks the URLs and certificates, without contacting a worker.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`], as from [`Workers::start`].
+    pub fn check(&self) -> Result<()> {
+        let channels = Channels::new(self.tls.clone());
+        self.urls()?.iter().try_for_each(|url| channels.channel(url).map(drop))
+    }
+
+    fn urls(&self) -> Result<Vec<Url>> {
+        self.urls.iter().map(|url| worker_url(url, self.tls.is_some(), self.insecure)).collect()
+    }
 }
 
 /// State of a worker.
@@ -117,9 +130,8 @@ impl Workers {
     /// # Errors
     /// [`ErrorKind::Config`] for an unusable URL or certificate, and for `http` beyond this machine without permission.
     pub async fn start(spec: WorkersSpec) -> Result<Arc<Self>> {
-        let WorkersSpec { urls, tls, insecure, partition_bytes } = spec;
-        let secure = tls.is_some();
-        let urls = urls.iter().map(|url| worker_url(url, secure, insecure)).collect::<Result<Vec<_>>>()?;
+        let urls = spec.urls()?;
+        let WorkersSpec { tls, partition_bytes, .. } = spec;
         let channels = Arc::new(Channels::new(tls));
         // Reports unusable certificates now.
         urls.iter().try_for_each(|url| channels.channel(url).map(drop))?;
@@ -254,8 +266,15 @@ async fn check_all(urls: &[Url], known: &Known, channels: &Arc<Channels>) {
             },
         };
         if last.map(|last| last.state) != Some(status.state) {
-            let reason = status.reason.as_deref().unwrap_or_default();
-            tracing::info!(worker = %status.url, state = status.state.name(), reason, "worker");
+            let (state, reason) = (status.state.name(), status.reason.as_deref().unwrap_or_default());
+            match status.state {
+                WorkerState::Healthy | WorkerState::Draining => {
+                    tracing::info!(worker = %status.url, state, reason, "worker")
+                }
+                WorkerState::OtherVersion | WorkerState::Unreachable => {
+                    tracing::warn!(worker = %status.url, state, reason, "worker");
+                }
+            }
         }
         (url, status)
     });

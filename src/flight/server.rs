@@ -41,7 +41,7 @@ impl ServerSpec {
     /// [`ErrorKind::Config`], as from [`FlightServer::start`].
     pub fn check(&self) -> Result<()> {
         check_exposure(self.listen, &self.host.auth, self.tls.is_some(), self.insecure)?;
-        self.host.limits.check()?;
+        self.host.check()?;
         self.tls.iter().try_for_each(|tls| Acceptor::try_new(tls, GRPC).map(drop))
     }
 }

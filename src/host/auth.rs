@@ -162,6 +162,7 @@ struct User {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
+    #[serde(default)]
     users: BTreeMap<String, Entry>,
 }
 
@@ -674,6 +675,7 @@ mod tests {
     #[test]
     fn a_file_of_users_tells_its_mistakes_without_repeating_secrets() {
         let cases = [
+            ("", "no users defined"),
             ("[users.ada]\n", "user `ada`: expected password_hash, scram_sha_256 or token_sha256"),
             ("[users.ada]\npassword_hash = \"swordfish\"\n", "user `ada`: password_hash is not an Argon2 hash"),
             ("[users.ada]\ntoken_sha256 = [\"swordfish\"]\n", "user `ada`: token_sha256 must be 64"),

@@ -97,6 +97,6 @@ async fn without_queries<E: Ends>(host: &Host, front: &mut E, quiet: Option<Dura
     if ended.is_some() {
         return ended;
     }
-    host.cancelled.cancel();
+    host.cancel_queries();
     front.ended(LAST_WORDS).await
 }

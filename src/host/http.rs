@@ -120,6 +120,11 @@ impl HttpServer {
         self.kept.as_ref().and_then(|kept| kept.operations)
     }
 
+    /// State that the server shares with other fronts.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
     /// Waits until the server has to be restarted, although it still answers: so many threads do not respond that no more are
     /// started. Returns the reason.
     pub async fn worn_out(&self) -> Error {

@@ -336,6 +336,15 @@ impl Host {
         let _ = timeout(SETTLING, settled).await;
     }
 
+    /// Cancels all queries and statements that run; their clients are told.
+    pub fn cancel_queries(&self) {
+        let queries = self.limits.streams.saturating_sub(self.streams.available_permits());
+        if queries > 0 && !self.cancelled.is_cancelled() {
+            tracing::warn!(queries, "shutting down: queries that still run are cancelled");
+        }
+        self.cancelled.cancel();
+    }
+
     /// Marks the server as shutting down.
     pub(crate) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
@@ -389,7 +398,8 @@ impl HostSpec {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    /// Checks the limits, and that the upstream fits the authentication.
+    pub(crate) fn check(&self) -> Result<()> {
         self.limits.check()?;
         let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
         match (&self.auth, &self.upstream) {

@@ -57,8 +57,10 @@ impl TlsSpec {
     pub fn read(certificate: &Path, key: &Path, authorities: Option<&Path>) -> Result<Self> {
         let bad = |path: &Path, what: &str| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
         let read = |path: &Path| {
-            let failed = |error| Error::new(ErrorKind::Config, format!("cannot read {}: {error}", path.display()));
-            std::fs::read_to_string(path).map_err(failed)
+            std::fs::read_to_string(path).map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => bad(path, NO_PEM).advice("convert it, for example with `openssl`"),
+                _ => Error::new(ErrorKind::Config, format!("cannot read {}: {error}", path.display())),
+            })
         };
         let client_authorities = authorities.map(read).transpose()?;
         let tls = Self { certificate: read(certificate)?, key: read(key)?, client_authorities };
@@ -97,7 +99,10 @@ impl TlsSpec {
                 ServerConfig::builder().with_client_cert_verifier(verifier)
             }
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| bad(&cause(&error)))?;
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => bad(&"the key belongs to another certificate"),
+            error => bad(&cause(&error)),
+        })?;
         config.alpn_protocols = vec![protocol.to_vec()];
         Ok(Arc::new(config))
     }
@@ -110,9 +115,13 @@ fn chain(text: &str) -> std::result::Result<Vec<CertificateDer<'static>>, String
     match parsed {
         Ok(chain) if chain.is_empty() => Err("contains no certificate".to_owned()),
         Ok(chain) => Ok(chain),
-        Err(error) => Err(format!("contains no valid PEM: {}", cause(&error))),
+        Err(_) => Err(NO_PEM.to_owned()),
     }
 }
+
+/// Description of a file that is damaged, or in another format.
+#[cfg(feature = "flight")]
+const NO_PEM: &str = "contains no valid PEM";
 
 /// Last instant of a certificate. rustls does not expose it, but its error about an expired certificate names it.
 #[cfg(feature = "flight")]
@@ -131,12 +140,14 @@ fn not_after(certificate: &CertificateDer<'_>) -> Option<DateTime<Utc>> {
 /// The private key of a PEM text.
 #[cfg(feature = "flight")]
 fn private_key(text: &str) -> std::result::Result<PrivateKeyDer<'static>, String> {
+    // Of PKCS #8, or of the older form (RFC 1421, section 4.6.1.1).
+    let is_encrypted = || text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED");
     PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| match error {
-        pem::Error::NoItemsFound if text.contains("BEGIN ENCRYPTED PRIVATE KEY") => {
+        _ if is_encrypted() => {
             "contains an encrypted private key; decrypt it, for example with `openssl pkey`".to_owned()
         }
         pem::Error::NoItemsFound => "contains no private key".to_owned(),
-        error => format!("contains no valid PEM: {}", cause(&error)),
+        _ => NO_PEM.to_owned(),
     })
 }
 
@@ -280,12 +291,17 @@ mod tests {
             std::fs::write(&path, text).expect("a file");
             path
         };
-        let [right, own, other, locked, empty] = [
+        let older = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAA==\n\
+                     -----END RSA PRIVATE KEY-----\n";
+        let binary = folder.path().join("server.der");
+        std::fs::write(&binary, [0x30, 0x82, 0xff]).expect("a file");
+        let [right, own, other, locked, empty, older] = [
             file("server.pem", &certificate),
             file("server.key", &key),
             file("other.key", &other),
             file("locked.key", encrypted),
             file("empty.pem", ""),
+            file("older.key", older),
         ];
         assert!(TlsSpec::read(&right, &own, Some(&right)).is_ok());
         for (certificate, key, authorities, expected) in [
@@ -293,8 +309,10 @@ mod tests {
             (&right, &right, None, "server.pem: contains no private key"),
             (&right, &empty, None, "empty.pem: contains no private key"),
             (&right, &locked, None, "locked.key: contains an encrypted private key"),
+            (&right, &older, None, "older.key: contains an encrypted private key"),
+            (&binary, &own, None, "server.der: contains no valid PEM; convert it"),
             (&right, &own, Some(&own), "server.key: contains no certificate"),
-            (&right, &other, None, "other.key: invalid certificate or key: "),
+            (&right, &other, None, "other.key: invalid certificate or key: the key belongs to another certificate"),
             (&folder.path().join("none.pem"), &own, None, "none.pem: "),
         ] {
             let error = TlsSpec::read(certificate, key, authorities.map(|path| path.as_path()));

@@ -1146,17 +1146,16 @@ fn a_server_is_checked_without_being_started() {
         let output = savedsearch(&arguments).env("SAVEDSEARCH_API_KEY", key).stdin(Stdio::null()).output().unwrap();
         (output.status.code(), err(&output))
     };
-    let known = ["--auth", "users", "--users-file", users.to_str().unwrap()];
+    let known = ["--listen", "127.0.0.1:0", "--auth", "users", "--users-file", users.to_str().unwrap()];
     let mode = |mode: u32| fs::set_permissions(&users, fs::Permissions::from_mode(mode)).unwrap();
     mode(0o644);
     let (code, lines) = check(&service.base_url, "demo-key-comms", &known);
     let warning =
-        format!("warning: {0}: every user of this machine can read this file; run `chmod o-r {0}`\n", known[3]);
+        format!("warning: {0}: every user of this machine can read this file; run `chmod o-r {0}`\n", known[5]);
     assert!(code == Some(0) && lines.starts_with(&warning), "{lines}");
     mode(0o640);
     let (code, lines) = check(&service.base_url, "demo-key-comms", &known);
-    let listed =
-        format!("{}: 1 user\nFlight SQL: 127.0.0.1:50051\nservice savedsearch: ok\nconfiguration: ok\n", known[3]);
+    let listed = format!("{}: 1 user\nFlight SQL: 127.0.0.1:0\nservice savedsearch: ok\nconfiguration: ok\n", known[5]);
     assert_eq!((code, lines.as_str()), (Some(0), listed.as_str()));
     let (certificate, private) = Authority::new().vouch();
     let [pem, key] = [("server.pem", certificate), ("server.key", private)].map(|(name, text)| {
@@ -1165,11 +1164,10 @@ fn a_server_is_checked_without_being_started() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         path.to_str().unwrap().to_owned()
     });
-    let encrypted = [&known[..], &["--tls-cert", &pem, "--tls-key", &key, "--operations", "127.0.0.1:9"]].concat();
-    let postgres = [&encrypted[..], &["--no-flight", "--postgres-listen", "0.0.0.0:5432"]].concat();
+    let encrypted = [&known[2..], &["--tls-cert", &pem, "--tls-key", &key, "--operations", "127.0.0.1:0"]].concat();
+    let postgres = [&encrypted[..], &["--no-flight", "--postgres-listen", "0.0.0.0:0"]].concat();
     let (code, lines) = check(&service.base_url, "demo-key-comms", &postgres);
-    let listed =
-        "PostgreSQL: 0.0.0.0:5432\nhealth and metrics: 127.0.0.1:9\nservice savedsearch: ok\nconfiguration: ok\n";
+    let listed = "PostgreSQL: 0.0.0.0:0\nhealth and metrics: 127.0.0.1:0\nservice savedsearch: ok\nconfiguration: ok\n";
     assert!(code == Some(0) && lines.ends_with(listed), "{lines}");
     assert!(lines.contains(&format!("\n{pem}: ok, expires on 4096-01-01 00:00 UTC\n")), "{lines}");
     let swapped = ["--tls-cert", key.as_str(), "--tls-key", &pem];
@@ -1185,13 +1183,170 @@ fn a_server_is_checked_without_being_started() {
     assert!(code == Some(2) && lines.contains("user `ada`"), "{lines}");
 }
 
+/// Whatever ends a start before it listens ends a check, with the same line.
+#[test]
+fn a_check_refuses_what_a_start_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let [(pem, key), (_, other)] = [authority.vouch(), authority.vouch()];
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (pem, key, other) = (file("server.pem", &pem), file("server.key", &key), file("other.key", &other));
+    let ca = file("ca.pem", &authority.certificate);
+    let none = folder.path().join("none.pem").to_str().unwrap().to_owned();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let https = "https://127.0.0.1:1";
+    for (arguments, told) in [
+        (&["--operations", &port, "--listen", &port][..], "cannot both listen on"),
+        (&["--worker", "worker1:50061"], "no host; write http://HOST:PORT"),
+        (&["--worker", "http://10.1.2.3:50061"], "clear text"),
+        (&["--worker", https], "https needs certificates"),
+        (&["--worker", https, "--worker-cert", &pem], "require each other"),
+        (
+            &["--worker", https, "--worker-cert", &pem, "--worker-key", &other, "--worker-ca", &ca],
+            "belongs to another certificate",
+        ),
+        (&["--worker", https, "--worker-cert", &none, "--worker-key", &key, "--worker-ca", &ca], "none.pem"),
+        (&["--log", "verbose"], "unknown level in `verbose`"),
+        (&["--log", "info,h3=debug"], "unknown target `h3`"),
+        (&["--log", "h2=debgu"], "unknown level in `h2=debgu`"),
+        (&["--log", "x=y=z"], "unknown level in `x=y=z`"),
+    ] {
+        let listen = if arguments.contains(&"--listen") { &[][..] } else { &["--listen", "127.0.0.1:0"] };
+        let refused = |start: &[&str]| {
+            let output = run(&[start, listen, arguments].concat());
+            let line = err(&output).lines().rfind(|line| line.starts_with("error: ")).unwrap_or_default().to_owned();
+            assert!(output.status.code() == Some(2) && line.contains(told), "{arguments:?}: {}", err(&output));
+            line
+        };
+        assert_eq!(refused(&["serve", "--check"]), refused(&["serve"]));
+    }
+    // The address may be that of the server that runs, and is to be restarted.
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = held.local_addr().unwrap().to_string();
+    let output = run(&["serve", "--check", "--listen", &address]);
+    let warning = format!("warning: Flight SQL: {address} is in use; ");
+    assert!(output.status.success() && err(&output).contains(&warning), "{}", err(&output));
+}
+
+#[test]
+fn a_check_names_the_store() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let mut command =
+        savedsearch(&["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "serve", "--check"]);
+    command.args(["--listen", "127.0.0.1:0"]).env("SAVEDSEARCH_API_KEY", "demo-key-comms");
+    let told = err(&command.output().unwrap());
+    assert!(told.contains(&format!("store {}: ok\n", store.canonicalize().unwrap().display())), "{told}");
+}
+
+#[test]
+fn lines_of_a_log_of_objects_are_objects() {
+    let arguments =
+        ["serve", "--listen", "127.0.0.1:0", "--operations", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"];
+    let mut command = savedsearch(&arguments);
+    command.args(["--ui", "127.0.0.1:0", "--log-format", "json"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut served = Served { child, lines };
+    let mut messages = Vec::new();
+    let mut read = |line: &str| {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let [message, level, at] =
+            ["message", "level", "timestamp"].map(|name| object[name].as_str().unwrap().to_owned());
+        assert!(level == "INFO" && chrono::DateTime::parse_from_rfc3339(&at).is_ok(), "{line}");
+        messages.push(message);
+    };
+    loop {
+        let mut line = String::new();
+        assert!(served.lines.read_line(&mut line).unwrap() > 0, "the server has ended");
+        read(&line);
+        if line.contains("listening on") {
+            break;
+        }
+    }
+    served.signal("-TERM");
+    let mut rest = String::new();
+    served.lines.read_to_string(&mut rest).unwrap();
+    rest.lines().for_each(&mut read);
+    assert!(served.child.wait().unwrap().success());
+    for begin in
+        ["no --base-url", "Postgres on ", "page on ", "health and metrics on ", "listening on ", "shutting down"]
+    {
+        assert!(messages.iter().any(|message| message.starts_with(begin)), "{begin}: {messages:?}");
+    }
+    let output = run(&["serve", "--log-format", "json", "--listen", "0.0.0.0:0"]);
+    let last = err(&output).lines().last().unwrap().to_owned();
+    let object: serde_json::Value = serde_json::from_str(&last).unwrap();
+    assert!(object["level"] == "ERROR" && object["message"].as_str().unwrap().contains("loopback"), "{last}");
+}
+
+/// As at the start.
+#[test]
+fn a_reload_warns_of_a_key_that_the_service_refuses_and_of_files_that_all_can_read() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    let write = |text: &str, mode: u32| {
+        fs::write(&key, text).unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    write("demo-key-comms", 0o600);
+    let options = ["--base-url", &service.base_url, "--api-key-file", key.to_str().unwrap(), "serve"];
+    let mut command = savedsearch(&options);
+    command.args(["--listen", "127.0.0.1:0"]);
+    let mut served = Served::of(command);
+    write(CANARY, 0o604);
+    served.signal("-HUP");
+    let line = served.until("every user of this machine can read this file");
+    assert!(line.contains("WARN"), "{line}");
+    served.until("reloaded users and API keys");
+    let line = served.until("the service cannot be queried");
+    assert!(line.contains("WARN") && line.contains("401") && !line.contains(CANARY), "{line}");
+    served.signal("-TERM");
+    assert!(served.child.wait().unwrap().success());
+}
+
+/// Lines of libraries would hide those of the program.
+#[test]
+fn a_log_level_is_that_of_the_program() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    // Up to the line about the request that checks the service.
+    let told = |filter: &str| {
+        let mut command = savedsearch(&["--base-url", &service.base_url, "serve", "--listen", "127.0.0.1:0"]);
+        command.args(["--log", filter]).env("SAVEDSEARCH_API_KEY", "demo-key-comms");
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap());
+        let mut served = Served { child, lines };
+        let mut log = String::new();
+        while !log.contains("DEBUG datafusion_saved_search") {
+            assert!(served.lines.read_line(&mut log).unwrap() > 0, "{log}");
+        }
+        // Until then it may not listen to signals.
+        if !log.contains("listening on ") {
+            served.until("listening on ");
+        }
+        served.signal("-TERM");
+        assert!(served.child.wait().unwrap().success());
+        log
+    };
+    let log = told("debug");
+    assert!(!log.contains("hyper_util") && !log.contains(" h2"), "{log}");
+    let log = told("debug,hyper_util=trace");
+    assert!(log.contains("TRACE hyper_util"), "{log}");
+}
+
 #[test]
 fn a_file_with_the_table_of_the_server_alone_goes_with_any_service() {
     let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let [alone, both, key] = ["alone.toml", "both.toml", "key"].map(path);
-    let serve = "[serve]\nlisten = \"127.0.0.1:0\"\noperations = \"[::1]:0\"\n";
+    let serve = "[serve]\nlisten = \"127.0.0.1:0\"\noperations = \"127.0.0.1:0\"\n";
     fs::write(&alone, serve).unwrap();
     fs::write(&both, format!("{serve}[connections.a]\nbase_url = \"{}\"\napi_key_env = \"KEY\"\n", service.base_url))
         .unwrap();
@@ -1203,7 +1358,7 @@ fn a_file_with_the_table_of_the_server_alone_goes_with_any_service() {
         let output = command.output().unwrap();
         (output.status.code(), err(&output))
     };
-    let of_file = "Flight SQL: 127.0.0.1:0\nhealth and metrics: [::1]:0\n";
+    let of_file = "Flight SQL: 127.0.0.1:0\nhealth and metrics: 127.0.0.1:0\n";
     for (options, variable, service) in [
         (&["--config", alone.as_str()][..], "", "service: built-in demo data"),
         (&[], &alone, "service: built-in demo data"),
@@ -1220,7 +1375,7 @@ fn a_file_with_the_table_of_the_server_alone_goes_with_any_service() {
     // With its connections, a file that the environment names gives way, and that is told.
     let (code, told) = check(&named, &both);
     let note = format!("note: SAVEDSEARCH_CONFIG={both} is not used: the service is named by an option\n");
-    assert!(code == Some(0) && told.starts_with(&note) && !told.contains("[::1]:0"), "{told}");
+    assert!(code == Some(0) && told.starts_with(&note) && !told.contains("health and metrics"), "{told}");
     fs::write(&alone, "").unwrap();
     let (code, told) = check(&["--config", &alone], "");
     assert!(code == Some(2) && told.contains("no connections are defined"), "{told}");
@@ -1349,10 +1504,10 @@ fn a_check_of_a_profile_ends_at_a_refused_key() {
 #[test]
 fn a_check_that_takes_long_shows_that_it_lives() {
     let service = Simulate::start(&["--mentions", "100", "--searches", "1", "--delay-ms", "6000"]);
-    let mut command = savedsearch(&["--base-url", &service.base_url, "serve", "--check"]);
+    let mut command = savedsearch(&["--base-url", &service.base_url, "serve", "--check", "--listen", "127.0.0.1:0"]);
     let output = command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null()).output().unwrap();
     let rest = "checking services · 5 s\nservice savedsearch: ok\nconfiguration: ok\n";
-    assert_eq!(err(&output), format!("Flight SQL: 127.0.0.1:50051\n{rest}"));
+    assert_eq!(err(&output), format!("Flight SQL: 127.0.0.1:0\n{rest}"));
 }
 
 #[test]

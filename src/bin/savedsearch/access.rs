@@ -1,5 +1,7 @@
 //! Access to a server: options that `serve` and `mcp` share, merged with the `[serve]` table of the configuration file.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -175,34 +177,92 @@ pub(crate) fn warn_of_expiry(tls: Option<&TlsSpec>) {
     }
 }
 
-/// Reads the users, keys and certificates of a server again, and logs whether that succeeded.
-pub(crate) async fn reload(server: &Reload, access: &AccessArguments, document: &ServeDocument) {
-    let reloaded = match access.tls(document) {
-        Ok(tls) => {
-            warn_of_expiry(tls.as_ref());
-            server.run(tls.as_ref()).await.map(|()| tls.is_some()).map_err(|error| error.to_string())
+/// Users, keys and certificates of a running server, which it reads and checks again on request.
+pub(crate) struct Reloading<'a> {
+    pub(crate) server: Reload,
+    pub(crate) access: &'a AccessArguments,
+    pub(crate) document: &'a ServeDocument,
+    pub(crate) secret_files: Vec<PathBuf>,
+    pub(crate) services: Vec<Service>,
+    /// The last check of the services.
+    pub(crate) checks: RefCell<JoinSet<bool>>,
+}
+
+impl Reloading<'_> {
+    /// Reads all again, and logs whether that succeeded, and what a start would warn of.
+    pub(crate) async fn run(&self) {
+        warn_of_exposed(&self.secret_files);
+        let reloaded = match self.access.tls(self.document) {
+            Ok(tls) => {
+                warn_of_expiry(tls.as_ref());
+                self.server.run(tls.as_ref()).await.map(|()| tls.is_some()).map_err(|error| error.to_string())
+            }
+            Err(Exit(_, line)) => Err(line.unwrap_or_default()),
+        };
+        match reloaded {
+            Ok(true) => tracing::info!("reloaded users, API keys and certificates"),
+            Ok(false) => tracing::info!("reloaded users and API keys; the server has no certificates"),
+            Err(reason) => {
+                tracing::error!(reason, "reload failed: the server keeps its previous configuration");
+                return;
+            }
         }
-        Err(Exit(_, line)) => Err(line.unwrap_or_default()),
-    };
-    match reloaded {
-        Ok(true) => tracing::info!("reloaded users, API keys and certificates"),
-        Ok(false) => tracing::info!("reloaded users and API keys; the server has no certificates"),
-        Err(reason) => tracing::error!(reason, "reload failed: the server keeps its previous configuration"),
+        self.checks.replace(check_services(&self.services, warn));
+    }
+
+    /// Ends the check that runs: one that is cut short says nothing about a service.
+    pub(crate) async fn end(self) {
+        self.checks.into_inner().shutdown().await;
     }
 }
 
+/// A service by the name of its catalog.
+pub(crate) type Service = (String, Arc<Connection>);
+
+/// The services for which the server itself has a key. The demo data is none of them.
+pub(crate) fn services(upstream: &Upstream, demo: Option<&Running>) -> Vec<Service> {
+    match (upstream, demo) {
+        (Upstream::Own { connection, named }, None) if named.is_empty() => {
+            vec![(CATALOG.to_owned(), Arc::clone(connection))]
+        }
+        (Upstream::Own { named, .. }, None) => named.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// The folders of stores, each with true if it can be written.
+pub(crate) fn stores(upstream: &Upstream) -> BTreeMap<PathBuf, bool> {
+    services(upstream, None).iter().filter_map(|(_, connection)| connection.store_folder()).collect()
+}
+
+/// Logs the stores that cannot be written.
+pub(crate) fn warn_of_unwritable(stores: &BTreeMap<PathBuf, bool>) {
+    for folder in stores.iter().filter(|(_, writable)| !**writable).map(|(folder, _)| folder.display()) {
+        tracing::warn!(%folder, "the store cannot be written: queries keep nothing in it");
+    }
+}
+
+/// Refuses two listeners at the same address. Port 0 is a free one for each.
+pub(crate) fn check_distinct(listeners: &[(&str, Option<SocketAddr>)]) -> Result<(), Exit> {
+    let mut taken = BTreeMap::new();
+    for (name, address) in listeners {
+        if let Some(address) = address.filter(|address| address.port() != 0)
+            && let Some(other) = taken.insert(address, name)
+        {
+            return Err(Exit::usage(format!("{other} and {name} cannot both listen on {address}")));
+        }
+    }
+    Ok(())
+}
+
 /// Requests the list of each service once, at the same time, and passes its name with the reason of a failure to `told`. Nobody
-/// else would notice a wrong key or address before the first query. The tasks return whether the service can be queried. With
-/// `demo`, the demo data, nothing is requested.
+/// else would notice a wrong key or address before the first query. The tasks return whether the service can be queried.
 pub(crate) fn check_services(
-    upstream: &Upstream,
-    demo: Option<&Running>,
+    services: &[Service],
     told: impl Fn(&str, Option<&str>) + Clone + Send + Sync + 'static,
 ) -> JoinSet<bool> {
     let mut checks = JoinSet::new();
-    let (Upstream::Own { connection, named }, None) = (upstream, demo) else { return checks };
-    let alone = named.is_empty().then(|| (CATALOG.to_owned(), Arc::clone(connection)));
-    for (name, connection) in named.iter().cloned().chain(alone) {
+    for (name, connection) in services.iter().cloned() {
         let told = told.clone();
         checks.spawn(async move {
             let listed = list(&connection).await.map_err(|error| connection.client().redact(&describe(&error)));

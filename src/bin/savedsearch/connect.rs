@@ -10,7 +10,9 @@ use datafusion_saved_search::connections::{Connections, Named, Unavailable};
 use datafusion_saved_search::flight::{PassThrough, ServeDocument};
 use datafusion_saved_search::simulator::{self, Running};
 use datafusion_saved_search::{Clock, Connection, Error, Profile, Secret};
+use tracing::Level;
 
+use crate::stderr::tell;
 use crate::{Arguments, Exit, FAILED};
 
 /// Connections of a session.
@@ -222,7 +224,7 @@ async fn address(
     }
     let demo = demo(arguments.now).await?;
     if !arguments.quiet {
-        eprintln!("note: no --base-url: using {DEMO}");
+        tell(Level::INFO, "note: ", &format!("no --base-url: using {DEMO}"));
     }
     Ok((demo.base_url(), Some(demo)))
 }
@@ -299,7 +301,9 @@ pub(crate) fn serve_document(arguments: &Arguments) -> Result<ServeDocument, Exi
     match (file, environment.config) {
         (Some(file), _) => Ok(ServeDocument::read(&file)?),
         (None, Some(unused)) if !arguments.quiet => {
-            eprintln!("note: SAVEDSEARCH_CONFIG={} is not used: the service is named by an option", unused.display());
+            let line =
+                format!("SAVEDSEARCH_CONFIG={} is not used: the service is named by an option", unused.display());
+            tell(Level::INFO, "note: ", &line);
             Ok(ServeDocument::default())
         }
         (None, _) => Ok(ServeDocument::default()),

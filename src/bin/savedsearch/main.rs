@@ -8,6 +8,7 @@ mod mcp;
 mod memory;
 mod profiles;
 mod serve;
+mod stderr;
 mod store;
 mod telemetry;
 mod ui;
@@ -39,11 +40,14 @@ use datafusion_saved_search::simulator::{
 };
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, session, session_of};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
+use tracing::Level;
 
 use self::access::mebibytes;
 use self::connect::{Connected, connect};
 use self::mcp::McpArguments;
 use self::serve::ServeArguments;
+use self::stderr::tell;
 use self::store::{StoreCommand, SyncArguments};
 use self::telemetry::Telemetry;
 use self::ui::UiArguments;
@@ -347,6 +351,8 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Exit status of a probe that left required entries of the profile open.
 const INCOMPLETE: u8 = 3;
+/// Time that cancelled queries have to answer their clients after a second signal.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Added to the number of a signal for the exit status, as shells do.
 const SIGNALLED: i32 = 128;
 
@@ -427,7 +433,7 @@ fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Exit(status, line)) => {
             if let Some(line) = line {
-                eprintln!("error: {}", one_line(&line));
+                tell(Level::ERROR, "error: ", &one_line(&line));
             }
             ExitCode::from(status)
         }
@@ -639,9 +645,9 @@ impl Ending {
         reload: impl AsyncFn(),
     ) -> Result<Option<Error>, Exit> {
         if let Some(operations) = operations {
-            eprintln!("health and metrics on {operations}");
+            tell(Level::INFO, "", &format!("health and metrics on {operations}"));
         }
-        eprintln!("listening on {address}");
+        tell(Level::INFO, "", &format!("listening on {address}"));
         let (mut failed, mut worn_out) = (pin!(failed), pin!(worn_out));
         loop {
             tokio::select! {
@@ -658,16 +664,31 @@ impl Ending {
         }
     }
 
-    /// Waits until a server has shut down, and fails with the reason if there is one. A second signal ends it at once.
+    /// Waits until a server has shut down, and fails with the reason if there is one. After a second signal, `cancel` ends its
+    /// queries, and their clients are told; a third one ends it at once.
     async fn drained(
         &mut self,
         reason: Option<Error>,
         shut_down: impl Future<Output = Result<(), Error>>,
+        cancel: impl FnOnce(),
     ) -> Result<(), Exit> {
         tracing::info!("shutting down: draining queries");
-        tokio::select! {
-            ended = shut_down => ended?,
-            () = self.wait() => {}
+        let mut shut_down = pin!(shut_down);
+        let cut = tokio::select! {
+            ended = &mut shut_down => {
+                ended?;
+                false
+            }
+            () = self.wait() => true,
+        };
+        if cut {
+            tracing::warn!("second signal: ending without waiting for queries");
+            cancel();
+            tokio::select! {
+                ended = &mut shut_down => ended?,
+                () = sleep(LAST_WORDS) => {}
+                () = self.wait() => {}
+            }
         }
         reason.map_or(Ok(()), |error| Err(error.into()))
     }

@@ -1,8 +1,10 @@
 //! Command `mcp`: the tables as tools of an agent, over stdin and stdout or over HTTP.
 
+use std::cell::RefCell;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -11,10 +13,15 @@ use datafusion_saved_search::client::parse_base_url;
 use datafusion_saved_search::flight::HostSpec;
 use datafusion_saved_search::mcp::{McpLimits, McpSpec, ProfileTools, StdioSpec, serve_http, serve_stdio};
 use datafusion_saved_search::simulator::Running;
+use tracing::Level;
 
-use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_expiry, warn_of_exposed};
+use crate::access::{
+    Access, AccessArguments, Reloading, check_distinct, check_services, services, stores, warn, warn_of_expiry,
+    warn_of_exposed, warn_of_unwritable,
+};
 use crate::connect::{Connected, Target, connect, serve_document, target};
 use crate::serve::{LogArguments, log, settings};
+use crate::stderr::tell;
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit, memory};
 
@@ -70,6 +77,7 @@ pub(crate) async fn run(arguments: &Arguments, mcp: &McpArguments, matches: &Arg
             "--{option} requires --listen: over stdin and stdout, only the process that starts this program is served"
         )));
     }
+    mcp.log.begin();
     // Over stdio the log is mixed with that of the client.
     let level = if mcp.listen.is_none() && given("filter") == Some(ValueSource::DefaultValue) {
         "warn"
@@ -126,7 +134,8 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
     let Some(listen) = mcp.listen else {
         let Connected { connection, others, demo: _demo } = connect(arguments).await?;
         if io::stdin().is_terminal() && !arguments.quiet {
-            eprintln!("note: waiting for a client on stdin; `savedsearch mcp --help` shows how to configure one");
+            let line = "waiting for a client on stdin; `savedsearch mcp --help` shows how to configure one";
+            tell(Level::INFO, "note: ", line);
         }
         let upstream = datafusion_saved_search::flight::Upstream::Own { connection, named: others };
         let profiles = match &mcp.profiles {
@@ -140,19 +149,23 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
     let access = mcp.access.read(arguments, &document).await?;
     warn_of_exposed(&access.secret_files);
     warn_of_expiry(access.tls.as_ref());
-    let Access { upstream, demo, auth, tls, insecure, operations, .. } = access;
-    let mut checks = check_services(&upstream, demo.as_ref(), warn);
+    warn_of_unwritable(&stores(&access.upstream));
+    let Access { upstream, demo, auth, tls, insecure, operations, secret_files, .. } = access;
+    check_distinct(&[("--listen", Some(listen)), ("--operations", operations)])?;
+    let services = services(&upstream, demo.as_ref());
+    let checks = RefCell::new(check_services(&services, warn));
     let host = HostSpec { operations, limits: of_server, settings, ..HostSpec::new(auth, upstream) };
     let server = serve_http(McpSpec { listen, tls, insecure, mcp: limits, host }).await?;
-    let files = server.reload();
-    let reload = async || reload(&files, &mcp.access, &document).await;
+    let reloading =
+        Reloading { server: server.reload(), access: &mcp.access, document: &document, secret_files, services, checks };
+    let reload = async || reloading.run().await;
     let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());
     let reason = ending.end_or_failure(address, operations, std::future::pending(), worn_out, reload).await?;
-    checks.shutdown().await;
-    ending
-        .drained(reason, async {
-            server.shut_down().await;
-            Ok(())
-        })
-        .await
+    reloading.end().await;
+    let host = Arc::clone(server.host());
+    let shut_down = async {
+        server.shut_down().await;
+        Ok(())
+    };
+    ending.drained(reason, shut_down, || host.cancel_queries()).await
 }

@@ -1,8 +1,9 @@
 //! Command `serve`: merges options, environment variables and the configuration file.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,15 +22,17 @@ use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::simulator::Running;
 use datafusion_saved_search::ui::{PageSpec, serve_beside};
 use tokio::time::Instant;
+use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::access::{
-    Access, AccessArguments, certificates, check_services, exposed, reload, validity, warn, warn_of_expiry,
-    warn_of_exposed,
+    Access, AccessArguments, Reloading, certificates, check_distinct, check_services, exposed, services, stores,
+    validity, warn, warn_of_expiry, warn_of_exposed, warn_of_unwritable,
 };
 use crate::connect::serve_document;
 use crate::help::print;
+use crate::stderr::{tell, write_json};
 use crate::telemetry::{Receiver, Telemetry};
 use crate::{Arguments, Ending, Exit, FAILED, key_and_value, memory};
 
@@ -83,7 +86,8 @@ pub(crate) struct ServeArguments {
     set: Vec<String>,
     #[command(flatten)]
     log: LogArguments,
-    /// Check users, certificates, settings and keys, then exit. Each key costs one request. A running server is not disturbed
+    /// Check all that a start needs: users, certificates, settings, addresses, workers' URLs and keys; then exit. Each key costs
+    /// one request. A running server is not disturbed
     #[arg(long, conflicts_with_all = ["hash_password", "scram_verifier"])]
     check: bool,
     /// Ask for a password, or read it from stdin, and print the line of the user file with its hash
@@ -100,7 +104,7 @@ pub(crate) struct LogArguments {
     /// Format of the log on stderr
     #[arg(long, value_enum, env = "SAVEDSEARCH_LOG_FORMAT", default_value = "text")]
     log_format: LogFormat,
-    /// Log level (error, warn, info, debug), or a filter such as datafusion_saved_search=debug
+    /// Log level (error, warn, info, debug) of the program, or a filter such as info,h2=debug
     #[arg(long = "log", value_name = "FILTER", env = "SAVEDSEARCH_LOG", default_value = "info")]
     filter: String,
 }
@@ -109,6 +113,13 @@ impl LogArguments {
     /// The filter of the log.
     pub(crate) fn filter(&self) -> &str {
         &self.filter
+    }
+
+    /// Gives all lines on stderr the format of the log.
+    pub(crate) fn begin(&self) {
+        if self.log_format == LogFormat::Json {
+            write_json();
+        }
     }
 }
 
@@ -126,26 +137,33 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
         return print_hash(serve.scram_verifier);
     }
     memory::count();
-    let document = serve_document(arguments)?;
     if serve.check {
-        return Box::pin(check(arguments, serve, document)).await;
+        let document = serve_document(arguments)?;
+        return Box::pin(check(arguments, serve, &document)).await;
     }
+    serve.log.begin();
+    let document = serve_document(arguments)?;
     let telemetry = Telemetry::start(Some(log(&serve.log, serve.log.filter())?))?;
-    let served = Box::pin(listen(arguments, serve, document)).await;
+    let served = Box::pin(listen(arguments, serve, &document)).await;
     telemetry.end().await;
     served
 }
 
-async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
-    let access = serve.access.read(arguments, &document).await?;
-    warn_of_exposed(&secret_files(&access, serve, &document));
-    warn_of_expiry(access.tls.as_ref());
-    let workers = workers(arguments, serve, &document).await?;
-    let used = workers.clone();
-    let Specs { spec, flight, postgres, page, demo } = specs(access, workers, serve, &document)?;
+async fn listen(arguments: &Arguments, serve: &ServeArguments, document: &ServeDocument) -> Result<(), Exit> {
+    let prepared = prepare(arguments, serve, document).await?;
+    warn_of_exposed(&prepared.secret_files);
+    prepared.certificates.iter().for_each(|(_, tls)| warn_of_expiry(Some(tls)));
+    warn_of_unwritable(&stores(&prepared.specs.spec.host.upstream));
+    let Prepared { specs, workers, secret_files, .. } = prepared;
+    let Specs { mut spec, flight, postgres, page, demo } = specs;
     // Before the line that announces the server.
     let mut ending = Ending::of_server()?;
-    let mut checks = check_services(&spec.host.upstream, demo.as_ref(), warn);
+    if let Some(workers) = workers {
+        spec.host.workers = Some(Workers::start(workers).await?);
+    }
+    let used = spec.host.workers.clone();
+    let services = services(&spec.host.upstream, demo.as_ref());
+    let checks = RefCell::new(check_services(&services, warn));
     let (mut first, postgres) = match postgres {
         Some(postgres) if !flight => (First::Postgres(Box::new(postgres::serve(postgres, spec.host).await?)), None),
         postgres => {
@@ -162,25 +180,25 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         None => None,
     };
     if let Some(postgres) = first.postgres().or(postgres.as_ref()) {
-        eprintln!("Postgres on {}", postgres.address());
+        tell(Level::INFO, "", &format!("Postgres on {}", postgres.address()));
     }
     if let Some(page) = &page {
-        eprintln!("page on {}", page.url());
+        tell(Level::INFO, "", &format!("page on {}", page.url()));
     }
     let (address, operations) = first.addresses();
     let host = Arc::clone(first.host());
-    let worn_out = async move { host.worn_out().await };
+    let worn_out = host.worn_out();
     let beside = postgres.as_ref().map(PostgresServer::reload).into_iter().chain(page.as_ref().map(HttpServer::reload));
     let files = beside.fold(first.reload(), Reload::and);
+    let reloading = Reloading { server: files, access: &serve.access, document, secret_files, services, checks };
     let reload = async || {
         if let Some(workers) = &used {
-            renew(workers, serve, &document);
+            renew(workers, serve, document);
         }
-        reload(&files, &serve.access, &document).await;
+        reloading.run().await;
     };
     let reason = ending.end_or_failure(address, operations, first.failed(), worn_out, reload).await?;
-    // A check that is cut short says nothing about a service.
-    checks.shutdown().await;
+    reloading.end().await;
     let shut_down = async {
         // All at once: each waits for its own connections.
         let postgres = async {
@@ -198,7 +216,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         };
         Box::pin(first.shut_down_with(beside)).await
     };
-    Box::pin(ending.drained(reason, shut_down)).await
+    Box::pin(ending.drained(reason, shut_down, || host.cancel_queries())).await
 }
 
 /// The front that has the host of all others, and whose address is announced.
@@ -266,13 +284,62 @@ struct Specs {
     demo: Option<Running>,
 }
 
+impl Specs {
+    /// The addresses to listen on, each with the name of its protocol.
+    fn listeners(&self) -> [(&'static str, Option<SocketAddr>); 4] {
+        let Self { spec, flight, postgres, page, .. } = self;
+        [
+            ("Flight SQL", flight.then_some(spec.listen)),
+            ("PostgreSQL", postgres.as_ref().map(|postgres| postgres.listen)),
+            ("page", page.as_ref().map(|page| page.listen)),
+            ("health and metrics", spec.host.operations),
+        ]
+    }
+
+    /// Checks all that can be checked without opening anything.
+    fn check(&self) -> Result<(), Exit> {
+        let Self { spec, postgres, page, .. } = self;
+        check_distinct(&self.listeners())?;
+        spec.check()?;
+        if let Some(postgres) = postgres {
+            postgres.check(&spec.host.auth)?;
+        }
+        if let Some(page) = page {
+            page.check(&spec.host.auth)?;
+        }
+        Ok(())
+    }
+}
+
+/// All that a server starts with, read and checked.
+struct Prepared {
+    specs: Specs,
+    workers: Option<WorkersSpec>,
+    users_file: Option<PathBuf>,
+    /// Files with keys and users.
+    secret_files: Vec<PathBuf>,
+    /// Certificates of the server by their files: for clients, and for workers.
+    certificates: Vec<(PathBuf, TlsSpec)>,
+}
+
+/// Reads and checks all that a server starts with, up to binding its addresses.
+async fn prepare(arguments: &Arguments, serve: &ServeArguments, document: &ServeDocument) -> Result<Prepared, Exit> {
+    let access = serve.access.read(arguments, document).await?;
+    let workers = workers(arguments, serve, document)?;
+    let of_workers = workers.as_ref().and_then(|workers| workers.tls.clone());
+    let certificates = [
+        (access.certificate_file.clone(), access.tls.clone()),
+        (worker_certificate_file(serve, document).cloned(), of_workers),
+    ];
+    let certificates = certificates.into_iter().filter_map(|(file, tls)| file.zip(tls)).collect();
+    let (users_file, secret_files) = (access.users_file.clone(), secret_files(&access, serve, document));
+    let specs = specs(access, serve, document)?;
+    specs.check()?;
+    Ok(Prepared { specs, workers, users_file, secret_files, certificates })
+}
+
 /// Specifications of the servers, by the options, the file, and what was read for them.
-fn specs(
-    access: Access,
-    workers: Option<Arc<Workers>>,
-    serve: &ServeArguments,
-    document: &ServeDocument,
-) -> Result<Specs, Exit> {
+fn specs(access: Access, serve: &ServeArguments, document: &ServeDocument) -> Result<Specs, Exit> {
     let Access { upstream, demo, auth, tls, insecure, operations, .. } = access;
     let postgres = serve.postgres_listen.or(document.postgres_listen);
     let postgres = postgres.map(|listen| PostgresSpec { listen, tls: tls.clone(), insecure });
@@ -302,55 +369,41 @@ fn specs(
         limits: serve.access.limits(document.limits.clone()),
         settings: settings(&document.settings, &serve.set)?,
         upstream,
-        workers,
+        workers: None,
     };
     let spec = ServerSpec { listen, tls, insecure, host };
     Ok(Specs { spec, flight, postgres, page, demo })
 }
 
 /// Checks what a server would start with. Workers are not contacted.
-async fn check(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
-    let access = serve.access.read(arguments, &document).await?;
-    for line in exposed(&secret_files(&access, serve, &document)) {
+async fn check(arguments: &Arguments, serve: &ServeArguments, document: &ServeDocument) -> Result<(), Exit> {
+    filter_of(serve.log.filter())?;
+    let Prepared { specs, users_file, secret_files, certificates, .. } = prepare(arguments, serve, document).await?;
+    for line in exposed(&secret_files) {
         eprintln!("warning: {line}");
     }
-    let (users_file, certificate_file) = (access.users_file.clone(), access.certificate_file.clone());
-    let worker_certificate = (worker_tls(serve, &document)?, worker_certificate_file(serve, &document).cloned());
-    let Specs { spec, flight, postgres, page, demo } = specs(access, None, serve, &document)?;
-    spec.check()?;
-    if let Some(postgres) = &postgres {
-        postgres.check(&spec.host.auth)?;
-    }
-    if let Some(page) = &page {
-        page.check(&spec.host.auth)?;
-    }
-    if let (Auth::Users(users), Some(file)) = (&spec.host.auth, users_file) {
+    let host = &specs.spec.host;
+    if let (Auth::Users(users), Some(file)) = (&host.auth, users_file) {
         let (number, plural) = (users.len(), if users.len() == 1 { "" } else { "s" });
         eprintln!("{}: {number} user{plural}", file.display());
     }
-    for certificate in [(spec.tls.clone(), certificate_file), worker_certificate] {
-        if let (Some(tls), Some(file)) = certificate {
-            match validity(&tls, Clock::system().now()) {
-                Ok(valid) => eprintln!("{}: {valid}", file.display()),
-                Err(reason) => eprintln!("warning: {}: the certificate {reason}", file.display()),
-            }
+    for (file, tls) in certificates {
+        match validity(&tls, Clock::system().now()) {
+            Ok(valid) => eprintln!("{}: {valid}", file.display()),
+            Err(reason) => eprintln!("warning: {}: the certificate {reason}", file.display()),
         }
     }
-    let listeners = [
-        ("Flight SQL", flight.then_some(spec.listen)),
-        ("PostgreSQL", postgres.as_ref().map(|postgres| postgres.listen)),
-        ("page", page.as_ref().map(|page| page.listen)),
-        ("health and metrics", spec.host.operations),
-    ];
-    for (name, address) in listeners {
-        if let Some(address) = address {
-            eprintln!("{name}: {address}");
+    for (folder, writable) in stores(&host.upstream) {
+        match writable {
+            true => eprintln!("store {}: ok", folder.display()),
+            false => eprintln!("warning: store {}: cannot be written; queries keep nothing in it", folder.display()),
         }
     }
-    if matches!(spec.host.upstream, Upstream::PassThrough(_)) {
+    try_addresses(&specs.listeners())?;
+    if matches!(host.upstream, Upstream::PassThrough(_)) {
         eprintln!("services: not checked; clients send their own keys");
     }
-    if demo.is_some() {
+    if specs.demo.is_some() {
         eprintln!("service: built-in demo data");
     }
     let begun = Instant::now();
@@ -361,7 +414,7 @@ async fn check(arguments: &Arguments, serve: &ServeArguments, document: ServeDoc
         None => progress.line(format_args!("service {name}: ok")),
         Some(reason) => progress.line(format_args!("service {name}: {reason}")),
     };
-    let checks = check_services(&spec.host.upstream, demo.as_ref(), told);
+    let checks = check_services(&services(&host.upstream, specs.demo.as_ref()), told);
     match checks.join_all().await.into_iter().all(|works| works) {
         true => {
             eprintln!("configuration: ok");
@@ -417,14 +470,13 @@ fn renew(workers: &Workers, serve: &ServeArguments, document: &ServeDocument) {
     }
 }
 
-/// Starts to use the workers of the command line, or of the file.
-async fn workers(
+/// The workers of the command line, or of the file, checked.
+fn workers(
     arguments: &Arguments,
     serve: &ServeArguments,
     document: &ServeDocument,
-) -> Result<Option<Arc<Workers>>, Exit> {
+) -> Result<Option<WorkersSpec>, Exit> {
     let (urls, tls) = (worker_urls(serve, document), worker_tls(serve, document)?);
-    warn_of_expiry(tls.as_ref());
     if urls.is_empty() {
         return Ok(None);
     }
@@ -434,7 +486,32 @@ async fn workers(
         insecure: arguments.insecure || document.insecure.unwrap_or_default(),
         partition_bytes: document.worker_partition_bytes.unwrap_or(WorkersSpec::PARTITION_BYTES),
     };
-    Ok(Some(Workers::start(spec).await?))
+    spec.check()?;
+    Ok(Some(spec))
+}
+
+/// Names the addresses, after binding each of them for a moment. One in use is only a warning: it may be that of the server that is
+/// to be restarted.
+fn try_addresses(listeners: &[(&str, Option<SocketAddr>)]) -> Result<(), Exit> {
+    let mut held: Vec<TcpListener> = Vec::new();
+    for (name, address) in listeners {
+        let Some(address) = address else { continue };
+        // The same port of another listener of this server, such as that of all addresses.
+        let is_own = || held.iter().any(|own| own.local_addr().is_ok_and(|own| own.port() == address.port()));
+        match TcpListener::bind(address) {
+            Ok(listener) => {
+                eprintln!("{name}: {address}");
+                held.push(listener);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && !is_own() => {
+                eprintln!(
+                    "warning: {name}: {address} is in use; end the program that listens there before the server starts"
+                );
+            }
+            Err(error) => return Err(Exit::usage(format!("cannot listen on {address}: {error}"))),
+        }
+    }
+    Ok(())
 }
 
 /// The settings of new sessions: those of the file, then those of the command line.
@@ -450,9 +527,47 @@ pub(crate) fn settings(file: &BTreeMap<String, String>, given: &[String]) -> Res
     Ok(settings)
 }
 
+/// Prefixes of the log targets of the program.
+const OWN: [&str; 2] = ["datafusion_saved_search", "savedsearch"];
+/// Libraries whose lines a filter may ask for.
+const LIBRARIES: [&str; 8] = ["h2", "hyper", "hyper_util", "object_store", "opentelemetry", "rmcp", "tonic", "tower"];
+
+/// Reads the filter of the log. A level below `info` without a target is that of the program alone.
+fn filter_of(text: &str) -> Result<EnvFilter, Exit> {
+    let wrong = |what: String| Exit::usage(format!("--log {text}: {what}"));
+    let (mut levels, mut targets) = (Vec::new(), Vec::new());
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let (target, level) = word.split_once('=').map_or((None, word), |(target, level)| (Some(target), level));
+        let level = Some(level).filter(|level| !level.is_empty()).and_then(|level| level.parse::<LevelFilter>().ok());
+        let level = level.ok_or_else(|| {
+            wrong(format!(
+                "unknown level in `{word}`; expected off, error, warn, info, debug or trace, or TARGET=LEVEL"
+            ))
+        })?;
+        match target {
+            None if level > LevelFilter::INFO => {
+                levels.push(LevelFilter::INFO.to_string());
+                levels.extend(OWN.map(|target| format!("{target}={level}")));
+            }
+            None => levels.push(word.to_owned()),
+            Some(target) => {
+                let root = target.split("::").next().unwrap_or_default();
+                if !OWN.iter().chain(&LIBRARIES).any(|known| *known == root) {
+                    let known = OWN.iter().chain(&LIBRARIES).copied().collect::<Vec<_>>().join(", ");
+                    return Err(wrong(format!("unknown target `{target}`; available: {known}")));
+                }
+                targets.push(word.to_owned());
+            }
+        }
+    }
+    // Of two words for the same target, the last one counts.
+    levels.append(&mut targets);
+    EnvFilter::try_new(levels.join(",")).map_err(|error| wrong(error.to_string()))
+}
+
 /// Lines on stderr. Spans add nothing to them: a line names its query itself.
 pub(crate) fn log(arguments: &LogArguments, filter: &str) -> Result<Receiver, Exit> {
-    let filter = EnvFilter::try_new(filter).map_err(|error| Exit::usage(format!("--log: {error}")))?;
+    let filter = filter_of(filter)?;
     // The other filter decides the level. Without a hint here, its own would be lost.
     let events = filter_fn(|metadata| metadata.is_event()).with_max_level_hint(LevelFilter::TRACE);
     let filter = tracing_subscriber::filter::FilterExt::<Registry>::and(filter, events);

@@ -7,11 +7,13 @@
 
 use datafusion_saved_search::error::one_line;
 use tokio::task::spawn_blocking;
+use tracing::Level;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::Exit;
+use crate::stderr::tell;
 
 /// A receiver of log lines or spans, with its own filter.
 pub(crate) type Receiver = Box<dyn Layer<Registry> + Send + Sync>;
@@ -40,7 +42,7 @@ impl Telemetry {
         let Some(flush) = self.0 else { return };
         // The export runs on this runtime, so it must not be waited for on one of its threads.
         if let Ok(Err(reason)) = spawn_blocking(flush).await {
-            eprintln!("warning: some traces were not exported: {}", one_line(&reason));
+            tell(Level::WARN, "warning: ", &format!("some traces were not exported: {}", one_line(&reason)));
         }
     }
 }
@@ -63,7 +65,6 @@ fn exporter() -> Result<Option<(Receiver, Flush)>, Exit> {
     use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
     use opentelemetry_sdk::trace::SdkTracerProvider;
     use tonic::transport::ClientTlsConfig;
-    use tracing::Level;
     use tracing_subscriber::filter::{LevelFilter, filter_fn};
 
     /// Time for closing the exporter. Its last export before that has the SDK's limit, 5 s.

@@ -1,16 +1,23 @@
 //! Command `ui`: the page, alone.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use datafusion_saved_search::flight::{HostSpec, ServeDocument};
 use datafusion_saved_search::ui::{PageSpec, serve};
+use tracing::Level;
 
-use crate::access::{Access, AccessArguments, check_services, reload, warn, warn_of_expiry, warn_of_exposed};
+use crate::access::{
+    Access, AccessArguments, Reloading, check_distinct, check_services, services, stores, warn, warn_of_expiry,
+    warn_of_exposed, warn_of_unwritable,
+};
 use crate::connect::serve_document;
 use crate::serve::{LogArguments, log, settings};
+use crate::stderr::tell;
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit, memory};
 
@@ -47,6 +54,7 @@ pub(crate) struct UiArguments {
 /// Serves the page until a signal shuts it down.
 pub(crate) async fn run(arguments: &Arguments, ui: &UiArguments, matches: &ArgMatches) -> Result<(), Exit> {
     memory::count();
+    ui.log.begin();
     let document = serve_document(arguments)?;
     // A line for each query would hide the URL from the person at the terminal.
     let given = matches.subcommand_matches("ui").and_then(|matches| matches.value_source("filter"));
@@ -65,25 +73,29 @@ async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument
     let access = ui.access.read(arguments, &document).await?;
     warn_of_exposed(&access.secret_files);
     warn_of_expiry(access.tls.as_ref());
-    let Access { upstream, demo, auth, tls, insecure, operations, .. } = access;
-    let mut checks = check_services(&upstream, None, warn);
+    warn_of_unwritable(&stores(&access.upstream));
+    let Access { upstream, demo, auth, tls, insecure, operations, secret_files, .. } = access;
+    check_distinct(&[("--listen", Some(ui.listen)), ("--operations", operations)])?;
+    let mut checks = check_services(&services(&upstream, None), warn);
     if demo.is_some() {
         // The list of the demo data takes no time, and names the saved search of the page's first query.
         checks.join_next().await;
     }
+    let (services, checks) = (services(&upstream, demo.as_ref()), RefCell::new(checks));
     let page = PageSpec { listen: ui.listen, tls, insecure, dashboards: ui.dashboards.clone() };
     let host = HostSpec { operations, limits, settings, ..HostSpec::new(auth, upstream) };
     let server = serve(page, host).await?;
-    eprintln!("page on {}", server.url());
-    let files = server.reload();
-    let reload = async || reload(&files, &ui.access, &document).await;
+    tell(Level::INFO, "", &format!("page on {}", server.url()));
+    let reloading =
+        Reloading { server: server.reload(), access: &ui.access, document: &document, secret_files, services, checks };
+    let reload = async || reloading.run().await;
     let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());
     let reason = ending.end_or_failure(address, operations, std::future::pending(), worn_out, reload).await?;
-    checks.shutdown().await;
-    ending
-        .drained(reason, async {
-            server.shut_down().await;
-            Ok(())
-        })
-        .await
+    reloading.end().await;
+    let host = Arc::clone(server.host());
+    let shut_down = async {
+        server.shut_down().await;
+        Ok(())
+    };
+    ending.drained(reason, shut_down, || host.cancel_queries()).await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use datafusion_saved_search::distributed::{TlsSpec, WorkerServer, WorkerSpec};
 
-use crate::access::{certificates, warn_of_expiry, warn_of_exposed};
+use crate::access::{certificates, check_distinct, warn_of_expiry, warn_of_exposed};
 use crate::connect::store_folders;
 use crate::serve::{LogArguments, log};
 use crate::telemetry::Telemetry;
@@ -54,6 +54,7 @@ pub(crate) struct WorkerArguments {
 /// Runs a worker until a signal shuts it down.
 pub(crate) async fn run(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), Exit> {
     memory::count();
+    worker.log.begin();
     let telemetry = Telemetry::start(Some(log(&worker.log, worker.log.filter())?))?;
     let ran = Box::pin(listen(arguments, worker)).await;
     telemetry.end().await;
@@ -73,6 +74,7 @@ impl WorkerArguments {
 }
 
 async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), Exit> {
+    check_distinct(&[("--listen", Some(worker.listen)), ("--operations", worker.operations)])?;
     let spec = WorkerSpec {
         listen: worker.listen,
         tls: worker.tls()?,
@@ -90,6 +92,7 @@ async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), E
     let (address, operations) = (server.address(), server.operations());
     let renewal = server.renewal();
     let renew = || {
+        warn_of_exposed(worker.tls_key.as_slice());
         let tls = worker.tls()?;
         warn_of_expiry(tls.as_ref());
         let has_any = tls.is_some();
@@ -104,5 +107,5 @@ async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), E
         }
     };
     let reason = ending.end_or_failure(address, operations, server.failed(), std::future::pending(), reload).await?;
-    ending.drained(reason, server.shut_down()).await
+    ending.drained(reason, server.shut_down(), || {}).await
 }
