@@ -42,7 +42,7 @@ pub(crate) struct Standing {
     most_of_user: usize,
     /// Idle time after which a connection with credentials is closed.
     idle: Duration,
-    /// Connections closed before they were authenticated.
+    /// Connections closed without a login.
     strangers_closed: Counter,
     /// Connections to which the reason for closing them is being sent.
     farewells: Semaphore,
@@ -102,6 +102,8 @@ struct Admitted {
     user: Option<Arc<str>>,
     /// Credentials were sent, which may not be proven yet.
     logged_in: bool,
+    /// The client has got an answer: to a call, a cancel request, or wrong credentials, which have a count of their own.
+    answered: bool,
     /// Number of running calls.
     calls: usize,
     /// Time at which the last call ended, or the connection was opened.
@@ -142,6 +144,7 @@ impl Standing {
             proven: false,
             user: None,
             logged_in: false,
+            answered: false,
             calls: 0,
             used: now,
             ended: ended.clone(),
@@ -160,14 +163,25 @@ impl Standing {
             return;
         }
         connection.user = Some(Arc::clone(user));
-        for (of, most) in [(Some(user), self.most_of_user), (None, self.most)] {
+        let limits = [(Some(user), "connections_per_principal", self.most_of_user), (None, "connections", self.most)];
+        for (of, limit, most) in limits {
             let counts = |connection: &Admitted| of.is_none() || connection.user.as_ref() == of;
             let proven = || connections.iter().filter(|(_, connection)| connection.proven && counts(connection));
             if proven().count() > most {
                 let idle = proven().filter(|(known, connection)| connection.calls == 0 && **known != peer);
                 let longest = idle.min_by_key(|(_, connection)| connection.used).map_or(peer, |(known, _)| *known);
+                let user = connections.get(&longest).and_then(|connection| connection.user.clone());
+                tracing::info!(principal = user.as_deref(), limit, most, "connection closed to make room for others");
                 end(&mut connections, Some(longest));
             }
+        }
+    }
+
+    /// Notes that the client of a connection without a login has got an answer.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn answered(&self, peer: Peer) {
+        if let Some(connection) = self.connections().get_mut(&peer) {
+            connection.answered = true;
         }
     }
 
@@ -182,9 +196,13 @@ impl Standing {
         });
     }
 
-    /// Removes a closed connection.
+    /// Removes a closed connection, and counts it if it neither logged in nor got an answer.
     pub(crate) fn gone(&self, peer: Peer) {
-        self.connections().remove(&peer);
+        let gone = self.connections().remove(&peer);
+        if let Some(Admitted { logged_in: false, answered: false, address, .. }) = gone {
+            self.strangers_closed.inc();
+            tracing::debug!(%address, "connection closed without a login");
+        }
     }
 
     /// Starts a call, which ends when the returned guard is dropped; `None` if an unauthenticated connection has too
@@ -195,6 +213,7 @@ impl Standing {
                 return None;
             }
             connection.calls += 1;
+            connection.answered = true;
         }
         Some(Call { standing: Arc::clone(self), peer })
     }
@@ -313,6 +332,25 @@ mod tests {
         tokio::time::advance(Duration::from_secs(600)).await;
         standing.sweep();
         assert!(is_over(&known));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_close_without_a_login_are_counted() {
+        let standing = Arc::new(Standing::new(1_000, 1_000, Duration::from_secs(600), Counter::default()));
+        for number in 0..4 {
+            standing.register(Peer(number), address(1));
+        }
+        drop(standing.call(Peer(1)).expect("a call, such as a health check"));
+        standing.log_in(Peer(2), &"one".into(), true);
+        #[cfg(feature = "postgres")]
+        standing.answered(Peer(3));
+        (0..3).for_each(|number| standing.gone(Peer(number)));
+        assert_eq!(standing.strangers_closed.get(), 1, "the one that was silent");
+        standing.gone(Peer(3));
+        let expected = if cfg!(feature = "postgres") { 1 } else { 2 };
+        assert_eq!(standing.strangers_closed.get(), expected);
+        standing.gone(Peer(0));
+        assert_eq!(standing.strangers_closed.get(), expected, "it was gone");
     }
 
     #[tokio::test(start_paused = true)]

@@ -92,6 +92,7 @@ pub(super) async fn end(wire: &mut Wire, lost: Lost) {
 
 /// Reads up to the startup message. Returns its parameters, with the connection encrypted if that was agreed.
 async fn open(stream: ClientStream, shared: &Shared) -> Option<(Wire, Startup)> {
+    let caller = stream.caller();
     let patience = Duration::from_secs(shared.host.limits.unread_seconds);
     let (mut wire, mut encrypted) = match (stream.peek().await.ok()?, &shared.tls) {
         (HANDSHAKE, Some(tls)) => {
@@ -117,6 +118,7 @@ async fn open(stream: ClientStream, shared: &Shared) -> Option<(Wire, Startup)> 
             }
             Ok(Opening::Tls | Opening::Gss) => return None,
             Ok(Opening::Cancel { pid, secret }) => {
+                shared.host.standing.answered(caller.peer);
                 shared.running.cancel(pid, &secret);
                 return None;
             }
@@ -166,9 +168,12 @@ async fn log_in(
     if value("replication").is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | "no")) {
         return Err(fatal("0A000", "replication is not supported"));
     }
-    let told = |failure: Failure| match failure.code {
-        Code::ResourceExhausted => fatal(TOO_MANY, &failure.message),
-        _ => Lost::Reported(Report::from(failure).fatal()),
+    let told = |failure: Failure| {
+        shared.host.standing.answered(caller.peer);
+        match failure.code {
+            Code::ResourceExhausted => fatal(TOO_MANY, &failure.message),
+            _ => Lost::Reported(Report::from(failure).fatal()),
+        }
     };
     let session = match shared.host.sessions.auth() {
         Auth::None => shared.host.sessions.find(Credentials::None, Some(caller)).await.map_err(told)?,
