@@ -119,8 +119,8 @@ impl Metrics {
         let memory = gauge("memory_bytes", "Memory that the server takes beyond what it took at its start");
         let statements = gauge("statements", "Open prepared statements");
         let results = gauge("results", "Results that can be fetched and have not expired");
-        let upstream_requests = gauge("upstream_requests", "Requests sent over the open connections to the service");
-        let upstream_bytes = gauge("upstream_bytes", "Bytes received over the open connections to the service");
+        let upstream_requests = gauge("upstream_requests", "Requests sent to the service with the API keys in use");
+        let upstream_bytes = gauge("upstream_bytes", "Bytes received from the service with the API keys in use");
         let upstream_wait =
             gauge("upstream_closed_seconds", "Seconds until the next request to the service is allowed (throttling)");
         #[cfg(feature = "store")]

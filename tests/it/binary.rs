@@ -1285,6 +1285,39 @@ fn lines_of_a_log_of_objects_are_objects() {
     assert!(object["level"] == "ERROR" && object["message"].as_str().unwrap().contains("loopback"), "{last}");
 }
 
+#[test]
+fn a_second_signal_cancels_queries_and_tells_their_clients() {
+    let service = Simulate::start(&["--mentions", "5000", "--searches", "1", "--delay-ms", "1000"]);
+    let mut command = savedsearch(&["--base-url", &service.base_url, "serve", "--listen", "127.0.0.1:0"]);
+    command.args(["--postgres-listen", "127.0.0.1:0"]).env("SAVEDSEARCH_API_KEY", "demo-key-comms");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut served = Served { child, lines };
+    let postgres = served.until("Postgres on ").trim().replace("Postgres on ", "");
+    served.until("listening on ");
+    let (host, port) = postgres.rsplit_once(':').unwrap();
+    let mut config = tokio_postgres::Config::new();
+    config.host(host).port(port.parse().unwrap()).user("ada").dbname("savedsearch");
+    let query = std::thread::spawn(move || {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+            let _connection = tokio::spawn(connection);
+            client.query("SELECT id FROM mentions WHERE duration = '30d'", &[]).await.map(drop).unwrap_err()
+        })
+    });
+    served.until("query started");
+    served.signal("-TERM");
+    served.until("draining queries");
+    served.signal("-TERM");
+    let mut log = String::new();
+    served.lines.read_to_string(&mut log).unwrap();
+    assert!(served.child.wait().unwrap().success());
+    assert!(log.contains("second signal") && log.contains("queries that still run are cancelled queries=1"), "{log}");
+    assert!(log.contains("outcome=\"cancelled\""), "{log}");
+    let error = query.join().unwrap();
+    assert!(error.as_db_error().is_some(), "the client is told: {error}");
+}
+
 /// As at the start.
 #[test]
 fn a_reload_warns_of_a_key_that_the_service_refuses_and_of_files_that_all_can_read() {

@@ -109,6 +109,10 @@ fn the_unit_fits_the_program() {
         ("CapabilityBoundingSet=", ""),
         ("KillSignal=", "SIGTERM"),
         ("StateDirectory=", "savedsearch"),
+        ("CacheDirectory=", "savedsearch"),
+        ("Environment=TMPDIR=", "%C/savedsearch"),
+        ("ExecReload=", "/bin/kill -HUP $MAINPID"),
+        ("RestartPreventExitStatus=", "2"),
     ];
     each(cases, |(name, value)| {
         assert_eq!(one(name), value, "{name}");
@@ -118,6 +122,16 @@ fn the_unit_fits_the_program() {
     assert!(stop > limits.drain_seconds, "{stop}");
     let files: usize = one("LimitNOFILE=").parse().unwrap();
     assert!(files > 2 * limits.connections, "{files}");
+}
+
+#[test]
+fn both_services_of_the_compose_file_are_confined_and_start_again() {
+    let text = read("packaging/compose.yaml");
+    for line in ["restart: on-failure", "<<: *confined", "stop_grace_period: 45s"] {
+        assert_eq!(text.matches(line).count(), 2, "{line}");
+    }
+    assert_eq!(text.matches(", \"/tmp\"]").count(), 2, "files of queries are not in memory");
+    assert!(text.contains("\n  read_only: true\n  cap_drop: [ALL]\n"), "{text}");
 }
 
 /// Runs the command of the unit with files in place of the credentials.
@@ -134,9 +148,11 @@ fn the_command_of_the_unit_starts_a_server() {
         let filled = |word: &str| word.replace("%d", credentials).replace("${SAVEDSEARCH_BASE_URL}", base_url);
         let arguments: Vec<String> = command.split(' ').skip(1).map(filled).collect();
         let mut command = savedsearch(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let set = values(&unit, "Environment=SAVEDSEARCH_OPERATIONS=");
+        assert!(set.len() == 1 && set[0].starts_with("127.0.0.1:"), "{set:?}");
+        // The default is a loopback address, and a configuration file may name another.
+        assert!(values(&unit, "Environment=SAVEDSEARCH_LISTEN=").is_empty());
         for name in ["LISTEN", "OPERATIONS"] {
-            let set = values(&unit, &format!("Environment=SAVEDSEARCH_{name}="));
-            assert!(set.len() == 1 && set[0].starts_with("127.0.0.1:"), "{name}: {set:?}");
             command.env(format!("SAVEDSEARCH_{name}"), "127.0.0.1:0");
         }
         command.env("XDG_STATE_HOME", folder.path());

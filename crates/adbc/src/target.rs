@@ -145,6 +145,11 @@ impl Target {
         let environment = Environment::read().map_err(own)?;
         let named = options.config.clone();
         let config = named.or_else(|| options.uri.is_none().then(|| environment.config_file()).flatten());
+        let config = match config {
+            // It configures the server alone.
+            Some(file) if options.uri.is_none() && !Connections::are_defined(&file).map_err(own)? => None,
+            config => config,
+        };
         match config {
             Some(_) if options.uri.is_some() => {
                 Err(wrong("savedsearch.config cannot be combined with uri", "remove one of them"))
