@@ -1286,6 +1286,20 @@ fn lines_of_a_log_of_objects_are_objects() {
 }
 
 #[test]
+fn a_worker_that_does_not_answer_is_a_warning() {
+    let mut command = savedsearch(&["serve", "--listen", "127.0.0.1:0", "--worker", "http://127.0.0.1:1"]);
+    command.args(["--log", "warn"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut served = Served { child, lines };
+    let line = served.until("unreachable");
+    assert!(line.contains("WARN") && line.contains("worker=http://127.0.0.1:1"), "{line}");
+    served.until("listening on ");
+    served.signal("-TERM");
+    assert!(served.child.wait().unwrap().success());
+}
+
+#[test]
 fn a_second_signal_cancels_queries_and_tells_their_clients() {
     let service = Simulate::start(&["--mentions", "5000", "--searches", "1", "--delay-ms", "1000"]);
     let mut command = savedsearch(&["--base-url", &service.base_url, "serve", "--listen", "127.0.0.1:0"]);
