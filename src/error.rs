@@ -64,7 +64,7 @@ pub enum ErrorKind {
     Throttled,
     /// The quota of the key is used up.
     Quota,
-    /// Temporary failures (5xx) persisted through all retries.
+    /// Temporary failures (5xx) persisted through all retries, or an address to listen on is in use.
     Unavailable,
     /// Timeout of the connection, of a stalled body, or of the query's deadline.
     Timeout,

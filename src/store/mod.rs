@@ -302,7 +302,6 @@ impl Store {
     }
 
     /// The folder of the store.
-    #[cfg(feature = "distributed")]
     pub(crate) fn root(&self) -> PathBuf {
         self.catalog.data().parent().map(Path::to_path_buf).unwrap_or_default()
     }

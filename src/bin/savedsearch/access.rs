@@ -207,7 +207,7 @@ impl Reloading<'_> {
                 return;
             }
         }
-        self.checks.replace(check_services(&self.services, warn));
+        drop(self.checks.replace(check_services(&self.services, warn)));
     }
 
     /// Ends the check that runs: one that is cut short says nothing about a service.

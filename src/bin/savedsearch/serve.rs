@@ -150,7 +150,7 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
 }
 
 async fn listen(arguments: &Arguments, serve: &ServeArguments, document: &ServeDocument) -> Result<(), Exit> {
-    let prepared = prepare(arguments, serve, document).await?;
+    let prepared = Box::pin(prepare(arguments, serve, document)).await?;
     warn_of_exposed(&prepared.secret_files);
     prepared.certificates.iter().for_each(|(_, tls)| warn_of_expiry(Some(tls)));
     warn_of_unwritable(&stores(&prepared.specs.spec.host.upstream));
@@ -378,7 +378,8 @@ fn specs(access: Access, serve: &ServeArguments, document: &ServeDocument) -> Re
 /// Checks what a server would start with. Workers are not contacted.
 async fn check(arguments: &Arguments, serve: &ServeArguments, document: &ServeDocument) -> Result<(), Exit> {
     filter_of(serve.log.filter())?;
-    let Prepared { specs, users_file, secret_files, certificates, .. } = prepare(arguments, serve, document).await?;
+    let Prepared { specs, users_file, secret_files, certificates, .. } =
+        Box::pin(prepare(arguments, serve, document)).await?;
     for line in exposed(&secret_files) {
         eprintln!("warning: {line}");
     }
@@ -532,7 +533,7 @@ const OWN: [&str; 2] = ["datafusion_saved_search", "savedsearch"];
 /// Libraries whose lines a filter may ask for.
 const LIBRARIES: [&str; 8] = ["h2", "hyper", "hyper_util", "object_store", "opentelemetry", "rmcp", "tonic", "tower"];
 
-/// Reads the filter of the log. A level below `info` without a target is that of the program alone.
+/// Reads the filter of the log. A level without a target that shows more than `info` is that of the program alone.
 fn filter_of(text: &str) -> Result<EnvFilter, Exit> {
     let wrong = |what: String| Exit::usage(format!("--log {text}: {what}"));
     let (mut levels, mut targets) = (Vec::new(), Vec::new());
