@@ -320,7 +320,9 @@ impl ApiTable {
         let width = projection.len();
         let key = mode.order().map(|order| self.schema.index_of(&order.column)).transpose()?;
         let projection = projection.iter().copied().chain(key.filter(|key| !projection.contains(key))).collect();
-        let plan_notes = PlanNotes { notes: Arc::new(Mutex::new(plan.notes.clone())), ..PlanNotes::default() };
+        let note = mode.summary().and_then(|summary| summary.note(self.connection.profile(), &self.spec, &plan));
+        let notes = plan.notes.iter().cloned().chain(note).collect();
+        let plan_notes = PlanNotes { notes: Arc::new(Mutex::new(notes)), ..PlanNotes::default() };
         #[cfg(feature = "store")]
         let from_store = self.connection.store_for(&SessionSettings::of(state.config_options()));
         let config = ScanConfig {
