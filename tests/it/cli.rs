@@ -588,6 +588,9 @@ fn suggestions_are_names_that_were_meant() {
             "to_char of a duration is not supported; cast it to text",
         ),
         ("SHOW VIEWS", "SHOW VIEWS is not supported; SHOW TABLES lists the tables"),
+        ("SELECT id FROM mentions WHERE aid = 183772 && reach = 5", "between conditions, write AND"),
+        ("SELECT id FROM mentions WHERE reach > 5 || language = 'en'", "between conditions, write OR"),
+        ("SELECT title FROM [mentions]", "write mentions instead of [mentions]"),
     ];
     each(cases, |(sql, said)| {
         let line = refused(&["-c", sql]);
@@ -595,6 +598,17 @@ fn suggestions_are_names_that_were_meant() {
     });
     let line = refused(&["-c", "SELECT nope FROM mentions"]);
     assert!(line.contains("unknown column `nope`; available: aid, id, ") && !line.contains("did you mean"), "{line}");
+}
+
+#[test]
+fn a_column_in_brackets_is_noted() {
+    let noted = |sql: &str| {
+        let output = savedsearch(&["--now", NOW, "sql", "-c", sql]).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", err(&output));
+        err(&output).contains("for the name, write title instead of [title]")
+    };
+    assert!(noted("SELECT [title] FROM mentions WHERE aid = '183772' AND duration = '7d' LIMIT 1"));
+    assert!(!noted("SELECT [title, id] FROM mentions WHERE aid = '183772' AND duration = '7d' LIMIT 1"));
 }
 
 #[test]
