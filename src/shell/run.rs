@@ -43,6 +43,7 @@ use crate::numbers::counted;
 use crate::profile::Zone;
 #[cfg(feature = "flight")]
 use crate::session::bounded_session;
+use crate::session::suggestion::name_in_brackets;
 use crate::session::{
     Headers, PlanningTurn, begin_here, follow_time_zone, parse_statements, plan_statement, refuse_changes,
     refuse_writes, with_schema,
@@ -405,7 +406,11 @@ impl Shell {
         }
         refuse_changes(&statement, &self.context).await?;
         let headers = Headers::of(&statement);
+        let in_brackets = name_in_brackets(&statement.to_string());
         let plan = plan_statement(&PlanningTurn::unbounded(), &self.context.state(), statement).await?;
+        if let Some(advice) = in_brackets {
+            self.note(&format!("note: {advice}"));
+        }
         refuse_writes(&plan, &self.context).await?;
         #[cfg(feature = "flight")]
         if self.statements.is_some() {

@@ -38,11 +38,18 @@ pub(crate) fn estimate_all(plans: &[Arc<dyn ExecutionPlan>]) -> Result<RecordBat
         }
         _ => all.to_string(),
     };
+    // The words count a saved search, which follows the list unless that is empty.
+    let after_list = |scan: &Cost| u64::from(scan.lists && scan.in_turn && !scan.exact && scan.by_last_list.is_none());
+    let least_of_all = match scans.as_slice() {
+        [scan] => all.at_least + after_list(scan),
+        _ => all.at_least,
+    };
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let tables = scans.iter().map(|scan| scan.table.as_ref()).chain(["all"]).map(Some);
     let sent = scans.iter().map(|scan| Some(scan.sent.as_str())).chain([Some("")]);
     let requests = scans.iter().map(words).chain([total]).map(Some);
-    let least = scans.iter().map(|scan| number(of_scan(scan).at_least)).chain([number(all.at_least)]);
+    let least =
+        scans.iter().map(|scan| number(of_scan(scan).at_least + after_list(scan))).chain([number(least_of_all)]);
     let columns: [(&str, ArrayRef); 4] = [
         ("table", Arc::new(tables.collect::<StringArray>())),
         ("sent", Arc::new(sent.collect::<StringArray>())),

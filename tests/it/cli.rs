@@ -176,7 +176,7 @@ fn the_rows_of_an_estimate_agree() {
         (format!("{newest} 100"), "1,1"),
         (format!("{newest} 250"), "1,at most 3"),
         (format!("{newest} 1000"), "1,at most 11"),
-        ("SELECT id FROM mentions LIMIT 5".to_owned(), "1,1 + 1 or more"),
+        ("SELECT id FROM mentions LIMIT 5".to_owned(), "2,1 + 1 or more"),
     ] {
         assert_eq!(estimate(&sql), (expected.to_owned(), expected.to_owned()), "{sql}");
     }
@@ -588,6 +588,9 @@ fn suggestions_are_names_that_were_meant() {
             "to_char of a duration is not supported; cast it to text",
         ),
         ("SHOW VIEWS", "SHOW VIEWS is not supported; SHOW TABLES lists the tables"),
+        ("SELECT id FROM mentions WHERE aid = 183772 && reach = 5", "between conditions, write AND"),
+        ("SELECT id FROM mentions WHERE reach > 5 || language = 'en'", "between conditions, write OR"),
+        ("SELECT title FROM [mentions]", "write mentions instead of [mentions]"),
     ];
     each(cases, |(sql, said)| {
         let line = refused(&["-c", sql]);
@@ -595,6 +598,17 @@ fn suggestions_are_names_that_were_meant() {
     });
     let line = refused(&["-c", "SELECT nope FROM mentions"]);
     assert!(line.contains("unknown column `nope`; available: aid, id, ") && !line.contains("did you mean"), "{line}");
+}
+
+#[test]
+fn a_column_in_brackets_is_noted() {
+    let noted = |sql: &str| {
+        let output = savedsearch(&["--now", NOW, "sql", "-c", sql]).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", err(&output));
+        err(&output).contains("for the name, write title instead of [title]")
+    };
+    assert!(noted("SELECT [title] FROM mentions WHERE aid = '183772' AND duration = '7d' LIMIT 1"));
+    assert!(!noted("SELECT [title, id] FROM mentions WHERE aid = '183772' AND duration = '7d' LIMIT 1"));
 }
 
 #[test]

@@ -1472,6 +1472,17 @@ async fn a_sync_of_the_future_is_refused() {
 }
 
 #[test]
+fn several_saved_searches_in_one_option_are_told_apart_in_the_advice() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().to_str().unwrap();
+    let arguments =
+        ["--now", "2026-07-01T12:00:00Z", "--store", store, "sync", "--since", "2d", "--aid", "183772,184889"];
+    let output = savedsearch(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    assert!(err(&output).contains("repeat --aid for each saved search: --aid 183772 --aid 184889"), "{}", err(&output));
+}
+
+#[test]
 fn blank_options_of_a_sync_are_refused() {
     for (option, expected) in [("--on-new", "expected a command"), ("--aid", "expected a saved search")] {
         for value in ["", " "] {

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use datafusion_saved_search::connections::parse_days;
 use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{
-    Connection, Erase, Erased, Error, Indexed, SyncOptions, SyncStep, Synced, sync, verify_counts,
+    Connection, Erase, Erased, Error, ErrorKind, Indexed, SyncOptions, SyncStep, Synced, sync, verify_counts,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
@@ -275,7 +275,15 @@ async fn once(
             progress.line(step);
         }
     };
-    Ok(sync(connection, &wanted, report).await?)
+    // An aid may contain a comma.
+    let several = options.aid.iter().find(|aid| aid.contains(','));
+    sync(connection, &wanted, report).await.map_err(|error| match several {
+        Some(several) if error.kind() == ErrorKind::NotFound => {
+            let each: Vec<String> = several.split(',').map(|aid| format!("--aid {}", aid.trim())).collect();
+            error.advice(format!("repeat --aid for each saved search: {}", each.join(" "))).into()
+        }
+        _ => error.into(),
+    })
 }
 
 pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result<(), Exit> {
