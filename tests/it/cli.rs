@@ -969,6 +969,43 @@ fn estimates_use_what_was_read_before() {
     assert_eq!(totals[2], all);
 }
 
+/// One window shows nothing of eleven others.
+#[test]
+fn an_estimate_says_how_many_windows_are_known() {
+    let read = "SELECT count(DISTINCT title) AS n FROM mentions WHERE duration = '30d'";
+    let aids = ["183772", "184889", "187123", "188240", "190474", "191591"].map(|aid| format!("'{aid}'"));
+    let count = |aids: &[String]| {
+        format!(
+            "SELECT max(total_mentions) AS n FROM overview WHERE aid IN ({}) AND duration = '30d';",
+            aids.join(", ")
+        )
+    };
+    let script = format!(
+        "SELECT count(*) AS n FROM saved_searches;\n\\cost {read}\n{}\n\\cost {read}\n{}\n\\cost {read}\n\\cost {read} AND aid IN ({})",
+        count(&aids[..1]),
+        count(&aids),
+        aids.join(", ")
+    );
+    let printed = printed(&["--format", "csv", "-c", &script]);
+    let totals: Vec<&str> = printed.lines().filter(|line| line.starts_with("all,")).collect();
+    assert_eq!(totals[0], "all,,at least 13 (12 saved searches in the last list),13");
+    assert_eq!(totals[1], "all,,\"at least 13 (12 saved searches in the last list, totals of 1 of 12 windows)\",13");
+    let (half, six) = (totals[2], totals[3]);
+    let likely = |text: &str| -> u64 {
+        let (_, likely) = text.split_once("likely about ").unwrap_or_else(|| panic!("{text}"));
+        likely.split(['"', ' ']).next().unwrap().parse().unwrap()
+    };
+    assert!(half.starts_with("all,,\"at least 13, likely about "), "{half}");
+    assert!(
+        half.contains(
+            " if the other windows are similar (12 saved searches in the last list, totals of 6 of 12 windows)"
+        )
+    );
+    assert!(six.starts_with("all,,\"at least 6, likely about ") && !six.contains("windows"), "{six}");
+    // The list, and twice the requests of one half.
+    assert_eq!(likely(half), 1 + 2 * likely(six), "{printed}");
+}
+
 /// The simulator counts the requests.
 #[test]
 fn an_estimate_of_a_new_process_rests_on_what_earlier_ones_read() {
