@@ -440,7 +440,7 @@ impl Connection {
     /// [`ErrorKind::Store`] if it cannot be read, [`ErrorKind::Config`] if the connection has none.
     #[cfg(feature = "store")]
     pub fn holdings(&self) -> Result<Vec<Holding>> {
-        self.some_store()?.holdings()
+        self.some_store()?.holdings(self.profile().store.settle.length())
     }
 
     /// As [`holdings`](Self::holdings), for one of several who share the connection: the conditions are those that the caller has

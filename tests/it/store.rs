@@ -524,6 +524,21 @@ async fn a_sync_reads_saved_searches_beside_each_other() {
     assert_eq!(sync(&visit.connection, &options, |_| {}).await.unwrap().requests, synced.requests);
 }
 
+/// Four days are open at noon: today and the three before.
+#[tokio::test]
+async fn days_that_had_settled_when_they_were_read_are_sealed_at_once() {
+    let (shop, time) = (Shop::new(), now() + days(5));
+    let visit = shop.at(time);
+    let mut options = SyncOptions::since((time - days(20)).date_naive());
+    options.aids = vec![BIG.to_owned()];
+    for run in ["first", "second"] {
+        sync(&visit.connection, &options, |_| {}).await.unwrap();
+        let holdings = visit.connection.holdings().unwrap();
+        let sealed: Vec<_> = holdings.iter().map(|holding| (holding.days, holding.sealed_days)).collect();
+        assert_eq!(sealed, [(21, 17)], "{run}");
+    }
+}
+
 #[tokio::test]
 async fn a_sync_that_ends_at_its_limit_counts_the_same_steps_in_all_lines() {
     let mut options = SyncOptions::since((now() - days(90)).date_naive());
