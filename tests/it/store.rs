@@ -796,6 +796,25 @@ async fn a_first_sync_with_a_wrong_key_leaves_the_store_to_the_right_one() {
     assert!(!done && told.contains("made with another address or key; check --base-url and the key"), "{told}");
 }
 
+/// A file in place of the folder: as root, every folder can be read.
+#[test]
+fn a_store_that_cannot_be_opened_is_not_called_missing() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let begin = format!("cannot open the store in {}: ", file.display());
+    let commands: [&[&str]; 4] =
+        [&["store", "status"], &["store", "verify"], &["sync"], &["sql", "--set", "store=read", "-c", "SELECT 1"]];
+    for command in commands {
+        let arguments = [&["--now", "2026-07-01T12:00:00Z", "--store", file.to_str().unwrap()], command].concat();
+        let output = savedsearch(&arguments).stdin(Stdio::null()).output().unwrap();
+        let told = err(&output);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        assert!(told.contains(&begin) && told.contains("; use another folder"), "{command:?}: {told}");
+        assert!(!told.contains("SET ") && !told.contains("no store"), "{command:?}: {told}");
+    }
+}
+
 #[tokio::test]
 async fn a_broken_store_does_not_break_queries() {
     let shop = Shop::new();
