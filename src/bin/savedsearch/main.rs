@@ -513,6 +513,9 @@ async fn print_table(connection: Arc<Connection>, sql: &str) -> Result<(), Exit>
     Ok(run_scripts(shell, &[Script::from(sql.to_owned())], None, output).await?)
 }
 
+    if !scripts.iter().any(Script::chooses_formats) {
+        options.check(format).map_err(Exit::usage)?;
+    }
 /// The scripts of -c and -f, in the order given.
 fn scripts(sql: &SqlArguments, matches: &ArgMatches) -> Result<Vec<Script>, String> {
     let matches = matches.subcommand_matches("sql");
