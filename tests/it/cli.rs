@@ -95,6 +95,56 @@ fn a_script_charts_its_last_result_and_reads_many_commands_quickly() {
 }
 
 #[test]
+fn options_of_formats_that_no_result_has_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let workbook = folder.path().join("a.xlsx");
+    let (csv, charts) = ("need results in csv", "options of charts need a chart");
+    let cases: [(&[&str], &str); 6] = [
+        (&["--csv-dialect", "excel"], csv),
+        (&["--csv-dialect", "excel", "-o", workbook.to_str().unwrap()], csv),
+        (&["--csv-separator", ";", "--format", "tsv"], csv),
+        (&["--chart-title", "Days"], charts),
+        (&["--chart-size", "640x360", "--format", "csv"], charts),
+        (&["--chart-stacked"], charts),
+    ];
+    each(cases, |(options, expected)| {
+        let output = demo(&[options, &["-c", "SELECT 1 AS n"]].concat());
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{options:?}");
+        assert!(err(&output).contains(expected), "{options:?}: {}", err(&output));
+    });
+    assert!(!workbook.exists());
+    // A statement that names its own file may be the one.
+    let own = folder.path().join("own.csv");
+    let statement = format!("SELECT 1 AS n \\g {}", own.display());
+    printed(&["--csv-separator", ";", "-c", &statement]);
+    assert!(own.exists());
+}
+
+#[test]
+fn a_file_or_words_in_place_of_a_statement_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("select.sql");
+    let name = file.to_str().unwrap();
+    let told = |arguments: &[&str]| {
+        let output = demo(arguments);
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{arguments:?}");
+        err(&output)
+    };
+    each([&[name][..], &["-c", name]], |arguments| {
+        assert!(told(arguments).contains(&format!("{name}: no such file; -f runs a file of statements")));
+    });
+    fs::write(&file, "SELECT 1").unwrap();
+    each([&[name][..], &["-c", name]], |arguments| {
+        assert!(told(arguments).contains(&format!("{name} is a file; run it with -f {name}")));
+    });
+    let words = told(&["SELECT", "title", "FROM", "mentions"]);
+    assert!(words.contains("unexpected argument 'title'") && words.contains("put the statement in quotes"), "{words}");
+    assert!(!told(&["-c", "SELECT 1", "--nonsense"]).contains("quotes"));
+    let apostrophe = refused(&["-c", "SELECT 'it's'"]);
+    assert!(apostrophe.ends_with("; double a quote within a text, as in 'it''s'"), "{apostrophe}");
+}
+
+#[test]
 fn csv_for_spreadsheets_opens_as_it_was_meant() {
     let at = "arrow_cast('2026-06-30T10:00:00Z', 'Timestamp(Microsecond, Some(\"UTC\"))')";
     let sql = &format!("SELECT '9007199254740993' AS id, {at} AS at, 1.5 AS score");
