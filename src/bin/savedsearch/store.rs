@@ -270,8 +270,11 @@ async fn once(
     wanted.max_requests = options.max_requests;
     wanted.retain = retain;
     let progress = Progress::of_queries(vec![Arc::clone(connection)], quiet);
+    let mut done = 0;
     let report = |step: &SyncStep| {
         steps.fetch_add(1, Ordering::Relaxed);
+        done += 1;
+        progress.steps(done, step.left as u64);
         if !quiet {
             progress.line(step);
         }
