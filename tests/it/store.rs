@@ -1267,6 +1267,7 @@ async fn estimates_count_what_the_store_lacks() {
     // Another process, which knows nothing but the store.
     let visit = shop.at(now() + days(5));
     visit.set("SET savedsearch.freshness = '1h'").await;
+    assert_eq!(likely(&visit, &between("2026-01-01", "2026-06-29")).await, None, "70 of 179 days show too little");
     let all = between("2026-04-01", "2026-06-29");
     let expected = likely(&visit, &all).await.unwrap_or_default();
     let sent = visit.cost(&all).await;
