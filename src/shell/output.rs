@@ -270,6 +270,24 @@ impl TryFrom<String> for CsvDialect {
     }
 }
 
+impl OutputOptions {
+    /// Refuses options that results in this format ignore.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn check(&self, format: Format) -> Result<(), String> {
+        if self.csv != CsvOptions::default() && format != Format::Csv {
+            return Err(
+                "--csv-dialect and --csv-separator need results in csv: use --format csv or -o FILE.csv".to_owned()
+            );
+        }
+        if self.charts != ChartOptions::default() && !matches!(format, Format::Chart | Format::Svg | Format::Png) {
+            return Err("options of charts need a chart: use --format chart or -o FILE.svg".to_owned());
+        }
+        Ok(())
+    }
+}
+
 impl CsvOptions {
     /// Parses a separator: a character that cannot be a part of a number or begin a quoted value, or `tab`.
     ///

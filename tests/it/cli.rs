@@ -95,6 +95,56 @@ fn a_script_charts_its_last_result_and_reads_many_commands_quickly() {
 }
 
 #[test]
+fn options_of_formats_that_no_result_has_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let workbook = folder.path().join("a.xlsx");
+    let (csv, charts) = ("need results in csv", "options of charts need a chart");
+    let cases: [(&[&str], &str); 6] = [
+        (&["--csv-dialect", "excel"], csv),
+        (&["--csv-dialect", "excel", "-o", workbook.to_str().unwrap()], csv),
+        (&["--csv-separator", ";", "--format", "tsv"], csv),
+        (&["--chart-title", "Days"], charts),
+        (&["--chart-size", "640x360", "--format", "csv"], charts),
+        (&["--chart-stacked"], charts),
+    ];
+    each(cases, |(options, expected)| {
+        let output = demo(&[options, &["-c", "SELECT 1 AS n"]].concat());
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{options:?}");
+        assert!(err(&output).contains(expected), "{options:?}: {}", err(&output));
+    });
+    assert!(!workbook.exists());
+    // A statement that names its own file may be the one.
+    let own = folder.path().join("own.csv");
+    let statement = format!("SELECT 1 AS n \\g {}", own.display());
+    printed(&["--csv-separator", ";", "-c", &statement]);
+    assert!(own.exists());
+}
+
+#[test]
+fn a_file_or_words_in_place_of_a_statement_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("select.sql");
+    let name = file.to_str().unwrap();
+    let told = |arguments: &[&str]| {
+        let output = demo(arguments);
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{arguments:?}");
+        err(&output)
+    };
+    each([&[name][..], &["-c", name]], |arguments| {
+        assert!(told(arguments).contains(&format!("{name}: no such file; -f runs a file of statements")));
+    });
+    fs::write(&file, "SELECT 1").unwrap();
+    each([&[name][..], &["-c", name]], |arguments| {
+        assert!(told(arguments).contains(&format!("{name} is a file; run it with -f {name}")));
+    });
+    let words = told(&["SELECT", "title", "FROM", "mentions"]);
+    assert!(words.contains("unexpected argument 'title'") && words.contains("put the statement in quotes"), "{words}");
+    assert!(!told(&["-c", "SELECT 1", "--nonsense"]).contains("quotes"));
+    let apostrophe = refused(&["-c", "SELECT 'it's'"]);
+    assert!(apostrophe.ends_with("; double a quote within a text, as in 'it''s'"), "{apostrophe}");
+}
+
+#[test]
 fn csv_for_spreadsheets_opens_as_it_was_meant() {
     let at = "arrow_cast('2026-06-30T10:00:00Z', 'Timestamp(Microsecond, Some(\"UTC\"))')";
     let sql = &format!("SELECT '9007199254740993' AS id, {at} AS at, 1.5 AS score");
@@ -981,6 +1031,43 @@ fn estimates_use_what_was_read_before() {
     assert!(totals[1].starts_with("all,,\"at least 1, likely about ") && likely(totals[1]) > 1, "{printed}");
     let all = format!("all,,\"at least 13, likely about {sent} (12 saved searches in the last list)\",13");
     assert_eq!(totals[2], all);
+}
+
+/// One window shows nothing of eleven others.
+#[test]
+fn an_estimate_says_how_many_windows_are_known() {
+    let read = "SELECT count(DISTINCT title) AS n FROM mentions WHERE duration = '30d'";
+    let aids = ["183772", "184889", "187123", "188240", "190474", "191591"].map(|aid| format!("'{aid}'"));
+    let count = |aids: &[String]| {
+        format!(
+            "SELECT max(total_mentions) AS n FROM overview WHERE aid IN ({}) AND duration = '30d';",
+            aids.join(", ")
+        )
+    };
+    let script = format!(
+        "SELECT count(*) AS n FROM saved_searches;\n\\cost {read}\n{}\n\\cost {read}\n{}\n\\cost {read}\n\\cost {read} AND aid IN ({})",
+        count(&aids[..1]),
+        count(&aids),
+        aids.join(", ")
+    );
+    let printed = printed(&["--format", "csv", "-c", &script]);
+    let totals: Vec<&str> = printed.lines().filter(|line| line.starts_with("all,")).collect();
+    assert_eq!(totals[0], "all,,at least 13 (12 saved searches in the last list),13");
+    assert_eq!(totals[1], "all,,\"at least 13 (12 saved searches in the last list, totals of 1 of 12 windows)\",13");
+    let (half, six) = (totals[2], totals[3]);
+    let likely = |text: &str| -> u64 {
+        let (_, likely) = text.split_once("likely about ").unwrap_or_else(|| panic!("{text}"));
+        likely.split(['"', ' ']).next().unwrap().parse().unwrap()
+    };
+    assert!(half.starts_with("all,,\"at least 13, likely about "), "{half}");
+    assert!(
+        half.contains(
+            " if the other windows are similar (12 saved searches in the last list, totals of 6 of 12 windows)"
+        )
+    );
+    assert!(six.starts_with("all,,\"at least 6, likely about ") && !six.contains("windows"), "{six}");
+    // The list, and twice the requests of one half.
+    assert_eq!(likely(half), 1 + 2 * likely(six), "{printed}");
 }
 
 /// The simulator counts the requests.
