@@ -53,6 +53,8 @@ pub(super) struct Drawing {
     zone: Option<Zone>,
     /// Set if the first period, and the last one, were not read completely.
     pub(super) partial: [bool; 2],
+    /// Set unless it is known that the labels are in no order.
+    ordered: bool,
     /// Form that was chosen.
     form: ChartForm,
 }
@@ -63,14 +65,17 @@ pub(crate) struct Covered {
     pub(crate) from: DateTime<Utc>,
     /// At most the time of the query.
     pub(crate) to: DateTime<Utc>,
-    /// Zone of the dates and of the times without a zone in the result.
-    pub(crate) zone: Zone,
+    /// Zone of the days in the result, or of the session if the result has no days; `None` if it is unknown.
+    pub(crate) zone: Option<Zone>,
+    /// Set if the statement orders the rows by something else than their numbers.
+    pub(crate) ordered: bool,
 }
 
 impl Covered {
-    /// The period and its zone, as in `27 Oct to 26 Nov 2026, UTC`.
+    /// The period and its zone, as in `27 Oct to 26 Nov 2026, UTC`. In an unknown zone, the days are those of UTC.
     pub(super) fn in_words(self) -> String {
-        period(self.zone.local(self.from), self.zone.local(self.to), Some(self.zone))
+        let local = |at| self.zone.unwrap_or(Zone::UTC).local(at);
+        period(local(self.from), local(self.to), self.zone)
     }
 }
 
@@ -240,21 +245,26 @@ impl Drawing {
 
     fn new(title: Option<String>, along: Along, labels: Vec<String>, series: Vec<(String, Vec<Option<f64>>)>) -> Self {
         let (across, measure) = (String::new(), String::new());
-        let (by_value, zone, partial, form) = (false, None, [false; 2], ChartForm::Auto);
-        Self { title, subtitle: None, along, labels, series, across, by_value, measure, zone, partial, form }
+        let (by_value, zone, partial, ordered, form) = (false, None, [false; 2], true, ChartForm::Auto);
+        Self { title, subtitle: None, along, labels, series, across, by_value, measure, zone, partial, ordered, form }
     }
 
     /// Names the period, and marks the first and the last point if the query did not read their periods completely. Times that
-    /// are not the beginnings of equal periods are left alone. Comes before [`in_form`](Self::in_form), since bars have no times.
+    /// are not the beginnings of equal periods, or that have an unknown zone, are left alone. Comes before
+    /// [`in_form`](Self::in_form), since bars have no times.
     pub(super) fn covering(self, covered: Option<Covered>) -> Self {
+        // Instants without a common origin are shown in the zone of their type.
+        let covered = covered.map(|covered| Covered { zone: covered.zone.or(self.zone), ..covered });
         let subtitle = covered.map(Covered::in_words).or_else(|| self.times_in_words());
         let times = matches!(self.along, Along::Time(_));
-        let zone = self.zone.or(covered.filter(|_| times).map(|covered| covered.zone));
-        let drawing = Self { subtitle, zone, ..self };
-        let (Along::Time(instants), Some(Covered { from, to, zone })) = (&drawing.along, covered) else {
+        let zone = self.zone.or(covered.filter(|_| times).and_then(|covered| covered.zone));
+        let ordered = covered.is_none_or(|covered| covered.ordered);
+        let drawing = Self { subtitle, zone, ordered, ..self };
+        let (Along::Time(instants), Some(Covered { from, to, .. }), Some(zone)) = (&drawing.along, covered, zone)
+        else {
             return drawing;
         };
-        let local = |at: DateTime<Utc>| drawing.zone.unwrap_or(zone).local(at).and_utc().timestamp() as f64;
+        let local = |at: DateTime<Utc>| zone.local(at).and_utc().timestamp() as f64;
         let Some(period) = Period::of(instants) else { return drawing };
         let inside = |at: f64, begin: Option<&f64>| begin.is_some_and(|begin| at > *begin && at < period.next(*begin));
         let partial = [inside(local(from), instants.first()), inside(local(to), instants.last())];
@@ -1126,7 +1136,7 @@ mod tests {
             let numbers = numbers(&vec![Some(1); days.len()]);
             let days: ArrayRef = Arc::new(Date32Array::from(days.to_vec()));
             let drawing = drawing(vec![("day", days), ("n", numbers)]).expect("a drawing");
-            drawing.covering(Some(Covered { from: at(from), to: at(to), zone: Zone::UTC }))
+            drawing.covering(Some(Covered { from: at(from), to: at(to), zone: Some(Zone::UTC), ordered: true }))
         };
         let days = of(&[0, 1, 3], "1970-01-01T12:00:00Z", "1970-01-04T23:59:59Z");
         assert_eq!(days.partial, [true, true]);
@@ -1139,7 +1149,8 @@ mod tests {
         // No periods.
         let micros = arrow::array::TimestampMicrosecondArray::from(vec![1_500_000, 2_600_000, 9_000_000]);
         let drawing = drawing(vec![("at", Arc::new(micros) as ArrayRef), ("n", numbers(&[Some(1); 3]))]);
-        let covered = Covered { from: at("1970-01-01T00:00:02Z"), to: at("1970-01-01T00:00:09Z"), zone: Zone::UTC };
+        let (from, to) = (at("1970-01-01T00:00:02Z"), at("1970-01-01T00:00:09Z"));
+        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
         assert_eq!(drawing.expect("a drawing").covering(Some(covered)).note(), None);
         let bars =
             of(&[0, 1, 2], "1970-01-01T00:00:00Z", "1970-01-03T12:00:00Z").in_form(ChartForm::Bars).expect("bars");
@@ -1159,7 +1170,7 @@ mod tests {
         let (from, to) = (at("2026-03-19T23:00:00Z"), at("2026-03-22T23:00:00Z"));
         let partial = |column: ArrayRef, zone: &str| {
             let drawing = drawing(vec![("day", column), ("n", numbers(&[Some(1); 3]))]).expect("a drawing");
-            drawing.covering(Some(Covered { from, to, zone: zone.parse().expect("a zone") })).partial
+            drawing.covering(Some(Covered { from, to, zone: zone.parse().ok(), ordered: true })).partial
         };
         let dates = || -> ArrayRef { Arc::new(Date32Array::from(vec![20_532, 20_533, 20_534])) };
         assert_eq!(partial(dates(), "Europe/Berlin"), [false, false]);
@@ -1182,9 +1193,22 @@ mod tests {
             ("2025-12-31T23:30:00Z", "2026-01-02T00:00:00Z", "UTC", "31 Dec 2025 to 1 Jan 2026, UTC"),
             ("2025-12-31T23:30:00Z", "2026-01-01T23:00:00Z", "Europe/Berlin", "1 Jan 2026, Europe/Berlin"),
         ] {
-            let covered = Covered { from: at(from), to: at(to), zone: zone.parse().expect("a zone") };
+            let covered = Covered { from: at(from), to: at(to), zone: zone.parse().ok(), ordered: true };
             assert_eq!(covered.in_words(), expected);
         }
+        let (from, to) = (at("1970-01-01T12:00:00Z"), at("1970-01-04T12:00:00Z"));
+        let unknown = Covered { from, to, zone: None, ordered: true };
+        let of = |days: ArrayRef| {
+            let drawing = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2)]))]).expect("a drawing");
+            let drawing = drawing.covering(Some(unknown));
+            (drawing.subtitle.clone().unwrap_or_default(), drawing.name_across(), drawing.partial)
+        };
+        let (words, name, partial) = of(Arc::new(Date32Array::from(vec![0, 3])));
+        assert_eq!((words.as_str(), name.as_str(), partial), ("1 Jan to 4 Jan 1970", "day", [false, false]));
+        let utc = arrow::array::TimestampMicrosecondArray::from(vec![0, 259_200_000_000]).with_timezone("UTC");
+        let (words, name, partial) = of(Arc::new(utc));
+        let expected = ("1 Jan to 4 Jan 1970, UTC", "day (UTC)", [true, true]);
+        assert_eq!((words.as_str(), name.as_str(), partial), expected, "the zone of the type");
         let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 3]));
         let drawing = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2)]))]).expect("a drawing");
         assert_eq!(drawing.covering(None).subtitle.as_deref(), Some("1 Jan to 4 Jan 1970"), "of an unknown zone");
@@ -1218,7 +1242,8 @@ mod tests {
         let column: ArrayRef = Arc::new(Date32Array::from(days));
         let lines = drawing(vec![("day", column), ("n", numbers(&[Some(1); 50]))]).expect("a drawing");
         assert!(lines.labels.len() > BARS, "with the gaps");
-        let covered = Covered { from: at("1970-01-02T00:00:00Z"), to: at("1970-04-09T12:00:00Z"), zone: Zone::UTC };
+        let (from, to) = (at("1970-01-02T00:00:00Z"), at("1970-04-09T12:00:00Z"));
+        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
         let bars = lines.covering(Some(covered)).in_form(ChartForm::Bars).expect("few bars");
         assert_eq!((bars.labels.len(), bars.labels[1].as_str(), bars.partial), (50, "1970-01-03", [false, true]));
         let text = bars.text(60, 16, false).expect("bars");

@@ -723,8 +723,8 @@ mod tests {
             Drawing::of(&batch.schema(), &[batch]).expect("a drawing").titled(Some(""))
         };
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
-        let zone = "Asia/Tokyo".parse().expect("a zone");
-        let covered = Covered { from: at("1969-12-31T15:00:00Z"), to: at("1970-01-02T15:00:00Z"), zone };
+        let (from, to) = (at("1969-12-31T15:00:00Z"), at("1970-01-02T15:00:00Z"));
+        let covered = Covered { from, to, zone: "Asia/Tokyo".parse().ok(), ordered: true };
         let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 0, 1, 1]));
         let lines = picture(&of("bucket_start", Arc::clone(&days)).covering(Some(covered)), &ChartOptions::default());
         assert!(lines.contains(">day (Asia/Tokyo)<") && lines.contains(">total reach<"), "{lines}");
@@ -784,7 +784,8 @@ mod tests {
     #[test]
     fn incomplete_periods_are_marked_and_said() {
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
-        let covered = Covered { from: at("1970-01-01T00:00:00Z"), to: at("1970-01-04T12:00:00Z"), zone: Zone::UTC };
+        let (from, to) = (at("1970-01-01T00:00:00Z"), at("1970-01-04T12:00:00Z"));
+        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
         let drawing = || days(&[0, 1, 2, 3], &[("n", &[5.0, 6.0, 7.0, 1.0])]).covering(Some(covered));
         let bars = drawing().in_form(ChartForm::Bars).expect("bars");
         let bars = picture(&bars, &ChartOptions { form: ChartForm::Bars, ..ChartOptions::default() });

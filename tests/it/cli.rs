@@ -689,6 +689,43 @@ fn whole_days_of_a_zone_are_not_marked_in_charts() {
 }
 
 #[test]
+fn charts_name_the_zone_of_their_days() {
+    let picture = |sql: &str| printed(&["--format", "svg", "-c", sql]);
+    let berlin = "published_at AT TIME ZONE 'Europe/Berlin'";
+    let of = "FROM mentions WHERE aid = '183772' AND duration = '3d'";
+    // Mentions are counted one by one.
+    let sql = format!("SELECT ({berlin})::date AS day, sentiment, count(*) AS n {of} GROUP BY 1, 2");
+    let days = picture(&sql);
+    let named = days.contains(", Europe/Berlin<") && days.contains(">day (Europe/Berlin)<") && !days.contains("UTC");
+    assert!(named, "{days}");
+    // At a prompt that shows times in another zone.
+    let sql = format!("SELECT date_trunc('day', {berlin}) AS day, sentiment, count(*) AS n {of} GROUP BY 1, 2");
+    assert_eq!(printed(&["--set", "timezone=Asia/Tokyo", "--format", "svg", "-c", &sql]), days);
+    // Days counted by the service in the zone of a condition are those of a session in that zone.
+    let volume = |more: &str| {
+        format!("SELECT bucket_start, mentions FROM volume WHERE aid = '183772' AND duration = '30d' {more}")
+    };
+    for format in ["svg", "chart"] {
+        let asked = printed(&["--format", format, "-c", &volume("AND timezone = 'Europe/Berlin'")]);
+        let session = ["--set", "timezone=Europe/Berlin", "--format", format, "-c", &volume("")];
+        assert_eq!(asked, printed(&session));
+        assert!(asked.contains("The first and the last period are incomplete."), "{asked}");
+    }
+    // Dates of UTC of days of Berlin are days of no zone.
+    let mixed = volume("AND timezone = 'Europe/Berlin'").replacen("bucket_start", "bucket_start::date AS day", 1);
+    let mixed = picture(&mixed);
+    assert!(mixed.contains(">day<") && !mixed.contains("UTC") && !mixed.contains("Berlin"), "{mixed}");
+    let heat = |columns: &str, rest: &str| {
+        let sql = format!("SELECT {columns} {of} {rest}");
+        let map = printed(&["--format", "svg", "--chart-form", "heatmap", "-c", &sql]);
+        assert!(map.contains(", America/Los_Angeles<") && !map.contains("UTC"), "{map}");
+    };
+    let there = "published_at AT TIME ZONE 'America/Los_Angeles'";
+    heat(there, "");
+    heat(&format!("date_part('dow', {there}), date_part('hour', {there}), count(*)"), "GROUP BY 1, 2");
+}
+
+#[test]
 fn numbers_compared_with_keys_are_text() {
     for (condition, requests) in [("aid = 183772", 1), ("aid IN (183772, 184889)", 2), ("183772 = aid", 1)] {
         let sql = format!(
