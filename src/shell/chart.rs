@@ -199,7 +199,8 @@ impl Drawing {
             let values = floats(&numbers[0]).map_err(failed)?;
             let mut found = HashMap::new();
             let mut met = HashSet::new();
-            for ((name, place), value) in names(&rest[0]).map_err(failed)?.into_iter().zip(places).zip(values) {
+            let names = names(&rest[0]).map_err(failed)?;
+            for ((name, place), value) in names.iter().zip(places).zip(values) {
                 let at = *found.entry(name.clone()).or_insert_with(|| {
                     series.push((name.clone(), vec![None; labels.len()]));
                     series.len() - 1
@@ -212,6 +213,7 @@ impl Drawing {
                 }
                 series[at].1[place] = value;
             }
+            in_order_of_times(&mut series, &rest[0], &names).map_err(failed)?;
         } else {
             for (column, name) in numbers.iter().zip(series_names(&schema.fields()[1..])) {
                 series.push((name, floats(column).map_err(failed)?));
@@ -984,7 +986,38 @@ fn is_number(column: &ArrayRef) -> bool {
 fn names(column: &ArrayRef) -> Result<Vec<String>, ArrowError> {
     let options = FormatOptions::default().with_null(NONE);
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
-    Ok((0..column.len()).map(|row| one_line(&formatter.value(row).to_string())).collect())
+    let texts: Vec<String> = (0..column.len()).map(|row| one_line(&formatter.value(row).to_string())).collect();
+    let short = time_numbers(column)?.and_then(|times| names_of_times(column, &times, &texts));
+    Ok(short.unwrap_or(texts))
+}
+
+/// Names of times: dates if all of them are midnights, otherwise with minutes; `None` if this would make different times equal.
+fn names_of_times(column: &ArrayRef, times: &[f64], texts: &[String]) -> Option<Vec<String>> {
+    let days = (0..times.len()).filter(|row| column.is_valid(*row)).all(|row| times[row] % PERIODS[1] == 0.0);
+    let format = if days { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
+    let name = |(row, text): (usize, &String)| match column.is_valid(row) {
+        true => Some(instant(times[row], format)).filter(|name| !name.is_empty()),
+        false => Some(text.clone()),
+    };
+    let short = texts.iter().enumerate().map(name).collect::<Option<Vec<String>>>()?;
+    let distinct = |names: &[String]| names.iter().collect::<HashSet<_>>().len();
+    (distinct(&short) == distinct(texts)).then_some(short)
+}
+
+/// Sorts the series of a column of times, whose rows have these names. A series without a time comes last.
+fn in_order_of_times(
+    series: &mut [(String, Vec<Option<f64>>)],
+    column: &ArrayRef,
+    names: &[String],
+) -> Result<(), ArrowError> {
+    let Some(times) = time_numbers(column)? else { return Ok(()) };
+    let rows: HashMap<&str, usize> = names.iter().enumerate().map(|(row, name)| (name.as_str(), row)).collect();
+    let time = |name: &str| {
+        let row = rows.get(name).copied().filter(|row| column.is_valid(*row));
+        row.map_or(f64::INFINITY, |row| times[row])
+    };
+    series.sort_by(|(one, _), (other, _)| time(one).total_cmp(&time(other)));
+    Ok(())
 }
 
 /// The kind of the values of a column.
@@ -1105,6 +1138,40 @@ mod tests {
         assert!(none.expect_err("no number").contains("all numbers are NULL"));
         let far: ArrayRef = Arc::new(Float64Array::from(vec![1e308, -1.5e308]));
         assert!(drawing(vec![("c", texts(&["x", "y"])), ("n", far)]).expect_err("overflow").contains("too far apart"));
+    }
+
+    #[test]
+    fn series_of_times_are_in_order_and_midnights_are_dates() {
+        let hour = 3_600_000_000;
+        let of = |times: Vec<Option<i64>>| {
+            let times = arrow::array::TimestampMicrosecondArray::from(times).with_timezone("UTC");
+            let columns = vec![
+                ("source", texts(&["web", "web", "blog"])),
+                ("day", Arc::new(times) as ArrayRef),
+                ("n", numbers(&[Some(1), Some(2), Some(3)])),
+            ];
+            let drawing = drawing(columns).expect("a drawing");
+            assert_eq!(drawing.labels, ["web", "blog"]);
+            drawing.series
+        };
+        let named = |name: &str, values: [Option<f64>; 2]| (name.to_owned(), values.to_vec());
+        let days = of(vec![Some(48 * hour), Some(24 * hour), Some(24 * hour)]);
+        let expected = [named("1970-01-02", [Some(2.0), Some(3.0)]), named("1970-01-03", [Some(1.0), None])];
+        assert_eq!(days, expected);
+        let names = |times| of(times).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(
+            names(vec![None, Some(25 * hour), Some(24 * hour)]),
+            ["1970-01-02 00:00", "1970-01-02 01:00", "(none)"]
+        );
+        // Times that differ by less than a minute.
+        let near = names(vec![Some(hour + 1_000_000), Some(hour), Some(hour)]);
+        assert_eq!(near, ["1970-01-01T01:00:00Z", "1970-01-01T01:00:01Z"]);
+        let one = Date32Array::from(vec![1]);
+        let one = drawing(vec![("day", Arc::new(one) as ArrayRef), ("n", numbers(&[Some(1)]))]).expect("a drawing");
+        assert_eq!(one.labels, ["1970-01-02"]);
+        let one = arrow::array::TimestampMicrosecondArray::from(vec![24 * hour]).with_timezone("UTC");
+        let one = drawing(vec![("day", Arc::new(one) as ArrayRef), ("n", numbers(&[Some(1)]))]).expect("a drawing");
+        assert_eq!(one.labels, ["1970-01-02"]);
     }
 
     #[test]
