@@ -309,6 +309,7 @@ impl Drawing {
                     }
                 }
             }
+            (ChartForm::Stacked, Along::Category) if !drawing.ordered => Ok(drawing.in_order_of_totals()),
             _ => Ok(drawing),
         }
     }
@@ -437,14 +438,26 @@ impl Drawing {
         order.sort_by(|one, other| instants[*one].total_cmp(&instants[*other]));
         let places = order.iter().map(|at| instants[*at]).collect();
         let along = if matches!(self.along, Along::Time(_)) { Along::Time(places) } else { Along::Number(places) };
+        Self { along, ..self.in_order(&order) }
+    }
+
+    /// Sorts categories by the sum of their numbers, the largest first. Categories that are numbers have an order of their own.
+    fn in_order_of_totals(self) -> Self {
+        if self.labels.iter().all(|label| label.parse::<f64>().is_ok()) {
+            return self;
+        }
+        let total = |at: usize| self.series.iter().filter_map(|(_, values)| values[at]).sum::<f64>();
+        let mut order: Vec<usize> = (0..self.labels.len()).collect();
+        order.sort_by(|one, other| total(*other).total_cmp(&total(*one)));
+        self.in_order(&order)
+    }
+
+    /// The labels and their values in another order.
+    fn in_order(self, order: &[usize]) -> Self {
+        let values = |of: Vec<Option<f64>>| -> Vec<Option<f64>> { order.iter().map(|at| of[*at]).collect() };
         Self {
-            along,
             labels: order.iter().map(|at| self.labels[*at].clone()).collect(),
-            series: self
-                .series
-                .into_iter()
-                .map(|(name, values)| (name, order.iter().map(|at| values[*at]).collect()))
-                .collect(),
+            series: self.series.into_iter().map(|(name, of)| (name, values(of))).collect(),
             ..self
         }
     }
@@ -1125,6 +1138,35 @@ mod tests {
         assert!(alone.starts_with("n is a number; a chart needs a time or category as the first column"), "{alone}");
         let none: Vec<Option<i64>> = Vec::new();
         assert!(drawing(vec![("a", texts(&[])), ("n", numbers(&none))]).expect_err("no rows").contains("no rows"));
+    }
+
+    #[test]
+    fn stacked_bars_without_an_order_begin_with_the_largest_total() {
+        let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
+        let (from, to) = (at("1970-01-01T00:00:00Z"), at("1970-01-02T00:00:00Z"));
+        let stacked = |first: ArrayRef, ordered: bool, form: ChartForm| {
+            let columns = vec![
+                ("k", first),
+                ("kind", texts(&["x", "x", "y", "x"])),
+                ("n", numbers(&[Some(65), Some(40), Some(38), Some(90)])),
+            ];
+            let drawing = drawing(columns).expect("a drawing");
+            let covered = Covered { from, to, zone: Some(Zone::UTC), ordered };
+            drawing.covering(Some(covered)).in_form(form).expect("bars")
+        };
+        let sources = || texts(&["instagram", "blog", "blog", "web"]);
+        let largest = stacked(sources(), false, ChartForm::Stacked);
+        assert_eq!(largest.labels, ["web", "blog", "instagram"]);
+        assert_eq!(largest.series[0].1, [Some(90.0), Some(40.0), Some(65.0)]);
+        assert_eq!(largest.series[1].1, [None, Some(38.0), None]);
+        assert_eq!(
+            stacked(sources(), true, ChartForm::Stacked).labels,
+            ["instagram", "blog", "web"],
+            "by the statement"
+        );
+        assert_eq!(stacked(sources(), false, ChartForm::Bars).labels, ["instagram", "blog", "web"]);
+        let hours = numbers(&[Some(9), Some(10), Some(10), Some(11)]);
+        assert_eq!(stacked(hours, false, ChartForm::Stacked).labels, ["9", "10", "11"]);
     }
 
     #[test]
