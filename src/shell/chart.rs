@@ -587,26 +587,28 @@ impl Drawing {
     fn lines(&self, instants: &[f64], looks: &[Look], (width, height): (usize, u16), color: bool) -> Vec<String> {
         let scattered = self.along.is_scattered(self.form);
         // Unknown values break a line.
-        let runs = self.series.iter().enumerate().flat_map(|(at, (_, values))| {
+        let runs = |values: &[Option<f64>]| -> Vec<Vec<(f64, f64)>> {
             let points: Vec<_> = instants.iter().copied().zip(values).collect();
             let known = |part: &[(f64, &Option<f64>)]| part.iter().filter_map(|(x, y)| Some((*x, (**y)?))).collect();
-            let runs = points.split(|(_, value)| value.is_none()).filter(|run| !run.is_empty()).map(known);
-            runs.map(|run: Vec<(f64, f64)>| (at, run)).collect::<Vec<_>>()
-        });
-        let runs: Vec<_> = runs.collect();
-        let datasets = runs.iter().map(|(at, points)| {
-            let look = looks[*at];
-            let (kind, marker) = match (points.len(), MARKERS[look.marker].0) {
-                (_, marker) if scattered => {
-                    (GraphType::Scatter, if marker == Marker::Braille { Marker::Dot } else { marker })
-                }
-                (1, Marker::Braille) => (GraphType::Scatter, Marker::Dot),
-                (1, marker) => (GraphType::Scatter, marker),
-                (_, marker) => (GraphType::Line, marker),
-            };
-            let style = Style::new().fg(Color::Indexed(look.color));
-            Dataset::default().marker(marker).graph_type(kind).data(points).style(style)
-        });
+            points.split(|(_, value)| value.is_none()).filter(|run| !run.is_empty()).map(known).collect()
+        };
+        let runs: Vec<Vec<Vec<(f64, f64)>>> = self.series.iter().map(|(_, values)| runs(values)).collect();
+        let datasets = |at: usize| -> Vec<Dataset<'_>> {
+            let look = looks[at];
+            let dataset = runs[at].iter().map(|points| {
+                let (kind, marker) = match (points.len(), MARKERS[look.marker].0) {
+                    (_, marker) if scattered => {
+                        (GraphType::Scatter, if marker == Marker::Braille { Marker::Dot } else { marker })
+                    }
+                    (1, Marker::Braille) => (GraphType::Scatter, Marker::Dot),
+                    (1, marker) => (GraphType::Scatter, marker),
+                    (_, marker) => (GraphType::Line, marker),
+                };
+                let style = Style::new().fg(Color::Indexed(look.color));
+                Dataset::default().marker(marker).graph_type(kind).data(points).style(style)
+            });
+            dataset.collect()
+        };
         let (smallest, largest) = self.extent();
         let counts = smallest.fract() == 0.0 && largest.fract() == 0.0;
         let ticks = ticks((smallest, largest), if counts { 1.0 } else { 0.0 });
@@ -629,17 +631,29 @@ impl Drawing {
         if widest + 2 > width.saturating_sub(left) / 3 {
             along.remove(1);
         }
-        let chart = Chart::new(datasets.collect())
-            .x_axis(Axis::default().bounds([first, last]).labels(along).labels_alignment(Alignment::Right))
-            .y_axis(Axis::default().bounds(bounds).labels(up).labels_alignment(Alignment::Right))
-            .legend_position(None);
         let area = Rect::new(0, 0, u16::try_from(width).unwrap_or(u16::MAX), height);
-        let mut buffer = Buffer::empty(area);
-        chart.render(area, &mut buffer);
+        let painted_on = |datasets: Vec<Dataset<'_>>| {
+            let along = Axis::default().bounds([first, last]).labels(along.clone());
+            let up = Axis::default().bounds(bounds).labels(up.clone());
+            let chart = Chart::new(datasets)
+                .x_axis(along.labels_alignment(Alignment::Right))
+                .y_axis(up.labels_alignment(Alignment::Right))
+                .legend_position(None);
+            let mut buffer = Buffer::empty(area);
+            chart.render(area, &mut buffer);
+            buffer
+        };
+        let axes = painted_on(Vec::new());
+        let layers: Vec<Buffer> = (0..self.series.len()).map(|at| painted_on(datasets(at))).collect();
         let line = |y| {
             let mut line = String::new();
             for x in 0..area.width {
-                let cell = &buffer[(x, y)];
+                // Series that have a cell in common take turns, so that none hides another.
+                let drawn: Vec<&Buffer> =
+                    layers.iter().filter(|layer| layer[(x, y)].symbol() != axes[(x, y)].symbol()).collect();
+                let turn = usize::from(x) + usize::from(y);
+                let layer = if drawn.is_empty() { &axes } else { drawn[turn % drawn.len()] };
+                let cell = &layer[(x, y)];
                 match cell.fg {
                     Color::Indexed(ansi) if color => line.push_str(&painted(cell.symbol(), ansi)),
                     _ => line.push_str(cell.symbol()),
@@ -1122,22 +1136,37 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chart_says_what_one_takes() {
-        let (text, number) = (|| texts(&["x"]), || numbers(&[Some(1)]));
-        let time = || -> ArrayRef { Arc::new(Date32Array::from(vec![1])) };
-        for (columns, told) in [
-            (vec![("a", text())], "a is text; a chart needs numbers after the first column, as in"),
-            (vec![("a", text()), ("b", text())], "b is text; a chart needs numbers after the first column, as in"),
-            (vec![("a", text()), ("n", number()), ("b", text())], "b is text; a chart needs numbers after"),
-            (vec![("a", text()), ("at", time())], "at is a time; a chart needs numbers after the first column"),
-        ] {
-            let found = drawing(columns).expect_err("no numbers");
-            assert!(found.starts_with(told), "{found}");
-        }
-        let alone = drawing(vec![("n", numbers(&[Some(1), Some(2)]))]).expect_err("no category");
-        assert!(alone.starts_with("n is a number; a chart needs a time or category as the first column"), "{alone}");
-        let none: Vec<Option<i64>> = Vec::new();
-        assert!(drawing(vec![("a", texts(&[])), ("n", numbers(&none))]).expect_err("no rows").contains("no rows"));
+    fn series_of_times_are_in_order_and_midnights_are_dates() {
+        let hour = 3_600_000_000;
+        let of = |times: Vec<Option<i64>>| {
+            let times = arrow::array::TimestampMicrosecondArray::from(times).with_timezone("UTC");
+            let columns = vec![
+                ("source", texts(&["web", "web", "blog"])),
+                ("day", Arc::new(times) as ArrayRef),
+                ("n", numbers(&[Some(1), Some(2), Some(3)])),
+            ];
+            let drawing = drawing(columns).expect("a drawing");
+            assert_eq!(drawing.labels, ["web", "blog"]);
+            drawing.series
+        };
+        let named = |name: &str, values: [Option<f64>; 2]| (name.to_owned(), values.to_vec());
+        let days = of(vec![Some(48 * hour), Some(24 * hour), Some(24 * hour)]);
+        let expected = [named("1970-01-02", [Some(2.0), Some(3.0)]), named("1970-01-03", [Some(1.0), None])];
+        assert_eq!(days, expected);
+        let names = |times| of(times).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(
+            names(vec![None, Some(25 * hour), Some(24 * hour)]),
+            ["1970-01-02 00:00", "1970-01-02 01:00", "(none)"]
+        );
+        // Times that differ by less than a minute.
+        let near = names(vec![Some(hour + 1_000_000), Some(hour), Some(hour)]);
+        assert_eq!(near, ["1970-01-01T01:00:00Z", "1970-01-01T01:00:01Z"]);
+        let one = Date32Array::from(vec![1]);
+        let one = drawing(vec![("day", Arc::new(one) as ArrayRef), ("n", numbers(&[Some(1)]))]).expect("a drawing");
+        assert_eq!(one.labels, ["1970-01-02"]);
+        let one = arrow::array::TimestampMicrosecondArray::from(vec![24 * hour]).with_timezone("UTC");
+        let one = drawing(vec![("day", Arc::new(one) as ArrayRef), ("n", numbers(&[Some(1)]))]).expect("a drawing");
+        assert_eq!(one.labels, ["1970-01-02"]);
     }
 
     #[test]
@@ -1170,6 +1199,36 @@ mod tests {
     }
 
     #[test]
+    fn series_that_meet_are_all_seen() {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 10]));
+        let n = || numbers(&[Some(5), Some(5)]);
+        let drawing = drawing(vec![("day", days), ("a", n()), ("b", n())]).expect("a drawing");
+        let lines = drawing.text(60, 16, false).expect("lines").split_off(2).concat();
+        let dots = lines.matches('•').count();
+        let braille = lines.chars().filter(|c| ('⠁'..='⣿').contains(c)).count();
+        assert!(dots >= 20 && braille >= 20, "{dots} and {braille}");
+    }
+
+    #[test]
+    fn what_is_no_chart_says_what_one_takes() {
+        let (text, number) = (|| texts(&["x"]), || numbers(&[Some(1)]));
+        let time = || -> ArrayRef { Arc::new(Date32Array::from(vec![1])) };
+        for (columns, told) in [
+            (vec![("a", text())], "a is text; a chart needs numbers after the first column, as in"),
+            (vec![("a", text()), ("b", text())], "b is text; a chart needs numbers after the first column, as in"),
+            (vec![("a", text()), ("n", number()), ("b", text())], "b is text; a chart needs numbers after"),
+            (vec![("a", text()), ("at", time())], "at is a time; a chart needs numbers after the first column"),
+        ] {
+            let found = drawing(columns).expect_err("no numbers");
+            assert!(found.starts_with(told), "{found}");
+        }
+        let alone = drawing(vec![("n", numbers(&[Some(1), Some(2)]))]).expect_err("no category");
+        assert!(alone.starts_with("n is a number; a chart needs a time or category as the first column"), "{alone}");
+        let none: Vec<Option<i64>> = Vec::new();
+        assert!(drawing(vec![("a", texts(&[])), ("n", numbers(&none))]).expect_err("no rows").contains("no rows"));
+    }
+
+    #[test]
     fn what_would_draw_something_else_is_refused() {
         let twice = vec![("c", texts(&["x", "x"])), ("s", texts(&["a", "a"])), ("n", numbers(&[Some(1), Some(5)]))];
         assert!(drawing(twice).expect_err("two values of one point").contains("two rows for x and a"));
@@ -1180,40 +1239,6 @@ mod tests {
         assert!(none.expect_err("no number").contains("all numbers are NULL"));
         let far: ArrayRef = Arc::new(Float64Array::from(vec![1e308, -1.5e308]));
         assert!(drawing(vec![("c", texts(&["x", "y"])), ("n", far)]).expect_err("overflow").contains("too far apart"));
-    }
-
-    #[test]
-    fn series_of_times_are_in_order_and_midnights_are_dates() {
-        let hour = 3_600_000_000;
-        let of = |times: Vec<Option<i64>>| {
-            let times = arrow::array::TimestampMicrosecondArray::from(times).with_timezone("UTC");
-            let columns = vec![
-                ("source", texts(&["web", "web", "blog"])),
-                ("day", Arc::new(times) as ArrayRef),
-                ("n", numbers(&[Some(1), Some(2), Some(3)])),
-            ];
-            let drawing = drawing(columns).expect("a drawing");
-            assert_eq!(drawing.labels, ["web", "blog"]);
-            drawing.series
-        };
-        let named = |name: &str, values: [Option<f64>; 2]| (name.to_owned(), values.to_vec());
-        let days = of(vec![Some(48 * hour), Some(24 * hour), Some(24 * hour)]);
-        let expected = [named("1970-01-02", [Some(2.0), Some(3.0)]), named("1970-01-03", [Some(1.0), None])];
-        assert_eq!(days, expected);
-        let names = |times| of(times).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-        assert_eq!(
-            names(vec![None, Some(25 * hour), Some(24 * hour)]),
-            ["1970-01-02 00:00", "1970-01-02 01:00", "(none)"]
-        );
-        // Times that differ by less than a minute.
-        let near = names(vec![Some(hour + 1_000_000), Some(hour), Some(hour)]);
-        assert_eq!(near, ["1970-01-01T01:00:00Z", "1970-01-01T01:00:01Z"]);
-        let one = Date32Array::from(vec![1]);
-        let one = drawing(vec![("day", Arc::new(one) as ArrayRef), ("n", numbers(&[Some(1)]))]).expect("a drawing");
-        assert_eq!(one.labels, ["1970-01-02"]);
-        let one = arrow::array::TimestampMicrosecondArray::from(vec![24 * hour]).with_timezone("UTC");
-        let one = drawing(vec![("day", Arc::new(one) as ArrayRef), ("n", numbers(&[Some(1)]))]).expect("a drawing");
-        assert_eq!(one.labels, ["1970-01-02"]);
     }
 
     #[test]
