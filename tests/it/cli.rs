@@ -141,6 +141,27 @@ fn charts_have_the_form_that_was_chosen_or_are_refused() {
 }
 
 #[test]
+fn charts_go_to_an_output_of_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let sql = "SELECT 'web' AS source, 3 AS n";
+    let (chart, one, two, three, table) =
+        (format!("\\chart {sql}"), path("one.svg"), path("two.svg"), path("three.svg"), path("four.csv"));
+    assert_eq!(printed(&["-c", &format!("\\o {one}"), "-c", &chart, "-c", "\\o"]), "");
+    let drawn = fs::read_to_string(&one).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains(">n by source<"), "{drawn}");
+    assert_eq!(printed(&["-o", &three, "-c", &chart]), "");
+    assert_eq!(fs::read_to_string(&three).unwrap(), drawn);
+    // The last result; the file takes one chart, and the terminal gets the next.
+    let text = printed(&["-c", sql, "-c", &format!("\\o {two}"), "-c", "\\chart", "-c", "\\chart"]);
+    assert_eq!((text.starts_with("n by source\n"), text.matches("n by source\n").count()), (false, 1), "{text}");
+    assert_eq!(fs::read_to_string(&two).unwrap(), drawn);
+    // A file of rows has no charts.
+    let text = printed(&["-c", &format!("\\o {table}"), "-c", &chart]);
+    assert!(text.starts_with("n by source\n"), "{text}");
+}
+
+#[test]
 fn the_demo_data_has_no_address() {
     let listed = printed(&["--format", "csv", "-c", "\\l"]);
     assert!(listed.contains(",built-in demo data,v4,") && !listed.contains("127.0.0.1"), "{listed}");
