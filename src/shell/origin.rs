@@ -2,16 +2,16 @@
 //! and the result has neither: a date has no zone.
 //!
 //! The local times of a column are those of the zone in the type of the instants that it is computed from: that of the table,
-//! or that of `AT TIME ZONE`. The days that a service has counted have the zone that was sent. If these differ, or if a column is
-//! computed from dates of an unknown origin, the zone is unknown.
+//! or that of `AT TIME ZONE`. The days that a service has counted have the zone that was sent. The dates of a calendar have the zone of
+//! the days that they are joined with. If zones differ, or if a column is computed from other dates, the zone is unknown.
 
 use std::collections::HashSet;
 
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType};
-use datafusion::logical_expr::utils::grouping_set_to_exprlist;
-use datafusion::logical_expr::{Cast, Distinct, Expr, LogicalPlan, TryCast};
+use datafusion::logical_expr::utils::{grouping_set_to_exprlist, split_conjunction};
+use datafusion::logical_expr::{BinaryExpr, Cast, Distinct, Expr, Join, LogicalPlan, Operator, TryCast};
 
 use crate::exec::WindowRead;
 use crate::profile::Zone;
@@ -53,10 +53,10 @@ pub(super) fn has_order(plan: &LogicalPlan) -> bool {
             LogicalPlan::Projection(projection) => {
                 let origin = last.and_then(|last| projection.expr.get(last)).and_then(column_of);
                 last = origin.and_then(|column| projection.input.schema().maybe_index_of_column(column));
-                &projection.input
+                projection.input.as_ref()
             }
-            LogicalPlan::SubqueryAlias(alias) => &alias.input,
-            LogicalPlan::Limit(limit) => &limit.input,
+            LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+            LogicalPlan::Limit(limit) => limit.input.as_ref(),
             LogicalPlan::Sort(sort) => {
                 let key = sort.expr.first().and_then(|key| column_of(&key.expr));
                 let key = key.and_then(|column| sort.input.schema().maybe_index_of_column(column));
@@ -74,6 +74,31 @@ fn column_of(expr: &Expr) -> Option<&Column> {
         Expr::Column(column) => Some(column),
         _ => None,
     }
+}
+
+/// The column that an expression casts.
+fn column_within(expr: &Expr) -> Option<&Column> {
+    match expr {
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => column_within(expr),
+        other => column_of(other),
+    }
+}
+
+/// The expression that must be equal to a column of a join.
+fn compared(join: &Join, at: usize) -> Option<&Expr> {
+    let column = Column::from(join.schema.qualified_field(at));
+    let is_column = |expr: &Expr| column_within(expr) == Some(&column);
+    let conditions = join.filter.as_ref().map(split_conjunction).unwrap_or_default();
+    let equal = conditions.into_iter().filter_map(|condition| match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => Some((left.as_ref(), right.as_ref())),
+        _ => None,
+    });
+    let mut pairs = join.on.iter().map(|(left, right)| (left, right)).chain(equal);
+    pairs.find_map(|(left, right)| match (is_column(left), is_column(right)) {
+        (true, _) => Some(right),
+        (false, true) => Some(left),
+        (false, false) => None,
+    })
 }
 
 /// Use of an instant in an expression.
@@ -145,13 +170,19 @@ impl Zones<'_> {
                 None => self.add_column(&of.input, at, used, depth),
             },
             LogicalPlan::Join(of) => {
-                let of_left = of.left.schema().fields().len();
+                let (of_left, before) = (of.left.schema().fields().len(), self.unknown);
                 match of.join_type {
                     JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
                         self.add_column(&of.right, at, used, depth);
                     }
                     _ if at < of_left => self.add_column(&of.left, at, used, depth),
                     _ => self.add_column(&of.right, at - of_left, used, depth),
+                }
+                // Dates of a calendar are those of the days that they are joined with.
+                let of_calendar = self.unknown && !before && self.found.is_empty();
+                if let Some(days) = compared(of, at).filter(|_| of_calendar) {
+                    self.unknown = false;
+                    self.add(days, plan, Use::Local, depth);
                 }
             }
             LogicalPlan::Union(of) => of.inputs.iter().for_each(|input| self.add_column(input, at, used, depth)),
@@ -282,6 +313,14 @@ mod tests {
                 format!(
                     "WITH d AS (SELECT ({berlin})::date AS day, reach {of}) SELECT day, n FROM \
                      (SELECT d.day, sum(reach) AS n FROM d GROUP BY d.day) ORDER BY day LIMIT 5"
+                ),
+                "Europe/Berlin",
+            ),
+            (
+                format!(
+                    "SELECT d.value::date AS day, count(m.id) FROM \
+                     generate_series(TIMESTAMP '2026-06-28', TIMESTAMP '2026-07-01', INTERVAL '1 day') AS d \
+                     LEFT JOIN (SELECT id, ({berlin})::date AS day {of}) AS m ON m.day = d.value::date GROUP BY 1"
                 ),
                 "Europe/Berlin",
             ),
