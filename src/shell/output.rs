@@ -128,6 +128,11 @@ impl Format {
         matches!(self, Self::Json | Self::Ndjson | Self::Parquet)
     }
 
+    /// True if results are drawn.
+    pub(super) fn is_chart(self) -> bool {
+        matches!(self, Self::Chart | Self::Svg | Self::Png)
+    }
+
     /// True if a reader of a file can tell several results apart.
     pub(super) fn holds_several(self) -> bool {
         matches!(self, Self::Table | Self::Markdown | Self::Chart | Self::Xlsx)

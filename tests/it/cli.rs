@@ -191,6 +191,27 @@ fn charts_have_the_form_that_was_chosen_or_are_refused() {
 }
 
 #[test]
+fn charts_go_to_an_output_of_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let sql = "SELECT 'web' AS source, 3 AS n";
+    let (chart, one, two, three, table) =
+        (format!("\\chart {sql}"), path("one.svg"), path("two.svg"), path("three.svg"), path("four.csv"));
+    assert_eq!(printed(&["-c", &format!("\\o {one}"), "-c", &chart, "-c", "\\o"]), "");
+    let drawn = fs::read_to_string(&one).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains(">n by source<"), "{drawn}");
+    assert_eq!(printed(&["-o", &three, "-c", &chart]), "");
+    assert_eq!(fs::read_to_string(&three).unwrap(), drawn);
+    // The last result; the file takes one chart, and the terminal gets the next.
+    let text = printed(&["-c", sql, "-c", &format!("\\o {two}"), "-c", "\\chart", "-c", "\\chart"]);
+    assert_eq!((text.starts_with("n by source\n"), text.matches("n by source\n").count()), (false, 1), "{text}");
+    assert_eq!(fs::read_to_string(&two).unwrap(), drawn);
+    // A file of rows has no charts.
+    let text = printed(&["-c", &format!("\\o {table}"), "-c", &chart]);
+    assert!(text.starts_with("n by source\n"), "{text}");
+}
+
+#[test]
 fn the_demo_data_has_no_address() {
     let listed = printed(&["--format", "csv", "-c", "\\l"]);
     assert!(listed.contains(",built-in demo data,v4,") && !listed.contains("127.0.0.1"), "{listed}");
@@ -750,6 +771,43 @@ fn whole_days_of_a_zone_are_not_marked_in_charts() {
     }
     let (from, to) = ("2026-06-10T00:00:00+09:00", "2026-06-15T00:00:00+09:00");
     assert!(!chart("UTC", "(published_at AT TIME ZONE 'Asia/Tokyo')::date", from, to));
+}
+
+#[test]
+fn charts_name_the_zone_of_their_days() {
+    let picture = |sql: &str| printed(&["--format", "svg", "-c", sql]);
+    let berlin = "published_at AT TIME ZONE 'Europe/Berlin'";
+    let of = "FROM mentions WHERE aid = '183772' AND duration = '3d'";
+    // Mentions are counted one by one.
+    let sql = format!("SELECT ({berlin})::date AS day, sentiment, count(*) AS n {of} GROUP BY 1, 2");
+    let days = picture(&sql);
+    let named = days.contains(", Europe/Berlin<") && days.contains(">day (Europe/Berlin)<") && !days.contains("UTC");
+    assert!(named, "{days}");
+    // At a prompt that shows times in another zone.
+    let sql = format!("SELECT date_trunc('day', {berlin}) AS day, sentiment, count(*) AS n {of} GROUP BY 1, 2");
+    assert_eq!(printed(&["--set", "timezone=Asia/Tokyo", "--format", "svg", "-c", &sql]), days);
+    // Days counted by the service in the zone of a condition are those of a session in that zone.
+    let volume = |more: &str| {
+        format!("SELECT bucket_start, mentions FROM volume WHERE aid = '183772' AND duration = '30d' {more}")
+    };
+    for format in ["svg", "chart"] {
+        let asked = printed(&["--format", format, "-c", &volume("AND timezone = 'Europe/Berlin'")]);
+        let session = ["--set", "timezone=Europe/Berlin", "--format", format, "-c", &volume("")];
+        assert_eq!(asked, printed(&session));
+        assert!(asked.contains("The first and the last period are incomplete."), "{asked}");
+    }
+    // Dates of UTC of days of Berlin are days of no zone.
+    let mixed = volume("AND timezone = 'Europe/Berlin'").replacen("bucket_start", "bucket_start::date AS day", 1);
+    let mixed = picture(&mixed);
+    assert!(mixed.contains(">day<") && !mixed.contains("UTC") && !mixed.contains("Berlin"), "{mixed}");
+    let heat = |columns: &str, rest: &str| {
+        let sql = format!("SELECT {columns} {of} {rest}");
+        let map = printed(&["--format", "svg", "--chart-form", "heatmap", "-c", &sql]);
+        assert!(map.contains(", America/Los_Angeles<") && !map.contains("UTC"), "{map}");
+    };
+    let there = "published_at AT TIME ZONE 'America/Los_Angeles'";
+    heat(there, "");
+    heat(&format!("date_part('dow', {there}), date_part('hour', {there}), count(*)"), "GROUP BY 1, 2");
 }
 
 #[test]
