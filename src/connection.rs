@@ -437,7 +437,7 @@ impl Connection {
     /// Folder of the store, and true if it can be written; `None` without a store.
     #[cfg(feature = "store")]
     pub fn store_folder(&self) -> Option<(PathBuf, bool)> {
-        self.store.as_ref().map(|store| (store.root(), store.is_writable()))
+        self.store.as_ref().map(|store| (store.root(), store.accepts_files()))
     }
 
     /// Content of the store, in the order of aids and filters. Sends no request.

@@ -269,6 +269,11 @@ impl Store {
         self.writable
     }
 
+    /// True if files can be created in it. A catalog that another process has open can be opened without that.
+    pub(crate) fn accepts_files(&self) -> bool {
+        self.writable && [self.root(), self.data()].iter().all(|folder| tempfile::tempfile_in(folder).is_ok())
+    }
+
     /// The reads into the store that are in flight in this process.
     pub(crate) fn in_flight(&self) -> &InFlight {
         &self.in_flight
@@ -310,7 +315,6 @@ impl Store {
     }
 
     /// The data folder of the store.
-    #[cfg(feature = "distributed")]
     pub(crate) fn data(&self) -> PathBuf {
         self.catalog.data()
     }

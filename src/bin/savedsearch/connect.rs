@@ -127,7 +127,8 @@ pub(crate) fn store_folders(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit>
 fn check_alone(arguments: &Arguments) -> Result<(), Exit> {
     match arguments.profile.is_some() || arguments.api_key_file.is_some() {
         true => Err(Exit::usage(
-            "--profile and --api-key-file cannot be combined with a configuration file; add --base-url, or set them in the file",
+            "--profile and --api-key-file cannot be combined with connections of a configuration file; set them in the file, or use \
+             --base-url instead of the file",
         )),
         false => Ok(()),
     }
