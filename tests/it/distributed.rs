@@ -633,6 +633,14 @@ async fn clients_of_a_server_see_no_difference() {
                  AND published_at < '2026-06-29T00:00:00Z' GROUP BY language";
     let status = refusal(&mut client, wrong).await;
     assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status}");
+    // A limit on the memory of an expression is of the statement as well: another try would end in the same way.
+    let large = "SELECT language, max(length(regexp_replace(repeat(text, 4000), '(a|e|i)+(b|c)*', 'x', 'g'))) FROM mentions \
+                 WHERE published_at >= '2026-04-01T00:00:00Z' AND published_at < '2026-06-29T00:00:00Z' GROUP BY language";
+    let explained = all_rows(&mut client, &format!("EXPLAIN {large}")).await.concat().join("\n");
+    assert!(explained.contains("SpreadExec: workers=2"), "{explained}");
+    let status = refusal(&mut client, large).await;
+    assert_eq!(status.code(), tonic::Code::ResourceExhausted, "{status}");
+    assert!(status.message().contains("bytes") && !status.message().contains("worker"), "{status}");
     // The list, once.
     assert!(visit.simulator.requests() <= before + 1);
     server.shut_down().await.unwrap();
