@@ -214,6 +214,28 @@ async fn filled() -> (Shop, Visit) {
     (shop, visit)
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_is_not_spread_names_the_reason() {
+    let (shop, visit) = filled().await;
+    let cluster = Cluster::over(shop.folder.path()).await;
+    let context = cluster.session(&visit.stored);
+    let joined = over_a_quarter(SPREAD[4]);
+    let spread = plan(&context, &joined).await;
+    assert!(spread.contains("SpreadExec: workers=2") && !spread.contains("on the server alone"), "{spread}");
+    // The second side would be requested first, although the first one may have no rows.
+    ask(&context, "SET savedsearch.freshness = '0s'").await;
+    let alone = plan(&context, &joined).await;
+    assert!(alone.contains("\nruns on the server alone: it may not need all mentions"), "{alone}");
+    assert!(!alone.contains("SpreadExec"), "{alone}");
+    let urls = cluster.servers.iter().map(|server| format!("http://{}", server.address())).collect();
+    let large = WorkersSpec { urls, tls: None, insecure: false, partition_bytes: 1 << 30 };
+    let context = Workers::start(large).await.unwrap().session(&visit.stored);
+    let small = plan(&context, COUNTS).await;
+    assert!(small.contains("\nruns on the server alone: it reads little of the store"), "{small}");
+    let other = plan(&context, "SELECT 1").await;
+    assert!(!other.contains("on the server alone"), "{other}");
+}
+
 /// Runs a query that may fail because of a worker.
 async fn attempt(context: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>, Error> {
     let rows_of = async { context.sql(sql).await?.collect().await };
