@@ -46,7 +46,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 #[cfg(feature = "store")]
 use crate::profile::{ColumnSpec, ColumnType, Origin};
-use crate::request::{FilterTerm, PageRequest, RequestKey};
+use crate::request::{Endpoint, FilterTerm, PageRequest, RequestKey};
 #[cfg(feature = "store")]
 use crate::store::{
     AS_OF, Compacted, Erase, Erased, Extent, Filters, FromStore, Holding, Indexed, Owner, Store, StoreStatistics,
@@ -440,7 +440,7 @@ impl Connection {
     /// [`ErrorKind::Store`] if it cannot be read, [`ErrorKind::Config`] if the connection has none.
     #[cfg(feature = "store")]
     pub fn holdings(&self) -> Result<Vec<Holding>> {
-        self.some_store()?.holdings()
+        self.some_store()?.holdings(self.profile().store.settle.length())
     }
 
     /// As [`holdings`](Self::holdings), for one of several who share the connection: the conditions are those that the caller has
@@ -712,6 +712,9 @@ impl Connection {
                 None => None,
             };
             known.unwrap_or_else(|| {
+                if request.plan.endpoint == Endpoint::List {
+                    query.budget.count_list();
+                }
                 let (connection, scan) = (Arc::clone(self), Arc::clone(scan));
                 let (decode, decoded) = (Arc::clone(&decode), Arc::clone(&decoded));
                 // On its own task: other scans that wait must not depend on the first one being polled.

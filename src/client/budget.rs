@@ -109,6 +109,8 @@ pub struct QueryCounts {
     issued: AtomicU64,
     /// Requests announced by scans.
     planned: AtomicU64,
+    /// Requests for lists of saved searches, which no scan announces: all of them share one list.
+    listed: AtomicU64,
     /// Rows in the responses, those that pages share included.
     rows: AtomicU64,
     waits: Waits,
@@ -213,9 +215,19 @@ impl QueryBudget {
         self.counts.issued.load(Ordering::Relaxed).saturating_add(requests) <= self.max_requests
     }
 
-    /// Requests announced by scans so far.
+    /// Requests announced by scans so far, and those for lists.
     pub fn announced(&self) -> u64 {
-        self.counts.planned.load(Ordering::Relaxed)
+        self.counts.planned.load(Ordering::Relaxed).saturating_add(self.listed())
+    }
+
+    /// Requests for lists of saved searches so far.
+    pub(crate) fn listed(&self) -> u64 {
+        self.counts.listed.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request for a list of saved searches.
+    pub(crate) fn count_list(&self) {
+        self.counts.listed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Announces requests that a scan is about to issue, and fails if the sum of all announcements exceeds the budget.
@@ -223,8 +235,8 @@ impl QueryBudget {
     /// # Errors
     /// [`ErrorKind::Budget`], naming the requests needed.
     pub fn require(&self, requests: u64) -> Result<()> {
-        let needed = self.counts.planned.fetch_add(requests, Ordering::Relaxed).saturating_add(requests);
-        self.allow(needed)
+        self.counts.planned.fetch_add(requests, Ordering::Relaxed);
+        self.allow(self.announced())
     }
 
     /// Fails if a query that needs this many requests would exceed the budget.

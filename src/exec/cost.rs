@@ -47,10 +47,39 @@ pub struct Cost {
     /// The same if the list still has the saved searches that it had last, for a scan that reads all of them.
     pub by_last_list: Option<ByLastList>,
     /// Number of requests, including the list, if the windows still have as many mentions as they had when they were last
-    /// read, or as their stored days. `None` if nothing is known of any of them.
+    /// read, or as their stored days, and the others are similar. `None` if fewer than half of them are known.
     pub likely: Option<u64>,
     /// The time of the oldest number of mentions behind `likely`, if an earlier process has read it.
     pub likely_as_of: Option<DateTime<Utc>>,
+    /// The windows of known size.
+    pub totals: KnownTotals,
+}
+
+/// Windows whose number of mentions is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct KnownTotals {
+    /// Number of windows of known size.
+    pub known: u64,
+    /// Number of windows that a scan requests.
+    pub windows: u64,
+}
+
+impl KnownTotals {
+    /// True if the size of some windows is known, and that of others is not.
+    pub(crate) fn are_partial(self) -> bool {
+        (1..self.windows).contains(&self.known)
+    }
+
+    /// True if the known windows are enough to estimate the others.
+    fn are_enough(self) -> bool {
+        self.known.saturating_mul(2) >= self.windows
+    }
+
+    /// These and those of another scan.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { known: self.known + other.known, windows: self.windows + other.windows }
+    }
 }
 
 /// Expected cost of a scan that reads all saved searches, according to the last list. The list may have changed since, so no
@@ -84,6 +113,8 @@ pub struct PlanCost {
     pub likely: Option<u64>,
     /// The time of the oldest number of mentions behind `likely`, if an earlier process has read it.
     pub likely_as_of: Option<DateTime<Utc>>,
+    /// The windows of known size of several scans.
+    pub totals: KnownTotals,
 }
 
 /// Estimates the cost of a plan. Scans that send the same request share its response.
@@ -100,12 +131,13 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
             true => cost,
             false => {
                 let cost = Cost { at_least: 0, exact: false, at_most: None, lists: false, ..cost };
-                Cost { likely: None, likely_as_of: None, ..cost }
+                Cost { likely: None, likely_as_of: None, totals: KnownTotals::default(), ..cost }
             }
         }
     };
-    let (likely, likely_as_of) = Likely::parts(likely);
-    PlanCost { scans: scans.into_iter().map(cost).collect(), at_least, exact, by_last_list, likely, likely_as_of }
+    let Likely { requests: likely, as_of: likely_as_of, totals } = likely.unwrap_or_default();
+    let scans = scans.into_iter().map(cost).collect();
+    PlanCost { scans, at_least, exact, by_last_list, likely, likely_as_of, totals }
 }
 
 /// Expected number of requests: what is certain if the last list still holds, and what is likely.
@@ -123,8 +155,10 @@ pub(crate) struct ExpectedRequests {
     pub(crate) searches: Option<u64>,
     /// The time of that list, if an earlier process has requested it.
     pub(crate) listed_at: Option<DateTime<Utc>>,
-    /// The time of the oldest number of mentions behind `likely`, if an earlier process has read it.
+    /// The time of the oldest known number of mentions, if an earlier process has read it.
     pub(crate) counted_at: Option<DateTime<Utc>>,
+    /// The windows of known size, if the number rests on them.
+    pub(crate) totals: KnownTotals,
 }
 
 #[cfg(feature = "wording")]
@@ -135,7 +169,7 @@ impl PlanCost {
             [scan] if self.at_least > 0 => scan.expected(self.at_least, self.exact),
             // Nothing is certain of a scan that may stop early, such as one below a limit.
             _ => {
-                let likely = self.likely.map(|likely| (likely, self.likely_as_of));
+                let likely = Likely { requests: self.likely, as_of: self.likely_as_of, totals: self.totals };
                 ExpectedRequests::of(self.at_least, self.exact, self.by_last_list.as_ref(), likely)
             }
         }
@@ -145,7 +179,7 @@ impl PlanCost {
 impl Cost {
     /// The expected number of requests of the scan, including the list.
     pub(crate) fn expected(&self, at_least: u64, exact: bool) -> ExpectedRequests {
-        let likely = self.likely.map(|likely| (likely, self.likely_as_of));
+        let likely = Likely { requests: self.likely, as_of: self.likely_as_of, totals: self.totals };
         let at_most = self.at_most.map(|most| most + u64::from(self.lists)).filter(|most| !exact && *most > at_least);
         ExpectedRequests { at_most, ..ExpectedRequests::of(at_least, exact, self.by_last_list.as_ref(), likely) }
     }
@@ -154,25 +188,23 @@ impl Cost {
 impl ExpectedRequests {
     /// A number of requests that rests on nothing but the plan.
     pub(crate) fn certain(at_least: u64, exact: bool) -> Self {
-        Self { at_least, exact, at_most: None, likely: None, searches: None, listed_at: None, counted_at: None }
+        let (at_most, likely, searches) = (None, None, None);
+        let totals = KnownTotals::default();
+        Self { at_least, exact, at_most, likely, searches, listed_at: None, counted_at: None, totals }
     }
 
-    /// `likely`: the likely number, and the time of what it rests on if an earlier process has read that.
-    fn of(
-        at_least: u64,
-        exact: bool,
-        by_list: Option<&ByLastList>,
-        likely: Option<(u64, Option<DateTime<Utc>>)>,
-    ) -> Self {
+    fn of(at_least: u64, exact: bool, by_list: Option<&ByLastList>, likely: Likely) -> Self {
         let by_list = by_list.filter(|by_list| by_list.at_least >= at_least);
         let known = by_list.map_or(Self::certain(at_least, exact), |by_list| Self {
             searches: Some(by_list.searches),
             listed_at: by_list.earlier,
             ..Self::certain(by_list.at_least, by_list.exact)
         });
-        match likely.filter(|(likely, _)| !known.exact && *likely > known.at_least) {
-            Some((likely, counted_at)) => Self { likely: Some(likely), counted_at, ..known },
-            None => known,
+        let Likely { requests: likely, as_of: counted_at, totals } = likely;
+        match likely {
+            _ if known.exact => known,
+            Some(likely) if likely <= known.at_least => known,
+            _ => Self { likely, counted_at, totals, ..known },
         }
     }
 
@@ -190,20 +222,27 @@ impl ExpectedRequests {
 
 /// As in `28`, `at least 3`, `at most 3`, `2 to 5`, `at least 13, likely about 40 (12 saved searches in the last list)`, or, if an
 /// earlier process has read what the number rests on, `(12 saved searches in the list of 2026-07-01 12:00, totals of 2026-07-01 12:00)`.
+/// If only some windows are known, `likely about 40 if the other windows are similar (…, totals of 8 of 12 windows)`.
 impl fmt::Display for ExpectedRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at_least, exact, at_most, likely, searches, listed_at, counted_at } = self;
+        let Self { at_least, exact, at_most, likely, searches, listed_at, counted_at, totals } = self;
         match at_most {
             Some(most) if *at_least <= 1 => write!(f, "at most {most}")?,
             Some(most) => write!(f, "{at_least} to {most}")?,
             None => write!(f, "{}{at_least}", if *exact { "" } else { "at least " })?,
         }
         if let Some(likely) = likely {
-            write!(f, ", likely about {likely}")?;
+            let others = if totals.are_partial() { " if the other windows are similar" } else { "" };
+            write!(f, ", likely about {likely}{others}")?;
         }
         let list = named_list(*listed_at);
         let list = searches.map(|searches| format!("{} in the {list}", counted(searches, "saved search")));
-        let totals = counted_at.map(|at| format!("totals of {}", at.format(MINUTE)));
+        let counted_at = counted_at.map(|at| at.format(MINUTE));
+        let totals = match (totals.are_partial(), counted_at) {
+            (true, Some(at)) => Some(format!("totals of {} of {} windows as of {at}", totals.known, totals.windows)),
+            (true, None) => Some(format!("totals of {} of {} windows", totals.known, totals.windows)),
+            (false, at) => at.map(|at| format!("totals of {at}")),
+        };
         match (list, totals) {
             (Some(list), Some(totals)) => write!(f, " ({list}, {totals})"),
             (Some(one), None) | (None, Some(one)) => write!(f, " ({one})"),
@@ -371,23 +410,20 @@ fn by_last_list_of(scans: &[Planned<'_>]) -> Option<ByLastList> {
     Some(ByLastList { searches: searches?, at_least, exact: exact && at_least == most, earlier })
 }
 
-/// A likely number of requests.
-#[derive(Debug, Clone, Copy)]
+/// A likely number of requests, and what it rests on.
+#[derive(Debug, Clone, Copy, Default)]
 struct Likely {
-    requests: u64,
+    /// `None` if too few numbers of mentions are known.
+    requests: Option<u64>,
     /// The time of the oldest number of mentions behind it, if an earlier process has read it.
     as_of: Option<DateTime<Utc>>,
+    totals: KnownTotals,
 }
 
 impl Likely {
     /// A number that rests on no number of mentions.
     fn requests(requests: u64) -> Self {
-        Self { requests, as_of: None }
-    }
-
-    /// The fields of a [`Cost`].
-    fn parts(likely: Option<Self>) -> (Option<u64>, Option<DateTime<Utc>>) {
-        (likely.map(|likely| likely.requests), likely.and_then(|likely| likely.as_of))
+        Self { requests: Some(requests), ..Self::default() }
     }
 }
 
@@ -396,16 +432,21 @@ fn earlier(one: Option<DateTime<Utc>>, other: Option<DateTime<Utc>>) -> Option<D
     one.into_iter().chain(other).min()
 }
 
-/// The likely number of requests of several scans; `None` if that of one of them is not known.
+/// The likely number of requests of several scans; `None` if nothing is known of one of them.
 fn likely_of(scans: &[Planned<'_>]) -> Option<Likely> {
-    let (mut all, mut as_of) = (Together::default(), None);
+    let (mut all, mut as_of, mut totals) = (Together::default(), None, KnownTotals::default());
+    let mut are_known = true;
     for Planned { scan, whole, joins_list, .. } in scans {
         // How much a limit leaves is not known.
         let likely = if *whole { scan.likely_beside_list(*joins_list)? } else { return None };
-        all.add(scan, likely.requests);
+        match likely.requests {
+            Some(requests) => all.add(scan, requests),
+            None => are_known = false,
+        }
         as_of = earlier(as_of, likely.as_of);
+        totals = totals.and(likely.totals);
     }
-    Some(Likely { requests: all.requests(false), as_of })
+    Some(Likely { requests: are_known.then(|| all.requests(false)), as_of, totals })
 }
 
 fn scans_of(plan: &Arc<dyn ExecutionPlan>) -> Vec<Planned<'_>> {
@@ -480,8 +521,8 @@ impl FetchExec {
     /// Estimated cost of the scan, according to the last list and what is known of its windows. `joins_list`: a join selects its
     /// saved searches by all rows of the list.
     fn estimated_cost(&self, joins_list: bool) -> Cost {
-        let (likely, likely_as_of) = Likely::parts(self.likely(joins_list));
-        Cost { by_last_list: self.by_last_list(), likely, likely_as_of, ..self.cost().clone() }
+        let Likely { requests: likely, as_of: likely_as_of, totals } = self.likely(joins_list).unwrap_or_default();
+        Cost { by_last_list: self.by_last_list(), likely, likely_as_of, totals, ..self.cost().clone() }
     }
 
     /// Expected number of requests of the scan, if it rests on more than the plan.
@@ -576,10 +617,10 @@ impl FetchExec {
         Some(ByLastList { searches, at_least: at_least + u64::from(self.cost().lists), exact, earlier })
     }
 
-    /// See [`Cost::likely`] and [`Cost::likely_as_of`].
+    /// See [`Cost::likely`], [`Cost::likely_as_of`] and [`Cost::totals`].
     fn likely(&self, joins_list: bool) -> Option<Likely> {
         let pages = self.likely_pages(joins_list)?;
-        Some(Likely { requests: pages.requests + u64::from(self.cost().lists), ..pages })
+        Some(Likely { requests: pages.requests.map(|requests| requests + u64::from(self.cost().lists)), ..pages })
     }
 
     /// The likely number of requests beside the list.
@@ -604,27 +645,31 @@ impl FetchExec {
         cost.exact.then_some(cost.at_least)
     }
 
-    /// The likely number of requests for mentions. Windows of unknown size are taken to be like the others that are read.
+    /// The likely number of requests for mentions. Windows of unknown size are taken to be like the others that are read, if those
+    /// are not fewer; a few windows, such as the largest one, show nothing of many. `None` if no size is known.
     fn likely_pages(&self, joins_list: bool) -> Option<Likely> {
         let aids = self.likely_aids(joins_list)?;
         let windows = aids.iter().flat_map(|aid| self.requests.windows().map(move |words| (aid, words)));
-        let (mut unknown, mut stored, mut read, mut requests) = (0_u64, 0_u64, 0_u64, 0_u64);
+        let (mut totals, mut stored, mut requests) = (KnownTotals::default(), false, 0_u64);
         let mut as_of = None;
         for (aid, words) in windows {
             let (number, counted_at) = self.likely_for(aid, words, Known::Before);
             match number {
-                None => unknown += 1,
-                Some(0) => stored += 1,
-                Some(number) => (read, requests) = (read + 1, requests + number),
+                None => totals.windows += 1,
+                Some(0) => stored = true,
+                Some(number) => {
+                    totals = totals.and(KnownTotals { known: 1, windows: 1 });
+                    requests += number;
+                }
             }
             as_of = earlier(as_of, counted_at);
         }
-        let requests = match (read, stored) {
-            (0, 0) => return None,
-            (0, _) => unknown,
-            _ => (requests * (read + unknown)).div_ceil(read),
+        let requests = match totals {
+            KnownTotals { known: 0, windows: 0 } if stored => Some(0),
+            KnownTotals { known: 0, .. } => return None,
+            KnownTotals { known, windows } => totals.are_enough().then(|| (requests * windows).div_ceil(known)),
         };
-        Some(Likely { requests, as_of })
+        Some(Likely { requests, as_of, totals })
     }
 
     /// The likely number of requests for the mentions of a window, `None` if its size is not known; and the time at which an earlier
@@ -772,6 +817,7 @@ impl Cost {
             by_last_list: None,
             likely: None,
             likely_as_of: None,
+            totals: KnownTotals::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 use arrow::compute::{SortOptions, and, concat_batches, filter_record_batch, is_not_null};
-use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{FieldRef, SchemaRef, TimestampMicrosecondType};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use datafusion::common::cast::as_boolean_array;
@@ -28,6 +28,8 @@ use crate::request::{PageRequest, RequestPlan};
 pub(super) struct Reader {
     pub(super) decoder: Arc<Decoder>,
     predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// The zone that the query requests.
+    timezone: Option<String>,
     /// The sort order that pages are checked for, and its column among those read.
     checked: Option<(usize, ServiceOrder)>,
     /// The earliest wanted instant of the checked column, in newest-first order.
@@ -123,6 +125,7 @@ impl Reader {
         Ok(Self {
             decoder: Arc::new(decoder),
             predicate,
+            timezone: plan.template.timezone.clone(),
             checked,
             until,
             output,
@@ -186,6 +189,18 @@ impl Reader {
         let columns: Vec<ArrayRef> = self.output.iter().map(column).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+
+    /// The number of rows beside counts that satisfy the predicate. Days may be counted in another zone than that of the query, which
+    /// its rows have.
+    pub(super) fn matching(&self, batch: &RecordBatch) -> DataFusionResult<usize> {
+        let is_zone = |field: &FieldRef| self.decoder.origin(field.name()) == Some(&Origin::Timezone);
+        let (Some(at), Some(zone)) = (batch.schema_ref().fields().iter().position(is_zone), &self.timezone) else {
+            return Ok(self.finish(batch)?.num_rows());
+        };
+        let mut columns = batch.columns().to_vec();
+        columns[at] = Arc::new(StringArray::new_repeated(zone, batch.num_rows()));
+        Ok(self.finish(&RecordBatch::try_new(batch.schema(), columns)?)?.num_rows())
     }
 
     /// Returns a page with the instant of its reading, by the service's clock.

@@ -112,7 +112,7 @@ impl Driver {
         let Some(page) = answer.page() else { return Ok(EdgePage::default()) };
         let page = page.map_err(|error| self.at_plan(error, &answer.request.plan))?;
         let Decoded { batch, ids, times, total, .. } = page;
-        let matching = self.reader.finish(batch)?.num_rows();
+        let matching = self.reader.matching(batch)?;
         let values = match &summary.rows {
             SummaryRows::List(list) => {
                 let values = batch.column_by_name(&list.column).and_then(|values| values.as_string_opt::<i32>());

@@ -306,7 +306,8 @@ impl Driver {
             }
         } else {
             // Other scans may send the same requests, and each is sent once.
-            let allowed = self.scan.query.allow(least as u64);
+            let query = &self.scan.query;
+            let allowed = query.allow(query.listed().saturating_add(least as u64));
             allowed.map_err(|error| self.at_table(error))?;
         }
         let scans = plans.len().clamp(1, self.settings.concurrency.max(1));

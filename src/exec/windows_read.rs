@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::FetchExec;
-use crate::profile::Zone;
+use crate::profile::{TableKind, Zone};
 use crate::pushdown::SummaryRows;
 
 /// Returns the time windows that a plan reads, as the service writes them.
@@ -36,10 +36,7 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
         // Windows set by a subquery are known only at run time.
         let known = scan.requests.windows().filter(|_| scan.config.late.bounds.is_empty());
         let named = scan.requests.sent().named.as_deref();
-        let days = match scan.config.summary().map(|summary| &summary.rows) {
-            Some(SummaryRows::Days(zone)) => Some(Zone::Named(*zone)),
-            _ => None,
-        };
+        let days = counted_days(scan);
         for words in known {
             let words = named.unwrap_or(words);
             let (timezone, time) = (scan.requests.sent().timezone.clone(), scan.config.spec.time.clone());
@@ -50,4 +47,14 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
         }
     }
     plan.children().into_iter().for_each(|child| collect(child, found));
+}
+
+/// The zone whose days the rows of a scan count.
+fn counted_days(scan: &FetchExec) -> Option<Zone> {
+    if let Some(SummaryRows::Days(zone)) = scan.config.summary().map(|summary| &summary.rows) {
+        return Some(Zone::Named(*zone));
+    }
+    let other_buckets = scan.config.connection.profile().counts.as_ref().is_some_and(|counts| !counts.days);
+    let timeline = scan.config.spec.kind == TableKind::Volume && !other_buckets;
+    scan.requests.sent().timezone.as_deref().filter(|_| timeline)?.parse().ok()
 }

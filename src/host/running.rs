@@ -135,6 +135,12 @@ impl Pending {
         })
     }
 
+    /// The first plan, before the engine has changed it.
+    #[cfg(feature = "ui")]
+    pub(crate) fn logical(&self) -> Option<&LogicalPlan> {
+        self.plans.first()
+    }
+
     /// Name of the query in `system.requests`, before it runs.
     #[cfg(any(feature = "postgres", feature = "ui"))]
     pub(crate) fn query(&self) -> Option<String> {

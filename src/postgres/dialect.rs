@@ -71,6 +71,7 @@ pub(super) use self::type_names::type_named;
 use self::type_names::{length_of, scale_of};
 use super::catalog::{known_operator, strip};
 use super::column_names;
+use super::parameters::arrow_type_in;
 use super::report::Report;
 use crate::session::syntax::{self, Editor};
 use crate::session::{call, like_of_many, members, without_exponent};
@@ -165,7 +166,7 @@ fn translated_as_named(
     if let Some(report) = translator.refused {
         return Err(report);
     }
-    typed_parameters::unmark(&mut statement, values);
+    typed_parameters::unmark(&mut statement, values, &names.zone);
     Ok((statement, types))
 }
 
@@ -544,7 +545,13 @@ impl Translator<'_> {
                         if [Type::INT2, Type::INT4, Type::INT8].contains(item) && is_numeric(inner) {
                             arguments.push(SqlExpr::value(Value::Boolean(true)));
                         }
-                        Ok(Some(call(CAST, arguments)))
+                        let array = call(CAST, arguments);
+                        let of_session =
+                            arrow_type_in(&self.names.zone, &postgres).filter(|_| *item == Type::TIMESTAMPTZ);
+                        Ok(Some(match of_session {
+                            Some(of_session) => call("arrow_cast", vec![array, text(&of_session.to_string())]),
+                            None => array,
+                        }))
                     }
                 },
                 _ => Ok(None),

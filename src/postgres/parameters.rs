@@ -80,6 +80,15 @@ pub(super) fn arrow_type(postgres: &Type) -> Option<DataType> {
     })
 }
 
+/// As [`arrow_type`], with the instants of a session in `zone`.
+pub(super) fn arrow_type_in(zone: &str, postgres: &Type) -> Option<DataType> {
+    Some(match (arrow_type(postgres)?, postgres.kind()) {
+        (DataType::List(_), Kind::Array(item)) => DataType::new_list(arrow_type_in(zone, item)?, true),
+        (DataType::Timestamp(unit, Some(_)), _) => DataType::Timestamp(unit, Some(zone.into())),
+        (other, _) => other,
+    })
+}
+
 fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue> {
     let is_time = matches!(data_type, DataType::Timestamp(..) | DataType::Date32);
     let complete = complete_time(text).filter(|_| is_time);

@@ -9,9 +9,9 @@ use datafusion::logical_expr::Expr;
 use super::interval_set::{Range, Ranges};
 use super::predicate::{always, bounds_nothing, looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
-use super::time_predicate::{TimeColumn, ranges};
+use super::time_predicate::{TimeColumn, first_midnight, ranges};
 use super::window::{Piece, Windows, windows_of};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, nearest_name, shortened};
 use crate::profile::{
     ColumnSpec, ColumnType, FilterParameter, Origin, Profile, Scope, Several, TableKind, TableSpec, Zone,
 };
@@ -110,6 +110,10 @@ pub(super) fn plan_scan(
         refuse_times_without_window(table, conjuncts)?;
     }
     let mut notes = if default_window { other_times(profile, table, conjuncts) } else { Vec::new() };
+    notes.extend(unknown_label(table, &known.values));
+    if table.kind == TableKind::Mentions {
+        notes.extend(known.range.as_ref().zip(columns.instants).and_then(|(range, time)| one_midnight(range, time)));
+    }
     // Its rows are days; of mentions, the days are computed here.
     let in_database = |name: &str| name.parse::<Zone>().ok().and_then(Zone::in_database);
     let other = !timezone.is_empty() && in_database(&zone_name) != in_database(timezone);
@@ -361,6 +365,24 @@ fn other_times(profile: &Profile, spec: &TableSpec, conjuncts: &[Expr]) -> Vec<S
             )
         })
         .collect()
+}
+
+/// Returns a note on a value that no section has as its label: no row has it.
+fn unknown_label(spec: &TableSpec, values: &BTreeMap<String, BTreeSet<String>>) -> Option<String> {
+    let column = spec.column_from(&Origin::Section)?;
+    let labels: Vec<&str> = spec.sections.iter().map(|section| section.label.as_str()).collect();
+    let unknown = values.get(column)?.iter().find(|value| !labels.contains(&value.as_str()))?;
+    let advice = match nearest_name(unknown, &labels) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("its values are {}", labels.join(", ")),
+    };
+    Some(shortened(format!("no row of {} has the {column} `{unknown}`; {advice}", spec.name)))
+}
+
+/// Returns a note on a time that must be midnight, as for `published_at = '2026-06-20'`: few mentions are of that instant.
+fn one_midnight(range: &Ranges, time: TimeColumn<'_>) -> Option<String> {
+    let (day, name) = (first_midnight(range, time)?, time.name());
+    Some(format!("`{name} = '{day}'` selects one instant, midnight; for the whole day, use {name}::date = '{day}'"))
 }
 
 /// A range without an end that no mention reaches. Tools write `9999-12-31` for it, which no service accepts in a period.

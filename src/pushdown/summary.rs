@@ -42,6 +42,22 @@ impl Summary {
         }
     }
 
+    /// A note for a query that names a zone, and counts days of the session's.
+    pub(crate) fn note(&self, profile: &Profile, spec: &TableSpec, plan: &ScanPlan) -> Option<String> {
+        let SummaryRows::Days(counted) = &self.rows else { return None };
+        let column = spec.column_from(&Origin::Timezone).filter(|column| plan.chosen.contains(*column))?;
+        let (named, time) = (plan.template.timezone.as_deref()?, spec.time.as_deref()?);
+        let of_session = spec.zone.as_deref().unwrap_or("UTC");
+        let other = |zone: Option<Zone>| zone.and_then(Zone::in_database) != Some(*counted);
+        if other(of_session.parse().ok()) || !other(profile.timezone.zone_of(named).ok()) {
+            return None;
+        }
+        Some(format!(
+            "`{column}` is the zone of the request: the days of {time} are those of {counted}; for days of {named}, use {time} AT \
+             TIME ZONE '{named}'"
+        ))
+    }
+
     /// True if the counts are requested without mentions. A list is requested together with the first page if that
     /// costs nothing extra: the page's values are checked against the list, and reading continues from it if the list
     /// omits mentions.
@@ -168,6 +184,22 @@ mod tests {
         assert!(by(&["language"], Some(Tz::UTC)).expect_err("two columns").contains("together"));
         assert!(by(&["title"], None).expect_err("no list").contains("does not count by `title`"));
         assert_eq!(by(&["timezone"], Some(Tz::Asia__Tokyo)), Ok(SummaryRows::Days(Tz::Asia__Tokyo)));
+    }
+
+    #[test]
+    fn a_zone_whose_days_are_not_counted_is_noted() {
+        let profile = Profile::v4();
+        let tokyo = [col("timezone").eq(lit("Asia/Tokyo"))];
+        let note = |conjuncts: &[Expr], counted: Tz, session: Option<&str>| {
+            let spec = TableSpec { zone: session.map(Into::into), ..profile.tables.mentions.clone() };
+            let summary = Summary { rows: SummaryRows::Days(counted), approximate: false, with_mentions: true };
+            summary.note(&profile, &spec, &plan(conjuncts))
+        };
+        let noted = note(&tokyo, Tz::UTC, None).expect("a note");
+        assert!(noted.contains("are those of UTC") && noted.contains("AT TIME ZONE 'Asia/Tokyo'"), "{noted}");
+        assert_eq!(note(&tokyo, Tz::Asia__Tokyo, Some("Asia/Tokyo")), None);
+        assert_eq!(note(&tokyo, Tz::Asia__Tokyo, None), None, "the query names the zone of its days");
+        assert_eq!(note(&[], Tz::UTC, None), None);
     }
 
     #[test]

@@ -339,6 +339,14 @@ fn edges(step: Step, zone: Option<Tz>, wall: bool, at: Literal) -> Option<(i64, 
     Some((instant(not_before(local)?)?, instant(step.next(local)?)?))
 }
 
+/// Returns the first day of a set of single instants at which days start; `None` for any other set.
+pub(super) fn first_midnight(set: &Ranges, time: TimeColumn<'_>) -> Option<NaiveDate> {
+    let zone = time.zone.unwrap_or(Tz::UTC);
+    let starts_a_day = |span: &Range| span.to.saturating_sub(span.from) <= 1 && is_midnight(span.from, zone);
+    let first = set.spans().first().filter(|_| set.spans().iter().all(starts_a_day))?;
+    Some(DateTime::from_timestamp_micros(first.from)?.with_timezone(&zone).date_naive())
+}
+
 /// True if a day of the zone starts at the instant, at the only midnight of that day.
 fn is_midnight(at: i64, zone: Tz) -> bool {
     let Some(utc) = DateTime::from_timestamp_micros(at) else { return false };

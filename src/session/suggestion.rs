@@ -92,10 +92,61 @@ fn is_compared(before: &[&Token]) -> bool {
     }
 }
 
-/// Advice on how a text is written: on a character of a word processor, or on a keyword that a syntax error at `place` suggests is
-/// misspelt.
+/// Advice on how a text is written: on a character of a word processor, on an operator or brackets of another language, or on a
+/// keyword that a syntax error at `place` suggests is misspelt.
 pub(crate) fn as_written(text: &str, message: &str, place: Option<(usize, usize)>) -> Option<String> {
-    foreign(text).or_else(|| misspelt(text, place.filter(|_| message.starts_with("syntax error"))?))
+    foreign(text)
+        .or_else(|| elsewhere(text, message))
+        .or_else(|| misspelt(text, place.filter(|_| message.starts_with("syntax error"))?))
+}
+
+/// Advice on what has another meaning here than in the language that it is of, if the message is about it.
+fn elsewhere(text: &str, message: &str) -> Option<String> {
+    let has =
+        |operator: &Token| Tokenizer::new(&GenericDialect {}, text).tokenize().is_ok_and(|all| all.contains(operator));
+    if message.contains("array_has_any") && has(&Token::Overlap) {
+        return Some("&& compares lists; between conditions, write AND".to_owned());
+    }
+    if message.contains("cannot compare Boolean") && has(&Token::StringConcat) {
+        return Some("|| joins texts; between conditions, write OR".to_owned());
+    }
+    (message.contains("found: [") || message.contains("List(")).then(|| name_in_brackets(text)).flatten()
+}
+
+/// Advice on the first name in brackets, which SQL Server writes for a name, and which is a list of one item here.
+pub(crate) fn name_in_brackets(text: &str) -> Option<String> {
+    const BEFORE: [Keyword; 10] = [
+        Keyword::SELECT,
+        Keyword::DISTINCT,
+        Keyword::FROM,
+        Keyword::JOIN,
+        Keyword::WHERE,
+        Keyword::ON,
+        Keyword::AND,
+        Keyword::OR,
+        Keyword::NOT,
+        Keyword::BY,
+    ];
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize().ok()?;
+    let tokens: Vec<Token> = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    // Commas within parentheses and brackets are between arguments and items.
+    let mut depth = 0_usize;
+    for parts in tokens.windows(4) {
+        match &parts[0] {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let begins = match &parts[0] {
+            Token::Word(word) => BEFORE.contains(&word.keyword),
+            Token::Comma => depth == 0,
+            other => *other == Token::Period,
+        };
+        if let (true, [_, Token::LBracket, Token::Word(name), Token::RBracket]) = (begins, parts) {
+            return Some(format!("brackets make a list: for the name, write {name} instead of [{name}]"));
+        }
+    }
+    None
 }
 
 /// The last word as far as a place that is no keyword, but nearly one that begins a clause.
@@ -325,6 +376,41 @@ mod tests {
             assert_eq!(of_value(message, text).as_deref(), told, "{text}");
         });
         assert_eq!(of_value("unknown column `tag`; did you mean tags?", "SELECT 1 WHERE a = \"tag\""), None);
+    }
+
+    #[test]
+    fn operators_and_brackets_of_other_languages_are_named() {
+        let list = "array_has_any does not support type Int64";
+        let and = Some("&& compares lists; between conditions, write AND");
+        let or = Some("|| joins texts; between conditions, write OR");
+        let title = Some("brackets make a list: for the name, write title instead of [title]");
+        let cases = [
+            ("SELECT 1 FROM m WHERE aid = 1 && reach = 5", list, and),
+            ("SELECT array_has_any(reach, 1), '&&' FROM m", list, None),
+            ("SELECT 1 FROM m WHERE reach > 5 || language = 'en'", "cannot compare Boolean = Utf8", or),
+            ("SELECT 1 FROM m WHERE (reach > 5) = language", "cannot compare Boolean = Utf8", None),
+            ("SELECT 1 FROM m WHERE [title] = 'x'", "cannot compare List(Utf8) = Int64", title),
+            ("SELECT m.[title] FROM m", "syntax error: Expected: an identifier or a '*' after '.', found: [", title),
+            ("SELECT hashtags[1] = 1 FROM m", "cannot compare List(Utf8) = Int64", None),
+        ];
+        each(cases, |(text, message, told)| assert_eq!(as_written(text, message, None).as_deref(), told, "{text}"));
+    }
+
+    #[test]
+    fn a_name_in_brackets_is_told_from_other_lists() {
+        for text in ["SELECT [title] FROM m", "SELECT f(a, b), [title] FROM m", "SELECT 1 FROM (SELECT [title] FROM m)"]
+        {
+            assert!(name_in_brackets(text).is_some(), "{text}");
+        }
+        for text in [
+            "SELECT [title, text] FROM m",
+            "SELECT f(a, [title])",
+            "SELECT [[a], [b]]",
+            "SELECT tags[i], ARRAY[a]",
+            "SELECT ['a']",
+        ] {
+            assert_eq!(name_in_brackets(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(super) struct Drawing {
     zone: Option<Zone>,
     /// Set if the first period, and the last one, were not read completely.
     pub(super) partial: [bool; 2],
+    /// Set unless it is known that the labels are in no order.
+    ordered: bool,
     /// Form that was chosen.
     form: ChartForm,
 }
@@ -63,14 +65,17 @@ pub(crate) struct Covered {
     pub(crate) from: DateTime<Utc>,
     /// At most the time of the query.
     pub(crate) to: DateTime<Utc>,
-    /// Zone of the dates and of the times without a zone in the result.
-    pub(crate) zone: Zone,
+    /// Zone of the days in the result, or of the session if the result has no days; `None` if it is unknown.
+    pub(crate) zone: Option<Zone>,
+    /// Set if the statement orders the rows by something else than their numbers.
+    pub(crate) ordered: bool,
 }
 
 impl Covered {
-    /// The period and its zone, as in `27 Oct to 26 Nov 2026, UTC`.
+    /// The period and its zone, as in `27 Oct to 26 Nov 2026, UTC`. In an unknown zone, the days are those of UTC.
     pub(super) fn in_words(self) -> String {
-        period(self.zone.local(self.from), self.zone.local(self.to), Some(self.zone))
+        let local = |at| self.zone.unwrap_or(Zone::UTC).local(at);
+        period(local(self.from), local(self.to), self.zone)
     }
 }
 
@@ -194,7 +199,8 @@ impl Drawing {
             let values = floats(&numbers[0]).map_err(failed)?;
             let mut found = HashMap::new();
             let mut met = HashSet::new();
-            for ((name, place), value) in names(&rest[0]).map_err(failed)?.into_iter().zip(places).zip(values) {
+            let names = names(&rest[0]).map_err(failed)?;
+            for ((name, place), value) in names.iter().zip(places).zip(values) {
                 let at = *found.entry(name.clone()).or_insert_with(|| {
                     series.push((name.clone(), vec![None; labels.len()]));
                     series.len() - 1
@@ -207,6 +213,7 @@ impl Drawing {
                 }
                 series[at].1[place] = value;
             }
+            in_order_of_times(&mut series, &rest[0], &names).map_err(failed)?;
         } else {
             for (column, name) in numbers.iter().zip(series_names(&schema.fields()[1..])) {
                 series.push((name, floats(column).map_err(failed)?));
@@ -240,21 +247,26 @@ impl Drawing {
 
     fn new(title: Option<String>, along: Along, labels: Vec<String>, series: Vec<(String, Vec<Option<f64>>)>) -> Self {
         let (across, measure) = (String::new(), String::new());
-        let (by_value, zone, partial, form) = (false, None, [false; 2], ChartForm::Auto);
-        Self { title, subtitle: None, along, labels, series, across, by_value, measure, zone, partial, form }
+        let (by_value, zone, partial, ordered, form) = (false, None, [false; 2], true, ChartForm::Auto);
+        Self { title, subtitle: None, along, labels, series, across, by_value, measure, zone, partial, ordered, form }
     }
 
     /// Names the period, and marks the first and the last point if the query did not read their periods completely. Times that
-    /// are not the beginnings of equal periods are left alone. Comes before [`in_form`](Self::in_form), since bars have no times.
+    /// are not the beginnings of equal periods, or that have an unknown zone, are left alone. Comes before
+    /// [`in_form`](Self::in_form), since bars have no times.
     pub(super) fn covering(self, covered: Option<Covered>) -> Self {
+        // Instants without a common origin are shown in the zone of their type.
+        let covered = covered.map(|covered| Covered { zone: covered.zone.or(self.zone), ..covered });
         let subtitle = covered.map(Covered::in_words).or_else(|| self.times_in_words());
         let times = matches!(self.along, Along::Time(_));
-        let zone = self.zone.or(covered.filter(|_| times).map(|covered| covered.zone));
-        let drawing = Self { subtitle, zone, ..self };
-        let (Along::Time(instants), Some(Covered { from, to, zone })) = (&drawing.along, covered) else {
+        let zone = self.zone.or(covered.filter(|_| times).and_then(|covered| covered.zone));
+        let ordered = covered.is_none_or(|covered| covered.ordered);
+        let drawing = Self { subtitle, zone, ordered, ..self };
+        let (Along::Time(instants), Some(Covered { from, to, .. }), Some(zone)) = (&drawing.along, covered, zone)
+        else {
             return drawing;
         };
-        let local = |at: DateTime<Utc>| drawing.zone.unwrap_or(zone).local(at).and_utc().timestamp() as f64;
+        let local = |at: DateTime<Utc>| zone.local(at).and_utc().timestamp() as f64;
         let Some(period) = Period::of(instants) else { return drawing };
         let inside = |at: f64, begin: Option<&f64>| begin.is_some_and(|begin| at > *begin && at < period.next(*begin));
         let partial = [inside(local(from), instants.first()), inside(local(to), instants.last())];
@@ -297,6 +309,7 @@ impl Drawing {
                     }
                 }
             }
+            (ChartForm::Stacked, Along::Category) if !drawing.ordered => Ok(drawing.in_order_of_totals()),
             _ => Ok(drawing),
         }
     }
@@ -425,14 +438,26 @@ impl Drawing {
         order.sort_by(|one, other| instants[*one].total_cmp(&instants[*other]));
         let places = order.iter().map(|at| instants[*at]).collect();
         let along = if matches!(self.along, Along::Time(_)) { Along::Time(places) } else { Along::Number(places) };
+        Self { along, ..self.in_order(&order) }
+    }
+
+    /// Sorts categories by the sum of their numbers, the largest first. Categories that are numbers have an order of their own.
+    fn in_order_of_totals(self) -> Self {
+        if self.labels.iter().all(|label| label.parse::<f64>().is_ok()) {
+            return self;
+        }
+        let total = |at: usize| self.series.iter().filter_map(|(_, values)| values[at]).sum::<f64>();
+        let mut order: Vec<usize> = (0..self.labels.len()).collect();
+        order.sort_by(|one, other| total(*other).total_cmp(&total(*one)));
+        self.in_order(&order)
+    }
+
+    /// The labels and their values in another order.
+    fn in_order(self, order: &[usize]) -> Self {
+        let values = |of: Vec<Option<f64>>| -> Vec<Option<f64>> { order.iter().map(|at| of[*at]).collect() };
         Self {
-            along,
             labels: order.iter().map(|at| self.labels[*at].clone()).collect(),
-            series: self
-                .series
-                .into_iter()
-                .map(|(name, values)| (name, order.iter().map(|at| values[*at]).collect()))
-                .collect(),
+            series: self.series.into_iter().map(|(name, of)| (name, values(of))).collect(),
             ..self
         }
     }
@@ -562,26 +587,28 @@ impl Drawing {
     fn lines(&self, instants: &[f64], looks: &[Look], (width, height): (usize, u16), color: bool) -> Vec<String> {
         let scattered = self.along.is_scattered(self.form);
         // Unknown values break a line.
-        let runs = self.series.iter().enumerate().flat_map(|(at, (_, values))| {
+        let runs = |values: &[Option<f64>]| -> Vec<Vec<(f64, f64)>> {
             let points: Vec<_> = instants.iter().copied().zip(values).collect();
             let known = |part: &[(f64, &Option<f64>)]| part.iter().filter_map(|(x, y)| Some((*x, (**y)?))).collect();
-            let runs = points.split(|(_, value)| value.is_none()).filter(|run| !run.is_empty()).map(known);
-            runs.map(|run: Vec<(f64, f64)>| (at, run)).collect::<Vec<_>>()
-        });
-        let runs: Vec<_> = runs.collect();
-        let datasets = runs.iter().map(|(at, points)| {
-            let look = looks[*at];
-            let (kind, marker) = match (points.len(), MARKERS[look.marker].0) {
-                (_, marker) if scattered => {
-                    (GraphType::Scatter, if marker == Marker::Braille { Marker::Dot } else { marker })
-                }
-                (1, Marker::Braille) => (GraphType::Scatter, Marker::Dot),
-                (1, marker) => (GraphType::Scatter, marker),
-                (_, marker) => (GraphType::Line, marker),
-            };
-            let style = Style::new().fg(Color::Indexed(look.color));
-            Dataset::default().marker(marker).graph_type(kind).data(points).style(style)
-        });
+            points.split(|(_, value)| value.is_none()).filter(|run| !run.is_empty()).map(known).collect()
+        };
+        let runs: Vec<Vec<Vec<(f64, f64)>>> = self.series.iter().map(|(_, values)| runs(values)).collect();
+        let datasets = |at: usize| -> Vec<Dataset<'_>> {
+            let look = looks[at];
+            let dataset = runs[at].iter().map(|points| {
+                let (kind, marker) = match (points.len(), MARKERS[look.marker].0) {
+                    (_, marker) if scattered => {
+                        (GraphType::Scatter, if marker == Marker::Braille { Marker::Dot } else { marker })
+                    }
+                    (1, Marker::Braille) => (GraphType::Scatter, Marker::Dot),
+                    (1, marker) => (GraphType::Scatter, marker),
+                    (_, marker) => (GraphType::Line, marker),
+                };
+                let style = Style::new().fg(Color::Indexed(look.color));
+                Dataset::default().marker(marker).graph_type(kind).data(points).style(style)
+            });
+            dataset.collect()
+        };
         let (smallest, largest) = self.extent();
         let counts = smallest.fract() == 0.0 && largest.fract() == 0.0;
         let ticks = ticks((smallest, largest), if counts { 1.0 } else { 0.0 });
@@ -604,17 +631,29 @@ impl Drawing {
         if widest + 2 > width.saturating_sub(left) / 3 {
             along.remove(1);
         }
-        let chart = Chart::new(datasets.collect())
-            .x_axis(Axis::default().bounds([first, last]).labels(along).labels_alignment(Alignment::Right))
-            .y_axis(Axis::default().bounds(bounds).labels(up).labels_alignment(Alignment::Right))
-            .legend_position(None);
         let area = Rect::new(0, 0, u16::try_from(width).unwrap_or(u16::MAX), height);
-        let mut buffer = Buffer::empty(area);
-        chart.render(area, &mut buffer);
+        let painted_on = |datasets: Vec<Dataset<'_>>| {
+            let along = Axis::default().bounds([first, last]).labels(along.clone());
+            let up = Axis::default().bounds(bounds).labels(up.clone());
+            let chart = Chart::new(datasets)
+                .x_axis(along.labels_alignment(Alignment::Right))
+                .y_axis(up.labels_alignment(Alignment::Right))
+                .legend_position(None);
+            let mut buffer = Buffer::empty(area);
+            chart.render(area, &mut buffer);
+            buffer
+        };
+        let axes = painted_on(Vec::new());
+        let layers: Vec<Buffer> = (0..self.series.len()).map(|at| painted_on(datasets(at))).collect();
         let line = |y| {
             let mut line = String::new();
             for x in 0..area.width {
-                let cell = &buffer[(x, y)];
+                // Series that have a cell in common take turns, so that none hides another.
+                let drawn: Vec<&Buffer> =
+                    layers.iter().filter(|layer| layer[(x, y)].symbol() != axes[(x, y)].symbol()).collect();
+                let turn = usize::from(x) + usize::from(y);
+                let layer = if drawn.is_empty() { &axes } else { drawn[turn % drawn.len()] };
+                let cell = &layer[(x, y)];
                 match cell.fg {
                     Color::Indexed(ansi) if color => line.push_str(&painted(cell.symbol(), ansi)),
                     _ => line.push_str(cell.symbol()),
@@ -974,7 +1013,38 @@ fn is_number(column: &ArrayRef) -> bool {
 fn names(column: &ArrayRef) -> Result<Vec<String>, ArrowError> {
     let options = FormatOptions::default().with_null(NONE);
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
-    Ok((0..column.len()).map(|row| one_line(&formatter.value(row).to_string())).collect())
+    let texts: Vec<String> = (0..column.len()).map(|row| one_line(&formatter.value(row).to_string())).collect();
+    let short = time_numbers(column)?.and_then(|times| names_of_times(column, &times, &texts));
+    Ok(short.unwrap_or(texts))
+}
+
+/// Names of times: dates if all of them are midnights, otherwise with minutes; `None` if this would make different times equal.
+fn names_of_times(column: &ArrayRef, times: &[f64], texts: &[String]) -> Option<Vec<String>> {
+    let days = (0..times.len()).filter(|row| column.is_valid(*row)).all(|row| times[row] % PERIODS[1] == 0.0);
+    let format = if days { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
+    let name = |(row, text): (usize, &String)| match column.is_valid(row) {
+        true => Some(instant(times[row], format)).filter(|name| !name.is_empty()),
+        false => Some(text.clone()),
+    };
+    let short = texts.iter().enumerate().map(name).collect::<Option<Vec<String>>>()?;
+    let distinct = |names: &[String]| names.iter().collect::<HashSet<_>>().len();
+    (distinct(&short) == distinct(texts)).then_some(short)
+}
+
+/// Sorts the series of a column of times, whose rows have these names. A series without a time comes last.
+fn in_order_of_times(
+    series: &mut [(String, Vec<Option<f64>>)],
+    column: &ArrayRef,
+    names: &[String],
+) -> Result<(), ArrowError> {
+    let Some(times) = time_numbers(column)? else { return Ok(()) };
+    let rows: HashMap<&str, usize> = names.iter().enumerate().map(|(row, name)| (name.as_str(), row)).collect();
+    let time = |name: &str| {
+        let row = rows.get(name).copied().filter(|row| column.is_valid(*row));
+        row.map_or(f64::INFINITY, |row| times[row])
+    };
+    series.sort_by(|(one, _), (other, _)| time(one).total_cmp(&time(other)));
+    Ok(())
 }
 
 /// The kind of the values of a column.
@@ -1066,6 +1136,80 @@ mod tests {
     }
 
     #[test]
+    fn series_of_times_are_in_order_and_midnights_are_dates() {
+        let hour = 3_600_000_000;
+        let of = |times: Vec<Option<i64>>| {
+            let times = arrow::array::TimestampMicrosecondArray::from(times).with_timezone("UTC");
+            let columns = vec![
+                ("source", texts(&["web", "web", "blog"])),
+                ("day", Arc::new(times) as ArrayRef),
+                ("n", numbers(&[Some(1), Some(2), Some(3)])),
+            ];
+            let drawing = drawing(columns).expect("a drawing");
+            assert_eq!(drawing.labels, ["web", "blog"]);
+            drawing.series
+        };
+        let named = |name: &str, values: [Option<f64>; 2]| (name.to_owned(), values.to_vec());
+        let days = of(vec![Some(48 * hour), Some(24 * hour), Some(24 * hour)]);
+        let expected = [named("1970-01-02", [Some(2.0), Some(3.0)]), named("1970-01-03", [Some(1.0), None])];
+        assert_eq!(days, expected);
+        let names = |times| of(times).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(
+            names(vec![None, Some(25 * hour), Some(24 * hour)]),
+            ["1970-01-02 00:00", "1970-01-02 01:00", "(none)"]
+        );
+        // Times that differ by less than a minute.
+        let near = names(vec![Some(hour + 1_000_000), Some(hour), Some(hour)]);
+        assert_eq!(near, ["1970-01-01T01:00:00Z", "1970-01-01T01:00:01Z"]);
+        let one = Date32Array::from(vec![1]);
+        let one = drawing(vec![("day", Arc::new(one) as ArrayRef), ("n", numbers(&[Some(1)]))]).expect("a drawing");
+        assert_eq!(one.labels, ["1970-01-02"]);
+        let one = arrow::array::TimestampMicrosecondArray::from(vec![24 * hour]).with_timezone("UTC");
+        let one = drawing(vec![("day", Arc::new(one) as ArrayRef), ("n", numbers(&[Some(1)]))]).expect("a drawing");
+        assert_eq!(one.labels, ["1970-01-02"]);
+    }
+
+    #[test]
+    fn stacked_bars_without_an_order_begin_with_the_largest_total() {
+        let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
+        let (from, to) = (at("1970-01-01T00:00:00Z"), at("1970-01-02T00:00:00Z"));
+        let stacked = |first: ArrayRef, ordered: bool, form: ChartForm| {
+            let columns = vec![
+                ("k", first),
+                ("kind", texts(&["x", "x", "y", "x"])),
+                ("n", numbers(&[Some(65), Some(40), Some(38), Some(90)])),
+            ];
+            let drawing = drawing(columns).expect("a drawing");
+            let covered = Covered { from, to, zone: Some(Zone::UTC), ordered };
+            drawing.covering(Some(covered)).in_form(form).expect("bars")
+        };
+        let sources = || texts(&["instagram", "blog", "blog", "web"]);
+        let largest = stacked(sources(), false, ChartForm::Stacked);
+        assert_eq!(largest.labels, ["web", "blog", "instagram"]);
+        assert_eq!(largest.series[0].1, [Some(90.0), Some(40.0), Some(65.0)]);
+        assert_eq!(largest.series[1].1, [None, Some(38.0), None]);
+        assert_eq!(
+            stacked(sources(), true, ChartForm::Stacked).labels,
+            ["instagram", "blog", "web"],
+            "by the statement"
+        );
+        assert_eq!(stacked(sources(), false, ChartForm::Bars).labels, ["instagram", "blog", "web"]);
+        let hours = numbers(&[Some(9), Some(10), Some(10), Some(11)]);
+        assert_eq!(stacked(hours, false, ChartForm::Stacked).labels, ["9", "10", "11"]);
+    }
+
+    #[test]
+    fn series_that_meet_are_all_seen() {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 10]));
+        let n = || numbers(&[Some(5), Some(5)]);
+        let drawing = drawing(vec![("day", days), ("a", n()), ("b", n())]).expect("a drawing");
+        let lines = drawing.text(60, 16, false).expect("lines").split_off(2).concat();
+        let dots = lines.matches('•').count();
+        let braille = lines.chars().filter(|c| ('⠁'..='⣿').contains(c)).count();
+        assert!(dots >= 20 && braille >= 20, "{dots} and {braille}");
+    }
+
+    #[test]
     fn what_is_no_chart_says_what_one_takes() {
         let (text, number) = (|| texts(&["x"]), || numbers(&[Some(1)]));
         let time = || -> ArrayRef { Arc::new(Date32Array::from(vec![1])) };
@@ -1126,7 +1270,7 @@ mod tests {
             let numbers = numbers(&vec![Some(1); days.len()]);
             let days: ArrayRef = Arc::new(Date32Array::from(days.to_vec()));
             let drawing = drawing(vec![("day", days), ("n", numbers)]).expect("a drawing");
-            drawing.covering(Some(Covered { from: at(from), to: at(to), zone: Zone::UTC }))
+            drawing.covering(Some(Covered { from: at(from), to: at(to), zone: Some(Zone::UTC), ordered: true }))
         };
         let days = of(&[0, 1, 3], "1970-01-01T12:00:00Z", "1970-01-04T23:59:59Z");
         assert_eq!(days.partial, [true, true]);
@@ -1139,7 +1283,8 @@ mod tests {
         // No periods.
         let micros = arrow::array::TimestampMicrosecondArray::from(vec![1_500_000, 2_600_000, 9_000_000]);
         let drawing = drawing(vec![("at", Arc::new(micros) as ArrayRef), ("n", numbers(&[Some(1); 3]))]);
-        let covered = Covered { from: at("1970-01-01T00:00:02Z"), to: at("1970-01-01T00:00:09Z"), zone: Zone::UTC };
+        let (from, to) = (at("1970-01-01T00:00:02Z"), at("1970-01-01T00:00:09Z"));
+        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
         assert_eq!(drawing.expect("a drawing").covering(Some(covered)).note(), None);
         let bars =
             of(&[0, 1, 2], "1970-01-01T00:00:00Z", "1970-01-03T12:00:00Z").in_form(ChartForm::Bars).expect("bars");
@@ -1159,7 +1304,7 @@ mod tests {
         let (from, to) = (at("2026-03-19T23:00:00Z"), at("2026-03-22T23:00:00Z"));
         let partial = |column: ArrayRef, zone: &str| {
             let drawing = drawing(vec![("day", column), ("n", numbers(&[Some(1); 3]))]).expect("a drawing");
-            drawing.covering(Some(Covered { from, to, zone: zone.parse().expect("a zone") })).partial
+            drawing.covering(Some(Covered { from, to, zone: zone.parse().ok(), ordered: true })).partial
         };
         let dates = || -> ArrayRef { Arc::new(Date32Array::from(vec![20_532, 20_533, 20_534])) };
         assert_eq!(partial(dates(), "Europe/Berlin"), [false, false]);
@@ -1182,9 +1327,22 @@ mod tests {
             ("2025-12-31T23:30:00Z", "2026-01-02T00:00:00Z", "UTC", "31 Dec 2025 to 1 Jan 2026, UTC"),
             ("2025-12-31T23:30:00Z", "2026-01-01T23:00:00Z", "Europe/Berlin", "1 Jan 2026, Europe/Berlin"),
         ] {
-            let covered = Covered { from: at(from), to: at(to), zone: zone.parse().expect("a zone") };
+            let covered = Covered { from: at(from), to: at(to), zone: zone.parse().ok(), ordered: true };
             assert_eq!(covered.in_words(), expected);
         }
+        let (from, to) = (at("1970-01-01T12:00:00Z"), at("1970-01-04T12:00:00Z"));
+        let unknown = Covered { from, to, zone: None, ordered: true };
+        let of = |days: ArrayRef| {
+            let drawing = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2)]))]).expect("a drawing");
+            let drawing = drawing.covering(Some(unknown));
+            (drawing.subtitle.clone().unwrap_or_default(), drawing.name_across(), drawing.partial)
+        };
+        let (words, name, partial) = of(Arc::new(Date32Array::from(vec![0, 3])));
+        assert_eq!((words.as_str(), name.as_str(), partial), ("1 Jan to 4 Jan 1970", "day", [false, false]));
+        let utc = arrow::array::TimestampMicrosecondArray::from(vec![0, 259_200_000_000]).with_timezone("UTC");
+        let (words, name, partial) = of(Arc::new(utc));
+        let expected = ("1 Jan to 4 Jan 1970, UTC", "day (UTC)", [true, true]);
+        assert_eq!((words.as_str(), name.as_str(), partial), expected, "the zone of the type");
         let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 3]));
         let drawing = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2)]))]).expect("a drawing");
         assert_eq!(drawing.covering(None).subtitle.as_deref(), Some("1 Jan to 4 Jan 1970"), "of an unknown zone");
@@ -1218,7 +1376,8 @@ mod tests {
         let column: ArrayRef = Arc::new(Date32Array::from(days));
         let lines = drawing(vec![("day", column), ("n", numbers(&[Some(1); 50]))]).expect("a drawing");
         assert!(lines.labels.len() > BARS, "with the gaps");
-        let covered = Covered { from: at("1970-01-02T00:00:00Z"), to: at("1970-04-09T12:00:00Z"), zone: Zone::UTC };
+        let (from, to) = (at("1970-01-02T00:00:00Z"), at("1970-04-09T12:00:00Z"));
+        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
         let bars = lines.covering(Some(covered)).in_form(ChartForm::Bars).expect("few bars");
         assert_eq!((bars.labels.len(), bars.labels[1].as_str(), bars.partial), (50, "1970-01-03", [false, true]));
         let text = bars.text(60, 16, false).expect("bars");

@@ -367,6 +367,7 @@ impl Interpreter {
             Command::Format(Some(format)) => self.set_format(format)?,
             Command::Output(to) => self.output(to)?,
             Command::Chart(None) => self.draw()?,
+            Command::Chart(Some(text)) if self.chart_output().is_some() => self.run_statement(&text).await?,
             Command::Chart(Some(text)) => {
                 let text = self.expand(&text)?;
                 let output = Output::stdout(Format::Chart)?.with(self.options.clone());
@@ -519,18 +520,34 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Draws the last result again.
-    fn draw(&self) -> Result<(), Failure> {
+    /// The output of results, if its format is charts: that of the open file, or of the script.
+    fn chart_output(&mut self) -> Option<&mut Output> {
+        let output: &mut Output = match (&mut self.file, &mut self.destination) {
+            (Some((_, file)), _) => file,
+            (None, Destination::Script(output)) => output,
+            (None, Destination::Prompt) => return None,
+        };
+        output.format().is_chart().then_some(output)
+    }
+
+    /// Draws the last result again: to the output of charts if that takes another one, or else to the terminal.
+    fn draw(&mut self) -> Result<(), Failure> {
         let Some(LastResult { schema, batches, lacks, covered }) = self.shell.last() else {
             return Err(Failure::line("no result to draw yet; use \\chart SELECT …"));
         };
         if let Some(why) = lacks {
             return Err(Failure::line(format!("the last result {why}; use \\chart SELECT …")));
         }
-        let output = Output::stdout(Format::Chart)?.with(self.options.clone());
-        let mut output = output.displaying(self.display.clone());
-        output.cover(*covered);
-        write(schema, batches, &mut output)?;
+        let (schema, batches, covered) = (Arc::clone(schema), batches.clone(), *covered);
+        let terminal = Output::stdout(Format::Chart)?.with(self.options.clone());
+        let mut terminal = terminal.displaying(self.display.clone());
+        let output = self.chart_output().filter(|output| output.check_next().is_ok()).unwrap_or(&mut terminal);
+        output.cover(covered);
+        let written = write(&schema, &batches, output);
+        if written.is_err() {
+            output.take_back()?;
+        }
+        written?;
         Ok(())
     }
 

@@ -22,6 +22,7 @@ mod heat_map;
 mod interpreter;
 mod line_editor;
 mod name_cache;
+mod origin;
 mod output;
 mod picture;
 mod progress;

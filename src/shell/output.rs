@@ -128,6 +128,11 @@ impl Format {
         matches!(self, Self::Json | Self::Ndjson | Self::Parquet)
     }
 
+    /// True if results are drawn.
+    pub(super) fn is_chart(self) -> bool {
+        matches!(self, Self::Chart | Self::Svg | Self::Png)
+    }
+
     /// True if a reader of a file can tell several results apart.
     pub(super) fn holds_several(self) -> bool {
         matches!(self, Self::Table | Self::Markdown | Self::Chart | Self::Xlsx)
@@ -267,6 +272,24 @@ impl TryFrom<String> for CsvDialect {
 
     fn try_from(name: String) -> Result<Self, String> {
         name.parse()
+    }
+}
+
+impl OutputOptions {
+    /// Refuses options that results in this format ignore.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn check(&self, format: Format) -> Result<(), String> {
+        if self.csv != CsvOptions::default() && format != Format::Csv {
+            return Err(
+                "--csv-dialect and --csv-separator need results in csv: use --format csv or -o FILE.csv".to_owned()
+            );
+        }
+        if self.charts != ChartOptions::default() && !matches!(format, Format::Chart | Format::Svg | Format::Png) {
+            return Err("options of charts need a chart: use --format chart or -o FILE.svg".to_owned());
+        }
+        Ok(())
     }
 }
 

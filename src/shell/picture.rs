@@ -472,14 +472,16 @@ impl<'d> Painter<'d> {
             let digits = texts.iter().map(|text| fonts::width(text, SMALL)).fold(0.0, f64::max) * 1.08 + 10.0;
             let before = if smallest < 0.0 { digits } else { 0.0 };
             let marks = ticks((smallest, largest), if whole { 1.0 } else { 0.0 });
-            let (low, high) = (marks[0].min(smallest), marks[marks.len() - 1].max(largest));
+            // A mark beyond the longest bar would need room that the bars lack.
+            let (low, high) = if largest > smallest { (smallest, largest) } else { (marks[0], marks[marks.len() - 1]) };
             // Labels of the marks are centred, so that the last one needs room as well.
             let end = begin + width - digits.max(20.0);
             let x = Scale { from: low..high, to: begin + before..end };
             let names = in_short(&marks, measured);
             let widest = names.iter().map(|name| fonts::width(name, SMALL)).fold(0.0, f64::max);
             let named = every(x.at(marks[1]) - x.at(marks[0]), widest * 1.08 + BESIDE);
-            for (number, (at, name)) in marks.iter().zip(&names).enumerate() {
+            let within = marks.iter().zip(&names).filter(|(at, _)| (low..=high).contains(*at));
+            for (number, (at, name)) in within.enumerate() {
                 self.canvas.line((x.at(*at), top), (x.at(*at), bottom), GRID, 1.0, false);
                 if number % named == 0 {
                     self.canvas.text((x.at(*at), bottom + 18.0), Anchor::Middle, SMALL, PALE, name);
@@ -705,7 +707,7 @@ mod tests {
 
     #[test]
     fn measures_of_unequal_size_have_panels() {
-        let unequal: [(&str, &[f64]); 2] = [("n", &[5.0, 9.0]), ("total_reach", &[1e5, 2e5])];
+        let unequal: [(&str, &[f64]); 2] = [("n", &[5.0, 10.0]), ("total_reach", &[1e5, 2e5])];
         for drawing in [bars(&["a", "b"], &unequal), days(&[0, 1], &unequal)] {
             let picture = picture(&drawing, &ChartOptions::default());
             assert!(picture.contains(">n<") && picture.contains(">total reach<"), "{picture}");
@@ -723,8 +725,8 @@ mod tests {
             Drawing::of(&batch.schema(), &[batch]).expect("a drawing").titled(Some(""))
         };
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
-        let zone = "Asia/Tokyo".parse().expect("a zone");
-        let covered = Covered { from: at("1969-12-31T15:00:00Z"), to: at("1970-01-02T15:00:00Z"), zone };
+        let (from, to) = (at("1969-12-31T15:00:00Z"), at("1970-01-02T15:00:00Z"));
+        let covered = Covered { from, to, zone: "Asia/Tokyo".parse().ok(), ordered: true };
         let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 0, 1, 1]));
         let lines = picture(&of("bucket_start", Arc::clone(&days)).covering(Some(covered)), &ChartOptions::default());
         assert!(lines.contains(">day (Asia/Tokyo)<") && lines.contains(">total reach<"), "{lines}");
@@ -760,6 +762,19 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_bar_takes_the_width() {
+        let stacked = ChartOptions { form: ChartForm::Stacked, ..ChartOptions::default() };
+        let two: [(&str, &[f64]); 2] = [("x", &[201.0, 10.0]), ("y", &[200.0, 5.0])];
+        let picture = picture(&bars(&["a", "b"], &two), &stacked);
+        let ends = |color| {
+            let (x, width) = (numbers(&picture, color, "x"), numbers(&picture, color, "width"));
+            x.into_iter().zip(width).map(|(x, width)| x + width).fold(0.0, f64::max)
+        };
+        assert!(ends(COLORS[1]) > 700.0, "{picture}");
+        assert!(picture.contains(">400<") && picture.contains(">401<") && !picture.contains(">600<"), "{picture}");
+    }
+
+    #[test]
     fn labels_of_an_axis_end_within_the_picture() {
         let hours = |hours: i64| -> ArrayRef {
             let at = (0..=hours).map(|hour| hour * 3_600_000_000);
@@ -784,7 +799,8 @@ mod tests {
     #[test]
     fn incomplete_periods_are_marked_and_said() {
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
-        let covered = Covered { from: at("1970-01-01T00:00:00Z"), to: at("1970-01-04T12:00:00Z"), zone: Zone::UTC };
+        let (from, to) = (at("1970-01-01T00:00:00Z"), at("1970-01-04T12:00:00Z"));
+        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
         let drawing = || days(&[0, 1, 2, 3], &[("n", &[5.0, 6.0, 7.0, 1.0])]).covering(Some(covered));
         let bars = drawing().in_form(ChartForm::Bars).expect("bars");
         let bars = picture(&bars, &ChartOptions { form: ChartForm::Bars, ..ChartOptions::default() });

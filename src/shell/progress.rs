@@ -29,21 +29,11 @@ const BAR: &str = "{spinner} {bar:16.cyan/dim} {wide_msg}";
 impl Progress {
     /// Shows the activity of the connections during a query from now on. `quiet` shows nothing.
     pub(super) fn start(connections: Vec<Arc<Connection>>, quiet: bool) -> Self {
-        if !quiet && !io::stderr().is_terminal() {
-            return Self { bar: ProgressBar::hidden(), ticking: Some(tokio::spawn(note_waits(connections))) };
+        if quiet {
+            return Self { bar: ProgressBar::hidden(), ticking: None };
         }
-        Self::of_queries(connections, quiet)
-    }
-
-    /// Shows the activity of the connections during a command of many queries, without a terminal as well.
-    pub fn of_queries(connections: Vec<Arc<Connection>>, quiet: bool) -> Self {
-        if quiet || !io::stderr().is_terminal() {
-            let (before, begun) = (Counts::of(&connections), Instant::now());
-            return Self::of(quiet, move || {
-                let waits = connections.iter().map(|connection| connection.client().throttled_for());
-                let counts = Counts::of(&connections).since(&before);
-                message(&counts, 0, waits.max().unwrap_or_default(), begun.elapsed())
-            });
+        if !io::stderr().is_terminal() {
+            return Self { bar: ProgressBar::hidden(), ticking: Some(tokio::spawn(note_waits(connections))) };
         }
         let bar = new_bar();
         let shown = bar.clone();
@@ -69,6 +59,26 @@ impl Progress {
             }
         });
         Self { bar, ticking: Some(ticking) }
+    }
+
+    /// Shows the activity of the connections during a command of many queries, without a terminal as well. A query announces its own
+    /// requests only, so a bar needs [`steps`](Self::steps).
+    pub fn of_queries(connections: Vec<Arc<Connection>>, quiet: bool) -> Self {
+        let (before, begun) = (Counts::of(&connections), Instant::now());
+        Self::of(quiet, move || {
+            let waits = connections.iter().map(|connection| connection.client().throttled_for());
+            let counts = Counts::of(&connections).since(&before);
+            message(&counts, 0, waits.max().unwrap_or_default(), begun.elapsed())
+        })
+    }
+
+    /// Shows a bar for the steps of a command: those that are done, and those that are left.
+    pub fn steps(&self, done: u64, left: u64) {
+        if self.bar.position() == 0 {
+            self.bar.set_style(style(BAR));
+        }
+        self.bar.set_length(done + left);
+        self.bar.set_position(done);
     }
 
     /// Shows a text that changes: in place on a terminal, otherwise as a line every few seconds. `quiet` shows nothing.
@@ -240,6 +250,15 @@ fn message(counts: &Counts, announced: u64, wait: Duration, elapsed: Duration) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bar_of_steps_is_full_at_the_last_one() {
+        let progress = Progress { bar: ProgressBar::hidden(), ticking: None };
+        for (done, left) in [(1, 23), (3, 21), (24, 0)] {
+            progress.steps(done, left);
+            assert_eq!((progress.bar.position(), progress.bar.length()), (done, Some(24)));
+        }
+    }
 
     #[test]
     fn the_wait_comes_first() {

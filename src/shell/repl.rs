@@ -55,6 +55,9 @@ pub async fn interact(shell: Shell, format: Option<Format>, options: OutputOptio
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(terminal(error)),
         };
+        if !quiet && let Some(hint) = instead_of_quitting(&pending, &line) {
+            eprintln!("note: {hint}");
+        }
         // As in psql, a command may be typed in the middle of a statement, which then continues.
         let command = !pending.is_empty() && line.trim_start().starts_with('\\') && !is_inside_token(&pending);
         let result = if command && ending(&line).is_none() && Command::parse(&line).is_some() {
@@ -84,6 +87,20 @@ pub async fn interact(shell: Shell, format: Option<Format>, options: OutputOptio
     interpreter.finish()
 }
 
+/// Hint for a line that quits elsewhere, and is a part of an unfinished statement here; `None` for other lines.
+fn instead_of_quitting(pending: &str, line: &str) -> Option<String> {
+    let is_command = !is_inside_token(pending) && line.trim_start().starts_with('\\');
+    if pending.is_empty() || is_command || Command::parse(line) != Some(Ok(Command::Quit)) {
+        return None;
+    }
+    let what = match open_token(pending) {
+        Some('*') => "a comment".to_owned(),
+        Some(quote) => format!("what {quote} begins"),
+        None => "an unfinished statement".to_owned(),
+    };
+    Some(format!("`{}` is a part of {what}; Ctrl-C discards the statement, Ctrl-D quits", line.trim()))
+}
+
 /// Exits on SIGTERM and SIGHUP after restoring the terminal and removing the partial output file. The line editor cannot be
 /// cancelled: it blocks on a key press.
 async fn end_on_signal(before: Option<Termios>, unfinished: Arc<Mutex<Option<PathBuf>>>) {
@@ -103,4 +120,25 @@ async fn end_on_signal(before: Option<Termios>, unfinished: Arc<Mutex<Option<Pat
         let _ = std::fs::remove_file(partial);
     }
     std::process::exit(SIGNALLED + number);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_does_not_quit_is_explained() {
+        let ends = "; Ctrl-C discards the statement, Ctrl-D quits";
+        for (pending, line, part) in [
+            ("SELECT 'x", "\\q", "`\\q` is a part of what ' begins"),
+            ("SELECT \"x", " exit; ", "`exit;` is a part of what \" begins"),
+            ("SELECT 1 /* x", "quit", "`quit` is a part of a comment"),
+            ("SELECT 1", "exit", "`exit` is a part of an unfinished statement"),
+        ] {
+            assert_eq!(instead_of_quitting(pending, line), Some(format!("{part}{ends}")), "{pending}");
+        }
+        for (pending, line) in [("", "exit"), ("SELECT 1", "\\q"), ("SELECT 'x", "exits"), ("SELECT 'x", "';")] {
+            assert_eq!(instead_of_quitting(pending, line), None, "{pending} {line}");
+        }
+    }
 }

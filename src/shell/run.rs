@@ -22,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::chart::Covered;
 use super::commands::TABLES;
+use super::origin::{DaysZone, has_order};
 use super::output::Output;
 use super::progress::Progress;
 use super::statement::used;
@@ -43,6 +44,7 @@ use crate::numbers::counted;
 use crate::profile::Zone;
 #[cfg(feature = "flight")]
 use crate::session::bounded_session;
+use crate::session::suggestion::name_in_brackets;
 use crate::session::{
     Headers, PlanningTurn, begin_here, follow_time_zone, parse_statements, plan_statement, refuse_changes,
     refuse_writes, with_schema,
@@ -154,9 +156,14 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// The span of time from the first of these windows to the last; `None` if it is unknown. Days are those that the service has
-/// counted, or else those of the query's zone; UTC if its name is empty.
-pub(crate) fn covered(connection: &Connection, windows: &[WindowRead], zone: &str) -> Option<Covered> {
+/// The span of time from the first of these windows of a plan to the last; `None` if it is unknown. The days of a result without
+/// times are those of the query's zone; UTC if its name is empty.
+pub(crate) fn covered(
+    connection: &Connection,
+    plan: &LogicalPlan,
+    windows: &[WindowRead],
+    zone: &str,
+) -> Option<Covered> {
     let now = connection.now();
     let window = &connection.profile().window;
     let span = |read: &WindowRead| {
@@ -165,9 +172,12 @@ pub(crate) fn covered(connection: &Connection, windows: &[WindowRead], zone: &st
     };
     let spans = windows.iter().map(span).collect::<Option<Vec<_>>>()?;
     let (from, to) = (spans.iter().map(|span| span.0).min()?, spans.iter().map(|span| span.1).max()?);
-    let days = windows.first()?.days.filter(|days| windows.iter().all(|read| read.days == Some(*days)));
-    let zone = days.or_else(|| Zone::meant(zone)).unwrap_or(Zone::UTC);
-    Some(Covered { from, to: to.min(now), zone })
+    let zone = match DaysZone::of(plan, windows) {
+        DaysZone::Known(zone) => Some(zone),
+        DaysZone::Unknown => None,
+        DaysZone::NoDays => Some(Zone::meant(zone).unwrap_or(Zone::UTC)),
+    };
+    Some(Covered { from, to: to.min(now), zone, ordered: has_order(plan) })
 }
 
 impl Shell {
@@ -405,7 +415,11 @@ impl Shell {
         }
         refuse_changes(&statement, &self.context).await?;
         let headers = Headers::of(&statement);
+        let in_brackets = name_in_brackets(&statement.to_string());
         let plan = plan_statement(&PlanningTurn::unbounded(), &self.context.state(), statement).await?;
+        if let Some(advice) = in_brackets {
+            self.note(&format!("note: {advice}"));
+        }
         refuse_writes(&plan, &self.context).await?;
         #[cfg(feature = "flight")]
         if self.statements.is_some() {
@@ -434,6 +448,7 @@ impl Shell {
             return Ok(Some(self.report_of_effect(begun, &before, read)));
         }
         let task = Arc::new(frame.task_ctx());
+        let logical = Arc::new(frame.logical_plan().clone());
         let plan = frame.create_physical_plan().await?;
         if self.estimates != Estimating::None {
             drop(progress);
@@ -443,7 +458,7 @@ impl Shell {
         self.note_window(&plan);
         let state = self.context.state();
         let zone = SessionSettings::zone(state.config_options());
-        let covered = covered(self.connection(), &windows(&plan), &zone);
+        let covered = covered(self.connection(), &logical, &windows(&plan), &zone);
         output.show_times_in(zone);
         output.cover(covered);
         let planning = begun.elapsed();

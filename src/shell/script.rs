@@ -49,6 +49,19 @@ impl Script {
     }
 }
 
+impl Script {
+    /// True if a statement or command of the script chooses the format of results, or a file, or may do so in another file.
+    pub fn chooses_formats(&self) -> bool {
+        let (complete, open) = pieces(&self.text);
+        complete.iter().chain(&open).any(|piece| match Command::parse(&piece.text) {
+            Some(Ok(command)) => {
+                matches!(command, Command::Format(_) | Command::Output(_) | Command::Chart(_) | Command::Include(_))
+            }
+            _ => piece.ending.file != Ok(None),
+        })
+    }
+}
+
 impl From<String> for Script {
     fn from(text: String) -> Self {
         Self { text, path: None }

@@ -231,7 +231,7 @@ fn held(
     lines.iter().try_for_each(|line| writeln!(sink, "{line}"))
 }
 
-/// Writes a complete result as a chart. Returns a note on a letter that a picture lacks.
+/// Writes a complete result as a chart, with instants in the zone of its days. Returns a note on a letter that a picture lacks.
 fn drawn(
     sink: &mut Sink,
     schema: &SchemaRef,
@@ -241,6 +241,8 @@ fn drawn(
     charts: &ChartOptions,
     covered: Option<Covered>,
 ) -> io::Result<Option<String>> {
+    let zone = covered.and_then(|covered| covered.zone).map(|zone| zone.to_string());
+    let (schema, batches) = (&in_zone(schema, zone.as_deref()), &all_zoned(batches, zone.as_deref())?);
     let svg = || svg_of(schema, batches, charts, covered).map_err(io::Error::other);
     match format {
         Format::Svg => writeln!(sink, "{}", svg()?)?,
@@ -323,6 +325,11 @@ pub(crate) fn zoned(batch: &RecordBatch, zone: Option<&str>) -> io::Result<Recor
     let columns = columns.collect::<Result<Vec<_>, _>>().map_err(io_error)?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema, columns, &options).map_err(io_error)
+}
+
+/// The batches with instants in a zone.
+fn all_zoned(batches: &[RecordBatch], zone: Option<&str>) -> io::Result<Vec<RecordBatch>> {
+    batches.iter().map(|batch| zoned(batch, zone)).collect()
 }
 
 /// Unwraps an I/O error, so that a closed pipe is recognized.

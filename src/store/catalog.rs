@@ -41,6 +41,7 @@ pub(crate) use self::columns::{FileColumn, StoredColumn};
 pub(crate) use self::coverage::Change;
 use self::failure::{failure, instant};
 pub(crate) use self::recorded::Recorded;
+use super::access::{has_store, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;
 use crate::clock::Clock;
@@ -48,7 +49,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files;
 
 /// Name of the file below the store's folder.
-const FILE: &str = "catalog.sqlite";
+pub(super) const FILE: &str = "catalog.sqlite";
 /// Version of our own tables. All others are refused.
 const VERSION: i64 = 3;
 /// Earlier version of our own tables, which is migrated.
@@ -119,12 +120,12 @@ impl Catalog {
         match access {
             Access::ReadWrite => {
                 columns::validate(columns)?;
-                files::private_folder(dir).map_err(|error| inaccessible(&path, &error))?;
-                if !path.exists() {
+                files::private_folder(dir).map_err(|error| inaccessible(dir, &error))?;
+                if !has_store(dir)? {
                     create::create(&path, &data, owner, columns, clock.now())?;
                 }
             }
-            Access::Read if !path.exists() => {
+            Access::Read if !has_store(dir)? => {
                 return Err(Error::new(ErrorKind::Store, format!("{}: no store in this folder", dir.display()))
                     .advice("fill one with savedsearch sync, or correct the path"));
             }
@@ -430,8 +431,4 @@ fn data_path(dir: &Path) -> Result<String> {
         None => Err(Error::new(ErrorKind::Store, format!("{}: the path is not valid UTF-8", dir.display()))
             .advice("use another folder")),
     }
-}
-
-fn inaccessible(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Store, format!("{}: cannot be opened: {error}", path.display()))
 }

@@ -18,7 +18,7 @@ use arrow::compute::filter_record_batch;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::catalog::{Change, FileColumn};
-use super::coverage::day_of;
+use super::coverage::{day_of, settled_days};
 use super::files::{FileReader, FileWriter, Layout, Size, corrupt};
 use super::filling::{DAILY, month_of};
 use super::index::Indexed;
@@ -299,7 +299,7 @@ impl Merging<'_> {
 
     /// True if a region is of the past, and was read or confirmed after its days had settled.
     fn is_over(&self, region: &Region) -> bool {
-        region.sealed || day_of((region.as_of - self.settling).timestamp_micros()) >= region.days.end
+        settled_days(region, self.settling) == region.days.len() as u64
     }
 }
 

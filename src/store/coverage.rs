@@ -63,6 +63,16 @@ pub(super) fn is_credible(region: &Region, now: DateTime<Utc>) -> bool {
     region.as_of.max(region.confirmed) <= now + CLOCK_SKEW
 }
 
+/// Number of days of a region that were read or confirmed after they had settled: the first ones.
+pub(super) fn settled_days(region: &Region, settling: TimeDelta) -> u64 {
+    let settling = settling.num_microseconds().unwrap_or(i64::MAX);
+    let open = match region.sealed {
+        true => region.days.end,
+        false => day_of(region.as_of.timestamp_micros().saturating_sub(settling)).min(region.days.end),
+    };
+    (region.days.start..open).len() as u64
+}
+
 /// Returns the day of an instant in microseconds since 1970.
 pub(crate) fn day_of(at: i64) -> Day {
     Day::try_from(at.div_euclid(DAY)).unwrap_or(if at < 0 { Day::MIN } else { Day::MAX })

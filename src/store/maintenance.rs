@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::catalog::Catalog;
 use super::checksums::CHANGED;
+use super::coverage::settled_days;
 use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
 use super::{Store, files, index};
 use crate::error::{Error, ErrorKind, Result};
@@ -45,7 +46,7 @@ pub struct Holding {
     pub days: u64,
     /// The stored days as half-open ranges, in order. A day between two of them is not stored.
     pub ranges: Vec<Range<NaiveDate>>,
-    /// Number of days whose numbers were confirmed after they had settled.
+    /// Number of days that were read or confirmed after they had settled.
     pub sealed_days: u64,
     /// Number of mentions.
     pub mentions: u64,
@@ -65,8 +66,8 @@ impl Store {
         self.catalog.aids()
     }
 
-    /// Returns what the store has, in the order of aids and filters.
-    pub(crate) fn holdings(&self) -> Result<Vec<Holding>> {
+    /// Returns what the store has, in the order of aids and filters. `settling`: the time until a day has settled.
+    pub(crate) fn holdings(&self, settling: TimeDelta) -> Result<Vec<Holding>> {
         let mut holdings: BTreeMap<Subject, Holding> = BTreeMap::new();
         let (mut files, mut named) = (HashSet::new(), BTreeMap::<Subject, u64>::new());
         // Regions share files.
@@ -83,7 +84,7 @@ impl Store {
                     file.share_of(*bytes, region.mentions())
                 });
                 let holding = holdings.entry(subject).or_insert_with_key(|subject| Holding::of(subject, region));
-                holding.add(region, index_bytes);
+                holding.add(region, index_bytes, settling);
             }
         }
         for (subject, holding) in &mut holdings {
@@ -243,12 +244,12 @@ impl Holding {
     }
 
     /// Adds a region, and its part of an index in bytes.
-    fn add(&mut self, region: &Region, index_bytes: u64) {
+    fn add(&mut self, region: &Region, index_bytes: u64, settling: TimeDelta) {
         self.from = self.from.min(date_of(region.days.start));
         self.to = self.to.max(date_of(region.days.end));
         self.days += region.days.len() as u64;
         self.ranges.push(date_of(region.days.start)..date_of(region.days.end));
-        self.sealed_days += if region.sealed { region.days.len() as u64 } else { 0 };
+        self.sealed_days += settled_days(region, settling);
         self.mentions += region.mentions();
         self.bytes += region.bytes();
         self.index_bytes += index_bytes;

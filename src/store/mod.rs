@@ -12,6 +12,7 @@
 //! crash. Files are never changed: [compaction] moves regions to other files. Beside each region are the commits in which its
 //! mentions arrived and changed ([stamps]). Beside a file may be an [index] of its words.
 
+mod access;
 mod catalog;
 mod changes;
 mod checksums;
@@ -42,6 +43,7 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
+pub use self::access::has_store;
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
 pub(crate) use self::changes::Since;
 pub(crate) use self::checksums::{CHANGED, Sums};
@@ -62,6 +64,7 @@ pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
 use self::statistics::Counters;
 pub use self::statistics::StoreStatistics;
 
+use self::access::inaccessible;
 use self::catalog::FileColumn;
 use self::coverage::is_credible;
 use self::files::{FILTERS, FileReader, Layout};
@@ -209,11 +212,11 @@ impl Store {
         if let Err(error) = private_folder(folder) {
             // It is not an error if the folder exists on a read-only medium.
             if !folder.is_dir() {
-                return Err(files::failed("create", folder, &error));
+                return Err(inaccessible(folder, &error));
             }
         }
         // The engine takes no paths with `..`.
-        let folder = &fs::canonicalize(folder).map_err(|error| files::failed("open", folder, &error))?;
+        let folder = &fs::canonicalize(folder).map_err(|error| inaccessible(folder, &error))?;
         let own = |column: &&ColumnSpec| is_stored(&column.origin) && ![AID, AS_OF].contains(&column.name.as_str());
         let fields = mentions.columns.iter().filter(own);
         let fields = fields.map(|column| StoredColumn {

@@ -25,7 +25,7 @@ use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
 use crate::exec::{FetchExec, LateConditions, Mode, PlanNotes, ScanConfig, Slice, possible, scan_schema};
-use crate::profile::{ColumnSpec, Origin, TableSpec};
+use crate::profile::{ColumnSpec, Origin, TableKind, TableSpec};
 use crate::pushdown::{
     Aids, PlannedScan, ScanPlan, ServiceOrder, Summary, SummaryRows, can_claim, looks_at, looks_only_at,
 };
@@ -316,11 +316,14 @@ impl ApiTable {
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
         let mode = self.mode(&plan, args.limit())?;
+        let mixed = self.mixed_labels(&projection, filters);
         // Saved searches are merged by their sort key, which may not be part of the output.
         let width = projection.len();
         let key = mode.order().map(|order| self.schema.index_of(&order.column)).transpose()?;
         let projection = projection.iter().copied().chain(key.filter(|key| !projection.contains(key))).collect();
-        let plan_notes = PlanNotes { notes: Arc::new(Mutex::new(plan.notes.clone())), ..PlanNotes::default() };
+        let note = mode.summary().and_then(|summary| summary.note(self.connection.profile(), &self.spec, &plan));
+        let notes = plan.notes.iter().cloned().chain(note).chain(mixed).collect();
+        let plan_notes = PlanNotes { notes: Arc::new(Mutex::new(notes)), ..PlanNotes::default() };
         #[cfg(feature = "store")]
         let from_store = self.connection.store_for(&SessionSettings::of(state.config_options()));
         let config = ScanConfig {
@@ -339,6 +342,22 @@ impl ApiTable {
         };
         let scan: Arc<dyn ExecutionPlan> = Arc::new(FetchExec::try_new(config)?);
         first_columns(scan, width)
+    }
+
+    /// Returns a note on a query of breakdowns that reads values, but neither the label of their section nor a condition on it.
+    fn mixed_labels(&self, projection: &[usize], filters: &[Expr]) -> Option<String> {
+        let label = self.spec.column_from(&Origin::Section).filter(|_| self.spec.kind == TableKind::Breakdowns)?;
+        let read = || projection.iter().filter_map(|at| self.spec.columns.get(*at));
+        let names = filters.iter().any(|filter| looks_at(filter, label));
+        if names || read().any(|column| column.name == label) {
+            return None;
+        }
+        let (table, labels) = (&self.spec.name, self.spec.sections.iter().map(|section| section.label.as_str()));
+        let labels: Vec<&str> = labels.collect();
+        let has_values = read().any(|column| matches!(column.origin, Origin::Field(..)));
+        (has_values && labels.len() > 1).then(|| {
+            format!("{table} has rows of each {label} ({}): select {label}, or add {label} = '…'", labels.join(", "))
+        })
     }
 
     /// Returns the kind of rows of a scan under this plan and limit.

@@ -344,7 +344,7 @@ pub(super) async fn run(
         let default = windows.iter().find(|window| window.default).map(|window| period_in_words(&window.words));
         // The zone of this query alone: the session keeps its own.
         let connection = session.connections().first();
-        let covered = connection.and_then(|connection| covered(connection, &windows, &zone));
+        let covered = connection.zip(pending.logical()).and_then(|(to, plan)| covered(to, plan, &windows, &zone));
         let kept = results.add(&session.principal.name, keeping, Period { covered, zone: zone.clone() });
         let mut notes: Vec<String> = warnings.iter().map(|warning| in_page(&warning.message)).collect();
         notes.extend(kept.as_ref().err().map(|why| format!("no charts or downloads: {why}")));

@@ -38,11 +38,18 @@ pub(crate) fn estimate_all(plans: &[Arc<dyn ExecutionPlan>]) -> Result<RecordBat
         }
         _ => all.to_string(),
     };
+    // The words count a saved search, which follows the list unless that is empty.
+    let after_list = |scan: &Cost| u64::from(scan.lists && scan.in_turn && !scan.exact && scan.by_last_list.is_none());
+    let least_of_all = match scans.as_slice() {
+        [scan] => all.at_least + after_list(scan),
+        _ => all.at_least,
+    };
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let tables = scans.iter().map(|scan| scan.table.as_ref()).chain(["all"]).map(Some);
     let sent = scans.iter().map(|scan| Some(scan.sent.as_str())).chain([Some("")]);
     let requests = scans.iter().map(words).chain([total]).map(Some);
-    let least = scans.iter().map(|scan| number(of_scan(scan).at_least)).chain([number(all.at_least)]);
+    let least =
+        scans.iter().map(|scan| number(of_scan(scan).at_least + after_list(scan))).chain([number(least_of_all)]);
     let columns: [(&str, ArrayRef); 4] = [
         ("table", Arc::new(tables.collect::<StringArray>())),
         ("sent", Arc::new(sent.collect::<StringArray>())),
@@ -57,19 +64,25 @@ fn most(of: &ExpectedRequests) -> Option<u64> {
     of.at_most.or_else(|| of.exact.then_some(of.at_least))
 }
 
+/// The likely number of requests, or the least if nothing is known; `None` if too little is known.
+fn likely(of: &ExpectedRequests) -> Option<u64> {
+    of.likely.or_else(|| (!of.totals.are_partial()).then_some(of.at_least))
+}
+
 /// The expected number of requests of plans that run one after another.
 fn sum(costs: &[PlanCost]) -> ExpectedRequests {
     costs.iter().map(PlanCost::expected).fold(ExpectedRequests::certain(0, true), |all, one| {
-        let likely = all.likely.unwrap_or(all.at_least) + one.likely.unwrap_or(one.at_least);
+        let likely = likely(&all).zip(likely(&one)).map(|(all, one)| all + one);
         let at_least = all.at_least + one.at_least;
         ExpectedRequests {
             at_least,
             exact: all.exact && one.exact,
             at_most: most(&all).zip(most(&one)).map(|(all, one)| all + one).filter(|most| *most > at_least),
-            likely: Some(likely).filter(|likely| *likely > at_least),
+            likely: likely.filter(|likely| *likely > at_least),
             searches: all.searches.max(one.searches),
             listed_at: all.listed_at.into_iter().chain(one.listed_at).min(),
             counted_at: all.counted_at.into_iter().chain(one.counted_at).min(),
+            totals: all.totals.and(one.totals),
         }
     })
 }

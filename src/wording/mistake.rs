@@ -46,7 +46,9 @@ impl Mistake {
             (None, Some(column)) => line.push_str(&format!(" (column {column})")),
             (None, None) => {}
         }
-        if let Some(advice) = as_written(text, &line, place) {
+        if is_unterminated(&line) && has_apostrophe(text) {
+            line.push_str("; double a quote within a text, as in 'it''s'");
+        } else if let Some(advice) = as_written(text, &line, place) {
             line.push_str(&format!("; {advice}"));
         } else if let Some(suggestion) = suggestion(&line, context, Some(tables)).await {
             line.push_str(&format!("; {suggestion}"));
@@ -68,6 +70,16 @@ impl Mistake {
     pub(crate) fn map_text(self, change: impl Fn(String) -> String) -> Self {
         Self { line: change(self.line), marked: self.marked.map(|lines| lines.map(&change)), row: self.row }
     }
+}
+
+/// True if a quote stands between letters, as in `it's`. A letter before it that stands alone begins a literal, such as `N'x'`.
+fn has_apostrophe(text: &str) -> bool {
+    text.match_indices('\'').any(|(at, quote)| {
+        let (mut before, mut behind) = (text[..at].chars().rev(), text[at + quote.len()..].chars());
+        let is_between =
+            before.next().is_some_and(char::is_alphabetic) && behind.next().is_some_and(char::is_alphabetic);
+        is_between && before.next().is_some_and(|letter| letter.is_alphanumeric() || letter == '\'')
+    })
 }
 
 /// Returns a line of a text, and a line with a mark below a column.
@@ -117,6 +129,23 @@ mod tests {
             let error = crate::session::parse_statements(sql).expect_err(sql);
             let mistake = Mistake::of(&error, sql, &context, "list the tables").await;
             assert!(mistake.line.ends_with(place), "{sql}: {}", mistake.line);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_apostrophe_that_ends_a_text_is_named() {
+        let context = SessionContext::new();
+        let advice = "; double a quote within a text, as in 'it''s'";
+        for (sql, advised) in [
+            ("SELECT 'it's'", true),
+            ("SELECT 'I'm here' WHERE x = 'de'", true),
+            ("SELECT 'it''s', 'x", false),
+            ("SELECT N'x', 'y", false),
+            ("SELECT 'x", false),
+        ] {
+            let error = crate::session::parse_statements(sql).expect_err(sql);
+            let line = Mistake::of(&error, sql, &context, "list the tables").await.line;
+            assert_eq!(line.ends_with(advice), advised, "{sql}: {line}");
         }
     }
 

@@ -95,6 +95,56 @@ fn a_script_charts_its_last_result_and_reads_many_commands_quickly() {
 }
 
 #[test]
+fn options_of_formats_that_no_result_has_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let workbook = folder.path().join("a.xlsx");
+    let (csv, charts) = ("need results in csv", "options of charts need a chart");
+    let cases: [(&[&str], &str); 6] = [
+        (&["--csv-dialect", "excel"], csv),
+        (&["--csv-dialect", "excel", "-o", workbook.to_str().unwrap()], csv),
+        (&["--csv-separator", ";", "--format", "tsv"], csv),
+        (&["--chart-title", "Days"], charts),
+        (&["--chart-size", "640x360", "--format", "csv"], charts),
+        (&["--chart-stacked"], charts),
+    ];
+    each(cases, |(options, expected)| {
+        let output = demo(&[options, &["-c", "SELECT 1 AS n"]].concat());
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{options:?}");
+        assert!(err(&output).contains(expected), "{options:?}: {}", err(&output));
+    });
+    assert!(!workbook.exists());
+    // A statement that names its own file may be the one.
+    let own = folder.path().join("own.csv");
+    let statement = format!("SELECT 1 AS n \\g {}", own.display());
+    printed(&["--csv-separator", ";", "-c", &statement]);
+    assert!(own.exists());
+}
+
+#[test]
+fn a_file_or_words_in_place_of_a_statement_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("select.sql");
+    let name = file.to_str().unwrap();
+    let told = |arguments: &[&str]| {
+        let output = demo(arguments);
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{arguments:?}");
+        err(&output)
+    };
+    each([&[name][..], &["-c", name]], |arguments| {
+        assert!(told(arguments).contains(&format!("{name}: no such file; -f runs a file of statements")));
+    });
+    fs::write(&file, "SELECT 1").unwrap();
+    each([&[name][..], &["-c", name]], |arguments| {
+        assert!(told(arguments).contains(&format!("{name} is a file; run it with -f {name}")));
+    });
+    let words = told(&["SELECT", "title", "FROM", "mentions"]);
+    assert!(words.contains("unexpected argument 'title'") && words.contains("put the statement in quotes"), "{words}");
+    assert!(!told(&["-c", "SELECT 1", "--nonsense"]).contains("quotes"));
+    let apostrophe = refused(&["-c", "SELECT 'it's'"]);
+    assert!(apostrophe.ends_with("; double a quote within a text, as in 'it''s'"), "{apostrophe}");
+}
+
+#[test]
 fn csv_for_spreadsheets_opens_as_it_was_meant() {
     let at = "arrow_cast('2026-06-30T10:00:00Z', 'Timestamp(Microsecond, Some(\"UTC\"))')";
     let sql = &format!("SELECT '9007199254740993' AS id, {at} AS at, 1.5 AS score");
@@ -141,6 +191,27 @@ fn charts_have_the_form_that_was_chosen_or_are_refused() {
 }
 
 #[test]
+fn charts_go_to_an_output_of_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let sql = "SELECT 'web' AS source, 3 AS n";
+    let (chart, one, two, three, table) =
+        (format!("\\chart {sql}"), path("one.svg"), path("two.svg"), path("three.svg"), path("four.csv"));
+    assert_eq!(printed(&["-c", &format!("\\o {one}"), "-c", &chart, "-c", "\\o"]), "");
+    let drawn = fs::read_to_string(&one).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains(">n by source<"), "{drawn}");
+    assert_eq!(printed(&["-o", &three, "-c", &chart]), "");
+    assert_eq!(fs::read_to_string(&three).unwrap(), drawn);
+    // The last result; the file takes one chart, and the terminal gets the next.
+    let text = printed(&["-c", sql, "-c", &format!("\\o {two}"), "-c", "\\chart", "-c", "\\chart"]);
+    assert_eq!((text.starts_with("n by source\n"), text.matches("n by source\n").count()), (false, 1), "{text}");
+    assert_eq!(fs::read_to_string(&two).unwrap(), drawn);
+    // A file of rows has no charts.
+    let text = printed(&["-c", &format!("\\o {table}"), "-c", &chart]);
+    assert!(text.starts_with("n by source\n"), "{text}");
+}
+
+#[test]
 fn the_demo_data_has_no_address() {
     let listed = printed(&["--format", "csv", "-c", "\\l"]);
     assert!(listed.contains(",built-in demo data,v4,") && !listed.contains("127.0.0.1"), "{listed}");
@@ -176,7 +247,7 @@ fn the_rows_of_an_estimate_agree() {
         (format!("{newest} 100"), "1,1"),
         (format!("{newest} 250"), "1,at most 3"),
         (format!("{newest} 1000"), "1,at most 11"),
-        ("SELECT id FROM mentions LIMIT 5".to_owned(), "1,1 + 1 or more"),
+        ("SELECT id FROM mentions LIMIT 5".to_owned(), "2,1 + 1 or more"),
     ] {
         assert_eq!(estimate(&sql), (expected.to_owned(), expected.to_owned()), "{sql}");
     }
@@ -588,6 +659,9 @@ fn suggestions_are_names_that_were_meant() {
             "to_char of a duration is not supported; cast it to text",
         ),
         ("SHOW VIEWS", "SHOW VIEWS is not supported; SHOW TABLES lists the tables"),
+        ("SELECT id FROM mentions WHERE aid = 183772 && reach = 5", "between conditions, write AND"),
+        ("SELECT id FROM mentions WHERE reach > 5 || language = 'en'", "between conditions, write OR"),
+        ("SELECT title FROM [mentions]", "write mentions instead of [mentions]"),
     ];
     each(cases, |(sql, said)| {
         let line = refused(&["-c", sql]);
@@ -595,6 +669,17 @@ fn suggestions_are_names_that_were_meant() {
     });
     let line = refused(&["-c", "SELECT nope FROM mentions"]);
     assert!(line.contains("unknown column `nope`; available: aid, id, ") && !line.contains("did you mean"), "{line}");
+}
+
+#[test]
+fn a_column_in_brackets_is_noted() {
+    let noted = |sql: &str| {
+        let output = savedsearch(&["--now", NOW, "sql", "-c", sql]).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", err(&output));
+        err(&output).contains("for the name, write title instead of [title]")
+    };
+    assert!(noted("SELECT [title] FROM mentions WHERE aid = '183772' AND duration = '7d' LIMIT 1"));
+    assert!(!noted("SELECT [title, id] FROM mentions WHERE aid = '183772' AND duration = '7d' LIMIT 1"));
 }
 
 #[test]
@@ -686,6 +771,43 @@ fn whole_days_of_a_zone_are_not_marked_in_charts() {
     }
     let (from, to) = ("2026-06-10T00:00:00+09:00", "2026-06-15T00:00:00+09:00");
     assert!(!chart("UTC", "(published_at AT TIME ZONE 'Asia/Tokyo')::date", from, to));
+}
+
+#[test]
+fn charts_name_the_zone_of_their_days() {
+    let picture = |sql: &str| printed(&["--format", "svg", "-c", sql]);
+    let berlin = "published_at AT TIME ZONE 'Europe/Berlin'";
+    let of = "FROM mentions WHERE aid = '183772' AND duration = '3d'";
+    // Mentions are counted one by one.
+    let sql = format!("SELECT ({berlin})::date AS day, sentiment, count(*) AS n {of} GROUP BY 1, 2");
+    let days = picture(&sql);
+    let named = days.contains(", Europe/Berlin<") && days.contains(">day (Europe/Berlin)<") && !days.contains("UTC");
+    assert!(named, "{days}");
+    // At a prompt that shows times in another zone.
+    let sql = format!("SELECT date_trunc('day', {berlin}) AS day, sentiment, count(*) AS n {of} GROUP BY 1, 2");
+    assert_eq!(printed(&["--set", "timezone=Asia/Tokyo", "--format", "svg", "-c", &sql]), days);
+    // Days counted by the service in the zone of a condition are those of a session in that zone.
+    let volume = |more: &str| {
+        format!("SELECT bucket_start, mentions FROM volume WHERE aid = '183772' AND duration = '30d' {more}")
+    };
+    for format in ["svg", "chart"] {
+        let asked = printed(&["--format", format, "-c", &volume("AND timezone = 'Europe/Berlin'")]);
+        let session = ["--set", "timezone=Europe/Berlin", "--format", format, "-c", &volume("")];
+        assert_eq!(asked, printed(&session));
+        assert!(asked.contains("The first and the last period are incomplete."), "{asked}");
+    }
+    // Dates of UTC of days of Berlin are days of no zone.
+    let mixed = volume("AND timezone = 'Europe/Berlin'").replacen("bucket_start", "bucket_start::date AS day", 1);
+    let mixed = picture(&mixed);
+    assert!(mixed.contains(">day<") && !mixed.contains("UTC") && !mixed.contains("Berlin"), "{mixed}");
+    let heat = |columns: &str, rest: &str| {
+        let sql = format!("SELECT {columns} {of} {rest}");
+        let map = printed(&["--format", "svg", "--chart-form", "heatmap", "-c", &sql]);
+        assert!(map.contains(", America/Los_Angeles<") && !map.contains("UTC"), "{map}");
+    };
+    let there = "published_at AT TIME ZONE 'America/Los_Angeles'";
+    heat(there, "");
+    heat(&format!("date_part('dow', {there}), date_part('hour', {there}), count(*)"), "GROUP BY 1, 2");
 }
 
 #[test]
@@ -967,6 +1089,43 @@ fn estimates_use_what_was_read_before() {
     assert!(totals[1].starts_with("all,,\"at least 1, likely about ") && likely(totals[1]) > 1, "{printed}");
     let all = format!("all,,\"at least 13, likely about {sent} (12 saved searches in the last list)\",13");
     assert_eq!(totals[2], all);
+}
+
+/// One window shows nothing of eleven others.
+#[test]
+fn an_estimate_says_how_many_windows_are_known() {
+    let read = "SELECT count(DISTINCT title) AS n FROM mentions WHERE duration = '30d'";
+    let aids = ["183772", "184889", "187123", "188240", "190474", "191591"].map(|aid| format!("'{aid}'"));
+    let count = |aids: &[String]| {
+        format!(
+            "SELECT max(total_mentions) AS n FROM overview WHERE aid IN ({}) AND duration = '30d';",
+            aids.join(", ")
+        )
+    };
+    let script = format!(
+        "SELECT count(*) AS n FROM saved_searches;\n\\cost {read}\n{}\n\\cost {read}\n{}\n\\cost {read}\n\\cost {read} AND aid IN ({})",
+        count(&aids[..1]),
+        count(&aids),
+        aids.join(", ")
+    );
+    let printed = printed(&["--format", "csv", "-c", &script]);
+    let totals: Vec<&str> = printed.lines().filter(|line| line.starts_with("all,")).collect();
+    assert_eq!(totals[0], "all,,at least 13 (12 saved searches in the last list),13");
+    assert_eq!(totals[1], "all,,\"at least 13 (12 saved searches in the last list, totals of 1 of 12 windows)\",13");
+    let (half, six) = (totals[2], totals[3]);
+    let likely = |text: &str| -> u64 {
+        let (_, likely) = text.split_once("likely about ").unwrap_or_else(|| panic!("{text}"));
+        likely.split(['"', ' ']).next().unwrap().parse().unwrap()
+    };
+    assert!(half.starts_with("all,,\"at least 13, likely about "), "{half}");
+    assert!(
+        half.contains(
+            " if the other windows are similar (12 saved searches in the last list, totals of 6 of 12 windows)"
+        )
+    );
+    assert!(six.starts_with("all,,\"at least 6, likely about ") && !six.contains("windows"), "{six}");
+    // The list, and twice the requests of one half.
+    assert_eq!(likely(half), 1 + 2 * likely(six), "{printed}");
 }
 
 /// The simulator counts the requests.

@@ -121,6 +121,17 @@ async fn numbers_that_add_up_take_one_request() {
     assert_eq!(lab.ask(DAYS).await.unwrap(), (table(&[&["2026-06-30", "250"]]), 1));
 }
 
+/// Days are counted in the session's zone, whatever zone the query requests, and a note says so.
+#[tokio::test]
+async fn days_are_counted_beside_another_zone_of_the_request() {
+    let lab = Lab::new(|_| ());
+    let sql = DAYS.replace(" GROUP BY", " AND timezone = 'Asia/Tokyo' GROUP BY");
+    assert_eq!(lab.ask(&sql).await.unwrap(), (table(&[&["2026-06-30", "250"]]), 1));
+    let notes = lab.ask("SELECT message FROM system.warnings").await.unwrap().0.concat().concat();
+    assert!(notes.contains("published_at AT TIME ZONE 'Asia/Tokyo'"), "{notes}");
+    assert!(!notes.contains("one by one"), "{notes}");
+}
+
 /// The engine checks that a column without NULL stays one.
 #[tokio::test]
 async fn counted_days_may_be_united_and_aggregated_again() {

@@ -186,6 +186,31 @@ async fn a_query_asks_each_question_once() {
     }
 }
 
+/// The request for the list counts as well.
+#[tokio::test]
+async fn too_much_for_the_listed_saved_searches_is_refused_once_the_list_is_known() {
+    let world = World::new().await;
+    let listed = "SELECT count(*) FROM saved_searches WHERE kind <> 'recent'";
+    let searches: u64 = world.rows(listed).await[0][0].parse().unwrap();
+    assert!(searches > 2);
+    world.context.sql(&format!("SET savedsearch.max_requests = {searches}")).await.unwrap();
+    let cases = [
+        "SELECT aid, count(*) FROM mentions WHERE duration = '7d' GROUP BY aid",
+        "SELECT aid, total_mentions FROM overview WHERE duration = '7d'",
+        "SELECT id FROM mentions WHERE duration = '7d'",
+        "SELECT id FROM mentions WHERE duration = '7d' ORDER BY published_at",
+    ];
+    each_async(cases, async |sql| {
+        let before = world.service.requests();
+        let error = failure(&world.context, sql).await;
+        assert_eq!((error.kind(), world.service.requests() - before), (ErrorKind::Budget, 1), "{sql}: {error}");
+        assert!(error.to_string().contains(&format!("needs at least {} requests", searches + 1)), "{sql}: {error}");
+    })
+    .await;
+    world.context.sql(&format!("SET savedsearch.max_requests = {}", searches + 1)).await.unwrap();
+    assert_eq!(world.cost(cases[1]).await.1, searches + 1);
+}
+
 #[tokio::test]
 async fn too_much_is_refused_before_the_first_request() {
     let world = World::new().await;

@@ -524,6 +524,21 @@ async fn a_sync_reads_saved_searches_beside_each_other() {
     assert_eq!(sync(&visit.connection, &options, |_| {}).await.unwrap().requests, synced.requests);
 }
 
+/// Four days are open at noon: today and the three before.
+#[tokio::test]
+async fn days_that_had_settled_when_they_were_read_are_sealed_at_once() {
+    let (shop, time) = (Shop::new(), now() + days(5));
+    let visit = shop.at(time);
+    let mut options = SyncOptions::since((time - days(20)).date_naive());
+    options.aids = vec![BIG.to_owned()];
+    for run in ["first", "second"] {
+        sync(&visit.connection, &options, |_| {}).await.unwrap();
+        let holdings = visit.connection.holdings().unwrap();
+        let sealed: Vec<_> = holdings.iter().map(|holding| (holding.days, holding.sealed_days)).collect();
+        assert_eq!(sealed, [(21, 17)], "{run}");
+    }
+}
+
 #[tokio::test]
 async fn a_sync_that_ends_at_its_limit_counts_the_same_steps_in_all_lines() {
     let mut options = SyncOptions::since((now() - days(90)).date_naive());
@@ -779,6 +794,25 @@ async fn a_first_sync_with_a_wrong_key_leaves_the_store_to_the_right_one() {
     // From its first stored day on, it is the store of this key.
     let (done, told) = sync(OTHER_KEY);
     assert!(!done && told.contains("made with another address or key; check --base-url and the key"), "{told}");
+}
+
+/// A file in place of the folder: as root, every folder can be read.
+#[test]
+fn a_store_that_cannot_be_opened_is_not_called_missing() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let begin = format!("cannot open the store in {}: ", file.display());
+    let commands: [&[&str]; 4] =
+        [&["store", "status"], &["store", "verify"], &["sync"], &["sql", "--set", "store=read", "-c", "SELECT 1"]];
+    for command in commands {
+        let arguments = [&["--now", "2026-07-01T12:00:00Z", "--store", file.to_str().unwrap()], command].concat();
+        let output = savedsearch(&arguments).stdin(Stdio::null()).output().unwrap();
+        let told = err(&output);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        assert!(told.contains(&begin) && told.contains("; use another folder"), "{command:?}: {told}");
+        assert!(!told.contains("SET ") && !told.contains("no store"), "{command:?}: {told}");
+    }
 }
 
 #[tokio::test]
@@ -1233,6 +1267,7 @@ async fn estimates_count_what_the_store_lacks() {
     // Another process, which knows nothing but the store.
     let visit = shop.at(now() + days(5));
     visit.set("SET savedsearch.freshness = '1h'").await;
+    assert_eq!(likely(&visit, &between("2026-01-01", "2026-06-29")).await, None, "70 of 179 days show too little");
     let all = between("2026-04-01", "2026-06-29");
     let expected = likely(&visit, &all).await.unwrap_or_default();
     let sent = visit.cost(&all).await;
@@ -1469,6 +1504,17 @@ async fn a_sync_of_the_future_is_refused() {
     let options = SyncOptions::since((now() + days(1)).date_naive());
     let error = sync(&visit.connection, &options, |_| {}).await.unwrap_err().to_string();
     assert!(error.contains("2026-07-02 is in the future: today is 2026-07-01"), "{error}");
+}
+
+#[test]
+fn several_saved_searches_in_one_option_are_told_apart_in_the_advice() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().to_str().unwrap();
+    let arguments =
+        ["--now", "2026-07-01T12:00:00Z", "--store", store, "sync", "--since", "2d", "--aid", "183772,184889"];
+    let output = savedsearch(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    assert!(err(&output).contains("repeat --aid for each saved search: --aid 183772 --aid 184889"), "{}", err(&output));
 }
 
 #[test]

@@ -73,6 +73,24 @@ async fn unstable_ties_give_every_mention_once_or_an_error() {
 }
 
 #[tokio::test]
+async fn breakdowns_without_their_label_are_noted() {
+    let world = World::new().await;
+    let of = format!("FROM breakdowns WHERE aid = '{BIG}' AND duration = '7d'");
+    for sql in [
+        format!("SELECT * {of} LIMIT 3"),
+        format!("SELECT name, mentions {of} AND dimension = 'source'"),
+        format!("SELECT dimension, sum(mentions) {of} GROUP BY 1"),
+        format!("SELECT count(*) {of}"),
+    ] {
+        world.rows(&sql).await;
+        assert!(world.rows("SELECT message FROM system.warnings").await.is_empty(), "{sql}");
+    }
+    world.rows(&format!("SELECT name, mentions {of} LIMIT 3")).await;
+    let notes = world.rows("SELECT message FROM system.warnings").await.concat().concat();
+    assert!(notes.contains("rows of each dimension (source, author, ") && notes.contains("dimension = '…'"), "{notes}");
+}
+
+#[tokio::test]
 async fn a_budget_counts_all_saved_searches_of_a_query() {
     let world = World::new().await;
     world.context.sql("SET savedsearch.max_requests = 14").await.unwrap();

@@ -653,7 +653,14 @@ async fn files_and_charts_of_a_result_need_no_request() {
         "settings": { "timezone": "Asia/Tokyo" },
     });
     let answer = served.ask(&times).await;
+    let berlin = format!(
+        "SELECT (published_at AT TIME ZONE 'Europe/Berlin')::date AS day, sentiment, count(*) AS n FROM mentions \
+         WHERE aid = '{BIG}' AND {window} GROUP BY 1, 2"
+    );
+    let days = served.query(&berlin).await.last["end"]["result"].as_str().unwrap().to_owned();
     let spent = served.simulator.requests();
+    let svg = served.get(&format!("/api/results/{days}/chart.svg")).await.body;
+    assert!(svg.contains(">day (Europe/Berlin)<") && !svg.contains("UTC"), "{svg}");
     assert!(answer.rows.iter().all(|row| row[0].as_str().unwrap().ends_with("+09:00")), "{:?}", answer.rows.first());
     let result = answer.last["end"]["result"].as_str().unwrap().to_owned();
     for (form, part) in [("auto", "<svg"), ("points", "<circle"), ("heatmap", "<title>Sun 23:00: ")] {

@@ -58,9 +58,10 @@ async fn days_are_those_of_the_zone_and_still_come_from_one_overview() {
         let seen = world.service.take_seen();
         assert!(seen.iter().all(|seen| format!("{seen:?}").contains("Berlin")), "{seen:?}");
     }
-    let of_instants: [(&str, Key); 6] = [
+    let of_instants: [(&str, Key); 7] = [
         ("date_part('hour', published_at)", |at| at.hour().to_string()),
         ("to_char(published_at, '%Y-%m-%d %H')", |at| at.format("%Y-%m-%d %H").to_string()),
+        ("to_char(published_at, 'YYYY-MM-DD HH24')", |at| at.format("%Y-%m-%d %H").to_string()),
         ("date_trunc('hour', published_at)::time", |at| at.format("%H:00:00").to_string()),
         ("date_trunc('hour', published_at::timestamp)", |at| at.format("%Y-%m-%dT%H:00:00").to_string()),
         ("date_bin(INTERVAL '7 days', published_at::timestamp)::date", |at| {
@@ -183,6 +184,62 @@ async fn constants_are_those_of_the_zone() {
     ];
     each_async(cases, async |(expression, expected)| {
         assert_eq!(world.rows(&format!("SELECT {expression}")).await, [[expected]], "{expression}");
+    })
+    .await;
+}
+
+/// Every function reads a time in the zone that `AT TIME ZONE` gave it, in a session of another zone. 22:30 in UTC is 07:30 of the next
+/// day in Tokyo, 18:30 in New York, where it is summer, and 00:30 of the next day in Berlin.
+#[tokio::test]
+async fn functions_read_a_time_in_the_zone_that_it_was_given() {
+    let world = in_zone(BERLIN).await;
+    let cases = [
+        (
+            "to_char(t, 'YYYY-MM-DD HH24:MI')",
+            ["2026-07-01 00:30", "2026-07-01 07:30", "2026-06-30 18:30", "2026-06-30 22:30"],
+        ),
+        (
+            "to_char(t, '%Y-%m-%d %H:%M')",
+            ["2026-07-01 00:30", "2026-07-01 07:30", "2026-06-30 18:30", "2026-06-30 22:30"],
+        ),
+        ("to_char(t, 'TZ OF')", ["CEST +02", "JST +09", "EDT -04", "UTC +00"]),
+        ("date_part('hour', t)", ["0", "7", "18", "22"]),
+        ("extract(day FROM t)", ["1", "1", "30", "30"]),
+        ("t::date", ["2026-07-01", "2026-07-01", "2026-06-30", "2026-06-30"]),
+        ("to_date(t)", ["2026-07-01", "2026-07-01", "2026-06-30", "2026-06-30"]),
+        ("t::time", ["00:30:00", "07:30:00", "18:30:00", "22:30:00"]),
+        ("t::timestamp", ["2026-07-01T00:30:00", "2026-07-01T07:30:00", "2026-06-30T18:30:00", "2026-06-30T22:30:00"]),
+        (
+            "t::text",
+            [
+                "2026-07-01T00:30:00+02:00",
+                "2026-07-01T07:30:00+09:00",
+                "2026-06-30T18:30:00-04:00",
+                "2026-06-30T22:30:00Z",
+            ],
+        ),
+        ("date_trunc('day', t)::date", ["2026-07-01", "2026-07-01", "2026-06-30", "2026-06-30"]),
+        ("date_bin(INTERVAL '1 day', t)::date", ["2026-07-01", "2026-07-01", "2026-06-30", "2026-06-30"]),
+        // Six hours from midnight there.
+        (
+            "date_bin(INTERVAL '6 hours', t, timestamp '2026-06-01')::time",
+            ["00:00:00", "06:00:00", "18:00:00", "18:00:00"],
+        ),
+    ];
+    each_async(cases, async |(expression, expected)| {
+        for (zone, expected) in
+            ["", " AT TIME ZONE 'Asia/Tokyo'", " AT TIME ZONE 'America/New_York'", " AT TIME ZONE 'UTC'"]
+                .iter()
+                .zip(expected)
+        {
+            let times = format!("SELECT timestamptz '2026-06-30 22:30:00Z'{zone} AS t");
+            let constant = format!("SELECT {expression} FROM ({times})");
+            assert_eq!(world.rows(&constant).await, [[expected]], "{constant}");
+            let column = format!(
+                "SELECT {expression} FROM (SELECT x{zone} AS t FROM (VALUES (timestamptz '2026-06-30 22:30:00Z')) v(x))"
+            );
+            assert_eq!(world.rows(&column).await, [[expected]], "{column}");
+        }
     })
     .await;
 }

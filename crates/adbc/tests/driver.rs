@@ -169,7 +169,7 @@ fn a_budget_holds_for_all_parameter_sets_together() {
     assert_eq!(requests(&created), Some(1));
 }
 
-/// How many pages a set takes is known once its first page has arrived.
+/// The number of pages of a set is known once its first page has arrived.
 #[test]
 fn parameter_sets_that_need_more_than_expected_end_as_they_run() {
     let mut connection = connection();

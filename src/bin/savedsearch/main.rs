@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Datelike, Utc};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::error::{describe, one_line};
@@ -395,8 +396,25 @@ fn cannot_start(error: &io::Error) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
+/// Adds a tip to the error for a statement without quotes, of whose words each is an argument.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let is_word = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(word)) if !word.starts_with('-')
+    );
+    let is_of_sql = matches!(
+        error.get(ContextKind::Usage),
+        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains(" sql ")
+    );
+    if error.kind() == clap::error::ErrorKind::UnknownArgument && is_word && is_of_sql {
+        let tip = "put the statement in quotes: savedsearch sql \"SELECT … FROM …\"";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 fn run() -> ExitCode {
-    let matches = Arguments::command().get_matches();
+    let matches = Arguments::command().try_get_matches().unwrap_or_else(|error| with_tip(error).exit());
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let runtime = match runtime {
@@ -411,8 +429,12 @@ fn run() -> ExitCode {
             Some(Command::Worker(ref worker)) => Box::pin(worker::run(&arguments, worker)).await,
             Some(Command::Mcp(ref mcp)) => Box::pin(mcp::run(&arguments, mcp, &matches)).await,
             Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,
-            Some(Command::Sync(ref options)) => Box::pin(store::run_sync(&arguments, options)).await,
-            Some(Command::Store(ref command)) => Box::pin(store::run(&arguments, command)).await,
+            Some(Command::Sync(ref options)) => {
+                Box::pin(store::run_sync(&arguments, options)).await.map_err(store::in_command)
+            }
+            Some(Command::Store(ref command)) => {
+                Box::pin(store::run(&arguments, command)).await.map_err(store::in_command)
+            }
             Some(Command::Probe(ref probe)) => Box::pin(profiles::probe(&arguments, probe)).await,
             Some(Command::Profile(ref command)) => Box::pin(profiles::run(&arguments, command)).await,
             Some(Command::Simulate(simulate)) => Box::pin(run_simulate(simulate, arguments.now)).await,
@@ -491,6 +513,9 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         scripts.push(Script::stdin().map_err(Exit::usage)?);
     }
     let format = sql.format.or(named).unwrap_or(Format::Table);
+    if !scripts.iter().any(Script::chooses_formats) {
+        options.check(format).map_err(Exit::usage)?;
+    }
     let output = match file {
         Some(path) => {
             Output::file(format, path).map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))
@@ -513,8 +538,16 @@ async fn print_table(connection: Arc<Connection>, sql: &str) -> Result<(), Exit>
 fn scripts(sql: &SqlArguments, matches: &ArgMatches) -> Result<Vec<Script>, String> {
     let matches = matches.subcommand_matches("sql");
     let places = |name: &str| matches.and_then(|matches| matches.indices_of(name)).into_iter().flatten();
-    if let Some(file) = sql.statement.as_ref().filter(|text| Path::new(text).is_file()) {
-        return Err(format!("{file} is a file; run it with -f {file}"));
+    let is_named = |text: &String| {
+        let extension = Path::new(text).extension();
+        extension.is_some_and(|extension| extension.eq_ignore_ascii_case("sql")) && !text.contains(char::is_whitespace)
+    };
+    let files = sql.statement.iter().filter(|text| is_named(text) || Path::new(text).is_file());
+    if let Some(file) = files.chain(sql.command.iter().filter(|text| is_named(text))).next() {
+        return Err(match Path::new(file).is_file() {
+            true => format!("{file} is a file; run it with -f {file}"),
+            false => format!("{file}: no such file; -f runs a file of statements"),
+        });
     }
     let alone = places("statement").zip(sql.statement.iter().map(|text| Ok(Script::from(text.clone()))));
     let commands = places("command").zip(sql.command.iter().map(|text| Ok(Script::from(text.clone()))));

@@ -2,6 +2,7 @@
 
 mod hand_over;
 
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use clap::Subcommand;
 use datafusion_saved_search::connections::parse_days;
 use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{
-    Connection, Erase, Erased, Error, Indexed, SyncOptions, SyncStep, Synced, sync, verify_counts,
+    Connection, Erase, Erased, Error, ErrorKind, Indexed, SyncOptions, SyncStep, Synced, has_store, sync, verify_counts,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
@@ -207,7 +208,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             eprintln!("{synced}{removed}{handed}");
         }
         if let Some(reason) = &synced.unindexed {
-            eprintln!("note: words are not indexed: {reason}");
+            eprintln!("note: words are not indexed: {}", without_settings(reason));
         }
         if let (None, Some(failure)) = (options.watch, handed.failure) {
             return Err(Exit(FAILED, Some(failure)));
@@ -269,19 +270,30 @@ async fn once(
     wanted.max_requests = options.max_requests;
     wanted.retain = retain;
     let progress = Progress::of_queries(vec![Arc::clone(connection)], quiet);
+    let mut done = 0;
     let report = |step: &SyncStep| {
         steps.fetch_add(1, Ordering::Relaxed);
+        done += 1;
+        progress.steps(done, step.left as u64);
         if !quiet {
             progress.line(step);
         }
     };
-    Ok(sync(connection, &wanted, report).await?)
+    // An aid may contain a comma.
+    let several = options.aid.iter().find(|aid| aid.contains(','));
+    sync(connection, &wanted, report).await.map_err(|error| match several {
+        Some(several) if error.kind() == ErrorKind::NotFound => {
+            let each: Vec<String> = several.split(',').map(|aid| format!("--aid {}", aid.trim())).collect();
+            error.advice(format!("repeat --aid for each saved search: {}", each.join(" "))).into()
+        }
+        _ => error.into(),
+    })
 }
 
 pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result<(), Exit> {
     // Connecting would create one.
     if let Some(folder) = crate::connect::store_folder(arguments)?
-        && !folder.join("catalog.sqlite").exists()
+        && !has_store(&folder)?
     {
         return Err(Exit::usage(format!(
             "{}: no store in this folder; fill one with `savedsearch sync`",
@@ -361,6 +373,21 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
     Ok(())
 }
 
+/// The line of a failed command without advice to SET something: a command has no session.
+pub(crate) fn in_command(Exit(status, line): Exit) -> Exit {
+    Exit(status, line.map(|line| without_settings(&line)))
+}
+
+fn without_settings(line: &str) -> String {
+    let mut clauses = line.split("; ");
+    let what = clauses.next().unwrap_or_default();
+    let advice = clauses.filter_map(|clause| match clause.split_once("SET savedsearch.") {
+        Some((before, _)) => before.rsplit_once(", or ").map(|(other, _)| other),
+        None => Some(clause),
+    });
+    iter::once(what).chain(advice).collect::<Vec<_>>().join("; ")
+}
+
 /// Does work on the files of a store, and shows its name and how long it takes.
 async fn in_time<T: Send + 'static>(
     quiet: bool,
@@ -424,4 +451,29 @@ fn first_day(text: &str) -> Result<FirstDay, String> {
 
 fn age_in_days(text: &str) -> Result<u32, String> {
     parse_days(text).ok_or_else(|| "expected a number of days, such as 400d".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_give_no_advice_about_sessions() {
+        let cases = [
+            ("cannot write a: full; free space, or SET savedsearch.store = 'read'", "cannot write a: full; free space"),
+            ("cannot write a: no; SET savedsearch.store = 'off' bypasses the store", "cannot write a: no"),
+            (
+                "cannot read a: gone; `store verify` helps; SET savedsearch.store = 'off'",
+                "cannot read a: gone; `store verify` helps",
+            ),
+            (
+                "the service sent no answer; check the address, or to allow more time: SET savedsearch.request_timeout = 9",
+                "the service sent no answer; check the address",
+            ),
+            ("a; b, or c; d", "a; b, or c; d"),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(without_settings(line), expected);
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! `postgres_to_char(time, template)`: formats a time by a template of PostgreSQL, such as `'YYYY-MM-DD HH24:MI'`. The
 //! engine's `to_char` would copy the template into its result.
 //!
-//! Numbers have templates of their own (`number_template`). A time with a zone is written in the zone of the session. Source: PostgreSQL documentation, "Data Type Formatting Functions".
+//! A time with a zone is written in the zone of its type, as every other function reads it: that of the session, or the one that
+//! `AT TIME ZONE` gave it. Numbers have templates of their own (`number_template`). Source: PostgreSQL documentation, "Data Type
+//! Formatting Functions".
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -28,7 +30,7 @@ pub(crate) struct PostgresToChar {
 
 impl PostgresToChar {
     pub(crate) fn udf() -> Arc<ScalarUDF> {
-        Arc::new(ScalarUDF::from(Self { signature: Signature::user_defined(Volatility::Stable) }))
+        Arc::new(ScalarUDF::from(Self { signature: Signature::user_defined(Volatility::Immutable) }))
     }
 }
 
@@ -80,15 +82,9 @@ impl ScalarUDFImpl for PostgresToChar {
             };
         }
         let zone = match times.data_type() {
-            DataType::Timestamp(_, None) => None,
-            _ => Some(arguments.config_options.execution.time_zone.as_deref().unwrap_or("UTC").parse::<Zone>()?),
+            DataType::Timestamp(_, Some(zone)) => Some(zone.parse::<Zone>()?),
+            _ => None,
         };
-        let times =
-            cast(&times, &DataType::Timestamp(TimeUnit::Microsecond, None).clone()).map(|plain| match zone {
-                // The instant, not the time that its own zone shows.
-                Some(_) => cast(&times, &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
-                None => Ok(plain),
-            })??;
         let times = times.as_primitive::<TimestampMicrosecondType>();
         let templates = cast(&templates.to_array(rows)?, &DataType::Utf8)?;
         let templates = templates.as_string::<i32>();

@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use postgres_types::{Kind, Type};
 
-use super::super::parameters::arrow_type;
+use super::super::parameters::{arrow_type, arrow_type_in};
 use super::edit;
 use super::expressions::text;
 use super::type_names::type_named;
@@ -40,9 +40,9 @@ pub(super) fn types(statement: &mut Parsed, declared: &[Option<Type>]) -> BTreeM
 }
 
 /// Turns marks into expressions of the engine. A numeric has the digits and the scale of its value, as a literal has; until values
-/// are bound, those of a placeholder that holds none.
-pub(super) fn unmark(statement: &mut Parsed, values: &[ScalarValue]) {
-    edit(statement, &mut Unmarked(values));
+/// are bound, those of a placeholder that holds none. Instants get the zone of the session, as those of tables have it.
+pub(super) fn unmark(statement: &mut Parsed, values: &[ScalarValue], zone: &str) {
+    edit(statement, &mut Unmarked { values, zone });
 }
 
 /// True if [`unmark`] reads the values of parameters of these types.
@@ -144,12 +144,15 @@ impl Editor for Marks<'_> {
     }
 }
 
-struct Unmarked<'v>(&'v [ScalarValue]);
+struct Unmarked<'a> {
+    values: &'a [ScalarValue],
+    zone: &'a str,
+}
 
 impl Unmarked<'_> {
     /// The type of a numeric parameter.
     fn numeric(&self, parameter: &SqlExpr) -> ArrowType {
-        let value = number_of(parameter).and_then(|number| self.0.get(number.checked_sub(1)?));
+        let value = number_of(parameter).and_then(|number| self.values.get(number.checked_sub(1)?));
         match value {
             Some(ScalarValue::Decimal128(Some(value), _, scale)) => {
                 let digits = u8::try_from(value.unsigned_abs().to_string().len()).unwrap_or(DECIMAL128_MAX_PRECISION);
@@ -165,7 +168,7 @@ impl Editor for Unmarked<'_> {
         if let SqlExpr::Cast { kind: CastKind::SafeCast, expr: parameter, data_type, .. } = expr {
             let known = match type_named(data_type) {
                 Some(Type::NUMERIC) => Some(self.numeric(parameter)),
-                known => known.as_ref().and_then(arrow_type),
+                known => known.as_ref().and_then(|known| arrow_type_in(self.zone, known)),
             };
             *expr = match known {
                 Some(data_type) => call("arrow_cast", vec![parameter.as_ref().clone(), text(&data_type.to_string())]),

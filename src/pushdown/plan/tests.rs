@@ -38,6 +38,45 @@ fn contradictions_ask_for_nothing() {
     assert_eq!(plan(&[lit(false)]).aids, nothing);
 }
 
+#[test]
+fn a_label_that_no_section_has_is_noted_with_the_nearest_one() {
+    let profile = Profile::v4();
+    let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("valid timestamp");
+    let notes = |conjuncts: &[Expr]| {
+        let period = [col("duration").eq(lit("7d"))];
+        let conjuncts: Vec<Expr> = period.iter().chain(conjuncts).cloned().collect();
+        plan_scan(&profile, &profile.tables.breakdowns, &conjuncts, "", now).expect("valid plan").notes
+    };
+    let dimension = |value: &str| col("dimension").eq(lit(value));
+    assert_eq!(
+        notes(&[dimension("authors")]),
+        ["no row of breakdowns has the dimension `authors`; did you mean author?"]
+    );
+    assert_eq!(
+        notes(&[dimension("Author")]),
+        ["no row of breakdowns has the dimension `Author`; did you mean author?"]
+    );
+    let other = notes(&[dimension("author").or(dimension("colour"))]);
+    assert!(other.concat().contains("`colour`; its values are source, author, keyword"), "{other:?}");
+    assert_eq!(notes(&[dimension("author")]), [""; 0]);
+    assert_eq!(notes(&[]), [""; 0]);
+}
+
+#[test]
+fn a_time_that_must_be_midnight_is_noted() {
+    let notes = |conjunct: Expr| plan(&[conjunct]).notes;
+    let published = || col("published_at");
+    let noted = "`published_at = '2026-06-20'` selects one instant, midnight; for the whole day, use published_at::date = '2026-06-20'";
+    assert_eq!(notes(published().eq(at("2026-06-20T00:00:00Z"))), [noted]);
+    for other in [
+        published().eq(at("2026-06-20T10:00:00Z")),
+        published().gt_eq(at("2026-06-20T00:00:00Z")),
+        published().gt_eq(at("2026-06-20T00:00:00Z")).and(published().lt(at("2026-06-21T00:00:00Z"))),
+    ] {
+        assert_eq!(notes(other), [""; 0]);
+    }
+}
+
 fn at(text: &str) -> Expr {
     let micros = text.parse::<DateTime<Utc>>().expect("valid timestamp").timestamp_micros();
     Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into())), None)

@@ -29,7 +29,7 @@ pub(super) fn create(
         );
     }
     // Temporary files are accessible by their owner only, and so are the journals that SQLite adds to a database.
-    let file = tempfile::NamedTempFile::new_in(folder).map_err(|error| inaccessible(path, &error))?;
+    let file = tempfile::NamedTempFile::new_in(folder).map_err(|error| inaccessible(folder, &error))?;
     fill(file.path(), data, owner, columns, now).map_err(|error| failure(path, &error))?;
     let named = file.as_file().sync_all().and_then(|()| match file.persist_noclobber(path) {
         Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
@@ -39,7 +39,7 @@ pub(super) fn create(
             Err(_) => Ok(()),
         },
     });
-    named.map_err(|error| inaccessible(path, &error))
+    named.map_err(|error| inaccessible(folder, &error))
 }
 
 fn fill(path: &Path, data: &str, owner: &Owner, columns: &[StoredColumn], now: DateTime<Utc>) -> rusqlite::Result<()> {

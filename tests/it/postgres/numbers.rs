@@ -259,4 +259,35 @@ async fn further_forms_are_known() {
     .await;
     let seconds = client.query_one("SELECT to_timestamp($1::bigint)::text", &[&1_782_432_000_i64]).await.unwrap();
     assert_eq!(seconds.get::<_, &str>(0), "2026-06-26 02:00:00+02");
+    // A bound instant is read in the zone of the session, like any other.
+    let at: DateTime<Utc> = "2026-06-25T22:30:00Z".parse().unwrap();
+    let of_bound = [
+        ("date_part('hour', $1::timestamptz)::text", "0"),
+        ("date_trunc('day', $1::timestamptz)::text", "2026-06-26 00:00:00+02"),
+        ("$1::timestamptz::date::text", "2026-06-26"),
+        ("to_char($1::timestamptz, 'DD HH24:MI TZ')", "26 00:30 CEST"),
+        ("to_char($1::timestamptz AT TIME ZONE 'Asia/Tokyo', 'DD HH24:MI')", "26 07:30"),
+    ];
+    each_async(of_bound, async |(expression, expected)| {
+        let row = client.query_one(&format!("SELECT {expression}"), &[&at]).await.unwrap();
+        assert_eq!(row.get::<_, &str>(0), expected, "{expression}");
+    })
+    .await;
+    printed(
+        &client,
+        &[
+            (
+                "to_char(timestamptz '2026-06-25 22:30:00Z', 'DD HH24:MI'), \
+                 to_char(timestamptz '2026-06-25 22:30:00Z' AT TIME ZONE 'Asia/Tokyo', 'DD HH24:MI'), \
+                 to_char(timestamp '2026-06-26 07:30:00' AT TIME ZONE 'Asia/Tokyo', 'DD HH24:MI')",
+                "26 00:30|26 07:30|26 00:30",
+            ),
+            (
+                "date_part('hour', (x::timestamptz[])[1]), to_char((x::timestamptz[])[1], 'HH24') \
+                 FROM (VALUES ('{2026-06-25 22:30:00+00}')) v(x)",
+                "0|00",
+            ),
+        ],
+    )
+    .await;
 }

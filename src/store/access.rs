@@ -1,0 +1,74 @@
+//! Access to a store's folder, before it is open: its errors have advice that helps without a session.
+//!
+//! Invariant: a store that cannot be seen is an error, and never taken for one that is missing.
+
+use std::io;
+use std::path::Path;
+
+use super::catalog;
+use crate::error::{Error, ErrorKind, Result};
+
+/// True if a folder has a store.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if that cannot be determined, such as for a folder that the user may not read.
+#[doc(hidden)]
+pub fn has_store(folder: &Path) -> Result<bool> {
+    folder.join(catalog::FILE).try_exists().map_err(|error| inaccessible(folder, &error))
+}
+
+/// Error for a folder in which no store can be opened or created.
+pub(super) fn inaccessible(folder: &Path, error: &io::Error) -> Error {
+    let advice = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space, or use another folder",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "check the permissions of the folder, or use another one"
+        }
+        _ => "use another folder",
+    };
+    // An error about a temporary file has its name in the text, and no code of the system.
+    let cause = error.raw_os_error().map_or_else(|| error.kind().to_string(), |_| error.to_string());
+    Error::new(ErrorKind::Store, format!("cannot open the store in {}: {cause}", folder.display())).advice(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::each;
+
+    #[test]
+    fn advice_on_a_folder_needs_no_session() {
+        let permissions = "check the permissions of the folder, or use another one";
+        let cases = [
+            (io::ErrorKind::PermissionDenied, permissions),
+            (io::ErrorKind::ReadOnlyFilesystem, permissions),
+            (io::ErrorKind::StorageFull, "free space, or use another folder"),
+            (io::ErrorKind::NotADirectory, "use another folder"),
+        ];
+        each(cases, |(kind, advice)| {
+            let told = inaccessible(Path::new("a"), &kind.into()).to_string();
+            assert_eq!(told, format!("cannot open the store in a: {kind}; {advice}"));
+        });
+    }
+
+    /// A file stands for a folder that the user may not read, which a test that runs as root can.
+    #[test]
+    fn a_store_that_cannot_be_seen_is_not_a_missing_one() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        assert!(!has_store(folder.path()).expect("readable"));
+        assert!(!has_store(&folder.path().join("none")).expect("missing"));
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").expect("written");
+        has_store(&file).expect_err("not a folder");
+        std::fs::write(folder.path().join(catalog::FILE), "").expect("written");
+        assert!(has_store(folder.path()).expect("readable"));
+    }
+
+    #[test]
+    fn no_temporary_file_is_named() {
+        let folder = Path::new("/nonexistent/folder");
+        let error = tempfile::NamedTempFile::new_in(folder).expect_err("missing");
+        let told = inaccessible(folder, &error).to_string();
+        assert!(told.starts_with("cannot open the store in /nonexistent/folder: ") && !told.contains(".tmp"), "{told}");
+    }
+}
