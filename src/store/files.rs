@@ -585,7 +585,8 @@ fn broken(error: impl std::fmt::Display) -> Error {
 /// The error of a file that could not be written. The Parquet writer wraps errors of the disk.
 fn unwritten(path: &Path, error: impl StdError + 'static) -> Error {
     let first: &(dyn StdError + 'static) = &error;
-    match successors(Some(first), |&error| error.source()).find_map(|error| error.downcast_ref::<io::Error>()) {
+    let of_disk = successors(Some(first), |&error| error.source()).find_map(|error| error.downcast_ref::<io::Error>());
+    match of_disk {
         Some(of_disk) => failed("write", path, of_disk),
         None => broken(error),
     }
