@@ -67,12 +67,11 @@ fn encoded(error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// The error of this crate that a worker sent.
+/// The error of this crate that a worker sent, whatever the operators that it passed have added to its text.
 fn decoded(error: &DataFusionError) -> Option<Error> {
-    let DataFusionError::External(inner) = error.find_root() else { return None };
-    let text = inner.to_string();
+    let text = error.find_root().to_string();
     let (_, json) = text.split_once(TYPED)?;
-    serde_json::from_str(json).ok()
+    serde_json::Deserializer::from_str(json).into_iter().next()?.ok()
 }
 
 /// Returns the error of a call to a worker: that of the statement, or one that names the worker if it failed.
@@ -81,19 +80,19 @@ pub(super) fn of_worker(worker: &str, error: DataFusionError) -> DataFusionError
         return error;
     }
     let own = |kind, what: &str| Error::new(kind, format!("{WORKER}{worker} {what}"));
+    if let Some(sent) = decoded(&error) {
+        return match sent.kind() {
+            ErrorKind::Memory => own(ErrorKind::Memory, &format!("has too few resources: {sent}")).into(),
+            _ => sent.into(),
+        };
+    }
     let own = match error.find_root() {
         DataFusionError::External(inner) => match inner.downcast_ref::<Status>() {
             Some(status) => own(ErrorKind::Worker, &of_status(status)).advice(AGAIN),
             None if inner.is::<FlightError>() => {
                 own(ErrorKind::Worker, &format!("failed: its rows cannot be decoded: {inner}")).advice(AGAIN)
             }
-            None => match decoded(&error) {
-                Some(error) if error.kind() == ErrorKind::Memory => {
-                    own(ErrorKind::Memory, &format!("has too few resources: {error}"))
-                }
-                Some(error) => error,
-                None => Error::new(ErrorKind::Query, inner.to_string()),
-            },
+            None => Error::new(ErrorKind::Query, inner.to_string()),
         },
         DataFusionError::ResourcesExhausted(text) if text.starts_with(WORKER) => return error,
         DataFusionError::ResourcesExhausted(text) => {
@@ -159,12 +158,16 @@ mod tests {
             let own = Error::new(kind, "regexp_replace would produce 90917079 bytes per batch").advice("select less");
             let within = ArrowError::ExternalError(Box::new(DataFusionError::from(own.clone())));
             let error = DataFusionError::ArrowError(Box::new(within), None).context("evaluating");
+            let once_more = || DataFusionError::from(own.clone());
             let once = of_worker("http://a:1", sent(&encoded(error)));
             assert_eq!(Error::find(&once), Some(&own));
             let twice = of_worker("http://b:2", sent(&encoded(once)));
             assert_eq!(Error::find(&twice), Some(&own));
+            // Operators may add to the text.
+            let context = DataFusionError::Execution(format!("{} in a task", encoded(once_more())));
+            assert_eq!(Error::find(&of_worker("http://a:1", context)), Some(&own));
             // A part that the same worker ran comes as text, too.
-            let local = sent(&encoded(DataFusionError::from(own.clone())));
+            let local = sent(&encoded(once_more()));
             assert_eq!(Error::find(&of_worker("http://a:1", sent(&encoded(local)))), Some(&own));
         });
     }
