@@ -50,6 +50,7 @@ use crate::request::{Endpoint, FilterTerm, PageRequest, RequestKey};
 #[cfg(feature = "store")]
 use crate::store::{
     AS_OF, Compacted, Erase, Erased, Extent, Filters, FromStore, Holding, Indexed, Owner, Store, StoreStatistics,
+    is_full, unstored,
 };
 
 /// A service, a key and a profile. Cheap to share; create one per key and process.
@@ -65,6 +66,9 @@ pub struct Connection {
     proven_values: Mutex<HashMap<String, Vec<(usize, usize)>>>,
     #[cfg(feature = "store")]
     store: Option<Arc<Store>>,
+    /// Reason why the store is not open, if its disk has no space: queries read everything from the service.
+    #[cfg(feature = "store")]
+    unopened: Option<Error>,
     /// Conditions of stored mentions that callers have used, by caller.
     #[cfg(feature = "store")]
     conditions: Mutex<HashMap<Arc<str>, HashSet<String>>>,
@@ -302,13 +306,17 @@ impl ConnectionBuilder {
             exchanges,
         })?;
         #[cfg(feature = "store")]
-        let store = match folder {
+        let (store, unopened) = match folder {
             Some((folder, owner)) => {
                 let mentions = &client.profile().tables.mentions;
                 let owner = Owner { digest: owner.unwrap_or_else(|| client.identity()) };
-                Some(Store::open(&folder, &owner, mentions, &clock)?)
+                match Store::open(&folder, &owner, mentions, &clock) {
+                    Ok(store) => (Some(store), None),
+                    Err(full) if is_full(&full) => (None, Some(full)),
+                    Err(error) => return Err(error),
+                }
             }
-            None => None,
+            None => (None, None),
         };
         let (queries, fields, searches, fan_out, proven_values) = Default::default();
         Ok(Arc::new(Connection {
@@ -321,6 +329,8 @@ impl ConnectionBuilder {
             proven_values,
             #[cfg(feature = "store")]
             store,
+            #[cfg(feature = "store")]
+            unopened,
             #[cfg(feature = "store")]
             conditions: Mutex::default(),
         }))
@@ -537,7 +547,19 @@ impl Connection {
     pub(crate) fn some_store(&self) -> Result<&Arc<Store>> {
         let missing =
             || Error::new(ErrorKind::Config, "no store configured").advice("use --store DIR or SAVEDSEARCH_STORE");
-        self.store.as_ref().ok_or_else(missing)
+        self.store.as_ref().ok_or_else(|| self.unopened.clone().unwrap_or_else(missing))
+    }
+
+    /// The note of a query whose result is not stored because the disk has no space since the store was opened.
+    #[cfg(feature = "store")]
+    fn full_disk(&self, settings: &SessionSettings) -> Option<String> {
+        let writes = matches!(settings.store, StoreUse::Write | StoreUse::ReadWrite);
+        let unwritable = self.store.as_ref().and_then(|store| store.unwritable()).filter(|error| is_full(error));
+        match (&self.unopened, unwritable) {
+            (Some(full), _) if settings.store != StoreUse::Off => Some(unstored(full, "off")),
+            (None, Some(full)) if writes => Some(unstored(full, "read")),
+            _ => None,
+        }
     }
 
     /// The store and how queries of a session use it; `None` if they do not.
@@ -551,7 +573,7 @@ impl Connection {
             StoreUse::Write => (false, true),
             StoreUse::ReadWrite => (true, true),
         };
-        let writes = writes && store.is_writable();
+        let writes = writes && store.unwritable().is_none();
         Some(FromStore { store, reads, writes, keeps_deleted: settings.keep_deleted, freshness })
     }
 
@@ -642,6 +664,11 @@ impl Connection {
         };
         let query = Arc::new(query);
         queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));
+        drop(queries);
+        #[cfg(feature = "store")]
+        if let Some(note) = self.full_disk(settings) {
+            self.client.log().note(&query.budget, None, note);
+        }
         query
     }
 
@@ -772,7 +799,7 @@ impl Connection {
             return;
         };
         if let Err(error) = kept.store.keep_answer(key, body, query.begun + self.client.ahead()).await {
-            self.client.log().note(&query.budget, None, error.to_string());
+            self.client.log().note(&query.budget, None, unstored(&error, "read"));
         }
     }
 

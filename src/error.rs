@@ -36,6 +36,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Category of a failure, for callers that branch on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The profile cannot be parsed or contradicts itself.
@@ -125,6 +126,7 @@ impl ErrorKind {
 
 /// Place in the service at which an error happened. Every part is optional; known parts are printed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 pub struct Place {
     /// SQL table.
     pub table: Option<String>,
@@ -136,9 +138,11 @@ pub struct Place {
 
 /// Typed error of this crate. See the module documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 pub struct Error(Box<Inner>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 struct Inner {
     kind: ErrorKind,
     message: String,

@@ -34,7 +34,9 @@ use crate::exec::start;
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
-use crate::store::{Day, Erased, Extent, Filters, Terms, date_of, day_of, days_of, divide, month_of, start_of};
+use crate::store::{
+    Day, Erased, Extent, Filters, NO_SPACE, Terms, date_of, day_of, days_of, divide, is_full, month_of, start_of,
+};
 
 /// Saved searches and days to synchronize.
 #[derive(Debug, Clone)]
@@ -164,9 +166,13 @@ pub async fn sync(
     mut report: impl FnMut(&SyncStep),
 ) -> Result<Synced> {
     let store = connection.some_store()?;
-    if !store.is_writable() {
-        return Err(Error::new(ErrorKind::Store, "the store is read-only")
-            .advice("make its folder writable, or use another one"));
+    match store.unwritable() {
+        Some(refused) if is_full(refused) => return Err(refused.clone()),
+        Some(_) => {
+            let error = Error::new(ErrorKind::Store, "the store is read-only");
+            return Err(error.advice("make its folder writable, or use another one"));
+        }
+        None => {}
     }
     let window = &connection.profile().window;
     if !window.takes_instants() || !window.is_half_open() {
@@ -288,7 +294,8 @@ impl Steps {
 
 /// Verifies that the days of a piece are stored: a query succeeds even if its rows could not be.
 fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
-    let regions = connection.some_store()?.regions(aid)?;
+    let store = connection.some_store()?;
+    let regions = store.regions(aid)?;
     let all = regions.iter().filter(|(filters, _)| filters.is_empty());
     let stored = |day: Day| all.clone().any(|(_, region)| region.days.contains(&day));
     let Some(day) = piece.days.clone().find(|day| !stored(*day)) else { return Ok(()) };
@@ -297,7 +304,11 @@ fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
     let reason =
         reason.map_or_else(|| "its mentions were not read completely".to_owned(), |reason| reason.message.to_string());
     let place = Place { aid: Some(aid.to_owned()), ..Place::default() };
-    Err(Error::new(ErrorKind::Store, format!("{} could not be stored: {reason}", date_of(day))).at(place))
+    let error = match reason.contains(NO_SPACE) {
+        true => store.no_space(),
+        false => Error::new(ErrorKind::Store, format!("{} could not be stored: {reason}", date_of(day))),
+    };
+    Err(error.at(place))
 }
 
 /// Days of a saved search that one query reads.

@@ -183,16 +183,30 @@ impl RequestLog {
 
     /// Records a warning that a query's result is incomplete.
     pub(crate) fn warn(&self, query: &QueryBudget, error: &Error) {
-        self.tell(query, error.place().aid.as_deref(), self.clean_error(error), true);
+        let aid = error.place().aid.as_deref().map(|aid| self.clean(aid));
+        self.tell(query, aid, self.clean_error(error), true);
     }
 
-    /// Records a note for the author of a query whose result is complete.
+    /// Records a note for the author of a query whose result is complete, once: the note of several saved searches names none.
     pub(crate) fn note(&self, query: &QueryBudget, aid: Option<String>, message: String) {
-        self.tell(query, aid.as_deref(), self.clean(&message), false);
+        let (aid, message) = (aid.map(|aid| self.clean(&aid)), self.clean(&message));
+        if !self.repeats(query, aid.as_ref(), &message) {
+            self.tell(query, aid, message, false);
+        }
     }
 
-    fn tell(&self, query: &QueryBudget, aid: Option<&str>, message: Clean, incomplete: bool) {
-        let aid = aid.map(|aid| self.clean(aid));
+    /// True for a note that a query has already. If the two are about different saved searches, it then names none.
+    fn repeats(&self, query: &QueryBudget, aid: Option<&Clean>, message: &Clean) -> bool {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &&mut Warning| !known.incomplete && known.query == query.id && known.message == *message;
+        let Some(known) = warnings.iter_mut().rev().find(same) else { return false };
+        if known.aid.as_ref() != aid {
+            known.aid = None;
+        }
+        true
+    }
+
+    fn tell(&self, query: &QueryBudget, aid: Option<Clean>, message: Clean, incomplete: bool) {
         if incomplete {
             tracing::warn!(query = query.id, error = message.as_str(), "incomplete");
         } else {
@@ -221,5 +235,32 @@ impl RequestLog {
     /// Calls that are remembered, oldest first.
     pub fn records(&self) -> Vec<RequestRecord> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_has_each_note_once() {
+        let log = RequestLog::new(Secret::new("hush").expect("a key"));
+        let query = |id: &str| QueryBudget::new(id.to_owned(), 1, Duration::from_secs(1), Duration::from_secs(1));
+        let note = |id: &str, aid: &str, message: &str| log.note(&query(id), Some(aid.to_owned()), message.to_owned());
+        note("a", "7", "the disk is full");
+        note("a", "7", "a file is missing");
+        note("b", "7", "the disk is full");
+        note("a", "8", "the disk is full");
+        note("b", "7", "the disk is full");
+        let notes = log.warnings();
+        let notes: Vec<_> =
+            notes.iter().map(|note| (note.query.as_str(), note.aid.as_deref(), &*note.message)).collect();
+        let expected = [
+            ("a", None, "the disk is full"),
+            ("a", Some("7"), "a file is missing"),
+            ("b", Some("7"), "the disk is full"),
+        ];
+        assert_eq!(notes, expected);
+        assert_eq!(log.warned(), 3);
     }
 }

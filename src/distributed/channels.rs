@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use async_trait::async_trait;
-use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
@@ -19,9 +19,9 @@ use futures::stream::BoxStream;
 use http::HeaderMap;
 use tokio::runtime::Handle;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
-use tonic::{Code, Status};
 use url::Url;
 
+use super::errors::of_worker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::serving::{TlsSpec, cause, install_crypto};
 
@@ -31,12 +31,6 @@ const CONNECT: Duration = Duration::from_secs(2);
 const PING: Duration = Duration::from_secs(2);
 /// Query parameter of a worker's URL with the name in its certificate, if the URL has an address instead.
 const NAME: &str = "name";
-/// Prefix of errors that name a worker. Identifies them after another worker has relayed them as text.
-const WORKER: &str = "worker ";
-/// Parts of such errors that identify their kind.
-const LITTLE_MEMORY: &str = "has too little memory";
-const UNREADABLE: &str = "cannot read the store";
-const OTHER_STORE: &str = "reads another store";
 
 /// Connections to workers, shared by all queries. An unused connection costs a ping now and then.
 #[derive(Debug)]
@@ -186,87 +180,9 @@ impl WorkerChannel for Named {
     }
 }
 
-/// Returns the error of a worker, with its name if the worker is the cause; errors of the query are not changed.
-pub(super) fn of_worker(worker: &str, error: DataFusionError) -> DataFusionError {
-    if Error::find(&error).is_some() {
-        return error;
-    }
-    let own = |kind, what: &str| Error::new(kind, format!("{WORKER}{worker} {what}"));
-    let again = "retry the query: it will use the remaining workers, or the server alone";
-    let own = match error.find_root() {
-        DataFusionError::External(inner) => match inner.downcast_ref::<Status>() {
-            Some(status) => {
-                let what = if status.code() == Code::Unavailable { "cannot be reached" } else { "failed" };
-                own(ErrorKind::Worker, &format!("{what}: {}", of_status(status))).advice(again)
-            }
-            // An error of a third worker, relayed by this one.
-            None => match inner.to_string() {
-                text if text.starts_with(WORKER) => Error::new(relayed_kind(&text), text),
-                text => own(ErrorKind::Worker, &format!("failed: {text}")).advice(again),
-            },
-        },
-        DataFusionError::ResourcesExhausted(text) if text.starts_with(WORKER) => return error,
-        DataFusionError::ResourcesExhausted(text) => own(ErrorKind::Memory, &format!("{LITTLE_MEMORY}: {text}"))
-            .advice("narrow the query, or raise --memory-mib of the workers"),
-        root @ (DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_)) => {
-            own(ErrorKind::Store, &format!("{UNREADABLE}: {}", root.strip_backtrace()))
-                .advice("check that the worker reads the same folder as the server; `savedsearch store verify` checks the files")
-        }
-        DataFusionError::Execution(text) if text.contains("waiting for the plan") => {
-            own(ErrorKind::Worker, "did not receive its part of the query in time").advice(again)
-        }
-        DataFusionError::Execution(text) if text.contains("no store of this worker") => {
-            own(ErrorKind::Store, OTHER_STORE).advice("start it with the same --store as the server")
-        }
-        _ => return error,
-    };
-    own.into()
-}
-
-/// Returns the kind of an error that another worker relayed as text.
-fn relayed_kind(text: &str) -> ErrorKind {
-    match () {
-        () if text.contains(LITTLE_MEMORY) => ErrorKind::Memory,
-        () if text.contains(UNREADABLE) || text.contains(OTHER_STORE) => ErrorKind::Store,
-        () => ErrorKind::Worker,
-    }
-}
-
-/// Returns the reason of a failed call.
-fn of_status(status: &Status) -> String {
-    match std::error::Error::source(status) {
-        Some(source) => cause(source),
-        None if status.message().is_empty() => status.code().description().to_owned(),
-        None => status.message().to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_failed_worker_is_named_and_an_error_of_the_query_is_not() {
-        let gone = DataFusionError::External(Box::new(Status::unavailable("connection refused")));
-        let error = of_worker("http://a:1", gone);
-        let own = Error::find(&error).expect("typed");
-        assert_eq!(own.kind(), ErrorKind::Worker);
-        assert!(own.to_string().contains("worker http://a:1 cannot be reached: connection refused"), "{own}");
-        // Over another worker, as text.
-        let relayed = of_worker("http://b:2", DataFusionError::External(own.to_string().into()));
-        let relayed = Error::find(&relayed).expect("typed").to_string();
-        assert!(relayed.contains("http://a:1") && !relayed.contains("http://b:2"), "{relayed}");
-        let memory =
-            of_worker("http://b:2", DataFusionError::External("worker http://a:1 has too little memory: x".into()));
-        assert!(
-            matches!(&memory, DataFusionError::ResourcesExhausted(text) if text.contains("http://a:1")),
-            "{memory}"
-        );
-        let broken = of_worker("http://a:1", DataFusionError::External(Box::new(Status::internal("it panicked"))));
-        assert!(broken.to_string().contains("worker http://a:1 failed: it panicked"), "{broken}");
-        let division = of_worker("http://a:1", DataFusionError::Execution("division by zero".to_owned()));
-        assert!(Error::find(&division).is_none() && !division.to_string().contains("worker"), "{division}");
-    }
 
     #[test]
     fn an_address_keeps_the_name_of_its_certificate_to_itself() {

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! - `planner` decides which plans are spread, `spread_exec` runs them; `codec` encodes this crate's operators.
-//! - `workers` keeps the workers and their health, `channels` connects to them; `system.workers` shows both.
+//! - `workers` keeps the workers and their health, `channels` connects to them; `system.workers` shows both. `errors` tells errors
+//!   of a statement from those of a worker.
 //! - `worker` is the server on the other side; `files` gives both the same URL for a store's data folder.
 //!
 //! Workers receive operators over files and rows. They have no key, and none of their operators can reach the service. A
@@ -17,6 +18,7 @@
 
 mod channels;
 mod codec;
+mod errors;
 mod files;
 mod planner;
 mod spread_exec;

@@ -61,6 +61,13 @@ pub(super) const WITHIN_PLAN: usize = 16 << 20;
 const PARTITIONS: usize = 2;
 /// Rows of a batch of a spread plan.
 const BATCH: usize = 8_192;
+/// Line of EXPLAIN for a plan that is not spread; the reason follows.
+const ALONE: &str = "runs on the server alone";
+/// Reason for a plan that the server can run with few partitions.
+const SMALL: &str = "it reads little of the store (worker_partition_bytes)";
+/// Reason for a plan with requests that its operators, such as joins, may not send.
+const UNCERTAIN: &str =
+    "it may not need all mentions that would be requested first; with a sufficient savedsearch.freshness, none are";
 
 /// Returns the session with plans that are spread over workers.
 pub(super) fn spread_session(context: &SessionContext, workers: &Arc<Workers>) -> SessionContext {
@@ -105,7 +112,8 @@ impl SpreadPlanner {
             let local = self.inner.create_physical_plan(logical, session).await?;
             let Some(state) = session.as_any().downcast_ref::<SessionState>() else { return Ok(local) };
             if let (Some(analyze), LogicalPlan::Analyze(analyzed)) = (local.downcast_ref::<AnalyzeExec>(), logical) {
-                let input = self.spread(Arc::clone(analyze.input()), &analyzed.input, state).await?;
+                let spread = self.spread(analyze.input(), &analyzed.input, state).await;
+                let input = spread.unwrap_or_else(|_| Arc::clone(analyze.input()));
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return local.replace_children(vec![input], options);
             }
@@ -115,19 +123,20 @@ impl SpreadPlanner {
                     return Ok(local);
                 }
                 let plan = self.inner.create_physical_plan(&explained.plan, session).await?;
-                let spread = self.spread(plan, &explained.plan, state).await?;
-                if spread.downcast_ref::<SpreadExec>().is_none() {
-                    return Ok(local);
-                }
+                let spread = self.spread(&plan, &explained.plan, state).await;
+                let text = |local: &str| match &spread {
+                    Ok(spread) => text_of(spread.as_ref(), explained, state),
+                    Err(Some(reason)) => format!("{}\n{ALONE}: {reason}\n", local.trim_end()),
+                    Err(None) => local.to_owned(),
+                };
                 let shown = explain.stringified_plans().iter().map(|shown| match shown.plan_type {
-                    PlanType::FinalPhysicalPlan => {
-                        StringifiedPlan::new(PlanType::FinalPhysicalPlan, text_of(spread.as_ref(), explained, state))
-                    }
+                    PlanType::FinalPhysicalPlan => StringifiedPlan::new(PlanType::FinalPhysicalPlan, text(&shown.plan)),
                     _ => shown.clone(),
                 });
                 return Ok(Arc::new(ExplainExec::new(explain.schema(), shown.collect(), explain.verbose())));
             }
-            self.spread(local, logical, state).await
+            let spread = self.spread(&local, logical, state).await;
+            Ok(spread.unwrap_or(local))
         })
     }
 }
@@ -152,26 +161,28 @@ impl SpreadPlanner {
         (self.workers.partition_bytes() as u64).saturating_mul(state.config().target_partitions() as u64)
     }
 
-    /// Returns the plan of a query on workers, or its local plan.
+    /// Returns the plan of a query on workers, or the reason why it runs on the server alone, if it reads the store.
     async fn spread(
         &self,
-        local: Arc<dyn ExecutionPlan>,
+        local: &Arc<dyn ExecutionPlan>,
         logical: &LogicalPlan,
         state: &SessionState,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    ) -> std::result::Result<Arc<dyn ExecutionPlan>, Option<String>> {
+        let bytes = stored_bytes(local);
         // Nearly all queries end here.
-        if stored_bytes(&local) <= self.least_bytes(state) {
-            return Ok(local);
+        if bytes <= self.least_bytes(state) {
+            return Err((bytes > 0).then(|| SMALL.to_owned()));
         }
-        match self.try_spread(&local, logical, state).await {
+        match self.try_spread(local, logical, state).await {
             Ok(Ok(spread)) => Ok(Arc::new(spread)),
             Ok(Err(reason)) => {
-                tracing::debug!(reason, "runs on the server alone");
-                Ok(local)
+                tracing::debug!(reason, "{ALONE}");
+                Err(Some(reason.to_owned()))
             }
             Err(error) => {
-                tracing::warn!(error = %crate::error::describe(&error), "cannot be spread over workers: runs on the server alone");
-                Ok(local)
+                let error = crate::error::describe(&error);
+                tracing::warn!(error = error.as_str(), "cannot be spread over workers: {ALONE}");
+                Err(Some(error))
             }
         }
     }
@@ -203,7 +214,7 @@ impl SpreadPlanner {
                 Some(store) => {
                     let readers = planning.readers(store)?;
                     let Some(files) = scan.in_files(&readers, &settings)? else {
-                        refused = Some("a scan cannot be answered by files");
+                        refused = Some("the store cannot have all mentions that it reads");
                         return Ok(TreeNodeRecursion::Stop);
                     };
                     of_mentions |= !files.complete;
@@ -227,11 +238,11 @@ impl SpreadPlanner {
             return Ok(Err(reason));
         }
         if (of_mentions && !reads_all(local, true)) || (of_others && !reads_all(local, false)) {
-            return Ok(Err("it may not need all rows that would be requested"));
+            return Ok(Err(UNCERTAIN));
         }
         let bytes: u64 = scans.iter().map(SpreadScan::bytes).sum();
         if bytes <= self.least_bytes(state) {
-            return Ok(Err("it is small"));
+            return Ok(Err(SMALL));
         }
         let planned = planning.stages(&unoptimized, rows, &stores).await?;
         let local = Arc::clone(local);
@@ -335,7 +346,7 @@ impl Planning {
             .with_distributed_file_scan_config_bytes_per_partition(self.workers.partition_bytes())?
             .with_distributed_passthrough_headers(headers(self.state.config_options())?)?;
         if encode(&plan, &config).is_err() {
-            return Ok(Err("an operator or function cannot be encoded"));
+            return Ok(Err("it has an operator or function that cannot be sent to workers"));
         }
         let builder = SessionStateBuilder::new_from_existing(state)
             .with_config(config)
@@ -375,7 +386,7 @@ fn check(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), &'static str>
     let _ = plan.apply(|node| {
         refused = if node.is::<ScalarSubqueryExec>() {
             // Its result is known only to the process that runs it.
-            Some("a scalar subquery")
+            Some("it has a scalar subquery")
         } else if node.is::<DataSinkExec>() {
             Some("it writes")
         } else if node.children().is_empty() {
@@ -397,14 +408,16 @@ fn leaf(node: &Arc<dyn ExecutionPlan>, within: &mut usize) -> Option<&'static st
     if node.is::<EmptyExec>() || node.is::<PlaceholderRowExec>() || node.is::<FetchedExec>() {
         return None;
     }
-    let Some(source) = node.downcast_ref::<DataSourceExec>() else { return Some("an operator of the server") };
+    let Some(source) = node.downcast_ref::<DataSourceExec>() else {
+        return Some("it has an operator that only the server can run");
+    };
     if let Some(memory) = source.data_source().downcast_ref::<MemorySourceConfig>() {
         *within += memory.partitions().iter().flatten().map(|batch| batch.get_array_memory_size()).sum::<usize>();
         return None;
     }
     match source.data_source().downcast_ref::<FileScanConfig>() {
         Some(files) if is_of_store(&files.object_store_url) => None,
-        _ => Some("files that workers cannot read"),
+        _ => Some("it reads files that workers cannot read"),
     }
 }
 

@@ -52,6 +52,7 @@ use tower::Service;
 
 use super::channels::{Channels, Connect};
 use super::codec::OperatorCodec;
+use super::errors::with_typed_errors;
 use super::files::{StoresOnly, below, id_of, is_of_store};
 use super::planner::read_options;
 use super::version;
@@ -419,7 +420,7 @@ impl WorkerSessionBuilder for Sessions {
     }
 }
 
-/// Refuses plans that read anything but files of stores and rows of other workers.
+/// Refuses plans that read anything but files of stores and rows of other workers. The errors of all others keep their type.
 fn checked(event: WorkerPlanRewriteEvent<'_>) -> DataFusionResult<WorkerPlanRewriteEventResponse> {
     event.plan.apply(|node| {
         let writes = node.is::<DataSinkExec>();
@@ -429,7 +430,7 @@ fn checked(event: WorkerPlanRewriteEvent<'_>) -> DataFusionResult<WorkerPlanRewr
             false => Ok(TreeNodeRecursion::Continue),
         }
     })?;
-    Ok(WorkerPlanRewriteEventResponse::new(event.plan))
+    Ok(WorkerPlanRewriteEventResponse::new(with_typed_errors(event.plan)))
 }
 
 /// True for leaves that have no rows, or those of other workers.

@@ -22,6 +22,7 @@ use tonic_health::pb::health_client::HealthClient;
 use url::Url;
 
 use super::channels::{Channels, Connect, at_address, shown};
+use super::errors::of_status;
 use super::planner::spread_session;
 use super::version;
 use crate::clock::Clock;
@@ -307,7 +308,7 @@ async fn check(
         let info = worker.get_worker_info(GetWorkerInfoRequest {}).await;
         let info = info.map_err(|error| unreachable(reason(&error)))?;
         let health = HealthClient::new(channel).check(HealthCheckRequest::default()).await;
-        let health = health.map_err(|status| unreachable(status.message().to_owned()))?.into_inner();
+        let health = health.map_err(|status| unreachable(of_status(&status)))?.into_inner();
         Ok((info.version, health.status() == ServingStatus::Serving))
     };
     let (reported, serving) = match timeout(CHECK, answers).await {

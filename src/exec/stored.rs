@@ -57,7 +57,7 @@ use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestPlan};
 use crate::store::{
     Division, Filters, FromStore, Region, Regions, Subject, Terms, blocking, days_of, divide, divide_for_timeline,
-    overlap, span_of, start_of,
+    is_full, overlap, span_of, start_of, unstored,
 };
 
 /// A plan divided between the store and the service.
@@ -541,6 +541,13 @@ impl Driver {
     /// Notes that the store was not used.
     fn note(&self, plan: &RequestPlan, error: &Error) {
         let client = self.config.connection.client();
-        client.log().note(&self.query.budget, plan.aid.clone(), error.to_string());
+        let text = if is_full(error) { unstored(error, "read") } else { error.to_string() };
+        client.log().note(&self.query.budget, plan.aid.clone(), text);
+    }
+
+    /// Notes that the mentions of a plan were not stored.
+    fn note_unstored(&self, plan: &RequestPlan, error: &Error) {
+        let client = self.config.connection.client();
+        client.log().note(&self.query.budget, plan.aid.clone(), unstored(error, "read"));
     }
 }

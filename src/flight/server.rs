@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
+use futures::StreamExt;
+use futures::stream::pending;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Server;
 use tonic_health::server::HealthReporter;
@@ -15,7 +18,7 @@ use super::gate::GateLayer;
 use super::rpc::Service;
 use super::state::ServerState;
 use crate::error::{Error, ErrorKind, Result};
-use crate::host::front::{Kept, QUIET, drained, keep};
+use crate::host::front::{Ends, Kept, QUIET, drained, keep};
 use crate::host::listener::{End, accept};
 use crate::host::reload::Reload;
 use crate::host::state::{Host, HostSpec, check_exposure};
@@ -54,7 +57,10 @@ pub struct FlightServer {
     shared: Arc<ServerState>,
     tls: Option<Acceptor>,
     health: HealthReporter,
+    /// Closes the listener.
     closing: DropGuard,
+    /// Tells clients to begin no further calls.
+    leaving: DropGuard,
     /// Ends when the address is free again.
     listening: JoinHandle<()>,
     serving: Serving,
@@ -62,6 +68,8 @@ pub struct FlightServer {
 
 /// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
+/// Time after the last query within which clients close what they have read.
+const CLOSING: Duration = Duration::from_millis(500);
 
 impl FlightServer {
     /// Starts a server without requests to the service.
@@ -92,18 +100,21 @@ impl FlightServer {
             FlightServiceServer::new(Service(Arc::clone(&shared))).max_decoding_message_size(limits.message_bytes);
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<FlightServiceServer<Service>>().await;
-        let closing = CancellationToken::new();
+        let (closing, leaving) = (CancellationToken::new(), CancellationToken::new());
         let router = server.add_service(health_service).add_service(flight);
         let (incoming, listening) = accept(listener, host, closing.clone(), End::AtOnce);
-        let closed = closing.clone().cancelled_owned();
+        // Otherwise the end of the listener would end the connections.
+        let incoming = incoming.chain(pending());
+        let left = leaving.clone().cancelled_owned();
         let serving = match &tls {
-            None => Serving::start(router.serve_with_incoming_shutdown(incoming, closed)),
+            None => Serving::start(router.serve_with_incoming_shutdown(incoming, left)),
             Some(tls) => {
                 let incoming = encrypted(incoming, tls.clone(), limits.connections);
-                Serving::start(router.serve_with_incoming_shutdown(incoming, closed))
+                Serving::start(router.serve_with_incoming_shutdown(incoming, left))
             }
         };
-        Ok(Self { address, kept, shared, tls, health, closing: closing.drop_guard(), listening, serving })
+        let (closing, leaving) = (closing.drop_guard(), leaving.drop_guard());
+        Ok(Self { address, kept, shared, tls, health, closing, leaving, listening, serving })
     }
 
     /// Returns the address that the server listens on.
@@ -153,8 +164,9 @@ impl FlightServer {
     /// # Errors
     /// Those of [`shut_down`](Self::shut_down).
     pub async fn shut_down_with(self, others: impl Future<Output = ()> + Send) -> Result<()> {
-        let Self { kept, shared, health, closing, listening, serving, .. } = self;
-        let own = drain(&shared.host, &health, closing, listening, serving);
+        let Self { kept, shared, health, closing, leaving, listening, serving, .. } = self;
+        let calls = Calls { host: &shared.host, leaving: Some(leaving), serving };
+        let own = drain(&shared.host, &health, closing, listening, calls);
         let (ended, ()) = tokio::join!(own, others);
         drop(kept);
         ended
@@ -166,9 +178,9 @@ async fn drain(
     health: &HealthReporter,
     closing: DropGuard,
     listening: JoinHandle<()>,
-    mut serving: Serving,
+    mut calls: Calls<'_>,
 ) -> Result<()> {
-    if serving.has_failed() {
+    if calls.serving.has_failed() {
         return Err(failure("it had stopped before".to_owned()));
     }
     host.end();
@@ -177,12 +189,34 @@ async fn drain(
     drop(closing);
     // A task that panicked has closed its listener too.
     let _ = listening.await;
-    match drained(host, &mut serving, Some(QUIET)).await {
+    match drained(host, &mut calls, Some(QUIET)).await {
         Some(result) => result.map_err(failure),
         None => {
-            serving.abort();
+            calls.serving.abort();
             Ok(())
         }
+    }
+}
+
+/// Calls of the clients that are connected. After the end of a query, its client may still close the statement: over HTTP/2, it
+/// cannot once it was told to leave.
+struct Calls<'h> {
+    host: &'h Host,
+    leaving: Option<DropGuard>,
+    serving: Serving,
+}
+
+impl Ends for Calls<'_> {
+    type Outcome = std::result::Result<(), String>;
+
+    async fn ended(&mut self, patience: Duration) -> Option<Self::Outcome> {
+        let begun = Instant::now();
+        if self.leaving.is_some() {
+            // If it takes longer, clients are told to leave nevertheless.
+            let _ = timeout(patience, self.host.closing_calls(CLOSING)).await;
+            self.leaving = None;
+        }
+        self.serving.ended(patience.saturating_sub(begun.elapsed())).await
     }
 }
 

@@ -141,9 +141,10 @@ impl Session {
     }
 
     /// Logs the text of a statement, at the level debug. Returns its digest, which the lines of its queries have as well: the
-    /// beginning of the SHA-256 of the text without API keys.
+    /// beginning of the SHA-256 of the text without API keys. Some protocols cut a message into statements, so neither the semicolon
+    /// at the end of a statement nor white space around it counts.
     pub(crate) fn log_statement(&self, sql: &str) -> String {
-        let sql = self.redact(sql);
+        let sql = self.redact(sql.trim().trim_end_matches(';').trim_end());
         let statement = digest_of(&sql);
         tracing::debug!(statement, principal = %self.principal.name, sql = sql.as_str(), "statement");
         statement

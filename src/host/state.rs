@@ -316,6 +316,24 @@ impl Host {
         }
     }
 
+    /// Waits until no query has run for `time`, so that clients can close what they have read. Returns earlier if no connection is
+    /// open, or if a client begins another query.
+    pub(crate) async fn closing_calls(&self, time: Duration) {
+        let running = || self.limits.streams - self.streams.available_permits();
+        let (mut since, mut last) = (Instant::now(), running());
+        while self.standing.len() > 0 && since.elapsed() < time {
+            sleep(Duration::from_millis(50)).await;
+            let now = running();
+            if now > last {
+                return;
+            }
+            if now > 0 {
+                since = Instant::now();
+            }
+            last = now;
+        }
+    }
+
     /// Waits until so many lanes do not respond that the server has to be restarted. Returns the reason.
     pub async fn worn_out(&self) -> Error {
         self.worn_out.cancelled().await;

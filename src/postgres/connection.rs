@@ -148,8 +148,11 @@ enum Hold {
 enum Work {
     /// No statement at all.
     Empty,
-    /// Done by the connection.
-    Command(Command),
+    /// Done by the connection. `sql` is the client's text.
+    Command {
+        command: Command,
+        sql: String,
+    },
     /// Changes the session.
     Effect {
         statement: Box<Statement>,
@@ -229,6 +232,8 @@ pub(super) struct Connection {
     /// Changes of settings in the current transaction, in their order.
     changes: Vec<Change>,
     savepoints: Vec<Savepoint>,
+    /// The client's text of the command in progress. The engine may plan another one for it.
+    command_text: Option<String>,
     /// Set after an error in the extended protocol, until Sync.
     skipping: bool,
     /// Cancelled by a cancel request for the current message.
@@ -258,6 +263,7 @@ impl Connection {
             portals: HashMap::new(),
             status: TransactionStatus::Idle,
             changes: Vec::new(),
+            command_text: None,
             savepoints: Vec::new(),
             skipping: false,
             cancelled: CancellationToken::new(),
@@ -530,10 +536,15 @@ impl Connection {
                 portal.work = Work::Empty;
                 Ok(self.wire.send(Reply::EmptyQueryResponse(EmptyQueryResponse::new())).await?)
             }
-            Work::Command(Command::Fetch { cursor, rows, skip }) => {
+            Work::Command { command: Command::Fetch { cursor, rows, skip }, .. } => {
                 self.fetch(cursor, rows, (!skip).then(|| portal.layout.clone())).await
             }
-            Work::Command(command) => Box::pin(self.command(command)).await,
+            Work::Command { command, sql } => {
+                self.command_text = Some(sql);
+                let done = Box::pin(self.command(command)).await;
+                self.command_text = None;
+                done
+            }
             Work::Effect { statement, values } => {
                 let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
                 let applied = async move { effects::run(&host, &session, &statement, Some(vec![values])).await };

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::catalog;
+use super::files::{NO_SPACE, has_no_space};
 use crate::error::{Error, ErrorKind, Result};
 
 /// True if a folder has a store.
@@ -20,14 +21,18 @@ pub fn has_store(folder: &Path) -> Result<bool> {
 /// Error for a folder in which no store can be opened or created.
 pub(super) fn inaccessible(folder: &Path, error: &io::Error) -> Error {
     let advice = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space, or use another folder",
+        _ if has_no_space(error) => "free space, or use another folder",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "check the permissions of the folder, or use another one"
         }
         _ => "use another folder",
     };
-    // An error about a temporary file has its name in the text, and no code of the system.
-    let cause = error.raw_os_error().map_or_else(|| error.kind().to_string(), |_| error.to_string());
+    let cause = match error.raw_os_error() {
+        _ if has_no_space(error) => NO_SPACE.to_owned(),
+        Some(_) => error.to_string(),
+        // An error about a temporary file has its name in the text, and no code of the system.
+        None => error.kind().to_string(),
+    };
     Error::new(ErrorKind::Store, format!("cannot open the store in {}: {cause}", folder.display())).advice(advice)
 }
 
@@ -42,13 +47,14 @@ mod tests {
         let cases = [
             (io::ErrorKind::PermissionDenied, permissions),
             (io::ErrorKind::ReadOnlyFilesystem, permissions),
-            (io::ErrorKind::StorageFull, "free space, or use another folder"),
             (io::ErrorKind::NotADirectory, "use another folder"),
         ];
         each(cases, |(kind, advice)| {
             let told = inaccessible(Path::new("a"), &kind.into()).to_string();
             assert_eq!(told, format!("cannot open the store in a: {kind}; {advice}"));
         });
+        let full = inaccessible(Path::new("a"), &io::ErrorKind::StorageFull.into()).to_string();
+        assert_eq!(full, "cannot open the store in a: no space left on the disk; free space, or use another folder");
     }
 
     /// A file stands for a folder that the user may not read, which a test that runs as root can.

@@ -3,8 +3,10 @@
 //! A file has the mentions of one or many regions, those of each sorted by time. Files of few rows have small footers: no page
 //! index, and statistics of `aid` and time only.
 
+use std::error::Error as StdError;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
+use std::iter::successors;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -197,7 +199,8 @@ impl FileWriter {
         let schema = Arc::clone(&layout.schema);
         // The types follow from those of Parquet.
         let options = ArrowWriterOptions::new().with_properties(layout.properties(size)).with_skip_arrow_metadata(true);
-        let writer = ArrowWriter::try_new_with_options(digested, schema, options).map_err(broken)?;
+        let writer = ArrowWriter::try_new_with_options(digested, schema, options);
+        let writer = writer.map_err(|error| unwritten(&partial, error))?;
         let (layout, places) = (layout.clone(), (partial, file));
         Ok(Self { writer, layout, places, path, times: None, rows: 0, finished: false })
     }
@@ -238,12 +241,12 @@ impl FileWriter {
             self.times = Some((first.min(*least), last.max(*most)));
         }
         self.rows += batch.num_rows() as u64;
-        self.writer.write(batch).map_err(broken)
+        self.writer.write(batch).map_err(|error| unwritten(&self.places.0, error))
     }
 
     /// Completes the file and makes it durable under its final name.
     pub(crate) fn finish(mut self) -> Result<DataFile> {
-        let metadata = self.writer.finish().map_err(broken)?;
+        let metadata = self.writer.finish().map_err(|error| unwritten(&self.places.0, error))?;
         drop(metadata);
         let (partial, file) = &self.places;
         let durable = || {
@@ -526,7 +529,7 @@ pub(crate) fn write_deletes(folder: &Path, of: &str, rows: &[Range<u64>]) -> Res
     // Readers of a folder of Parquet files would take it for one of mentions.
     let path = format!("{:032x}.deletes", rand::random::<u128>());
     let mut file = FileWriter::named(folder, path, &layout, Size::Small)?;
-    file.writer.write(&batch).map_err(broken)?;
+    file.writer.write(&batch).map_err(|error| unwritten(&file.places.0, error))?;
     file.rows = batch.num_rows() as u64;
     file.finish()
 }
@@ -553,7 +556,8 @@ fn footer_of(path: &Path, bytes: u64) -> io::Result<u64> {
 
 pub(crate) fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
     let advice = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space, or SET savedsearch.store = 'read'",
+        // Its name is random; it is in `data/TABLE` of the folder.
+        _ if has_no_space(error) => return full(path.ancestors().nth(3).unwrap_or(path)),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "check its permissions, or SET savedsearch.store = 'read'"
         }
@@ -576,5 +580,63 @@ pub(super) fn corrupt(path: &Path, error: &impl std::fmt::Display) -> Error {
 
 fn broken(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Store, format!("cannot write mentions to the store: {error}"))
-        .advice("SET savedsearch.store = 'read' stops writing")
+}
+
+/// The error of a file that could not be written. The Parquet writer wraps errors of the disk.
+fn unwritten(path: &Path, error: impl StdError + 'static) -> Error {
+    let first: &(dyn StdError + 'static) = &error;
+    let of_disk = successors(Some(first), |&error| error.source()).find_map(|error| error.downcast_ref::<io::Error>());
+    match of_disk {
+        Some(of_disk) => failed("write", path, of_disk),
+        None => broken(error),
+    }
+}
+
+/// End of the message about a disk without space.
+pub(crate) const NO_SPACE: &str = "no space left on the disk";
+/// Number of bytes by which a disk is examined: twice as many as SQLite needs to open a catalog.
+const PROBED: usize = 64 << 10;
+
+/// The error for a store, in a folder, whose disk has no space. A query can do without the store; all others need space.
+pub(crate) fn full(folder: &Path) -> Error {
+    Error::new(ErrorKind::Store, format!("cannot write to {}: {NO_SPACE}", folder.display())).advice("free space")
+}
+
+/// True for the error for a disk without space.
+pub(crate) fn is_full(error: &Error) -> bool {
+    error.message().ends_with(NO_SPACE)
+}
+
+/// True for a disk, or a quota of it, without space.
+pub(crate) fn has_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// True if nothing fits on the disk of a folder, for errors that do not name their cause.
+pub(crate) fn is_disk_full(folder: &Path) -> bool {
+    let written = tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&[1; PROBED]));
+    written.is_err_and(|error| has_no_space(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::errors::ParquetError;
+
+    use super::*;
+
+    #[test]
+    fn a_disk_without_space_is_one_error_whoever_reports_it() {
+        let path = Path::new("/stores/news/data/mentions/2026-06-01-7f.parquet");
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let expected = "cannot write to /stores/news: no space left on the disk; free space";
+        for error in [failed("write", path, &full()), unwritten(path, ParquetError::from(full()))] {
+            assert_eq!(error.to_string(), expected);
+            assert!(is_full(&error));
+        }
+        let other = unwritten(path, ParquetError::General("no schema".to_owned()));
+        assert!(!is_full(&other) && other.to_string().contains("no schema"), "{other}");
+        let broken = unwritten(path, ParquetError::from(io::Error::from(io::ErrorKind::BrokenPipe))).to_string();
+        assert!(!broken.contains("External"), "{broken}");
+        assert!(!is_disk_full(tempfile::tempdir().expect("a folder").path()));
+    }
 }

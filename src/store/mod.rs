@@ -53,7 +53,7 @@ pub(crate) use self::coverage::{
     Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, overlap, span_of, start_of,
 };
 pub use self::erasure::{Erase, Erased};
-pub(crate) use self::files::{AID, AS_OF, UNREADABLE, retyped};
+pub(crate) use self::files::{AID, AS_OF, NO_SPACE, UNREADABLE, is_full, retyped};
 pub(crate) use self::filling::{Filling, blocking, month_of};
 pub(crate) use self::in_flight::{InFlight, Reading};
 pub use self::index::Indexed;
@@ -86,7 +86,8 @@ const ATTEMPTS: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Store {
     catalog: Arc<Catalog>,
-    writable: bool,
+    /// Reason why nothing is written, if the folder cannot be.
+    unwritable: Option<Error>,
     /// Of files of all mentions.
     layout: Layout,
     /// Of files of mentions that match filters.
@@ -230,10 +231,10 @@ impl Store {
             .chain([own_column(AS_OF, ColumnType::Timestamp)])
             .collect();
         let open = |access| Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access);
-        let (catalog, writable) = match open(Access::ReadWrite) {
-            Ok(catalog) => (catalog, true),
+        let (catalog, unwritable) = match open(Access::ReadWrite) {
+            Ok(catalog) => (catalog, None),
             // A store on a read-only medium answers queries.
-            Err(refused) => (open(Access::Read).map_err(|_| refused)?, false),
+            Err(refused) => (open(Access::Read).map_err(|_| refused.clone())?, Some(refused)),
         };
         let version = catalog.schema();
         let columns = catalog.columns_of(version)?;
@@ -249,7 +250,7 @@ impl Store {
         let ahead = AtomicI64::new(ahead);
         Ok(Arc::new(Self {
             catalog: Arc::new(catalog),
-            writable,
+            unwritable,
             layout,
             filtered,
             deleted,
@@ -264,9 +265,15 @@ impl Store {
         }))
     }
 
-    /// False if the folder cannot be written.
-    pub(crate) fn is_writable(&self) -> bool {
-        self.writable
+    /// Reason why the folder cannot be written, if it cannot.
+    pub(crate) fn unwritable(&self) -> Option<&Error> {
+        self.unwritable.as_ref()
+    }
+
+    /// The error for its disk if that has no space.
+    pub(crate) fn no_space(&self) -> Error {
+        let data = self.catalog.data();
+        files::full(data.parent().unwrap_or(&data))
     }
 
     /// True if files can be created in it. A catalog that another process has open can be opened without that.
@@ -538,6 +545,18 @@ impl Store {
     ) -> Result<()> {
         let (store, name, body) = (Arc::clone(self), name_of(key), body.clone());
         blocking(move || store.optionally(|| store.catalog.keep_answer(&name, &body, as_of))).await
+    }
+}
+
+/// The note of a query whose result could not be stored. `setting`: the value of `savedsearch.store` that avoids the attempt.
+pub(crate) fn unstored(error: &Error, setting: &str) -> String {
+    let set = format!("SET savedsearch.store = '{setting}'");
+    match error.what_to_do() {
+        Some(free) if is_full(error) => {
+            format!("{}, so the result is not stored; {free}, or {set}", error.message())
+        }
+        Some(_) => error.to_string(),
+        None => format!("{error}; {set} avoids this"),
     }
 }
 

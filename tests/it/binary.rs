@@ -14,6 +14,7 @@ use datafusion_saved_search::flight::{Limits, ServeDocument, hash_password};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Preset, Settings};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
+use sha2::{Digest, Sha256};
 
 use crate::flight::access::Authority;
 use crate::pages::{Page, page, pages};
@@ -1117,6 +1118,35 @@ fn lines_of_the_log_name_users_and_statements_as_people_write_them() {
     assert_eq!(with("query started").len(), 2, "{log}");
     assert!(with("query started").iter().all(|line| line.contains(&format!("statement={name}"))), "{log}");
     assert!(!log.contains("Some(") && !log.contains("\\\""), "{log}");
+}
+
+#[test]
+fn statements_of_postgres_clients_are_logged_as_the_client_wrote_them() {
+    let mut command = savedsearch(&["--now", NOW, "serve", "--no-flight", "--postgres-listen", "127.0.0.1:0"]);
+    command.args(["--log", "info,datafusion_saved_search=debug"]);
+    let (mut served, address) = Served::at_address(command);
+    let (host, port) = address.rsplit_once(':').unwrap();
+    let mut config = tokio_postgres::Config::new();
+    config.host(host).port(port.parse().unwrap()).user("ada").dbname("savedsearch");
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        client.simple_query("set savedsearch.freshness = '1s'").await.unwrap();
+        client.simple_query("  select   1  ; select 2").await.unwrap();
+        drop(client);
+        connection.await.unwrap().unwrap();
+    });
+    served.signal("-TERM");
+    let mut log = String::new();
+    served.lines.read_to_string(&mut log).unwrap();
+    assert!(served.child.wait().unwrap().success());
+    each(["set savedsearch.freshness = '1s'", "select   1", "select 2"], |sql| {
+        let digest = Sha256::digest(sql).iter().take(6).fold(0_u64, |digest, byte| (digest << 8) | u64::from(*byte));
+        let digest = format!("{digest:012x}");
+        let line = log.lines().find(|line| line.contains(&format!("sql=\"{sql}\""))).unwrap_or_else(|| panic!("{log}"));
+        assert!(line.contains(&digest), "{digest}: {line}");
+    });
+    assert!(!log.contains("SET savedsearch.freshness"), "{log}");
 }
 
 #[test]

@@ -214,6 +214,28 @@ async fn filled() -> (Shop, Visit) {
     (shop, visit)
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_is_not_spread_names_the_reason() {
+    let (shop, visit) = filled().await;
+    let cluster = Cluster::over(shop.folder.path()).await;
+    let context = cluster.session(&visit.stored);
+    let joined = over_a_quarter(SPREAD[4]);
+    let spread = plan(&context, &joined).await;
+    assert!(spread.contains("SpreadExec: workers=2") && !spread.contains("on the server alone"), "{spread}");
+    // The second side would be requested first, although the first one may have no rows.
+    ask(&context, "SET savedsearch.freshness = '0s'").await;
+    let alone = plan(&context, &joined).await;
+    assert!(alone.contains("\nruns on the server alone: it may not need all mentions"), "{alone}");
+    assert!(!alone.contains("SpreadExec"), "{alone}");
+    let urls = cluster.servers.iter().map(|server| format!("http://{}", server.address())).collect();
+    let large = WorkersSpec { urls, tls: None, insecure: false, partition_bytes: 1 << 30 };
+    let context = Workers::start(large).await.unwrap().session(&visit.stored);
+    let small = plan(&context, COUNTS).await;
+    assert!(small.contains("\nruns on the server alone: it reads little of the store"), "{small}");
+    let other = plan(&context, "SELECT 1").await;
+    assert!(!other.contains("on the server alone"), "{other}");
+}
+
 /// Runs a query that may fail because of a worker.
 async fn attempt(context: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>, Error> {
     let rows_of = async { context.sql(sql).await?.collect().await };
@@ -633,6 +655,14 @@ async fn clients_of_a_server_see_no_difference() {
                  AND published_at < '2026-06-29T00:00:00Z' GROUP BY language";
     let status = refusal(&mut client, wrong).await;
     assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status}");
+    // A limit on the memory of an expression is of the statement as well: another try would end in the same way.
+    let large = "SELECT language, max(length(regexp_replace(repeat(text, 4000), '(a|e|i)+(b|c)*', 'x', 'g'))) FROM mentions \
+                 WHERE published_at >= '2026-04-01T00:00:00Z' AND published_at < '2026-06-29T00:00:00Z' GROUP BY language";
+    let explained = all_rows(&mut client, &format!("EXPLAIN {large}")).await.concat().join("\n");
+    assert!(explained.contains("SpreadExec: workers=2"), "{explained}");
+    let status = refusal(&mut client, large).await;
+    assert_eq!(status.code(), tonic::Code::ResourceExhausted, "{status}");
+    assert!(status.message().contains("bytes") && !status.message().contains("worker"), "{status}");
     // The list, once.
     assert!(visit.simulator.requests() <= before + 1);
     server.shut_down().await.unwrap();

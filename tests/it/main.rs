@@ -15,6 +15,7 @@ mod explain;
 mod faults;
 mod flight;
 mod frugal;
+mod full_disk;
 mod fuzz;
 mod guard;
 mod guide;

@@ -269,7 +269,7 @@ async fn once(
     wanted.oldest_first = options.oldest_first;
     wanted.max_requests = options.max_requests;
     wanted.retain = retain;
-    let progress = Progress::of_queries(vec![Arc::clone(connection)], quiet);
+    let mut progress = Progress::of_queries(vec![Arc::clone(connection)], quiet);
     let mut done = 0;
     let report = |step: &SyncStep| {
         steps.fetch_add(1, Ordering::Relaxed);
@@ -277,6 +277,10 @@ async fn once(
         progress.steps(done, step.left as u64);
         if !quiet {
             progress.line(step);
+        }
+        if step.left == 0 {
+            let begun = Instant::now();
+            progress = Progress::of(quiet, move || format!("merging small files · {} s", begun.elapsed().as_secs()));
         }
     };
     // An aid may contain a comma.

@@ -122,7 +122,7 @@ impl Driver {
         };
         let counts = match stored {
             Ok(counts) => counts,
-            Err(error) => return self.note(plan, &error),
+            Err(error) => return self.note_unstored(plan, &error),
         };
         let terms = terms(&fill.from, &self.config.connection, &fill.subject, self.query.begun);
         let agrees = |(day, count): &(Day, u64)| {

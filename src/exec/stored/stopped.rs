@@ -132,7 +132,7 @@ impl Driver {
         let days = match self.commit_complete(fill).await {
             Ok(days) => days,
             Err(failed) => {
-                self.note(plan, &failed);
+                self.note_unstored(plan, &failed);
                 return error;
             }
         };
@@ -161,7 +161,7 @@ impl Driver {
                 let Some(stored) = described(&days, &fill.days, &fill.subject.aid) else { return };
                 fill.from.store.in_flight().note_stored(self.config.connection.client().redact(&stored).into());
             }
-            Err(error) => self.note(plan, &error),
+            Err(error) => self.note_unstored(plan, &error),
         }
     }
 

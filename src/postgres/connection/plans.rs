@@ -160,7 +160,7 @@ impl Connection {
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
         let names = self.names();
         let all = self.settings.all();
-        let digest = session.log_statement(&sql);
+        let digest = session.log_statement(self.command_text.as_deref().unwrap_or(&sql));
         let planned = async move {
             let turn = session.share.planning().await;
             let failed = |error| session.failure(&error);
@@ -273,12 +273,13 @@ impl Connection {
             Command::Show(name) if self.settings.get(name).is_none() && name != "all" => Some(()),
             _ => None,
         };
+        let command_work = || Work::Command { command: command.clone(), sql: sql.clone() };
         let (work, schema) = match engine {
             None if sql.is_empty() => (Work::Empty, Arc::new(Schema::empty())),
             None if let Command::Fetch { cursor, skip: false, .. } = command => {
-                (Work::Command(command.clone()), self.schema_of(cursor))
+                (command_work(), self.schema_of(cursor))
             }
-            None => (Work::Command(command.clone()), Arc::clone(&prepared.schema)),
+            None => (command_work(), Arc::clone(&prepared.schema)),
             Some(()) => {
                 let Planned { statement, context, .. } = match planned {
                     Some(planned) => planned,

@@ -9,6 +9,7 @@ use rusqlite::{ErrorCode, Row};
 
 use super::PATIENCE;
 use crate::error::{Error, ErrorKind};
+use crate::store::files::{full, is_disk_full};
 
 /// Advice for a file with content that this program cannot have written.
 pub(super) const DAMAGED: &str = "run savedsearch store verify, or remove the folder";
@@ -24,8 +25,11 @@ pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Error {
     let Some(code) = error.sqlite_error_code() else {
         return of(&format!("the store is damaged: {error}")).advice(DAMAGED);
     };
+    let folder = path.parent().unwrap_or(path);
     match code {
-        ErrorCode::DiskFull => of("no space left on the device").advice("free space, then retry"),
+        ErrorCode::DiskFull => full(folder),
+        // SQLite does not name the cause if it cannot extend or create a file beside the database.
+        ErrorCode::SystemIoFailure | ErrorCode::CannotOpen if is_disk_full(folder) => full(folder),
         ErrorCode::ReadOnly => of("cannot be written: read-only").advice("check the permissions of file and folder"),
         ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
             of(&format!("cannot be opened: {error}")).advice("check the permissions of file and folder")

@@ -608,7 +608,11 @@ fn a_full_device_and_a_lock_are_errors() {
     let catalog = open(&dir);
     writer(&catalog).pragma_update(None, "max_page_count", 1).expect("set");
     let error = catalog.keep_answer("key", &[7; 1_000_000], noon()).expect_err("full");
-    assert!(error.to_string().contains("no space left on the device; free space"), "{error}");
+    let place = dir.path().join("store");
+    assert_eq!(
+        error.to_string(),
+        format!("cannot write to {}: no space left on the disk; free space", place.display())
+    );
     assert_eq!(catalog.answer("key").expect("readable"), None);
 
     let other = open(&dir);

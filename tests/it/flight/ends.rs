@@ -352,6 +352,23 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
     expect_closed(address).await;
 }
 
+/// A client closes its statement after the last row of a query that the shutdown has waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_can_close_its_statement_after_the_last_query() {
+    let served = Served::slow(PAGE, |_| {}).await;
+    let mut client = served.client().await;
+    let mut prepared = client.prepare(long(), None).await.unwrap();
+    let info = prepared.execute().await.unwrap();
+    let mut stream = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
+    stream.next().await.unwrap().unwrap();
+    let address = served.server.address();
+    let ending = tokio::spawn(served.server.shut_down());
+    stream.try_collect::<Vec<_>>().await.unwrap();
+    prepared.close().await.unwrap();
+    ending.await.unwrap().unwrap();
+    expect_closed(address).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_that_requests_wait_is_counted() {
     let settings = Settings { faults: vec!["429:retry-after=1@1".parse().unwrap()], ..Settings::default() };
