@@ -444,10 +444,13 @@ impl Connection {
         self.store.as_ref()
     }
 
-    /// Folder of the store, and true if it can be written; `None` without a store.
+    /// Folder of the store, or the reason why nothing can be written to it; `None` without a store.
     #[cfg(feature = "store")]
-    pub fn store_folder(&self) -> Option<(PathBuf, bool)> {
-        self.store.as_ref().map(|store| (store.root(), store.accepts_files()))
+    pub fn store_folder(&self) -> Option<Result<PathBuf>> {
+        match &self.unopened {
+            Some(full) => Some(Err(full.clone())),
+            None => self.store.as_ref().map(|store| store.writable_root()),
+        }
     }
 
     /// Content of the store, in the order of aids and filters. Sends no request.

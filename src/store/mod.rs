@@ -276,9 +276,19 @@ impl Store {
         files::full(data.parent().unwrap_or(&data))
     }
 
-    /// True if files can be created in it. A catalog that another process has open can be opened without that.
-    pub(crate) fn accepts_files(&self) -> bool {
-        self.writable && [self.root(), self.data()].iter().all(|folder| tempfile::tempfile_in(folder).is_ok())
+    /// The folder of the store, after a try to create files in it. A catalog that another process has open can be opened for writing
+    /// without that.
+    ///
+    /// # Errors
+    /// The reason why nothing can be written.
+    pub(crate) fn writable_root(&self) -> Result<PathBuf> {
+        if let Some(reason) = &self.unwritable {
+            return Err(reason.clone());
+        }
+        for folder in [self.root(), self.data()] {
+            tempfile::tempfile_in(&folder).map_err(|error| files::failed("write to", &folder, &error))?;
+        }
+        Ok(self.root())
     }
 
     /// The reads into the store that are in flight in this process.

@@ -86,3 +86,11 @@ fn a_disk_that_fills_up_during_a_query_costs_it_no_rows() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     check(&output);
 }
+
+#[test]
+fn a_check_of_a_server_warns_of_a_disk_without_space() {
+    let check = "demo --store \"$DISK/store\" serve --check --listen 127.0.0.1:0";
+    let Some(output) = on_disk("16k", check) else { return };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.contains("warning: nothing can be stored: "), "{errors}");
+}

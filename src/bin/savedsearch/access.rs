@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use datafusion_saved_search::error::describe;
 use datafusion_saved_search::flight::{Auth, Limits, Reload, ServeDocument, TlsSpec, Upstream, Users};
 use datafusion_saved_search::simulator::Running;
-use datafusion_saved_search::{CATALOG, Clock, Connection, session};
+use datafusion_saved_search::{CATALOG, Clock, Connection, Error, session};
 use tokio::task::JoinSet;
 
 use crate::connect::{Connected, connect, key_files, pass_through};
@@ -230,15 +230,15 @@ pub(crate) fn services(upstream: &Upstream, demo: Option<&Running>) -> Vec<Servi
     }
 }
 
-/// The folders of stores, each with true if it can be written.
-pub(crate) fn stores(upstream: &Upstream) -> BTreeMap<PathBuf, bool> {
+/// The folders of the services' stores, each with the reason if nothing can be written to it.
+pub(crate) fn stores(upstream: &Upstream) -> Vec<Result<PathBuf, Error>> {
     services(upstream, None).iter().filter_map(|(_, connection)| connection.store_folder()).collect()
 }
 
 /// Logs the stores that cannot be written.
-pub(crate) fn warn_of_unwritable(stores: &BTreeMap<PathBuf, bool>) {
-    for folder in stores.iter().filter(|(_, writable)| !**writable).map(|(folder, _)| folder.display()) {
-        tracing::warn!(%folder, "the store cannot be written: queries keep nothing in it");
+pub(crate) fn warn_of_unwritable(upstream: &Upstream) {
+    for reason in stores(upstream).into_iter().filter_map(Result::err) {
+        tracing::warn!(%reason, "the store cannot be written: queries keep nothing in it");
     }
 }
 

@@ -16,7 +16,7 @@ use datafusion_saved_search::simulator::Running;
 use tracing::Level;
 
 use crate::access::{
-    Access, AccessArguments, Reloading, check_distinct, check_services, services, stores, warn, warn_of_expiry,
+    Access, AccessArguments, Reloading, check_distinct, check_services, services, warn, warn_of_expiry,
     warn_of_exposed, warn_of_unwritable,
 };
 use crate::connect::{Connected, Target, connect, serve_document, target};
@@ -149,7 +149,7 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
     let access = mcp.access.read(arguments, &document).await?;
     warn_of_exposed(&access.secret_files);
     warn_of_expiry(access.tls.as_ref());
-    warn_of_unwritable(&stores(&access.upstream));
+    warn_of_unwritable(&access.upstream);
     let Access { upstream, demo, auth, tls, insecure, operations, secret_files, .. } = access;
     check_distinct(&[("--listen", Some(listen)), ("--operations", operations)])?;
     let services = services(&upstream, demo.as_ref());

@@ -153,7 +153,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: &ServeD
     let prepared = Box::pin(prepare(arguments, serve, document)).await?;
     warn_of_exposed(&prepared.secret_files);
     prepared.certificates.iter().for_each(|(_, tls)| warn_of_expiry(Some(tls)));
-    warn_of_unwritable(&stores(&prepared.specs.spec.host.upstream));
+    warn_of_unwritable(&prepared.specs.spec.host.upstream);
     let Prepared { specs, workers, secret_files, .. } = prepared;
     let Specs { mut spec, flight, postgres, page, demo } = specs;
     // Before the line that announces the server.
@@ -394,10 +394,10 @@ async fn check(arguments: &Arguments, serve: &ServeArguments, document: &ServeDo
             Err(reason) => eprintln!("warning: {}: the certificate {reason}", file.display()),
         }
     }
-    for (folder, writable) in stores(&host.upstream) {
-        match writable {
-            true => eprintln!("store {}: ok", folder.display()),
-            false => eprintln!("warning: store {}: cannot be written; queries keep nothing in it", folder.display()),
+    for store in stores(&host.upstream) {
+        match store {
+            Ok(folder) => eprintln!("store {}: ok", folder.display()),
+            Err(reason) => eprintln!("warning: nothing can be stored: {reason}"),
         }
     }
     try_addresses(&specs.listeners())?;

@@ -12,7 +12,7 @@ use datafusion_saved_search::ui::{PageSpec, serve};
 use tracing::Level;
 
 use crate::access::{
-    Access, AccessArguments, Reloading, check_distinct, check_services, services, stores, warn, warn_of_expiry,
+    Access, AccessArguments, Reloading, check_distinct, check_services, services, warn, warn_of_expiry,
     warn_of_exposed, warn_of_unwritable,
 };
 use crate::connect::serve_document;
@@ -73,7 +73,7 @@ async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument
     let access = ui.access.read(arguments, &document).await?;
     warn_of_exposed(&access.secret_files);
     warn_of_expiry(access.tls.as_ref());
-    warn_of_unwritable(&stores(&access.upstream));
+    warn_of_unwritable(&access.upstream);
     let Access { upstream, demo, auth, tls, insecure, operations, secret_files, .. } = access;
     check_distinct(&[("--listen", Some(ui.listen)), ("--operations", operations)])?;
     let mut checks = check_services(&services(&upstream, None), warn);
