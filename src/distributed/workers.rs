@@ -270,7 +270,7 @@ async fn check_all(urls: &[Url], known: &Known, channels: &Arc<Channels>) {
             let (state, reason) = (status.state.name(), status.reason.as_deref().unwrap_or_default());
             match status.state {
                 WorkerState::Healthy | WorkerState::Draining => {
-                    tracing::info!(worker = %status.url, state, reason, "worker")
+                    tracing::info!(worker = %status.url, state, reason, "worker");
                 }
                 WorkerState::OtherVersion | WorkerState::Unreachable => {
                     tracing::warn!(worker = %status.url, state, reason, "worker");
