@@ -571,12 +571,19 @@ impl Dialogue {
     /// Determines the unit of an offset and its first value.
     async fn numbered_offset(&mut self) -> Result<()> {
         let small = self.accepted(5);
+        let newest = self.newest_known();
         let Some((one, _)) = self.newest_ids(1, small).await? else { return Ok(()) };
-        let Some((zero, reply)) = self.newest_ids(0, small).await? else { return Ok(()) };
-        self.found.offset_is_refused = reply.is_refusal() && one.is_empty() && reply.mentions(OFFSET).is_some();
-        if !self.found.has_rows(&reply) {
-            self.refusals.push(reply);
-        }
+        let zero = match first_page(&newest, &one) {
+            Some(first) => first,
+            None => {
+                let Some((zero, reply)) = self.newest_ids(0, small).await? else { return Ok(()) };
+                self.found.offset_is_refused = reply.is_refusal() && one.is_empty() && reply.mentions(OFFSET).is_some();
+                if !self.found.has_rows(&reply) {
+                    self.refusals.push(reply);
+                }
+                zero
+            }
+        };
         let follows = |before: &[String], after: &[String]| match () {
             () if before.len() < 3 || after.len() < 3 => None,
             () if before[1..] == after[..before.len() - 1] => Some(false),
@@ -595,6 +602,13 @@ impl Dialogue {
             self.found.offset = offset;
         }
         Ok(())
+    }
+
+    /// Names of the newest mentions of the longest page that begins with the first one.
+    fn newest_known(&self) -> Vec<String> {
+        let names = |reply: &Reply| self.rows(reply).iter().map(|row| self.found.name_of(row)).collect::<Vec<String>>();
+        let first = self.newest_replies().filter(|reply| reply.asked.iter().all(|(name, _)| name != OFFSET));
+        first.map(names).max_by_key(Vec::len).unwrap_or_default()
     }
 
     /// Determines if a page names the next one. `false` if no page does.
@@ -947,6 +961,16 @@ impl Dialogue {
     }
 }
 
+/// The first page of the newest mentions, in the size of another page, if that page shows where it lies among them: at the first mention,
+/// at the second one, or behind the first page.
+fn first_page(newest: &[String], page: &[String]) -> Option<Vec<String>> {
+    /// Mentions that do not follow each other by chance.
+    const LEAST: usize = 3;
+    let size = page.len();
+    let first = newest.get(..size).filter(|_| size >= LEAST && newest.len() >= 2 * size)?;
+    [0, 1, size].into_iter().any(|from| newest[from..from + size] == *page).then(|| first.to_vec())
+}
+
 /// Number of parameters that are tried next, if one of `all` has an effect: all of them, then the likeliest one of those that work
 /// together, then half of those that are left.
 fn tried_together(all: usize, left: usize, works: bool) -> usize {
@@ -971,6 +995,28 @@ fn told_start(reply: &Reply, day: i64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn newest_mentions_show_the_place_of_another_page() {
+        let names = |range: std::ops::Range<usize>| range.map(|n| format!("m{n}")).collect::<Vec<String>>();
+        let cases = [
+            // The same page, the next row, the next page.
+            (20, 0..5, true),
+            (20, 1..6, true),
+            (20, 5..10, true),
+            // Elsewhere, or with another mention.
+            (20, 2..7, false),
+            (20, 18..23, false),
+            // Too few mentions to see the next page, or to be there by no chance.
+            (9, 1..6, false),
+            (20, 0..2, false),
+            (20, 0..0, false),
+        ];
+        for (newest, page, shown) in cases {
+            let first = first_page(&names(0..newest), &names(page.clone()));
+            assert_eq!(first, shown.then(|| names(0..page.len())), "{newest} {page:?}");
+        }
+    }
 
     #[test]
     fn the_only_parameter_that_works_is_found_within_seven_requests_and_the_likeliest_within_two() {
