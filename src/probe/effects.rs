@@ -590,35 +590,54 @@ impl Findings {
     }
 
     /// The window that ends now whose number of mentions tells these zones apart best; `None` if none does. `but`: units of
-    /// windows that are not accepted.
+    /// windows that are not accepted. Hours are tried where only days are known, if no days have such a number of mentions: a service
+    /// that rounds hours to days would tell nothing.
     pub(super) fn telling_window(&self, seen: &[Seen], zones: &[Zone], but: &[char]) -> Option<(char, String)> {
         let now = seen.iter().rev().find_map(|seen| seen.reply.date())?;
         let newest = self.newest_times(seen).map(|times| (0, times));
         let pages: Vec<(usize, Vec<i64>)> = newest.into_iter().chain(self.oldest_times(seen)).collect();
-        let windows = self.window.units.iter().filter(|(unit, _)| !but.contains(unit)).flat_map(|(unit, template)| {
-            let (hours, most) = match unit {
-                'h' => (1, 999),
-                'd' => (24, 99),
-                _ => (168, 14),
-            };
-            (1..=most).map(move |n| (n * hours, *unit, template.replace("{n}", &n.to_string())))
-        });
+        let known = self.window.units.as_slice();
+        let beside = self.hours_beside_days();
+        let windows =
+            known.iter().chain(&beside).filter(|(unit, _)| !but.contains(unit)).flat_map(|(unit, template)| {
+                let (hours, most) = match unit {
+                    'h' => (1, 999),
+                    'd' => (24, 99),
+                    _ => (168, 14),
+                };
+                (1..=most).map(move |n| (n * hours, *unit, template.replace("{n}", &n.to_string())))
+            });
+        let starts = |hours: i64| zones.iter().map(move |zone| zones::local(*zone, now - hours * HOUR));
         let worth = |(hours, unit, words): (i64, char, String)| {
-            let starts: Vec<i64> = zones.iter().map(|zone| zones::local(*zone, now - hours * HOUR)).collect();
-            let (first, last) = (starts.iter().min()?, starts.iter().max()?);
+            let (first, last) = (starts(hours).min()?, starts(hours).max()?);
             // All mentions that may be in the window came, and some before it.
             let covers = |(before, times): &&(usize, Vec<i64>)| {
-                times.last().is_some_and(|oldest| oldest < first) && (*before == 0 || times.first() >= Some(last))
+                times.last().is_some_and(|oldest| *oldest < first) && (*before == 0 || times.first() >= Some(&last))
             };
             let (_, times) = pages.iter().find(covers)?;
+            let since = |hours: i64| starts(hours).map(move |start| times.partition_point(|at| *at >= start));
             let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
-            for start in &starts {
-                *groups.entry(times.partition_point(|at| at >= start)).or_default() += 1;
+            for count in since(hours) {
+                *groups.entry(count).or_default() += 1;
             }
-            Some((groups.into_values().max()?, hours, unit, words))
+            let is_guess = known.iter().all(|(known, _)| *known != unit);
+            let days = [hours / 24 * 24, (hours + 23) / 24 * 24];
+            if is_guess && days.into_iter().flat_map(since).any(|count| groups.contains_key(&count)) {
+                return None;
+            }
+            Some((is_guess, groups.into_values().max()?, hours, unit, words))
         };
-        let best = windows.filter_map(worth).min().filter(|(largest, ..)| *largest < zones.len());
-        best.map(|(.., unit, words)| (unit, words))
+        let tells = |(_, largest, ..): &(bool, usize, i64, char, String)| *largest < zones.len();
+        windows.filter_map(worth).filter(tells).min().map(|(.., unit, words)| (unit, words))
+    }
+
+    /// The notation of hours that goes with that of days, `PT{n}H` with `P{n}D`, if hours have none, and if the service was seen to
+    /// refuse a period that it does not understand.
+    fn hours_beside_days(&self) -> Option<(char, String)> {
+        let units = &self.window.units;
+        let is_open = self.window.is_checked && units.iter().all(|(unit, _)| *unit != 'h');
+        let (_, days) = units.iter().find(|(unit, _)| *unit == 'd').filter(|_| is_open)?;
+        Some(('h', vocabulary::hourly(days)?))
     }
 
     /// Of these zones, those whose days have as many mentions as the timeline says: the rank of a mention by time shows in which
@@ -819,6 +838,44 @@ mod tests {
         for (from, to) in [first, second] {
             assert!(from < to && from % MINUTE == 0 && to % MINUTE == 0, "{from} to {to}");
         }
+    }
+
+    #[test]
+    fn hours_tell_zones_apart_where_days_do_not_and_their_notation_is_that_of_days() {
+        // A mention each hour, except before each noon of UTC: there, windows of days begin, with the same mentions in both zones.
+        let times: Vec<String> = (0..60)
+            .map(|n: i64| {
+                let gap = (n / 19) * 5 * 3_600;
+                let at = chrono::DateTime::from_timestamp(1_782_820_000 - n * 3_600 - gap, 0).expect("a time");
+                at.format("%Y-%m-%d %H:%M:%S").to_string()
+            })
+            .collect();
+        let rows: Vec<Value> =
+            times.iter().enumerate().map(|(n, at)| json!({"id": format!("m{n}"), "at": at})).collect();
+        let body = json!({"items": rows}).to_string();
+        // 2026-06-30T12:00:00Z
+        let headers = http::HeaderMap::from_iter([(
+            http::header::DATE,
+            http::HeaderValue::from_static("Tue, 30 Jun 2026 12:00:00 GMT"),
+        )]);
+        let reply = Reply::new(&[], 200, headers, body);
+        let time = vec!["at".to_owned()];
+        let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        found.columns = Columns::of(vocabulary::MENTION, &found.rows(&reply), &[("published_at", &time)]);
+        found.window.units = vec![('d', "P{n}D".to_owned())];
+        let seen = [Seen { size: Some(60), reply: Arc::new(reply) }];
+        let zones = ["UTC", "+01:00"].map(|zone| zone.parse::<Zone>().expect("a zone"));
+        assert_eq!(found.telling_window(&seen, &zones, &[]), None);
+        found.window.is_checked = true;
+        let told = found.telling_window(&seen, &zones, &[]);
+        let hours = told.as_ref().and_then(|(_, words)| vocabulary::hours(words));
+        assert!(matches!(&told, Some(('h', words)) if words.starts_with("PT") && words.ends_with('H')), "{told:?}");
+        assert!(hours.is_some_and(|hours| hours % 24 != 0), "{told:?}");
+        assert_eq!(found.telling_window(&seen, &zones, &['h']), None);
+        // Where it is known that hours are accepted, their own notation counts.
+        found.window.units.push(('h', "{n}h".to_owned()));
+        let told = found.telling_window(&seen, &zones, &[]);
+        assert!(matches!(&told, Some(('h', words)) if !words.starts_with('P')), "{told:?}");
     }
 
     #[test]

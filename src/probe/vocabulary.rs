@@ -289,6 +289,20 @@ pub(super) fn hours_as(value: &str, unit: char, template: &str) -> Option<i64> {
     (1..100_000).contains(&number).then_some(number * hours)
 }
 
+/// The notation of hours that goes with one of days: `PT{n}H` with `P{n}D`, `{n}h` with `{n}d`, `{n} hours` with `{n} days`.
+pub(super) fn hourly(days: &str) -> Option<String> {
+    let (head, tail) = days.split_once("{n}")?;
+    let (head, tail) = match (head, tail) {
+        ("P", "D") => ("PT", "H"),
+        (head, "d") => (head, "h"),
+        (head, "D") => (head, "H"),
+        (head, "days") => (head, "hours"),
+        (head, " days") => (head, " hours"),
+        _ => return None,
+    };
+    Some(format!("{head}{{n}}{tail}"))
+}
+
 /// The digits of a value in a notation with `{n}`.
 fn number_of<'v>(value: &'v str, template: &str) -> Option<&'v str> {
     let (head, tail) = template.split_once("{n}").unwrap_or((template, ""));
@@ -522,6 +536,22 @@ pub(super) fn listed_column(path: &[String]) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::cases::each;
+
+    #[test]
+    fn hours_are_written_as_days_are() {
+        let cases = [
+            ("P{n}D", Some("PT{n}H")),
+            ("{n}d", Some("{n}h")),
+            ("-{n}D", Some("-{n}H")),
+            ("{n} days", Some("{n} hours")),
+            ("{n}days", Some("{n}hours")),
+            ("{n}", None),
+            ("last_{n}_days", None),
+            ("{n}w", None),
+            ("60", None),
+        ];
+        each(cases, |(days, hours)| assert_eq!(hourly(days).as_deref(), hours, "{days}"));
+    }
 
     #[test]
     fn the_other_end_of_a_window_follows_from_the_name_of_one() {
