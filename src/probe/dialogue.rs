@@ -177,6 +177,8 @@ impl Dialogue {
         const REQUESTS: usize = 6;
         /// Days among them.
         const DAYS: usize = 3;
+        /// Zones that further pages are likely to tell apart.
+        const FEW_ZONES: usize = 4;
         let named = self.found.named_zone;
         let others = zones::all().iter().copied().filter(|zone| named != Some(*zone));
         let among: Vec<Clock> = named.into_iter().chain(others).collect();
@@ -188,7 +190,7 @@ impl Dialogue {
         let name = name.map(|name| plain(name)).unwrap_or_default();
         self.found.utc_is_named = ["utc", "gmt"].iter().any(|zone| name.starts_with(zone) || name.ends_with(zone));
         let (mut units, mut oldest) = (Vec::new(), self.found.oldest_times(&self.seen).is_some());
-        let (mut spans, mut done) = (Vec::new(), Vec::new());
+        let (mut spans, mut done, mut pages) = (Vec::new(), Vec::new(), 0);
         for _ in 0..REQUESTS {
             if fitting.is_empty() || self.found.told_zone_of_times(&fitting).is_some() || self.asker.left() <= TRIAL {
                 break;
@@ -232,7 +234,14 @@ impl Dialogue {
                     fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
                     continue;
                 }
-                None => break,
+                None => {
+                    pages += 1;
+                    if fitting.len() > FEW_ZONES || !self.further_page(pages).await? {
+                        break;
+                    }
+                    fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
+                    continue;
+                }
             };
             let Some(reply) = self.asker.ask("search", &asked).await? else { break };
             self.keep(None, &Arc::new(reply));

@@ -463,6 +463,11 @@ impl Findings {
         (!is_local(time) || is_day).then_some(begins)
     }
 
+    /// True if entries of a timeline begin at known instants.
+    pub(super) fn has_timed_entries(&self, reply: &Reply) -> bool {
+        self.timeline(reply).iter().any(|(time, _)| !is_local(time) && instant(time).is_some())
+    }
+
     /// Entries of timelines that are instants: beginning, end and count of mentions of all kinds. Without the first and the last one,
     /// which a window may cut.
     fn counted_intervals(&self, seen: &[Seen]) -> Vec<(i64, i64, u64)> {
@@ -556,7 +561,8 @@ impl Findings {
         seen.iter().filter_map(oldest).max_by_key(|(_, times)| times.len())
     }
 
-    /// The edges of windows that end now, by their numbers of mentions and the times of the newest and the oldest ones.
+    /// The edges of windows that end now, by their numbers of mentions and the times of the newest and the oldest ones, and those of the
+    /// entries of a timeline.
     fn edges(&self, seen: &[Seen]) -> Vec<Edge> {
         let newest = self.newest_times(seen).unwrap_or_default();
         let (before, oldest) = self.oldest_times(seen).unwrap_or_default();
@@ -567,7 +573,11 @@ impl Findings {
             let inside = count.checked_sub(1).map_or(Some(start + 2 * DAY), ranked);
             Edge::new(start, inside?, ranked(count)?, days)
         };
-        self.counted_windows(seen).into_iter().chain(self.counted_days(seen)).filter_map(of).collect()
+        let counted = self.counted_windows(seen).into_iter().chain(self.counted_days(seen)).filter_map(of);
+        // On a page at a known place, the counts of a timeline say between which two mentions its entries begin.
+        let starts = seen.iter().flat_map(|one| self.day_starts(&one.reply, seen)).filter(|start| !start.named);
+        let between = starts.filter_map(|start| Edge::new(start.day, start.after?, start.before?, false));
+        counted.chain(between).collect()
     }
 
     /// Known beginnings of the entries of timelines that end now, with the number of mentions since then.
@@ -838,6 +848,42 @@ mod tests {
         for (from, to) in [first, second] {
             assert!(from < to && from % MINUTE == 0 && to % MINUTE == 0, "{from} to {to}");
         }
+    }
+
+    #[test]
+    fn days_of_a_timeline_that_begin_between_mentions_of_a_further_page_show_the_zone_of_their_times() {
+        let at = |text: &str| instant(&Value::from(text)).expect("an instant");
+        // A mention every 48 minutes, thirty a day, from 16:02 in +05:30 on; the days are those of UTC.
+        let newest = at("2026-06-30T10:32:00Z");
+        let zone: Zone = "+05:30".parse().expect("a zone");
+        let mention = |n: i64| {
+            let local = chrono::DateTime::from_timestamp_micros(zones::local(zone, newest - n * 48 * MINUTE));
+            json!({"id": format!("m{n}"), "at": local.expect("a time").format("%Y-%m-%d %H:%M:%S").to_string()})
+        };
+        let day = |day: &str| {
+            let of = |n: &i64| (at(day)..at(day) + DAY).contains(&(newest - n * 48 * MINUTE));
+            json!({"start": day, "count": (0..100).filter(of).count()})
+        };
+        let days = ["2026-06-27T00:00:00Z", "2026-06-28T00:00:00Z", "2026-06-29T00:00:00Z", "2026-06-30T00:00:00Z"];
+        let timeline: Vec<Value> = days.into_iter().map(day).collect();
+        let rows: Vec<Value> = (40..60).map(mention).collect();
+        let body = json!({"items": rows, "volume": timeline});
+        let asked = [("dataFrom", "40"), ("dataSize", "20")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let reply = Reply::new(&asked, 200, http::HeaderMap::new(), body.to_string());
+        let (path, time) = (vec!["volume".to_owned()], vec!["at".to_owned()]);
+        let series = crate::probe::shape::Series::over_time(&body["volume"]).expect("a timeline");
+        let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        found.timeline = Some((path, series));
+        found.offset = Some(crate::probe::observations::Offset { pages: false, first: 0 });
+        found.columns = Columns::of(vocabulary::MENTION, &found.rows(&reply), &[("published_at", &time)]);
+        assert!(found.has_timed_entries(&reply));
+        let seen = [Seen { size: None, reply: Arc::new(reply) }];
+        let edges = found.edges(&seen);
+        // The day begins between the mentions of 00:08 and of 23:20 in UTC.
+        let [edge] = edges.as_slice() else { panic!("{edges:?}") };
+        assert_eq!(edge.start, at("2026-06-29T00:00:00Z"));
+        let fitting: Vec<String> = zones::all().iter().filter(|zone| edge.fits(**zone)).map(Zone::to_string).collect();
+        assert_eq!(fitting, ["+05:00", "+05:30"]);
     }
 
     #[test]

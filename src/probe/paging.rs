@@ -466,6 +466,18 @@ impl Dialogue {
         self.page_at(counted.then(|| pair(OFFSET, offset)), size, from_the_first).await
     }
 
+    /// Requests the page of this number behind the newest mentions of the widest window, whose mentions may show when the entries of a
+    /// timeline begin. `false` if no timeline names instants, or if pages are not found by an offset.
+    pub(super) async fn further_page(&mut self, number: u64) -> Result<bool> {
+        let is_timed = self.seen.iter().any(|seen| self.found.has_timed_entries(&seen.reply));
+        let (Some(offset), true, true) = (self.found.offset, is_timed, self.newest_first().is_some()) else {
+            return Ok(false);
+        };
+        let size = self.accepted(self.found.page.map_or(LOOK, |page| page.max.clamp(1, 100)));
+        let rows = if offset.pages { number } else { number * size };
+        Ok(self.ids(offset.first + rows, size).await?.is_some_and(|(ids, _)| !ids.is_empty()))
+    }
+
     /// As [`ids`](Self::ids), in a window that tells the zone of times if there is one. All windows that end now have the same newest
     /// mentions.
     async fn newest_ids(&mut self, offset: u64, size: u64) -> Result<Option<(Vec<String>, Reply)>> {
