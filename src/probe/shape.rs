@@ -487,14 +487,18 @@ impl Series {
         let all = |name: &str, is: &dyn Fn(&Value) -> bool| records.iter().all(|record| is(&record[name]));
         let text = |value: &Value| value.is_string() && instant(value).is_none();
         let number = |value: &Value| whole(value).is_some();
-        let mut texts = first.keys().filter(|name| all(name, &text));
+        // What all entries have in common, such as the `type` of mentions, names none of them.
+        let differs = |name: &str| records.len() == 1 || records.iter().any(|record| record[name] != first[name]);
+        let mut texts = first.keys().filter(|name| all(name, &text) && differs(name));
         let name = texts.clone().find(|name| !all(name, &number)).or_else(|| texts.next())?;
         // The only other member may be a count as text, whatever its name; times are no counts.
         let is_no_time = |value: &Value| number(value) && instant(value).is_none();
         let is_text = |name: &&String| (counts(name) || first.len() == 2) && all(name, &is_no_time);
         let is_count = |name: &&String| all(name, &|value| value.is_u64() && instant(value).is_none());
         let mut numbers = first.keys().filter(|other| *other != name);
-        let count = numbers.clone().find(is_count).or_else(|| numbers.find(is_text)).cloned();
+        let is_named = |name: &&String| counts(name) && is_count(name);
+        let count = numbers.clone().find(is_named).or_else(|| numbers.clone().find(is_count));
+        let count = count.or_else(|| numbers.find(is_text)).cloned();
         let count = count.or_else(|| inner_count(records))?;
         Some(Self { layout: Layout::Objects, name: name.clone(), count, end: None, pattern: None, within: None })
     }
@@ -1146,6 +1150,23 @@ mod tests {
             assert_eq!(series.entries(&value).len(), 2);
             assert_eq!(Series::over_time(&value), None, "{value}");
         }
+    }
+
+    #[test]
+    fn records_of_one_type_are_no_list_by_name() {
+        let mention = |id: u64| {
+            let attributes = json!({"text": "a text", "at": "2026-06-10T08:00:00Z", "reach": 4_000 + id, "lang": "en"});
+            json!({"type": "mention", "id": 700_000 + id, "attributes": attributes})
+        };
+        let mentions: Vec<Value> = (0..3).map(mention).collect();
+        assert!(is_rich(&mentions.iter().collect::<Vec<_>>()));
+        assert_eq!(counts_at(&json!(mentions)), []);
+        // A type in common, and an id, beside name and count.
+        let list = json!([{"id": 1, "type": "language", "code": "de", "n": 3}, {"id": 2, "type": "language", "code": "en", "n": 4}]);
+        let series = Series::by_name(&list).expect("a list by name");
+        assert_eq!(series.entries(&list), [(json!("de"), 3), (json!("en"), 4)]);
+        let one = json!([{"type": "mention", "count": 3}]);
+        assert!(Series::by_name(&one).is_some());
     }
 
     #[test]
