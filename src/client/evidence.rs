@@ -81,11 +81,11 @@ impl Beside {
 }
 
 /// Requests that a scan may spend, given the distinct mentions that it has received: three passes over as many of an honest
-/// service, in pages of this size.
-pub(crate) fn allowance(mentions: u64, page: u64) -> u64 {
+/// service, in pages of this size, and those that show the ends of so many windows.
+pub(crate) fn allowance(mentions: u64, page: u64, ends: u64) -> u64 {
     // Pages share a row.
     let advance = if page > 4 { page - 1 } else { page.max(1) };
-    mentions.div_ceil(advance).max(1).saturating_mul(u64::from(PASSES)).saturating_add(SLACK)
+    mentions.div_ceil(advance).max(1).saturating_mul(u64::from(PASSES)).saturating_add(SLACK * ends)
 }
 
 /// True for a number of rows at which services stop to page.
@@ -129,10 +129,11 @@ mod tests {
 
     #[test]
     fn three_passes_are_allowed() {
-        assert_eq!(allowance(0, 100), 11);
-        assert_eq!(allowance(950, 100), 38);
-        assert_eq!(allowance(450, 100), 23);
-        assert_eq!(allowance(3, 1), 17);
+        assert_eq!(allowance(0, 100, 1), 11);
+        assert_eq!(allowance(950, 100, 1), 38);
+        assert_eq!(allowance(450, 100, 1), 23);
+        assert_eq!(allowance(3, 1, 1), 17);
+        assert_eq!(allowance(162, 100, 2), 22);
     }
 
     #[test]

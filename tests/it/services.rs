@@ -1498,6 +1498,21 @@ async fn a_page_behind_the_end_may_be_refused() {
     }
 }
 
+/// Each end takes several empty pages, in two passes, which is more than three passes over a few mentions.
+#[tokio::test(start_paused = true)]
+async fn a_few_numbered_pages_without_a_total_are_read_whole() {
+    for count in [30, 162, 230, 450, 710] {
+        let lab = Lab::with(NUMBERED, move |asked| {
+            let (from, to) = asked.text("duration").split_once("..").unwrap();
+            let (from, to): (DateTime<Utc>, DateTime<Utc>) = (from.parse().unwrap(), to.parse().unwrap());
+            let within = (0..count).filter(|number| (from..to).contains(&time_of(*number)));
+            ok(&numbered(asked, &within.map(mention).collect::<Vec<_>>()))
+        });
+        let sql = format!("{ALL} AND published_at >= '2026-06-25' AND published_at < '2026-07-02'");
+        assert_eq!(lab.count(&sql).await.0, count);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_offset_beyond_the_total_has_no_mentions() {
     // The service limits the offset to its last page.
