@@ -176,7 +176,7 @@ pub(super) fn more_periods(
 }
 
 /// Windows by their labels, one of each form, the likeliest first.
-const LIKELY: [&str; 8] = [
+const LIKELY: [&str; 9] = [
     "P60D",
     "ends rfc3339",
     "LAST_90_DAYS",
@@ -184,6 +184,7 @@ const LIKELY: [&str; 8] = [
     "ends date",
     "{from}..{to} rfc3339",
     "last_90_days",
+    "30 days",
     "ends epoch_ms",
 ];
 
@@ -666,6 +667,7 @@ mod tests {
         more_periods(&Findings::default(), &mut periods, Some(1_780_000_000_000_000), None, &[]);
         let labels: Vec<&str> = periods.queue.iter().map(|tried| tried.label.as_str()).collect();
         assert_eq!(labels[..4], LIKELY[..4], "{labels:?}");
+        assert!(labels[..8].contains(&"30 days"), "{labels:?}");
         // The ends are sent under all of their usual names at once.
         assert!(periods.queue[1].pairs.len() >= 10, "{:?}", periods.queue[1]);
     }

@@ -333,6 +333,7 @@ pub(super) const FAMILIES: &[&[&str]] = &[
     &["90days", "7days", "30days"],
     &["last-90-days", "last-7-days", "last-30-days"],
     &["Last90Days", "Last7Days", "Last30Days"],
+    &["30 days", "7 days", "90 days"],
 ];
 
 /// Pairs of parameters that usually take the ends of a window.
