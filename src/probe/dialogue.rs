@@ -20,7 +20,7 @@ use super::facts;
 use super::judge::Days;
 use super::known::Known;
 use super::observations::{Breakdown, ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
-use super::paging::{TRIAL, written_at};
+use super::paging::written_at;
 use super::refusal;
 use super::shape::{self, Columns, Counts, Layout, Path, Series, at, leaves, place, pointer, said, walk};
 use super::vocabulary::{self, plain};
@@ -179,6 +179,8 @@ impl Dialogue {
         const DAYS: usize = 3;
         /// Zones that further pages are likely to tell apart.
         const FEW_ZONES: usize = 4;
+        /// Requests that are left for trying the profile: without a zone, mentions have no time, and there is little to try.
+        const LEFT: u64 = 1;
         let named = self.found.named_zone;
         let others = zones::all().iter().copied().filter(|zone| named != Some(*zone));
         let among: Vec<Clock> = named.into_iter().chain(others).collect();
@@ -192,7 +194,7 @@ impl Dialogue {
         let (mut units, mut oldest) = (Vec::new(), self.found.oldest_times(&self.seen).is_some());
         let (mut spans, mut done, mut pages) = (Vec::new(), Vec::new(), 0);
         for _ in 0..REQUESTS {
-            if fitting.is_empty() || self.found.told_zone_of_times(&fitting).is_some() || self.asker.left() <= TRIAL {
+            if fitting.is_empty() || self.found.told_zone_of_times(&fitting).is_some() || self.asker.left() <= LEFT {
                 break;
             }
             let window = self.found.telling_window(&self.seen, &fitting, &units);
