@@ -684,7 +684,9 @@ impl Findings {
         let own = self.timeline(reply);
         let others = || {
             let counted = seen.iter().map(|one| &one.reply).filter(|other| !self.has_rows(other));
-            let counted = counted.filter(|other| self.is_plain(other) && self.ends_now(other) && in_utc(other));
+            // Instants are the same in each zone that is requested; dates are not.
+            let counted = counted.filter(|other| in_utc(other) || self.has_timed_entries(other));
+            let counted = counted.filter(|other| self.is_plain(other) && self.ends_now(other));
             let newest = !oldest_first && self.is_plain(reply) && self.ends_now(reply);
             counted.filter(|_| newest).map(|other| self.timeline(other)).collect()
         };
@@ -884,6 +886,47 @@ mod tests {
         assert_eq!(edge.start, at("2026-06-29T00:00:00Z"));
         let fitting: Vec<String> = zones::all().iter().filter(|zone| edge.fits(**zone)).map(Zone::to_string).collect();
         assert_eq!(fitting, ["+05:00", "+05:30"]);
+    }
+
+    #[test]
+    fn days_of_a_timeline_in_another_zone_begin_between_mentions_as_well() {
+        let at = |text: &str| instant(&Value::from(text)).expect("an instant");
+        let newest = at("2026-06-30T10:32:00Z");
+        let mention = |n: i64| {
+            let time = chrono::DateTime::from_timestamp_micros(newest - n * 48 * MINUTE).expect("a time");
+            json!({"id": format!("m{n}"), "at": time.format("%Y-%m-%d %H:%M:%S").to_string()})
+        };
+        let day = |day: &str| {
+            let of = |n: &i64| (at(day)..at(day) + DAY).contains(&(newest - n * 48 * MINUTE));
+            json!({"start": day, "count": (0..60).filter(of).count()})
+        };
+        let counted = |zone: &str, days: &[&str]| {
+            let volume: Vec<Value> = days.iter().map(|name| day(name)).collect();
+            let asked = [("timezone".to_owned(), zone.to_owned())];
+            Reply::new(&asked, 200, http::HeaderMap::new(), json!({"volume": volume}).to_string())
+        };
+        let instants = ["2026-06-29T00:00:00+05:30", "2026-06-30T00:00:00+05:30"];
+        let rows: Vec<Value> = (0..30).map(mention).collect();
+        let asked = [("dataSize".to_owned(), "30".to_owned())];
+        let page = Reply::new(&asked, 200, http::HeaderMap::new(), json!({"items": rows}).to_string());
+        let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        let time = vec!["at".to_owned()];
+        found.columns = Columns::of(vocabulary::MENTION, &found.rows(&page), &[("published_at", &time)]);
+        let other = counted("Asia/Kolkata", &instants);
+        let volume = &other.body.as_ref().expect("a body")["volume"];
+        let series = crate::probe::shape::Series::over_time(volume).expect("a timeline");
+        found.timeline = Some((vec!["volume".to_owned()], series));
+        let seen = |other: Reply| {
+            [(Some(30), page.clone()), (None, other)].map(|(size, reply)| Seen { size, reply: Arc::new(reply) })
+        };
+        let starts = |seen: &[Seen]| -> Vec<i64> {
+            let starts = seen.iter().flat_map(|one| found.day_starts(&one.reply, seen));
+            starts.filter(|start| start.before.is_some() && start.after.is_some()).map(|start| start.day).collect()
+        };
+        assert_eq!(starts(&seen(other)), [at("2026-06-29T18:30:00Z")]);
+        // Dates are those of the requested zone, which is not UTC.
+        assert!(starts(&seen(counted("Asia/Kolkata", &["2026-06-29", "2026-06-30"]))).is_empty());
+        assert_eq!(starts(&seen(counted("UTC", &["2026-06-29", "2026-06-30"]))), [at("2026-06-30T00:00:00Z")]);
     }
 
     #[test]
