@@ -599,15 +599,15 @@ impl Findings {
         found
     }
 
-    /// The window that ends now whose number of mentions tells these zones apart best; `None` if none does. `but`: units of
-    /// windows that are not accepted. Hours are tried where only days are known, if no days have such a number of mentions: a service
-    /// that rounds hours to days would tell nothing.
+    /// The window that ends now whose number of mentions tells these zones apart best, of those whose number is not known; `None` if
+    /// none does. `but`: units of windows that are not accepted. Hours are tried where only days are known, if no days have such a
+    /// number of mentions: a service that rounds hours to days would tell nothing.
     pub(super) fn telling_window(&self, seen: &[Seen], zones: &[Zone], but: &[char]) -> Option<(char, String)> {
         let now = seen.iter().rev().find_map(|seen| seen.reply.date())?;
         let newest = self.newest_times(seen).map(|times| (0, times));
         let pages: Vec<(usize, Vec<i64>)> = newest.into_iter().chain(self.oldest_times(seen)).collect();
-        let known = self.window.units.as_slice();
-        let beside = self.hours_beside_days();
+        let (known, beside) = (self.window.units.as_slice(), self.hours_beside_days());
+        let counted = self.counted_words(seen);
         let windows =
             known.iter().chain(&beside).filter(|(unit, _)| !but.contains(unit)).flat_map(|(unit, template)| {
                 let (hours, most) = match unit {
@@ -619,6 +619,9 @@ impl Findings {
             });
         let starts = |hours: i64| zones.iter().map(move |zone| zones::local(*zone, now - hours * HOUR));
         let worth = |(hours, unit, words): (i64, char, String)| {
+            if counted.contains(&words) {
+                return None;
+            }
             let (first, last) = (starts(hours).min()?, starts(hours).max()?);
             // All mentions that may be in the window came, and some before it.
             let covers = |(before, times): &&(usize, Vec<i64>)| {
@@ -639,6 +642,14 @@ impl Findings {
         };
         let tells = |(_, largest, ..): &(bool, usize, i64, char, String)| *largest < zones.len();
         windows.filter_map(worth).filter(tells).min().map(|(.., unit, words)| (unit, words))
+    }
+
+    /// Words of periods whose numbers of mentions of all kinds are known.
+    fn counted_words(&self, seen: &[Seen]) -> BTreeSet<String> {
+        let replies = seen.iter().map(|one| &one.reply);
+        let counted = replies.filter(|reply| self.is_plain(reply) && self.count(reply).is_some());
+        let words = counted.flat_map(|reply| reply.asked.iter().filter(|(name, _)| name == "duration"));
+        words.map(|(_, words)| words.clone()).collect()
     }
 
     /// The notation of hours that goes with that of days, `PT{n}H` with `P{n}D`, if hours have none, and if the service was seen to
@@ -961,6 +972,14 @@ mod tests {
         assert!(matches!(&told, Some(('h', words)) if words.starts_with("PT") && words.ends_with('H')), "{told:?}");
         assert!(hours.is_some_and(|hours| hours % 24 != 0), "{told:?}");
         assert_eq!(found.telling_window(&seen, &zones, &['h']), None);
+        // What is known is not requested again.
+        let words = told.map(|(_, words)| words).expect("a window");
+        let asked = [("duration".to_owned(), words.clone())];
+        found.counted = Some(vec!["total".to_owned()]);
+        let counted = Reply::new(&asked, 200, http::HeaderMap::new(), json!({"total": 3}).to_string());
+        let more = [seen[0].clone(), Seen { size: None, reply: Arc::new(counted) }];
+        let next = found.telling_window(&more, &zones, &[]);
+        assert!(next.as_ref().is_some_and(|(unit, other)| *unit == 'h' && *other != words), "{next:?}");
         // Where it is known that hours are accepted, their own notation counts.
         found.window.units.push(('h', "{n}h".to_owned()));
         let told = found.telling_window(&seen, &zones, &[]);
