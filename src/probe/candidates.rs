@@ -137,7 +137,18 @@ pub(super) fn more_periods(
                     }
                     family[1..].iter().for_each(|name| add(periods, name));
                 }
-                None => vocabulary::FAMILIES.iter().for_each(|family| add(periods, family[0])),
+                None => {
+                    for name in vocabulary::FAMILIES.iter().map(|family| family[0]) {
+                        // If nothing is refused, the effect of a duration of ISO 8601 shows its notation, as that of `60d` does.
+                        let is_open = name.starts_with('P') && matches!(control, Outcome::Taken(_));
+                        match any_notation(name).filter(|_| is_open) {
+                            Some((unit, template)) => {
+                                periods.add(Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]));
+                            }
+                            None => add(periods, name),
+                        }
+                    }
+                }
             }
         }
     }
@@ -668,6 +679,7 @@ mod tests {
         let labels: Vec<&str> = periods.queue.iter().map(|tried| tried.label.as_str()).collect();
         assert_eq!(labels[..4], LIKELY[..4], "{labels:?}");
         assert!(labels[..8].contains(&"30 days"), "{labels:?}");
+        assert_eq!(periods.queue[0].kind, Kind::Relative('d', "P{n}D".to_owned()));
         // The ends are sent under all of their usual names at once.
         assert!(periods.queue[1].pairs.len() >= 10, "{:?}", periods.queue[1]);
     }
