@@ -60,7 +60,9 @@ _HOMES = {
     ),
     "library": ("driver_path", "write_manifest"),
     "query": ("Query",),
-    # Further names of PEP 249.
+}
+# Further names of PEP 249, which `help` leaves out: they are classes of Python.
+_HOMES_PEP_249 = {
     "adbc_driver_manager.dbapi": (
         "DATETIME",
         "Date",
@@ -75,9 +77,9 @@ _HOMES = {
         "Warning",
     ),
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_HOME = {name: home for home, names in (_HOMES | _HOMES_PEP_249).items() for name in names}
 
-__all__ = [*sorted(_HOME), "Binary", "sql", "load_ipython_extension"]
+__all__ = [*sorted(name for names in _HOMES.values() for name in names), "sql", "load_ipython_extension"]
 
 _default: Connection | None = None
 _lock = threading.Lock()
@@ -93,6 +95,10 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(home if "." in home else f".{home}", __name__), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
 
 
 def default_connection() -> Connection:
@@ -116,7 +122,14 @@ def sql(statement: str, parameters: Any = None, *, connection: Connection | None
 
     `parameters` replace `?` in the statement: a sequence of values, or Arrow data with a set of values per row.
     """
-    return (connection or default_connection()).sql(statement, parameters)
+    if connection is None:
+        return default_connection().sql(statement, parameters)
+    from .connection import Connection
+    from .errors import wrong
+
+    if not isinstance(connection, Connection):
+        raise wrong(f"invalid connection of type {type(connection).__name__}", "pass one of savedsearch.connect")
+    return connection.sql(statement, parameters)
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -18,4 +18,7 @@ if folder == "":
 if folder and os.path.basename(folder) == folder and not os.path.isdir(folder):
     path = os.path.join(os.curdir, folder)
     parser.error(f"there is no folder {folder}; write {path} to create it, or `savedsearch {folder}` to run the program")
-print(write_manifest(folder))
+try:
+    print(write_manifest(folder))
+except OSError as error:
+    parser.exit(1, f"{parser.prog}: cannot write the manifest: {error}\n")

@@ -17,10 +17,11 @@ import adbc_driver_manager
 import pyarrow
 from adbc_driver_manager import dbapi
 
-from .errors import Error, misused, require, typed, uncopied, warn, wrong
+from .errors import Error, in_range, misused, require, typed, uncopied, warn, wrong
 from .library import driver_path
 from .parameters import bindable, bindable_sets, text
 from .query import Query
+from .stream import through
 
 if TYPE_CHECKING:
     import pandas
@@ -178,17 +179,22 @@ class Cursor(dbapi.Cursor):
     _failed: Error | None = None
     """Failure that the rows ended with, or that they were cancelled. Every further fetch raises it again."""
     _warned: frozenset[str] = frozenset()
+    _ending = False
+    """True from the start of `close`."""
     _reading = False
     _sent = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._used = threading.RLock()
+        self._process = os.getpid()
         super().__init__(*args, **kwargs)
         self._number = self._stmt.get_option_int("savedsearch.statement")
 
     @contextmanager
     def _use(self) -> Iterator[None]:
         """The calls of one thread. Those of two threads at the same time would lose rows."""
+        if self._is_forked():
+            raise misused("the cursor was opened before this process was forked", "start processes with the method `spawn`")
         if not self._used.acquire(blocking=False):
             raise misused("another thread is using the cursor", "open a cursor for each thread")
         try:
@@ -222,13 +228,18 @@ class Cursor(dbapi.Cursor):
             self._warn()
 
     def _check_open(self) -> None:
-        if self._closed:
-            what = "connection" if getattr(self._conn, "_ending", False) else "cursor"
+        what = "connection" if self._conn._ending else "cursor"
+        if self._closed or self._ending or self._conn._ending:
             raise misused(f"the {what} is closed", f"open another {what}")
 
+    def _is_forked(self) -> bool:
+        """True in a process that was forked after the cursor was opened: threads, for which its calls wait, do not survive that."""
+        return os.getpid() != self._process
+
     def _begin(self) -> None:
-        self._check_open()
-        self.cancelled, self._failed, self._warned = False, None, frozenset()
+        with self._conn._cancelling:
+            self._check_open()
+            self.cancelled, self._failed, self._warned = False, None, frozenset()
 
     def _prepare_execute(self, operation: bytes | str, parameters: Any = None) -> None:
         super()._prepare_execute(_statement(operation), bindable(parameters))
@@ -236,9 +247,9 @@ class Cursor(dbapi.Cursor):
     def adbc_cancel(self) -> None:
         """Cancels the statement, which ends its requests. Any thread may call it. Fetches raise an exception of the kind `cancelled`
         until the next `execute`, also if rows have arrived."""
-        self._check_open()
-        self._mark_cancelled()
-        with _typed():
+        with self._conn._cancelling, _typed():
+            self._check_open()
+            self._mark_cancelled()
             super().adbc_cancel()
 
     def _mark_cancelled(self) -> None:
@@ -250,11 +261,14 @@ class Cursor(dbapi.Cursor):
         """Ends the statement and its requests, also while another library reads its rows."""
         if self._closed:
             return
-        self.cancelled = True
+        with self._conn._cancelling:
+            self._ending = self.cancelled = True
         with suppress(adbc_driver_manager.Error):
             self._stmt.cancel()
         # A call of another thread must have ended. It may have begun after the statement was cancelled.
         while not self._used.acquire(timeout=0.05):
+            if self._is_forked():
+                return
             with suppress(adbc_driver_manager.Error):
                 self._stmt.cancel()
         try:
@@ -296,7 +310,8 @@ class Cursor(dbapi.Cursor):
             raise copy(self._failed)
         try:
             self._reading = True
-            rows = read()
+            with in_range():
+                rows = read()
             self._reading = False
             self._warn()
         except (pyarrow.ArrowException, OSError, adbc_driver_manager.Error) as error:
@@ -356,6 +371,19 @@ class Cursor(dbapi.Cursor):
         return frame
 
     @_fetching
+    def fetch_record_batch(self) -> pyarrow.RecordBatchReader:
+        """Fetches the rows as an Arrow stream. Closing the cursor ends its requests."""
+        return through(self, super().fetch_record_batch())
+
+    @_fetching
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        """Fetches up to `size` rows; default: `arraysize`."""
+        size = self.arraysize if size is None else size
+        if not isinstance(size, int) or size < 0:
+            raise wrong(f"invalid number of rows: {size!r}", "expected a number from 0")
+        return super().fetchmany(size)
+
+    @_fetching
     def fetch_df(self) -> pandas.DataFrame:
         """Fetches all rows as a pandas data frame."""
         require("pandas")
@@ -396,6 +424,11 @@ class Connection(dbapi.Connection):
     _ending = False
     """True from the start of `close`."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Held while statements are cancelled, so that none of them begins, and no cursor is opened, between the mark and the call.
+        self._cancelling = threading.RLock()
+        super().__init__(*args, **kwargs)
+
     __reduce_ex__ = uncopied
 
     def __del__(self) -> None:
@@ -409,20 +442,22 @@ class Connection(dbapi.Connection):
 
     def close(self) -> None:
         """Ends all statements and their requests, also while another library reads their rows."""
-        if self._closed:
-            return
-        self._ending = True
-        self._cancel()
+        with self._cancelling:
+            if self._closed or self._ending:
+                return
+            self._ending = True
+            self._cancel()
         super().close()
 
     def adbc_cancel(self) -> None:
         """Cancels all statements that run or have rows. Any thread may call it."""
-        self._check_open()
-        cursors: list[Any] = list(self._cursors)
-        for cursor in cursors:
-            if cursor._results is not None:
-                cursor._mark_cancelled()
-        self._cancel()
+        with self._cancelling:
+            self._check_open()
+            cursors: list[Any] = list(self._cursors)
+            for cursor in cursors:
+                if cursor._results is not None:
+                    cursor._mark_cancelled()
+            self._cancel()
 
     def _cancel(self) -> None:
         cursors: list[Any] = list(self._cursors)
@@ -432,15 +467,15 @@ class Connection(dbapi.Connection):
             self._conn.cancel()
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._closed or self._ending:
             raise misused("the connection is closed", "open another connection")
 
     def cursor(self, *, adbc_stmt_kwargs: Any = None, dbapi_backend: Any = None) -> Cursor:
         """Opens a cursor."""
-        self._check_open()
-        with _typed():
+        with self._cancelling, _typed():
+            self._check_open()
             cursor = Cursor(self, adbc_stmt_kwargs, dbapi_backend=dbapi_backend or self._backend)
-        self._cursors.add(cursor)
+            self._cursors.add(cursor)
         return cursor
 
     def sql(self, statement: str, parameters: Any = None) -> Query:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import adbc_driver_manager
+import pyarrow
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,16 @@ _OPTION = re.compile(r"(?<![\w/.`'\"-])savedsearch\.(?!toml\b)(?=[a-z])")
 """The prefix of an option's name, which is not a part of a path or of a value."""
 
 
+_CALLS = {
+    "execute it as a query": "call execute, which also takes an Arrow table with a row for each set of parameters",
+}
+_ARGUMENTS = {
+    "the option insecure": "insecure=True",
+    "SET store = 'off' bypasses the store": "leave store out to keep nothing",
+}
+"""Advice of the driver, and what a program in Python does in its place."""
+
+
 def typed(
     error: adbc_driver_manager.Error, parts: Iterable[tuple[str, str]] = (), *, of_connect: bool = False
 ) -> Error:
@@ -124,16 +136,21 @@ def typed(
         parts
     )
     message = found.get("message") or _line(str(error.args[0]))
+    advice = found.get("advice")
     if of_connect:
-        message = _OPTION.sub("", message)
-        found = {name: _OPTION.sub("", part) for name, part in found.items()}
+        message, advice = _OPTION.sub("", message), advice and _OPTION.sub("", advice)
+    if advice and message.endswith(advice):
+        line = message.removesuffix(advice)
+        for words, own in (_CALLS | (_ARGUMENTS if of_connect else {})).items():
+            advice = advice.replace(words, own)
+        message = line + advice
     cls = next(cls for cls in _CLASSES if isinstance(error, getattr(adbc_driver_manager, cls.__name__)))
     arguments: dict[str, Any] = {"vendor_code": error.vendor_code, "sqlstate": error.sqlstate, "details": error.details}
     if cls is not NotSupportedError:
         arguments["status_code"] = error.status_code
     made = cls(message, **arguments)
     # What the driver manager itself refuses has no kind.
-    made.kind, made.advice = found.get("kind", "usage"), found.get("advice")
+    made.kind, made.advice = found.get("kind", "usage"), advice
     number = {name: int(found[name]) for name in ("row", "line", "column") if name in found}
     made.place = Place(table=found.get("table"), aid=found.get("aid"), **number)
     return made
@@ -169,6 +186,21 @@ def misused(message: str, advice: str) -> InterfaceError:
     return error
 
 
+@contextmanager
+def in_range() -> Iterator[None]:
+    """Converts values of Arrow, of which some have no counterpart in Python."""
+    try:
+        yield
+    except (OverflowError, ValueError) as error:
+        if isinstance(error, (pyarrow.ArrowException, Error)):
+            raise
+        advice = "read them as Arrow data, or cast them to text in the statement"
+        message = f"the rows have a value that Python has no type for: {_line(str(error))}; {advice}"
+        unfit = DataError(message, status_code=adbc_driver_manager.AdbcStatusCode.INVALID_DATA, sqlstate="22003")
+        unfit.kind, unfit.advice = "usage", advice
+        raise unfit from None
+
+
 def require(package: str) -> None:
     """Imports a package that only some methods need. If it is not installed, the error names it."""
     try:
@@ -181,8 +213,10 @@ def require(package: str) -> None:
 
 def uncopied(self: Any, protocol: Any) -> Any:
     """`__reduce_ex__` of what belongs to an open connection: `copy`, `deepcopy` and `pickle` raise an `InterfaceError`."""
-    message = f"a {type(self).__name__} can be neither copied nor pickled"
-    raise misused(message, "open a new connection with savedsearch.connect")
+    name = type(self).__name__
+    advice = {"Query": "make another with sql()", "Cursor": "open another with cursor()"}
+    message = f"a {name} can be neither copied nor pickled"
+    raise misused(message, advice.get(name, "open another with savedsearch.connect"))
 
 
 def _text(value: str | bytes) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 
 from . import default_connection
 from .connection import Connection, _typed
-from .errors import Error, wrong
-from .query import Query
+from .errors import Error, in_range, wrong
+from .query import Query, with_times
 
 SHOWN = 20
 """Rows that a cell shows by default."""
@@ -57,7 +57,8 @@ def register(ipython: Any) -> None:
 
     def savedsearch(line: str, cell: str | None = None) -> Any:
         try:
-            arguments = _arguments().parse_args(line.split() if cell is not None else [])
+            of_line = ["--help"] if line.strip() == "--help" else []
+            arguments = _arguments().parse_args(line.split() if cell is not None else of_line)
             if arguments.help:
                 return print(_arguments().format_help())
             return _run(ipython.user_ns, cell if cell is not None else line, arguments)
@@ -82,6 +83,8 @@ def _run(names: dict[str, Any], statement: str, arguments: argparse.Namespace) -
         if arguments.max_requests is not None:
             with _typed():
                 connection.adbc_connection.set_options(**{"savedsearch.max_requests": str(arguments.max_requests)})
+        # If the statement fails, the variable must not have the query of an earlier cell.
+        names.pop(arguments.name, None)
         query = Query(connection, statement, parameters, only_estimate=arguments.estimate)
         if arguments.name:
             names[arguments.name] = query
@@ -99,14 +102,15 @@ class Shown:
         self.estimate = query.estimate()
         self.query = query
         table = query.arrow().slice(0, rows) if run else None
-        self.names = query.schema.names
-        self.rows = (
-            list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table is not None else []
-        )
+        self.names = query.schema.names if run else []
+        with in_range():
+            columns = [column.to_pylist() for column in with_times(table).columns] if table is not None else []
+        self.rows = list(zip(*columns, strict=True))
         self.line = f"estimated requests: {self.estimate}"
         if run:
             count = query.arrow().num_rows
-            hidden = f" · {count - rows} rows hidden" if count > rows else ""
+            unseen = count - rows
+            hidden = f" · {unseen} row{'s' if unseen > 1 else ''} hidden" if unseen > 0 else ""
             self.line += f" · sent: {query.requests} · rows: {count}{hidden}"
         self.picture = None
         if run and chart:
@@ -120,12 +124,12 @@ class Shown:
             " | ".join(self.names),
             *(" | ".join("NULL" if v is None else str(v) for v in row) for row in self.rows),
         ]
-        return "\n".join([*lines, self.line] if self.rows else [self.line])
+        return "\n".join([*lines, self.line] if self.names else [self.line])
 
     def _repr_html_(self) -> str:
         body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in self.rows)
         table = (
-            f"<table><thead><tr>{_cells('th', self.names)}</tr></thead><tbody>{body}</tbody></table>" if body else ""
+            f"<table><thead><tr>{_cells('th', self.names)}</tr></thead><tbody>{body}</tbody></table>" if self.names else ""
         )
         return f"{self.picture or ''}{table}<p>{html.escape(self.line)}</p>"
 

@@ -16,6 +16,7 @@ from .errors import wrong
 
 _WRONG = (pyarrow.ArrowException, TypeError, ValueError, OverflowError, AttributeError)
 _VALUES = "pass text, numbers, booleans, dates, times, bytes, None, or lists of them"
+_SETS = "pass a sequence of values, or an Arrow table with a row for each set, such as pyarrow.table({'aid': [...]})"
 
 
 class _Unfit(Exception):
@@ -53,8 +54,10 @@ def bindable(parameters: Any) -> pyarrow.Table | pyarrow.RecordBatch | None:
         if hasattr(parameters, "__arrow_c_array__"):
             return pyarrow.record_batch(parameters)
     except _WRONG as error:
-        raise wrong(f"invalid parameters: {_line(error)}", _VALUES) from None
+        raise wrong(f"invalid parameters: {_line(error)}", _SETS) from None
     values = _values(parameters)
+    if values and all(isinstance(value, tuple) for value in values):
+        raise wrong("invalid parameters: a sequence of tuples", f"{_SETS}; write a value that is a list as [...]")
     return _batch([[value] for value in values]) if values else None
 
 
@@ -80,12 +83,27 @@ def _batch(columns: list[list[Any]]) -> pyarrow.RecordBatch:
     arrays = []
     for place, values in enumerate(columns, 1):
         try:
-            arrays.append(pyarrow.array([_plain(value) for value in values]))
+            arrays.append(_array([_plain(value) for value in values]))
         except _Unfit as error:
             raise wrong(f"invalid parameter {place}: {error}", error.advice) from None
         except _WRONG as error:
             raise wrong(f"invalid parameter {place}: {_line(error)}", _VALUES) from None
     return pyarrow.record_batch(arrays, names=[str(place) for place in range(len(arrays))])
+
+
+def _array(values: list[Any]) -> pyarrow.Array:
+    """The values of a parameter in all sets."""
+    try:
+        return pyarrow.array(values)
+    except UnicodeEncodeError:
+        raise _Unfit("the text is not valid Unicode", "remove unpaired surrogates") from None
+    except (OverflowError, *_WRONG):
+        types = {type(value).__name__: None for value in values if value is not None}
+        if len(types) > 1:
+            raise _Unfit(f"the sets have values of different types: {', '.join(types)}", "pass one type") from None
+        if types.keys() & {"int", "Decimal", "timedelta", "float"}:
+            raise _Unfit("the value is out of range", "pass a smaller one, or text") from None
+        raise
 
 
 def _plain(value: Any) -> Any:
@@ -94,6 +112,8 @@ def _plain(value: Any) -> Any:
         return _plain(value.value)
     if isinstance(value, UUID):
         return str(value)
+    if type(value).__name__ in ("NaTType", "NAType"):
+        return None
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item) for item in value]
     if isinstance(value, time) and value.tzinfo is not None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from contextlib import suppress
 from copy import copy
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
 from adbc_driver_manager import _lib
 
-from .errors import Error, misused, require, uncopied
+from .errors import Error, in_range, misused, require, uncopied
 from .parameters import bindable, text
+from .stream import through
 
 if TYPE_CHECKING:
     import pandas
@@ -56,8 +56,12 @@ class Query:
 
     def costs(self) -> pyarrow.Table:
         """Estimated cost: a row per scan with `table`, `sent`, `requests` in words and `at_least`, and a last one for all."""
-        with self._connection.cursor(adbc_stmt_kwargs={"savedsearch.estimate": "true"}) as cursor:
-            return cursor.execute(self.statement, self._parameters).fetch_arrow_table()
+        with self._estimated() as cursor:
+            return cursor.fetch_arrow_table()
+
+    def _estimated(self) -> Cursor:
+        cursor = self._connection.cursor(adbc_stmt_kwargs={"savedsearch.estimate": "true"})
+        return cursor.execute(self.statement, self._parameters)
 
     @property
     def requests(self) -> int:
@@ -66,8 +70,11 @@ class Query:
 
     @property
     def notes(self) -> list[str]:
-        """Lines about what it reads, such as the window of a query without a time filter. None before it runs."""
-        return self._cursor.notes
+        """Lines about what it reads, such as the window of a query without a time filter. Sends no request."""
+        if self._ran or self._cursor._closed:
+            return self._cursor.notes
+        with self._estimated() as cursor:
+            return cursor.notes
 
     def arrow(self) -> pyarrow.Table:
         """All rows as an Arrow table. Threads that ask at the same time get the same one."""
@@ -90,12 +97,14 @@ class Query:
     def df(self) -> pandas.DataFrame:
         """All rows as a pandas data frame."""
         require("pandas")
-        frame: pandas.DataFrame = self.arrow().to_pandas()
+        frame: pandas.DataFrame = with_times(self.arrow()).to_pandas()
         return frame
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows as tuples."""
-        return list(zip(*(column.to_pylist() for column in self.arrow().columns), strict=True))
+        columns = with_times(self.arrow()).columns
+        with in_range():
+            return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
     def svg(self, title: str | None = None) -> str:
         """A chart of the rows as SVG, as `savedsearch sql --format svg` draws it: of a time or category, and numbers."""
@@ -123,12 +132,13 @@ class Query:
         """The rows as an Arrow stream (Arrow PyCapsule interface)."""
         if self._table is not None:
             return self._table.__arrow_c_stream__(requested_schema)
-        reader = self._run()
-        stream = pyarrow.RecordBatchReader.from_batches(reader.schema, _batches(reader, self._cursor))
-        return stream.__arrow_c_stream__(requested_schema)
+        return through(self._cursor, self._run()).__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        state = [f"{self.requests} requests", *self.notes] if self._ran else ["not run yet"]
+        state = [f"{self.requests} requests" if self._ran else "not run yet"]
+        # A statement that no longer fits the tables of its session has no notes.
+        with suppress(Error):
+            state += self.notes
         return f"<savedsearch.Query {' '.join(self.statement.split())!r}: {'; '.join(state)}>"
 
     def _run(self) -> pyarrow.RecordBatchReader:
@@ -143,27 +153,10 @@ class Query:
         return pyarrow.RecordBatchReader.from_stream(self._cursor.fetch_arrow())
 
 
-def _batches(reader: pyarrow.RecordBatchReader, cursor: Cursor) -> Iterator[pyarrow.RecordBatch]:
-    """The batches of a stream. Ctrl-C ends it also where another library, which does not look for signals, reads it.
-
-    Such a library shows the traceback of an exception that a function raises here as a part of its message, but none of one that
-    is thrown into a generator that has ended.
-    """
-    failures: list[Error] = []
-    ended = (failure for failure in failures)
-    list(ended)
-    return chain(_until_failure(reader, cursor, failures), map(ended.throw, failures))
-
-
-def _until_failure(
-    reader: pyarrow.RecordBatchReader, cursor: Cursor, failures: list[Error]
-) -> Iterator[pyarrow.RecordBatch]:
-    end, cancel = object(), cursor.adbc_statement.cancel
-    batch: pyarrow.RecordBatch
-    try:
-        while (batch := cursor._read(lambda: _lib._blocking_call(next, (reader, end), {}, cancel))) is not end:
-            yield batch
-    except KeyboardInterrupt:
-        failures.append(cursor._interrupted())
-    except Error as error:
-        failures.append(error.with_traceback(None))
+def with_times(table: pyarrow.Table) -> pyarrow.Table:
+    """The table with times of day in microseconds, as Python has them."""
+    for place, field in enumerate(table.schema):
+        if field.type == pyarrow.time64("ns"):
+            times = table.column(place).cast(pyarrow.time64("us"), safe=False)
+            table = table.set_column(place, field.name, times)
+    return table
