@@ -193,7 +193,12 @@ impl Session {
     ///
     /// # Errors
     /// Those of planning.
-    pub async fn estimate(&self, prepared: &Prepared, sets: Vec<Vec<ScalarValue>>) -> Result<RecordBatch, Failure> {
+    pub async fn estimate(
+        &self,
+        prepared: &Prepared,
+        sets: Vec<Vec<ScalarValue>>,
+        account: &Account,
+    ) -> Result<RecordBatch, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
         let mut plans = Vec::with_capacity(sets.len());
         for set in sets {
@@ -205,7 +210,9 @@ impl Session {
                 }
                 query => query,
             };
-            plans.push(runnable(&self.context, query).await.map_err(failed)?.plan);
+            let Runnable { plan, query, .. } = runnable(&self.context, query).await.map_err(failed)?;
+            account.begin(query, &plan);
+            plans.push(plan);
         }
         estimate_all(&plans).map_err(failed)
     }

@@ -70,10 +70,11 @@ fn of_use(message: &str, advice: &str, status: Status, sqlstate: [u8; 5]) -> Err
 }
 
 /// Options of the program in advice of the library, and what callers of the driver use in their place.
-const OPTIONS: [(&str, &str); 4] = [
+const OPTIONS: [(&str, &str); 5] = [
     ("name a file with --api-key-file", "the option savedsearch.api_key_command"),
     ("--base-url", "the option uri"),
     ("--insecure", "the option savedsearch.insecure"),
+    (", ConnectionBuilder::insecure in a program", ""),
     ("; the operator can raise --memory", ""),
 ];
 
@@ -135,6 +136,10 @@ mod tests {
         for (advice, expected) in [
             ("check --base-url and the key", "check the option uri and the key"),
             ("use an https URL, or --insecure", "use an https URL, or the option savedsearch.insecure"),
+            (
+                "--insecure (insecure = true in a file, ConnectionBuilder::insecure in a program)",
+                "the option savedsearch.insecure (insecure = true in a file)",
+            ),
             ("aggregate; the operator can raise --memory", "aggregate"),
             ("add a LIMIT", "add a LIMIT"),
         ] {

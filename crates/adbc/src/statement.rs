@@ -151,10 +151,11 @@ impl Statement {
 
     fn estimate(&mut self) -> Result<RecordBatch> {
         let (sql, sets, token) = (self.text()?, self.take_sets()?, self.begin());
-        let session = Arc::clone(&self.session);
+        let (session, account) = (Arc::clone(&self.session), self.session.account());
+        self.last().account = Some(account.clone());
         self.cancellable(token, async move {
             let prepared = session.prepare(&sql, &types_of(&sets)).await?;
-            session.estimate(&prepared, sets).await
+            session.estimate(&prepared, sets, &account).await
         })
     }
 

@@ -172,7 +172,9 @@ impl Target {
         {
             let names = "savedsearch.api_key, savedsearch.api_key_command, savedsearch.profile and savedsearch.store";
             let message = format!("{names} cannot be combined with a configuration file");
-            return Err(wrong(&message, "set uri, or set them in the file"));
+            let of_file = options.config.is_some() || options.connection.is_some();
+            let instead = if of_file { "remove them" } else { "set uri" };
+            return Err(wrong(&message, &format!("{instead}, or set them in the file")));
         }
         let connections = Connections::read(file, options.connection.as_deref()).map_err(own)?;
         let identity = Identity::File {
