@@ -53,7 +53,7 @@ pub(super) struct Drawing {
     zone: Option<Zone>,
     /// Set if the first period, and the last one, were not read completely.
     pub(super) partial: [bool; 2],
-    /// Set unless it is known that the labels are in no order.
+    /// Set if the statement orders its rows, or if the statement is not known.
     ordered: bool,
     /// Form that was chosen.
     form: ChartForm,
