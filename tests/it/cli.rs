@@ -206,6 +206,16 @@ fn charts_go_to_an_output_of_pictures() {
     let text = printed(&["-c", sql, "-c", &format!("\\o {two}"), "-c", "\\chart", "-c", "\\chart"]);
     assert_eq!((text.starts_with("n by source\n"), text.matches("n by source\n").count()), (false, 1), "{text}");
     assert_eq!(fs::read_to_string(&two).unwrap(), drawn);
+    // The same for the chart of another statement.
+    let next = "\\chart SELECT 'news' AS section, 2 AS m";
+    let full = [path("five.svg"), path("six.png")];
+    let opened = format!("\\o {}", full[1]);
+    for open in [["-o", full[0].as_str()], ["-c", opened.as_str()]] {
+        let text = printed(&[&open[..], &["-c", sql, "-c", next]].concat());
+        assert!(text.starts_with("m by section\n"), "{open:?}\n{text}");
+    }
+    assert_eq!(fs::read_to_string(&full[0]).unwrap(), drawn);
+    assert!(fs::read(&full[1]).unwrap().starts_with(b"\x89PNG"));
     // A file of rows has no charts.
     let text = printed(&["-c", &format!("\\o {table}"), "-c", &chart]);
     assert!(text.starts_with("n by source\n"), "{text}");
