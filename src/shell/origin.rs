@@ -2,8 +2,8 @@
 //! and the result has neither: a date has no zone.
 //!
 //! The local times of a column are those of the zone in the type of the instants that it is computed from: that of the table,
-//! or that of `AT TIME ZONE`. The days that a service has counted have the zone that was sent. The dates of a calendar have the zone of
-//! the days that they are joined with. If zones differ, or if a column is computed from other dates, the zone is unknown.
+//! or that of `AT TIME ZONE`. The days that a service has counted have the zone that was sent. The dates and hours of a calendar have
+//! the zone of those that they are joined with. If zones differ, or if a column is computed from other dates, the zone is unknown.
 
 use std::collections::HashSet;
 
@@ -84,7 +84,7 @@ fn column_within(expr: &Expr) -> Option<&Column> {
     }
 }
 
-/// The expression that must be equal to a column of a join.
+/// The expression over the columns of a join that must be equal to one of them.
 fn compared(join: &Join, at: usize) -> Option<&Expr> {
     let column = Column::from(join.schema.qualified_field(at));
     let is_column = |expr: &Expr| column_within(expr) == Some(&column);
@@ -94,11 +94,14 @@ fn compared(join: &Join, at: usize) -> Option<&Expr> {
         _ => None,
     });
     let mut pairs = join.on.iter().map(|(left, right)| (left, right)).chain(equal);
-    pairs.find_map(|(left, right)| match (is_column(left), is_column(right)) {
+    let other = pairs.find_map(|(left, right)| match (is_column(left), is_column(right)) {
         (true, _) => Some(right),
         (false, true) => Some(left),
         (false, false) => None,
-    })
+    });
+    // A semi join has the columns of one side only.
+    let has = |column: &Column| join.schema.maybe_index_of_column(column).is_some();
+    other.filter(|other| other.column_refs().into_iter().all(has))
 }
 
 /// Use of an instant in an expression.
@@ -178,11 +181,12 @@ impl Zones<'_> {
                     _ if at < of_left => self.add_column(&of.left, at, used, depth),
                     _ => self.add_column(&of.right, at - of_left, used, depth),
                 }
-                // Dates of a calendar are those of the days that they are joined with.
-                let of_calendar = self.unknown && !before && self.found.is_empty();
-                if let Some(days) = compared(of, at).filter(|_| of_calendar) {
+                // Dates and hours of a calendar are those that they are joined with.
+                let (may_be_calendar, unknown) = (!before && self.found.is_empty(), self.unknown);
+                if let Some(days) = compared(of, at).filter(|_| may_be_calendar) {
                     self.unknown = false;
                     self.add(days, plan, Use::Local, depth);
+                    self.unknown |= unknown && self.found.is_empty();
                 }
             }
             LogicalPlan::Union(of) => of.inputs.iter().for_each(|input| self.add_column(input, at, used, depth)),
@@ -350,6 +354,37 @@ mod tests {
         }
         let both = format!("{} UNION ALL {}", of("bucket_start", "UTC"), of("bucket_start", "Asia/Tokyo"));
         assert_eq!(zone(&context, &both).await, DaysZone::Unknown);
+    }
+
+    #[tokio::test]
+    async fn a_calendar_has_the_zone_of_what_it_is_joined_with() {
+        let context = planner();
+        let of = "FROM mentions WHERE aid = '7' AND duration = '3d'";
+        let hour = "date_part('hour', published_at AT TIME ZONE 'Europe/Berlin') AS hour";
+        let berlin = DaysZone::Known("Europe/Berlin".parse().expect("a zone"));
+        for join in ["h LEFT JOIN m ON m.hour = h.value", "m RIGHT JOIN h ON h.value = m.hour"] {
+            let sql = format!(
+                "WITH m AS (SELECT id, {hour} {of}), h AS (SELECT value FROM generate_series(0, 23)) \
+                 SELECT h.value AS hour, count(m.id) FROM {join} GROUP BY 1"
+            );
+            assert_eq!(zone(&context, &sql).await, berlin, "{sql}");
+        }
+        // Calendars alone have none.
+        let days = "(SELECT value::date AS day FROM \
+                    generate_series(TIMESTAMP '2026-06-28', TIMESTAMP '2026-07-01', INTERVAL '1 day'))";
+        let calendars = format!("FROM {days} AS a JOIN {days} AS b ON a.day = b.day");
+        for sql in [
+            format!("SELECT date_part('dow', a.day) AS dow, count(*) {calendars} GROUP BY 1"),
+            format!("SELECT a.day {calendars} UNION ALL SELECT published_at::date {of}"),
+        ] {
+            assert_eq!(zone(&context, &sql).await, DaysZone::Unknown, "{sql}");
+        }
+        // What has no days gets none from a join.
+        for join in ["JOIN", "LEFT SEMI JOIN"] {
+            let sql =
+                format!("SELECT s.aid, 1 AS n FROM saved_searches AS s {join} (SELECT aid {of}) AS m ON m.aid = s.aid");
+            assert_eq!(zone(&context, &sql).await, DaysZone::NoDays, "{sql}");
+        }
     }
 
     #[tokio::test]
