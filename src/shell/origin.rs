@@ -4,6 +4,7 @@
 //! The local times of a column are those of the zone in the type of the instants that it is computed from: that of the table,
 //! or that of `AT TIME ZONE`. The days that a service has counted have the zone that was sent. The dates and hours of a calendar have
 //! the zone of those that they are joined with. If zones differ, or if a column is computed from other dates, the zone is unknown.
+//! Times to which an interval was added keep their zone, but days of such times begin at other times than those of the zone.
 
 use std::collections::HashSet;
 
@@ -28,8 +29,15 @@ pub(super) enum DaysZone {
     NoDays,
 }
 
-impl DaysZone {
-    /// The zone of the first column if that depends on times, or else of the first column of times.
+/// Days of a result.
+pub(super) struct Days {
+    pub(super) zone: DaysZone,
+    /// Set if something was added to their times, so that they may begin at other times than those of the zone.
+    pub(super) shifted: bool,
+}
+
+impl Days {
+    /// Those of the first column if that depends on times, or else of the first column of times.
     pub(super) fn of(plan: &LogicalPlan, windows: &[WindowRead]) -> Self {
         let fields = plan.schema().fields();
         let times = |at: &usize| fields.get(*at).is_some_and(|field| is_time(field.data_type()));
@@ -38,10 +46,13 @@ impl DaysZone {
             zones.add_column(plan, at, Use::Shown, 0);
             zones
         };
-        match of(0) {
-            zones if times(&0) || zones.unknown || !zones.found.is_empty() => zones.common(),
-            _ => (1..fields.len()).find(times).map_or(Self::NoDays, |at| of(at).common()),
-        }
+        let first = of(0);
+        let zones = match times(&0) || first.unknown || !first.found.is_empty() {
+            true => Some(first),
+            false => (1..fields.len()).find(times).map(of),
+        };
+        let (zone, shifted) = zones.map_or((DaysZone::NoDays, false), |zones| (zones.common(), zones.shifted));
+        Self { zone, shifted }
     }
 }
 
@@ -122,6 +133,8 @@ struct Zones<'p> {
     found: Vec<Zone>,
     /// Set if the column depends on local times of an unknown zone.
     unknown: bool,
+    /// Set if something is added to the times, or subtracted from them.
+    shifted: bool,
     /// Columns of plans that were added.
     added: HashSet<(*const LogicalPlan, usize, Use)>,
 }
@@ -224,8 +237,9 @@ impl Zones<'_> {
                 None => self.unknown = true,
             },
             Expr::Alias(alias) => self.add(&alias.expr, input, used, depth + 1),
-            // A distance does not change the zone.
+            // An interval changes the beginnings of days, but not the zone.
             Expr::BinaryExpr(binary) => {
+                self.shifted |= matches!(binary.op, Operator::Plus | Operator::Minus);
                 self.add(&binary.left, input, used, depth + 1);
                 self.add(&binary.right, input, used, depth + 1);
             }
@@ -290,7 +304,7 @@ mod tests {
     async fn zone(context: &SessionContext, sql: &str) -> DaysZone {
         let frame = context.sql(sql).await.expect(sql);
         let plan = frame.logical_plan().clone();
-        DaysZone::of(&plan, &windows(&frame.create_physical_plan().await.expect(sql)))
+        Days::of(&plan, &windows(&frame.create_physical_plan().await.expect(sql))).zone
     }
 
     #[tokio::test]
@@ -384,6 +398,22 @@ mod tests {
             let sql =
                 format!("SELECT s.aid, 1 AS n FROM saved_searches AS s {join} (SELECT aid {of}) AS m ON m.aid = s.aid");
             assert_eq!(zone(&context, &sql).await, DaysZone::NoDays, "{sql}");
+        }
+    }
+
+    #[tokio::test]
+    async fn intervals_shift_the_beginnings_of_days() {
+        let context = planner();
+        for (day, shifted) in [
+            ("published_at::date", false),
+            ("date_trunc('week', published_at AT TIME ZONE 'Europe/Berlin')", false),
+            ("(published_at - INTERVAL '6 hours')::date", true),
+            ("date_trunc('week', published_at + INTERVAL '1 day') - INTERVAL '1 day'", true),
+            ("published_at::date - 1", true),
+        ] {
+            let sql = format!("SELECT {day}, count(*) FROM mentions WHERE aid = '7' AND duration = '3d' GROUP BY 1");
+            let frame = context.sql(&sql).await.expect(day);
+            assert_eq!(Days::of(frame.logical_plan(), &[]).shifted, shifted, "{day}");
         }
     }
 

@@ -727,7 +727,7 @@ mod tests {
         };
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
         let (from, to) = (at("1969-12-31T15:00:00Z"), at("1970-01-02T15:00:00Z"));
-        let covered = Covered { from, to, zone: "Asia/Tokyo".parse().ok(), ordered: true };
+        let covered = Covered { from, to, zone: "Asia/Tokyo".parse().ok(), shifted: false, ordered: true };
         let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 0, 1, 1]));
         let lines = picture(&of("bucket_start", Arc::clone(&days)).covering(Some(covered)), &ChartOptions::default());
         assert!(lines.contains(">day (Asia/Tokyo)<") && lines.contains(">total reach<"), "{lines}");
@@ -801,7 +801,7 @@ mod tests {
     fn incomplete_periods_are_marked_and_said() {
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
         let (from, to) = (at("1970-01-01T00:00:00Z"), at("1970-01-04T12:00:00Z"));
-        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
+        let covered = Covered { from, to, zone: Some(Zone::UTC), shifted: false, ordered: true };
         let drawing = || days(&[0, 1, 2, 3], &[("n", &[5.0, 6.0, 7.0, 1.0])]).covering(Some(covered));
         let bars = drawing().in_form(ChartForm::Bars).expect("bars");
         let bars = picture(&bars, &ChartOptions { form: ChartForm::Bars, ..ChartOptions::default() });
