@@ -25,7 +25,10 @@ import urllib.request
 import uuid
 import warnings
 
-PAGES = [pathlib.Path(__file__).parents[2] / name for name in ("README.md", "docs/python.md", "docs/adbc.md", "python/README.md", "docs/recipes.md")]
+PAGES = [
+    pathlib.Path(__file__).parents[2] / name
+    for name in ("README.md", "docs/python.md", "docs/adbc.md", "python/README.md", "docs/recipes.md")
+]
 _, PYTHON_PAGE, ADBC_PAGE, _, _ = PAGES
 BIN = pathlib.Path(sys.executable).parent
 PROGRAM = str(BIN / "savedsearch")
@@ -503,6 +506,20 @@ def cancelling():
             cancelled(running.result)
             for name in fetches:
                 cancelled(getattr(cursor, name))
+        # Before the driver has begun it, in every call that runs a statement.
+        runs = (
+            lambda cursor: cursor.execute("SELECT 1"),
+            lambda cursor: cursor.executemany("CREATE OR REPLACE TABLE ones AS SELECT ? AS one", [(1,)]),
+            lambda cursor: cursor.executescript("CREATE OR REPLACE TABLE ones AS SELECT 1 AS one"),
+        )
+        for run_it in runs:
+            for end in (savedsearch.Cursor.adbc_cancel, lambda _: connection.adbc_cancel()):
+                with connection.cursor() as cursor:
+                    cursor._clear = lambda: end(cursor)
+                    cancelled(lambda: run_it(cursor))
+                    cancelled(cursor.fetchall)
+                    del cursor._clear
+                    assert cursor.execute("SELECT 1").fetchall() == [(1,)], "the next statement runs"
         for read in ("arrow", "rows", "pl", "df", "svg", "__arrow_c_stream__"):
             query = connection.sql("SELECT 1")
             query.cancel()
@@ -826,6 +843,33 @@ def threads():
             query.close()
             refused(savedsearch.Error, running.result)
         assert len(seen) == 5 and query.requests >= max(seen), (seen, query.requests)
+    # It can be read while another thread closes the cursor or the connection.
+    class Ending:
+        """A statement whose account is read as soon as it has ended."""
+
+        def __init__(self, cursor):
+            self.cursor, self.statement = cursor, cursor._stmt
+
+        def __getattr__(self, name):
+            return getattr(self.statement, name)
+
+        def close(self):
+            self.statement.close()
+            seen.append((self.cursor.requests, self.cursor.notes))
+
+    for of in ("cursor", "connection"):
+        with savedsearch.connect(now=NOW) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"SELECT count(*) FROM mentions WHERE aid = '{AID}'").fetchall()
+            seen, expected = [], (cursor.requests, cursor.notes)
+            assert expected[0] == 1 and "no time filter" in expected[1][0], expected
+            cursor._stmt = Ending(cursor)
+            (cursor if of == "cursor" else connection).close()
+            assert seen == [expected] == [(cursor.requests, cursor.notes)], (of, seen)
+    ended = savedsearch.connect(now=NOW)
+    ended._conn.close()
+    for read in ("is_demo", "adbc_current_catalog", "adbc_current_db_schema"):
+        refused(savedsearch.Error, lambda: getattr(ended, read))
     # A cursor and a connection are closed while another thread executes, which ends.
     with Simulator("--delay-ms", "300", "--mentions", "20000") as service:
         for close in ("close of the cursor", "close of the connection"):
