@@ -181,12 +181,16 @@ class Cursor(dbapi.Cursor):
     _warned: frozenset[str] = frozenset()
     _ending = False
     """True from the start of `close`."""
+    _executing = False
+    """True while a call runs a statement, also before the driver has begun it."""
     _reading = False
-    _sent = 0
+    _ended = False
+    """True once `close` has kept the account of the statement."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._used = threading.RLock()
         self._process = os.getpid()
+        self._kept = {"requests": "0", "notes": ""}
         super().__init__(*args, **kwargs)
         self._number = self._stmt.get_option_int("savedsearch.statement")
 
@@ -204,28 +208,19 @@ class Cursor(dbapi.Cursor):
 
     def execute(self, operation: bytes | str, parameters: Any = None) -> Cursor:
         """Runs a statement. It returns when the first rows are there."""
-        with self._use(), _typed(self):
-            self._begin()
-            super().execute(operation, parameters)
-            if self._failed is not None:
-                # It was cancelled before the driver had begun it.
-                raise self._interrupted()
-            self._warn()
+        run = super().execute
+        self._execute(lambda: run(operation, parameters))
         return self
 
     def executemany(self, operation: bytes | str, seq_of_parameters: Any) -> None:
         """Runs a statement without rows once for each set of parameters."""
-        with self._use(), _typed(self):
-            self._begin()
-            super().executemany(_statement(operation), bindable_sets(seq_of_parameters))
-            self._warn()
+        run = super().executemany
+        self._execute(lambda: run(_statement(operation), bindable_sets(seq_of_parameters)))
 
     def executescript(self, operation: str) -> None:
         """Runs a statement without rows."""
-        with self._use(), _typed(self):
-            self._begin()
-            super().executescript(text("statement", operation))
-            self._warn()
+        run = super().executescript
+        self._execute(lambda: run(text("statement", operation)))
 
     def _check_open(self) -> None:
         what = "connection" if self._conn._ending else "cursor"
@@ -236,10 +231,21 @@ class Cursor(dbapi.Cursor):
         """True in a process that was forked after the cursor was opened: threads, for which its calls wait, do not survive that."""
         return os.getpid() != self._process
 
-    def _begin(self) -> None:
-        with self._conn._cancelling:
-            self._check_open()
-            self.cancelled, self._failed, self._warned = False, None, frozenset()
+    def _execute(self, run: Callable[[], Any]) -> None:
+        """Runs a statement."""
+        with self._use(), _typed(self):
+            with self._conn._cancelling:
+                self._check_open()
+                self.cancelled, self._failed, self._warned = False, None, frozenset()
+                self._executing = True
+            try:
+                run()
+            finally:
+                self._executing = False
+            if self._failed is not None:
+                # It was cancelled before the driver had begun it.
+                raise self._interrupted()
+            self._warn()
 
     def _prepare_execute(self, operation: bytes | str, parameters: Any = None) -> None:
         super()._prepare_execute(_statement(operation), bindable(parameters))
@@ -273,7 +279,8 @@ class Cursor(dbapi.Cursor):
                 self._stmt.cancel()
         try:
             with suppress(adbc_driver_manager.Error):
-                self._sent = self.requests
+                self._kept = {part: self._account(part) for part in self._kept}
+            self._ended = True
             super().close()
         finally:
             self._used.release()
@@ -288,17 +295,24 @@ class Cursor(dbapi.Cursor):
     @property
     def requests(self) -> int:
         """Requests that the last statement has sent until now. Any thread may read it while the statement runs."""
-        return self._sent if self._closed else int(self._account("requests"))
+        return int(self._account("requests"))
 
     @property
     def notes(self) -> list[str]:
         """Lines about what the last statement reads, such as the window of a query without a time filter."""
-        notes = "" if self._closed else self._account("notes")
+        notes = self._account("notes")
         return notes.split("\n") if notes else []
 
     def _account(self, part: str) -> str:
         """A part of the account of the statement. Its connection has it too, which answers while the statement runs."""
-        return self._conn.adbc_connection.get_option(f"savedsearch.statement.{self._number}.{part}")
+        try:
+            if not self._ended:
+                return self._conn.adbc_connection.get_option(f"savedsearch.statement.{self._number}.{part}")
+        except adbc_driver_manager.Error as error:
+            # Another thread may have closed the cursor meanwhile.
+            if not self._ended:
+                raise typed(error) from None
+        return self._kept[part]
 
     def _read(self, read: Callable[[], _T]) -> _T:
         """Reads rows. A failure in the middle of them has lost its parts, which the statement has."""
@@ -455,7 +469,7 @@ class Connection(dbapi.Connection):
             self._check_open()
             cursors: list[Any] = list(self._cursors)
             for cursor in cursors:
-                if cursor._results is not None:
+                if cursor._executing or cursor._results is not None:
                     cursor._mark_cancelled()
             self._cancel()
 
@@ -485,8 +499,7 @@ class Connection(dbapi.Connection):
     @property
     def adbc_current_catalog(self) -> str:
         """Catalog of names without one."""
-        self._check_open()
-        return self._conn.get_option(_CATALOG)
+        return self._get(_CATALOG)
 
     @adbc_current_catalog.setter
     def adbc_current_catalog(self, catalog: str) -> None:
@@ -495,12 +508,16 @@ class Connection(dbapi.Connection):
     @property
     def adbc_current_db_schema(self) -> str:
         """Schema of names without one."""
-        self._check_open()
-        return self._conn.get_option(_SCHEMA)
+        return self._get(_SCHEMA)
 
     @adbc_current_db_schema.setter
     def adbc_current_db_schema(self, db_schema: str) -> None:
         self._set(_SCHEMA, text("schema", db_schema))
+
+    def _get(self, name: str) -> str:
+        self._check_open()
+        with _typed():
+            return self._conn.get_option(name)
 
     def _set(self, name: str, value: str) -> None:
         self._check_open()
@@ -510,8 +527,7 @@ class Connection(dbapi.Connection):
     @property
     def is_demo(self) -> bool:
         """True for the built-in demo data."""
-        self._check_open()
-        return self.adbc_connection.get_option("savedsearch.demo") == "true"
+        return self._get("savedsearch.demo") == "true"
 
     def adbc_clone(self) -> Connection:
         """Opens a further connection with the same options, and settings, views and temporary tables of its own."""

@@ -71,7 +71,7 @@ class Query:
     @property
     def notes(self) -> list[str]:
         """Lines about what it reads, such as the window of a query without a time filter. Sends no request."""
-        if self._ran or self._cursor._closed:
+        if self._ran or self._cursor._executing or self._cursor._closed:
             return self._cursor.notes
         with self._estimated() as cursor:
             return cursor.notes

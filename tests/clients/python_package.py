@@ -8,6 +8,7 @@ import decimal
 import enum
 import gc
 import http.server
+import io
 import json
 import os
 import pathlib
@@ -25,7 +26,10 @@ import urllib.request
 import uuid
 import warnings
 
-PAGES = [pathlib.Path(__file__).parents[2] / name for name in ("README.md", "docs/python.md", "docs/adbc.md", "python/README.md", "docs/recipes.md")]
+PAGES = [
+    pathlib.Path(__file__).parents[2] / name
+    for name in ("README.md", "docs/python.md", "docs/adbc.md", "python/README.md", "docs/recipes.md")
+]
 _, PYTHON_PAGE, ADBC_PAGE, _, _ = PAGES
 BIN = pathlib.Path(sys.executable).parent
 PROGRAM = str(BIN / "savedsearch")
@@ -178,7 +182,9 @@ def frames():
         assert connection.is_demo
         statement = "SELECT source, count(*) AS n FROM mentions GROUP BY source ORDER BY n DESC, source"
         query = connection.sql(statement)
-        assert "not run yet" in repr(query) and query.requests == 0
+        assert "not run yet; no time filter: reading the last 7 days" in repr(query) and query.requests == 0
+        assert query.notes and not connection.sql("SELECT 1").notes
+        assert connection.sql("SELECT count(*) FROM system.requests").rows() == [(0,)], "notes cost no request"
         assert query.schema.names == ["source", "n"]
         expected = query.rows()
         sent = query.requests
@@ -239,7 +245,9 @@ def metadata():
 
 
 def failures():
+    configured = pathlib.Path(CONFIGURATION.name, "comms.toml")
     with Simulator() as service:
+        configured.write_text(f'[connections.comms]\nbase_url = "{service.url}"\napi_key_command = "echo {KEY}"\n')
         good = {"uri": service.url, "api_key": KEY}
         for options, words in [
             ({"uri": service.url}, "no API key"),
@@ -252,10 +260,12 @@ def failures():
             (good | {"colour": "red"}, "unknown option colour; available: uri, api_key, "),
             (good | {"max_request": 5}, "unknown option max_request; did you mean max_requests?"),
             (good | {"timezone": "Europe/Belin"}, "invalid value `Europe/Belin` for timezone; expected a quoted"),
-            ({"uri": "http://example.com/v4", "api_key": KEY}, "use an https URL, or the option insecure on"),
+            ({"uri": "http://example.com/v4", "api_key": KEY}, "use an https URL, or insecure=True on"),
             ({"uri": service.url, "api_key": " "}, "the API key is empty; set SAVEDSEARCH_API_KEY or the option api_key_command"),
             (good | {"config": "missing.toml"}, "config cannot be combined with uri"),
             ({"connection": "sales"}, "requires a configuration file"),
+            ({"config": configured, "connection": "comms", "api_key": KEY}, "remove them, or set them in the file"),
+            (good | {"store": "/etc/passwd"}, "leave store out to keep nothing"),
             (good | {"api_key_command": "echo x"}, "api_key cannot be combined with api_key_command"),
             ({"store": "somewhere"}, "set now"),
             (good | {"store": ""}, "path is empty"),
@@ -435,6 +445,16 @@ def cancelling():
                 # Ctrl-C that comes between two rows of a loop is an exception of the loop.
                 if fetch is not list:
                     assert refused(savedsearch.Error, cursor.fetchall).kind == "cancelled"
+        # In a stream of a cursor, which asks the cursor for each batch.
+        with connection.cursor() as cursor:
+            reader = cursor.execute(statement).fetch_record_batch()
+            try:
+                with pressing_ctrl_c(1):
+                    reader.read_all()
+                raise AssertionError("the rows were not cancelled")
+            except KeyboardInterrupt:
+                pass
+            assert refused(savedsearch.Error, cursor.fetchall).kind == "cancelled"
         # Between two calls of the driver, which do not see the signal.
         def interrupt(frame, event, _):
             if event == "return" and frame.f_code.co_name == "fetchone":
@@ -503,6 +523,20 @@ def cancelling():
             cancelled(running.result)
             for name in fetches:
                 cancelled(getattr(cursor, name))
+        # Before the driver has begun it, in every call that runs a statement.
+        runs = (
+            lambda cursor: cursor.execute("SELECT 1"),
+            lambda cursor: cursor.executemany("CREATE OR REPLACE TABLE ones AS SELECT ? AS one", [(1,)]),
+            lambda cursor: cursor.executescript("CREATE OR REPLACE TABLE ones AS SELECT 1 AS one"),
+        )
+        for run_it in runs:
+            for end in (savedsearch.Cursor.adbc_cancel, lambda _: connection.adbc_cancel()):
+                with connection.cursor() as cursor:
+                    cursor._clear = lambda: end(cursor)
+                    cancelled(lambda: run_it(cursor))
+                    cancelled(cursor.fetchall)
+                    del cursor._clear
+                    assert cursor.execute("SELECT 1").fetchall() == [(1,)], "the next statement runs"
         for read in ("arrow", "rows", "pl", "df", "svg", "__arrow_c_stream__"):
             query = connection.sql("SELECT 1")
             query.cancel()
@@ -574,6 +608,7 @@ def incomplete():
 def sets_of_parameters():
     """A budget and an estimate are those of all sets together."""
     import numpy
+    import pandas
     import pyarrow
 
     aids = pyarrow.table({"aid": [AID, "184889", AID, "184889", AID]})
@@ -633,6 +668,8 @@ def sets_of_parameters():
             (numpy.datetime64("2026-07-01T12:00:00"), datetime.datetime(2026, 7, 1, 12)),
             (numpy.timedelta64(2, "h"), datetime.timedelta(hours=2)),
             (numpy.datetime64("NaT"), None),
+            (pandas.NaT, None),
+            (pandas.NA, None),
         ]:
             assert connection.sql("SELECT ?", (given,)).rows() == [(expected,)], given
         ids = pyarrow.ExtensionArray.from_storage(pyarrow.uuid(), pyarrow.array([id.bytes], pyarrow.binary(16)))
@@ -708,12 +745,18 @@ def exceptions():
 
     names = "Warning Date Time Timestamp DateFromTicks TimeFromTicks TimestampFromTicks Binary STRING NUMBER DATETIME ROWID"
     assert all(hasattr(savedsearch, name) for name in names.split())
+    code = "import savedsearch; print(*dir(savedsearch)); help(savedsearch)"
+    listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert {"connect", "sql", "Error", "Query"} <= set(listed.splitlines()[0].split())
+    assert "connect(uri" in listed and "class bytes" not in listed
     with savedsearch.connect(now=NOW) as connection:
         for statement in ("SELECT nothing FROM mentions", "COPY mentions TO 'x.csv'", "SELEC 1"):
             error = refused(savedsearch.Error, lambda: connection.sql(statement))
             for other in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
                 assert type(other) is type(error) and vars(other) == vars(error) and str(other) == str(error), vars(other)
-        cursor = connection.cursor()
+        cursor, negative = connection.cursor(), connection.cursor()
+        negative.execute("SELECT 1")
+        negative.arraysize = -3
         for call, words in [
             (lambda: connection.sql("SELECT ?", (2**70,)), "parameter 1"),
             (lambda: connection.sql("SELECT ?, ?", (1, object())), "parameter 2"),
@@ -721,6 +764,19 @@ def exceptions():
             (lambda: connection.sql("SELECT ?", (datetime.time(1, tzinfo=datetime.timezone.utc),)), "parameter 1: a time of day with a time zone"),
             (lambda: connection.sql("SELECT ?", "text"), "sequence"),
             (lambda: connection.sql("SELECT ?", 5), "sequence"),
+            (lambda: connection.sql("SELECT ?", (2**63,)), "parameter 1: the value is out of range"),
+            (lambda: connection.sql("SELECT ?", (datetime.timedelta.max,)), "parameter 1: the value is out of range"),
+            (lambda: connection.sql("SELECT ?", (decimal.Decimal("1" * 77),)), "parameter 1: the value is out of range"),
+            (lambda: connection.sql("SELECT ?", ("\ud800",)), "remove unpaired surrogates"),
+            (lambda: connection.sql("SELECT ?", pyarrow.array([1, 2])), "pass a sequence of values, or an Arrow table"),
+            (lambda: connection.sql("SELECT ?", [("a",)]), "an Arrow table with a row for each set"),
+            (lambda: cursor.execute("SELECT ?", [("a",), ("b",)]), "an Arrow table with a row for each set"),
+            (lambda: cursor.executemany("SELECT ?", [(1,)]), "call execute, which also takes an Arrow table"),
+            (lambda: cursor.executescript("SELECT 1"), "call execute"),
+            (lambda: cursor.executemany("SET savedsearch.max_requests = ?", [(1,), ("a",)]), "different types: int, str"),
+            (lambda: cursor.execute("SELECT 1").fetchmany(-1), "invalid number of rows: -1"),
+            (lambda: negative.fetchmany(), "invalid number of rows: -3"),
+            (lambda: savedsearch.sql("SELECT 1", connection="a"), "invalid connection of type str"),
             (lambda: connection.sql("SELECT 1\0, 2"), "NUL"),
             (lambda: connection.sql("SELECT '\ud800'"), "Unicode"),
             (lambda: cursor.execute("SELECT ?", "text"), "sequence"),
@@ -735,6 +791,19 @@ def exceptions():
             error = refused(savedsearch.ProgrammingError, call)
             assert words in str(error) and error.kind == "usage" and error.sqlstate == "22023", error
             assert error.advice and str(error).endswith(error.advice), error
+        assert negative.fetchall() == [(1,)], "no row is lost"
+        # Values that Python has no type for.
+        late = "SELECT DATE '9999-12-31' + 1000"
+        for call in (cursor.execute(late).fetchone, cursor.fetchall, connection.sql(late).rows):
+            error = refused(savedsearch.DataError, call)
+            assert error.kind == "usage" and "as Arrow data" in error.advice, error
+        # Times of day have nanoseconds, which neither Python nor pandas has.
+        times = connection.sql("SELECT arrow_cast(3661000001001, 'Time64(Nanosecond)') AS t")
+        assert times.rows() == [(datetime.time(1, 1, 1, 1),)] and times.df()["t"].tolist() == [datetime.time(1, 1, 1, 1)]
+        # A stream whose cursor ran another statement.
+        reader = cursor.execute("SELECT 1").fetch_record_batch()
+        cursor.execute("SELECT 2")
+        assert "ran another statement" in str(refused(savedsearch.InterfaceError, reader.read_all)) and cursor.fetchall() == [(2,)]
         # The methods of the driver manager raise the exceptions of the package too.
         for call in (cursor.nextset, lambda: cursor.adbc_execute_partitions("SELECT 1"), lambda: cursor.adbc_ingest("t", pyarrow.table({"a": [1]}))):
             assert refused(savedsearch.NotSupportedError, call).kind == "usage"
@@ -814,6 +883,63 @@ def threads():
         with connection.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(1) as pool:
             pool.submit(cursor.execute, statement).result()
             assert len(cursor.fetchall()) == expected
+    # A cursor that another thread closes or cancels: the statement runs, or an exception says why not, but never Ctrl-C's.
+    with savedsearch.connect(now=NOW) as connection:
+        for end in (savedsearch.Cursor.close, savedsearch.Cursor.adbc_cancel):
+            for _ in range(100):
+                cursor = connection.cursor()
+                ending = threading.Thread(target=end, args=(cursor,))
+                ending.start()
+                try:
+                    cursor.execute("SELECT 1")
+                except savedsearch.Error as error:
+                    assert error.kind in ("cancelled", "usage"), error
+                ending.join()
+                cursor.close()
+    # A connection that is closed while other threads open cursors.
+    for _ in range(5):
+        connection, failures, started = savedsearch.connect(now=NOW), [], threading.Barrier(5)
+
+        def work():
+            started.wait(60)
+            while True:
+                try:
+                    with connection.cursor() as cursor:
+                        cursor.execute("SELECT 1")
+                except savedsearch.Error as error:
+                    failures.append(error)
+                    if "connection is closed" in str(error):
+                        return
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            working = [pool.submit(work) for _ in range(4)]
+            started.wait(60)
+            time.sleep(0.1)
+            connection.close()
+            for one in working:
+                one.result()
+        assert connection._closed and {error.kind for error in failures} <= {"cancelled", "usage"}, failures
+    # A stream of a cursor, while another thread ends it or runs another statement.
+    with Simulator("--delay-ms", "300", "--mentions", "20000") as service:
+        statement_of_many = f"SELECT id FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
+        for end in (lambda: cursor.close(), lambda: connection.close(), lambda: refused(savedsearch.InterfaceError, lambda: cursor.execute("SELECT 1"))):
+            connection = savedsearch.connect(service.url, api_key=KEY, concurrency=1)
+            cursor = connection.cursor()
+            reader = cursor.execute(statement_of_many).fetch_record_batch()
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                running = pool.submit(reader.read_all)
+                time.sleep(1)
+                end()
+                cursor.close()
+                assert refused(savedsearch.Error, running.result).kind == "cancelled"
+            connection.close()
+        # A daemon thread that reads a stream as the process ends.
+        for read in ("pyarrow.table(c.sql(text))", "c.cursor().execute(text).fetch_record_batch().read_all()"):
+            code = f"import pyarrow, savedsearch, threading, time; text = {statement_of_many!r}; " \
+                   f"c = savedsearch.connect({service.url!r}, api_key={KEY!r}, concurrency=1); " \
+                   f"threading.Thread(target=lambda: {read}, daemon=True).start(); time.sleep(1.5)"
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, (read, done)
     # The number of requests can be read while another thread executes.
     with Simulator("--delay-ms", "100", "--mentions", "20000") as service, savedsearch.connect(service.url, api_key=KEY, concurrency=1) as connection:
         query, seen = connection.sql(f"SELECT count(DISTINCT title) FROM mentions WHERE aid = '{AID}' AND duration = '365d'"), set()
@@ -826,6 +952,33 @@ def threads():
             query.close()
             refused(savedsearch.Error, running.result)
         assert len(seen) == 5 and query.requests >= max(seen), (seen, query.requests)
+    # It can be read while another thread closes the cursor or the connection.
+    class Ending:
+        """A statement whose account is read as soon as it has ended."""
+
+        def __init__(self, cursor):
+            self.cursor, self.statement = cursor, cursor._stmt
+
+        def __getattr__(self, name):
+            return getattr(self.statement, name)
+
+        def close(self):
+            self.statement.close()
+            seen.append((self.cursor.requests, self.cursor.notes))
+
+    for of in ("cursor", "connection"):
+        with savedsearch.connect(now=NOW) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"SELECT count(*) FROM mentions WHERE aid = '{AID}'").fetchall()
+            seen, expected = [], (cursor.requests, cursor.notes)
+            assert expected[0] == 1 and "no time filter" in expected[1][0], expected
+            cursor._stmt = Ending(cursor)
+            (cursor if of == "cursor" else connection).close()
+            assert seen == [expected] == [(cursor.requests, cursor.notes)], (of, seen)
+    ended = savedsearch.connect(now=NOW)
+    ended._conn.close()
+    for read in ("is_demo", "adbc_current_catalog", "adbc_current_db_schema"):
+        refused(savedsearch.Error, lambda: getattr(ended, read))
     # A cursor and a connection are closed while another thread executes, which ends.
     with Simulator("--delay-ms", "300", "--mentions", "20000") as service:
         for close in ("close of the cursor", "close of the connection"):
@@ -845,7 +998,7 @@ def copies():
            "for one in (c, k, q):\n" \
            "    for make in (copy.copy, copy.deepcopy, pickle.dumps):\n" \
            "        try: make(one); sys.exit(f'{make} of {one}')\n" \
-           "        except s.InterfaceError as error: assert error.kind == 'usage' and 'open a new connection' in str(error), error\n" \
+           "        except s.InterfaceError as error: assert error.kind == 'usage' and 'another with' in str(error), error\n" \
            "gc.collect(); print(q.rows(), k.execute('SELECT 2').fetchall(), c.sql('SELECT 3').rows())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[(1,)] [(2,)] [(3,)]\n", ""), done
@@ -874,6 +1027,16 @@ def notebook():
     ipython.user_ns["values"] = (AID,)
     one = ipython.run_cell_magic("savedsearch", "--parameters values", "SELECT aid FROM saved_searches WHERE aid = ?")
     assert one.rows == [(AID,)], one.rows
+    # A statement that fails leaves no query of an earlier cell in its variable.
+    refused(savedsearch.Error, lambda: ipython.run_cell_magic("savedsearch", "found", "SELEC 1"))
+    assert "found" not in ipython.user_ns
+    two = ipython.run_cell_magic("savedsearch", "--rows 1", "SELECT * FROM generate_series(1, 2) AS s(n)")
+    assert repr(two).splitlines()[:2] == ["n", "1"] and "1 row hidden" in repr(two), two
+    none = ipython.run_cell_magic("savedsearch", "", "SELECT aid, name FROM saved_searches WHERE false")
+    assert repr(none).splitlines()[0] == "aid | name" and "<th>name</th>" in none._repr_html_(), none
+    with contextlib.redirect_stdout(io.StringIO()) as written:
+        ipython.run_line_magic("savedsearch", "--help")
+    assert "--max-requests" in written.getvalue()
     # A wrong option is refused before a request.
     before = savedsearch.sql("SELECT count(*) FROM system.requests").rows()
     for options in ("1x", "a-b", "for", "--rows -1", "--rows x", "--max-requests 0", "--nothing", "--parameters none", "--connection none"):
@@ -884,6 +1047,12 @@ def notebook():
 
 def forked():
     """A process that was forked after the driver was used gets an error; it does not wait for threads that it lacks."""
+    for read in ("k.fetchall()", "k.fetchone()", "r.read_all()", "k.execute('SELECT 1')", "q.arrow()"):
+        code = "import os, savedsearch as s; c = s.connect(); k = c.cursor().execute('SELECT * FROM generate_series(1, 100000)'); " \
+               "r = k.fetch_record_batch(); q = c.sql('SELECT 1'); child = os.fork()\n" \
+               f"if not child: {read}\nos._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and "method `spawn`" in done.stderr, (read, done)
     code = "import os, savedsearch; savedsearch.connect().close(); child = os.fork(); connection = None if child else savedsearch.connect(); " \
            "os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -919,6 +1088,8 @@ def manifest():
         assert "or `savedsearch sql` to run the program" in done.stderr, done
         assert "usage:" in python({"HOME": folder}, "-m", "savedsearch", "--help")
         assert sorted(pathlib.Path(folder).rglob("*")) == before
+        done = subprocess.run([sys.executable, "-m", "savedsearch"], capture_output=True, text=True, env=usual | {"HOME": "/proc"})
+        assert done.returncode == 1 and done.stderr.startswith("python -m savedsearch: cannot write the manifest: "), done
         archive.mkdir()
         text = (PAGES[0].parent / "packaging/savedsearch.toml").read_text()
         text, count = re.subn(r"/usr/local/lib/libadbc_driver_savedsearch\.\w+", str(savedsearch.driver_path()), text)

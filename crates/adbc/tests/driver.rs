@@ -155,6 +155,8 @@ fn a_budget_holds_for_all_parameter_sets_together() {
     estimated.bind(sets()).expect("bound");
     let costs = rows(estimated.execute().expect("costs"));
     assert_eq!(costs[0].column(3).as_primitive::<Int64Type>().values(), &[1, 1, 1, 3]);
+    let noted = estimated.get_option_string(OptionStatement::Other("savedsearch.notes".into())).expect("notes");
+    assert!(noted.starts_with("no time filter: reading the last 7 days"), "{noted}");
     let requests = |of: &Statement| of.get_option_int(OptionStatement::Other("savedsearch.requests".into())).ok();
     let refused = "3 parameter sets: the query needs at least 3 requests, but savedsearch.max_requests allows 2; ";
     for sql in [counted, "CREATE OR REPLACE TABLE n AS SELECT count(*) FROM mentions WHERE aid = ?"] {
