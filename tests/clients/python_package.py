@@ -922,7 +922,11 @@ def threads():
     # A stream of a cursor, while another thread ends it or runs another statement.
     with Simulator("--delay-ms", "300", "--mentions", "20000") as service:
         statement_of_many = f"SELECT id FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
-        for end in (lambda: cursor.close(), lambda: connection.close(), lambda: refused(savedsearch.InterfaceError, lambda: cursor.execute("SELECT 1"))):
+
+        def run_another():
+            assert "another thread" in str(refused(savedsearch.InterfaceError, lambda: cursor.execute("SELECT 1")))
+
+        for end in (lambda: cursor.close(), lambda: connection.close(), run_another):
             connection = savedsearch.connect(service.url, api_key=KEY, concurrency=1)
             cursor = connection.cursor()
             reader = cursor.execute(statement_of_many).fetch_record_batch()
@@ -1053,6 +1057,12 @@ def forked():
                f"if not child: {read}\nos._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and "method `spawn`" in done.stderr, (read, done)
+    # With the driver manager alone.
+    code = "import adbc_driver_manager.dbapi as adbc, os, savedsearch; c = adbc.connect(str(savedsearch.driver_path()), autocommit=True); " \
+           "k = c.cursor(); k.execute('SELECT * FROM generate_series(1, 100000)'); child = os.fork()\n" \
+           "if not child: k.fetchall()\nos._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "method `spawn`" in done.stderr, done
     code = "import os, savedsearch; savedsearch.connect().close(); child = os.fork(); connection = None if child else savedsearch.connect(); " \
            "os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -10,6 +10,7 @@ use futures::executor::block_on;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::failed;
+use crate::runtime::check;
 use crate::statement::Last;
 use crate::target::Target;
 
@@ -53,6 +54,10 @@ impl Iterator for Reader {
         if self.cancelled.is_cancelled() {
             self.first = None;
             return self.rows.take().map(|_| Err(self.fail(stopped())));
+        }
+        if let Err(error) = check() {
+            self.first = None;
+            return self.rows.take().map(|_| Err(ArrowError::ExternalError(error.message.into())));
         }
         if let Some(first) = self.first.take() {
             return Some(Ok(first));

@@ -24,6 +24,15 @@ pub(crate) fn wait<T: Send + 'static>(work: impl Future<Output = T> + Send + 'st
     receiver.recv().map_err(|_| Error::with_message_and_status("internal error: the driver panicked", Status::Internal))
 }
 
+/// Refuses to wait in a process that was forked after the driver was used.
+///
+/// # Errors
+/// Those of [`wait`].
+pub(crate) fn check() -> Result<()> {
+    runtime()?;
+    Ok(())
+}
+
 fn runtime() -> Result<&'static Runtime> {
     let (runtime, process) = match RUNTIME.get() {
         Some(running) => running,
