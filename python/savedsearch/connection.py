@@ -174,6 +174,7 @@ class Cursor(dbapi.Cursor):
     and `adbc_cancel`.
     """
 
+    _conn: Connection
     cancelled = False
     """True once the running statement was cancelled by a call of `adbc_cancel` or `close`."""
     _failed: Error | None = None

@@ -1058,7 +1058,7 @@ def forked():
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and "method `spawn`" in done.stderr, (read, done)
     # With the driver manager alone.
-    code = "import adbc_driver_manager.dbapi as adbc, os, savedsearch; c = adbc.connect(str(savedsearch.driver_path()), autocommit=True); " \
+    code = "import adbc_driver_manager.dbapi as adbc, os, savedsearch as s; c = adbc.connect(str(s.driver_path()), autocommit=True); " \
            "k = c.cursor(); k.execute('SELECT * FROM generate_series(1, 100000)'); child = os.fork()\n" \
            "if not child: k.fetchall()\nos._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
