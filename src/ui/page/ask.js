@@ -1,7 +1,7 @@
 // The view to ask: editor, cost, rows and charts.
 
 import { answer, call, inWords, leftInWords, Refusal, run, WAITING } from "./calls.js";
-import { counted, described, el, failed, find, number, tabs, tell, time } from "./draw.js";
+import { counted, described, el, failed, find, number, remembered, tabs, tell, time } from "./draw.js";
 import { bySentiment, Editor, quoted, variables } from "./editor.js";
 import { Table } from "./table.js";
 
@@ -29,19 +29,15 @@ let user = "";
 
 /** Something that this browser remembers for a user: a text, or a list of queries. */
 const stored = (name, value) => {
-  const key = `savedsearch.${user}.${name}`;
+  const text = remembered(`savedsearch.${user}.${name}`, JSON.stringify(value));
   try {
-    if (value === undefined) {
-      const known = JSON.parse(localStorage.getItem(key));
-      // Other programs may have written it.
-      if (Array.isArray(known)) return known.filter((query) => typeof query?.sql === "string");
-      return typeof known === "string" ? known : [];
-    }
-    localStorage.setItem(key, JSON.stringify(value));
+    const known = value ?? JSON.parse(text);
+    // Other programs may have written it.
+    if (Array.isArray(known)) return known.filter((query) => typeof query?.sql === "string");
+    return typeof known === "string" ? known : [];
   } catch {
-    // A browser that keeps nothing has no history.
+    return [];
   }
-  return value ?? [];
 };
 
 /** Zone, limit and values of a saved query, as a link has them. */
