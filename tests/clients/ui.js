@@ -1099,6 +1099,63 @@ async function misplaced(browser, url) {
   await page.context().close();
 }
 
+/** Nothing of a dashboard runs as long as a cost is unknown, and what a server that is gone has not run is run alone, after its cost is seen. */
+async function lost(browser, url) {
+  const queries = [1, 2, 3].map((n) => ({ title: `n${n}`, sql: `SELECT ${n} AS n`, chart: "number" }));
+  const asked = [];
+  let [priced, gone, free] = [[], [], true];
+  const numberOf = (route) => Number(/SELECT (\d)/.exec(route.request().postDataJSON().sql)[1]);
+  const page = await answering(browser, url, {
+    "dashboards/lost": { title: "Lost", refresh: null, refresh_seconds: null, queries },
+    query: (route) => {
+      const n = numberOf(route);
+      asked.push(n);
+      if (gone.includes(n)) return route.abort("connectionrefused");
+      return route.fulfill({ contentType: "application/x-ndjson", body: response(UNKEPT_COLUMNS, [[n]], { requests: n }) });
+    },
+  });
+  const bad = { status: 502, contentType: "text/html", body: "<h1>Bad Gateway</h1>" };
+  const busy = { status: 429, contentType: "text/plain", body: "too many concurrent calls\n" };
+  let refusal = bad;
+  await page.route("**/api/estimate", (route) => {
+    const n = numberOf(route);
+    const cost = { ...FREE, requests: String(n), at_least: n };
+    return route.fulfill(priced.includes(n) ? { json: free ? FREE : cost } : refusal);
+  });
+  // No panel, or not each of them, has an estimate.
+  for (const [known, answer, words] of [[[], bad, "status 502"], [[1, 2], bad, "status 502"], [[], busy, "too many concurrent calls"]]) {
+    [priced, refusal] = [known, answer];
+    await go(page, "#/dashboards");
+    await page.waitForSelector("#dashboards h1:text-is('Dashboards')");
+    await go(page, "#/dashboards/lost");
+    await page.waitForFunction((words) => document.querySelector("#dashboards .bar .problem")?.textContent.includes(words), words);
+    assert.strictEqual(await page.locator("#dashboards .problem").count(), 1);
+    assert.deepStrictEqual(asked, [], words);
+  }
+  [priced, free] = [[1, 2, 3], false];
+  await page.click("#dashboards .problem button");
+  await page.waitForSelector("#run-all");
+  assert.strictEqual(await page.textContent("#run-all"), "Run: 6 requests");
+  assert.strictEqual(await page.locator("#run-lost").count(), 0);
+  gone = [2, 3];
+  await page.click("#run-all");
+  await page.waitForSelector("#run-lost");
+  assert.strictEqual(await page.textContent("#run-lost"), "Run what failed: 5 requests");
+  assert.strictEqual(await page.textContent("#run-all"), "Refresh: 6 requests");
+  assert.strictEqual(await page.locator("#dashboards .panel .problem").count(), 2);
+  await accessible(page, "a dashboard of which a part failed");
+  gone = [3];
+  await page.click("#run-lost");
+  await page.waitForSelector("#run-lost:text-is('Run what failed: 3 requests')");
+  gone = [];
+  await page.click("#run-lost");
+  await page.waitForSelector("#run-lost", { state: "detached" });
+  await page.waitForSelector("#run-all");
+  assert.deepStrictEqual(asked, [1, 2, 3, 2, 3, 3]);
+  assert.deepStrictEqual(await page.locator("#dashboards .total").allTextContents(), ["1", "2", "3"]);
+  await page.context().close();
+}
+
 /** A server that is gone is told as such, also behind a login, and the page goes on once it is back. */
 async function goneServer(browser) {
   const users = ["--auth", "users", "--users-file", path.join(folder, "users.txt")];
@@ -1577,6 +1634,9 @@ sql = "SELECT source, count(*) AS mentions FROM mentions WHERE aid = '183772' AN
     await step("a result that is no longer kept", dropped(browser, demo["page on"]));
     await step("the tab of a result, a title, an empty history and the link to the content", kept(browser, demo["page on"]));
     await step("numbers and ids in view", uncut(browser, demo["page on"]));
+    await step("a dashboard of which a part failed", lost(browser, demo["page on"]));
+    await step("an overview that was interrupted", interrupted(browser, demo["page on"]));
+    await step("a query that is tried again", retried(browser, demo["page on"]));
     await step("estimates of a dashboard that is left", abandoned(browser, demo["page on"]));
     await step("a cost that is too high", warned(browser, demo["page on"]));
     await step("an expired login", expired(browser, demo["page on"]));

@@ -24,12 +24,12 @@ export function number(value) {
   return known.toLocaleString("en", small ? { maximumSignificantDigits: 6 } : {});
 }
 
-/** Writes the line of an error into an element, with its place, and with a button that tries again if the server is gone. */
+/** Writes the line of an error into an element, with its place, and with a button that tries `again` if the server is gone. */
 export function tell(shown, error, again) {
   shown.hidden = false;
   const place = error.place ? `Line ${error.place.line}, column ${error.place.column}: ` : "";
   shown.replaceChildren(`${place}${error.message}`);
-  if (error.gone) shown.append(" ", el("button", { type: "button", onclick: again }, "Try again"));
+  if (error.gone && again) shown.append(" ", el("button", { type: "button", onclick: again }, "Try again"));
 }
 
 /** A line about an error, with a button that tries again what failed. */
