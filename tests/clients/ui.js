@@ -108,7 +108,7 @@ function opening(aid) {
   const one = (name) => `SELECT date_trunc('day', published_at) AS day, '${name}' AS sentiment, count(*) AS mentions\n`
     + `FROM mentions WHERE aid = '${aid}' AND duration = '30d' AND sentiment = '${name}' GROUP BY 1`;
   const parts = ["positive", "neutral", "negative"].map(one).join("\nUNION ALL\n");
-  return `-- Mentions a day by sentiment, with one request for each\n${parts}\nORDER BY 1`;
+  return `-- Mentions a day by sentiment, with one request for each; mentions without a sentiment are not counted\n${parts}\nORDER BY 1`;
 }
 
 /** Waits for a cost that begins with these words, and returns all of them. */
