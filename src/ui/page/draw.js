@@ -24,12 +24,12 @@ export function number(value) {
   return known.toLocaleString("en", small ? { maximumSignificantDigits: 6 } : {});
 }
 
-/** Writes the line of an error into an element, with its place, and with a button that tries again if the server is gone. */
+/** Writes the line of an error into an element, with its place, and with a button that tries `again` if the server is gone. */
 export function tell(shown, error, again) {
   shown.hidden = false;
   const place = error.place ? `Line ${error.place.line}, column ${error.place.column}: ` : "";
   shown.replaceChildren(`${place}${error.message}`);
-  if (error.gone) shown.append(" ", el("button", { type: "button", onclick: again }, "Try again"));
+  if (error.gone && again) shown.append(" ", el("button", { type: "button", onclick: again }, "Try again"));
 }
 
 /** A line about an error, with a button that tries again what failed. */
@@ -61,8 +61,18 @@ export const time = (at) => new Date(at).toLocaleString("sv", { ...PARTS, year: 
 /** A line about what runs. */
 export const running = (text) => el("p", { class: "progress running", role: "status" }, text);
 
-/** Lets the browser draw and take input before long work goes on. */
-export const pause = () => globalThis.scheduler?.yield?.() ?? new Promise((done) => setTimeout(done));
+/** Longest work in milliseconds before the page may do something else. */
+const SLICE = 12;
+/** A function that lets the page do something else once a slice of time is used up, and returns true if the work is unwanted. */
+export function slices(unwanted) {
+  let begun = performance.now();
+  return async () => {
+    if (performance.now() - begun < SLICE) return false;
+    await (globalThis.scheduler?.yield?.() ?? new Promise((done) => setTimeout(done)));
+    begun = performance.now();
+    return unwanted?.();
+  };
+}
 
 /** A text as a link if it is an address of the web, otherwise as it is. */
 export function linked(text) {
