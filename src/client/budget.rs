@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use datafusion::physical_plan::metrics::Count;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::Span;
@@ -310,8 +311,8 @@ pub struct Scan {
     pub query: Arc<QueryBudget>,
     /// Permits for its requests in flight.
     pub(super) places: Arc<Semaphore>,
-    /// Requests issued, retries included.
-    pub requests: AtomicU64,
+    /// Requests issued, retries included. Each counts as it is sent, whether somebody waits for its response or not.
+    pub(super) requests: Count,
     /// Retries issued.
     pub retries: AtomicU64,
     /// Bytes received on the wire.
@@ -354,7 +355,7 @@ impl Scan {
         Self {
             query,
             places,
-            requests: zero(),
+            requests: Count::new(),
             retries: zero(),
             bytes: zero(),
             wait_ms: zero(),
@@ -417,6 +418,13 @@ impl Scan {
         self
     }
 
+    /// Counts its requests here.
+    #[must_use]
+    pub(crate) fn with_requests(mut self, requests: Count) -> Self {
+        self.requests = requests;
+        self
+    }
+
     /// Records a verdict on what was read.
     pub(crate) fn judged(&self, verdict: String) {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).add(verdict);
@@ -442,8 +450,8 @@ impl Scan {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
     }
 
+    /// Counts a call that ended after so many attempts, whose requests are counted already.
     pub(super) fn count(&self, attempts: u32, bytes: u64) {
-        self.requests.fetch_add(attempts.into(), Ordering::Relaxed);
         self.retries.fetch_add(attempts.saturating_sub(1).into(), Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -457,8 +465,9 @@ impl Scan {
 
 impl Drop for Scan {
     fn drop(&mut self) {
+        let requests = self.requests.value() as u64;
+        self.span.record("requests", requests);
         for (field, counter) in [
-            ("requests", &self.requests),
             ("retries", &self.retries),
             ("pages", &self.pages),
             ("rows", &self.returned),
@@ -468,7 +477,7 @@ impl Drop for Scan {
             self.span.record(field, counter.load(Ordering::Relaxed));
         }
         if let Some(query) = &self.within {
-            query.spent(self.requests.load(Ordering::Relaxed));
+            query.spent(requests);
         }
     }
 }

@@ -154,7 +154,7 @@ impl Starting {
         }
         let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
-        let scan = scan.with_verdicts(Arc::clone(&counters.verdicts));
+        let scan = scan.with_verdicts(Arc::clone(&counters.verdicts)).with_requests(counters.requests.clone());
         let scan = Arc::new(scan.within(within, &config.spec.name));
         Ok(Arc::new(Driver {
             config,

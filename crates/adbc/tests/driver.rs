@@ -85,19 +85,40 @@ fn rows_arrive_and_their_requests_are_counted() {
     assert_eq!(counted, read as i64);
 }
 
-/// The queries of the benchmark of requests, each on a connection of its own: nothing is known from earlier ones.
-#[test]
-fn queries_send_the_smallest_number_of_requests() {
-    let runtime = Runtime::new().expect("threads");
-    let (now, corpus) = (NOW.parse().expect("an instant"), corpus());
-    let settings = Settings { clock: Clock::fixed(now), ..Settings::default() };
+/// A service with the corpus of the benchmark of requests, and a database for it.
+fn served(runtime: &Runtime) -> (simulator::Running, Database) {
+    let settings = Settings { clock: Clock::fixed(NOW.parse().expect("an instant")), ..Settings::default() };
     let listen = "127.0.0.1:0".parse().expect("an address");
-    let service = runtime.block_on(simulator::start(listen, Arc::clone(&corpus), settings)).expect("a service");
+    let service = runtime.block_on(simulator::start(listen, corpus(), settings)).expect("a service");
     let options = [
         (OptionDatabase::Uri, service.base_url().into()),
         (OptionDatabase::Other("savedsearch.api_key".into()), KEY.into()),
     ];
     let database = Driver.new_database_with_opts(options).expect("a database");
+    (service, database)
+}
+
+#[test]
+fn requests_of_a_refused_query_are_counted() {
+    let runtime = Runtime::new().expect("threads");
+    let (service, database) = served(&runtime);
+    let mut connection = database.new_connection().expect("a connection");
+    let setting = OptionConnection::Other("savedsearch.max_requests".into());
+    connection.set_option(setting, OptionValue::Int(2)).expect("a setting");
+    // The list tells how many requests are needed.
+    let mut statement = statement(&mut connection, "SELECT aid, count(*) FROM mentions GROUP BY aid");
+    let error = statement.execute().err().expect("more than two requests are needed");
+    assert!(error.message.contains("but savedsearch.max_requests allows 2;"), "{error}");
+    let counted = statement.get_option_int(OptionStatement::Other("savedsearch.requests".into()));
+    assert_eq!((service.requests(), counted.expect("a number")), (1, 1));
+}
+
+/// The queries of the benchmark of requests, each on a connection of its own: nothing is known from earlier ones.
+#[test]
+fn queries_send_the_smallest_number_of_requests() {
+    let runtime = Runtime::new().expect("threads");
+    let (service, database) = served(&runtime);
+    let (now, corpus) = (NOW.parse().expect("an instant"), corpus());
     for query in queries(&corpus, now) {
         let mut connection = database.new_connection().expect("a connection");
         let mut statement = statement(&mut connection, &query.sql);
