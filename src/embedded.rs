@@ -196,8 +196,8 @@ impl Session {
     pub async fn estimate(&self, prepared: &Prepared, sets: Vec<Vec<ScalarValue>>) -> Result<RecordBatch, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
         let mut plans = Vec::with_capacity(sets.len());
-        for set in sets {
-            let query = match prepared.0.bind(set).map_err(failed)? {
+        for plan in prepared.0.bind_all(sets).map_err(failed)? {
+            let query = match plan {
                 LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => Arc::unwrap_or_clone(table.input),
                 _ if prepared.0.effect => {
                     let error = Error::new(ErrorKind::Query, "this statement sends no request");
@@ -230,7 +230,8 @@ impl Session {
     }
 
     /// Runs a statement once for each set of parameters, of which one without parameters has one empty set. The rows of all sets
-    /// follow each other. A statement that changes the session has run when this returns. `account` receives the cost.
+    /// follow each other. A statement that changes the session takes one set, and has run when this returns. `account` receives the
+    /// cost.
     ///
     /// # Errors
     /// Those of planning, and of a statement that changes the session.
@@ -242,7 +243,7 @@ impl Session {
         account: Account,
     ) -> Result<Rows, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
-        let plans = sets.into_iter().map(|set| prepared.0.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let plans = prepared.0.bind_all(sets).map_err(failed)?;
         self.check_budget(&plans).await?;
         let (sender, batches) = mpsc::channel(AHEAD);
         if prepared.0.effect {
@@ -283,8 +284,8 @@ impl Session {
             return Ok(());
         }
         let mut needed = 0_u64;
-        for query in plans.iter().filter_map(query_of) {
-            let planned = runnable(&self.context, query).await.map_err(|error| self.failure(&error))?;
+        for plan in plans {
+            let planned = runnable(&self.context, plan.clone()).await.map_err(|error| self.failure(&error))?;
             needed = needed.saturating_add(least_requests(&planned.plan));
         }
         let SessionSettings { max_requests, query_deadline, request_timeout, .. } = settings;
@@ -590,18 +591,6 @@ fn known_name(what: &str, name: &str, known: &[String]) -> Result<String, Failur
     }
     let error = Error::new(ErrorKind::NotFound, format!("unknown {what} `{name}`"));
     Err(Failure::own(error.advice(format!("available: {}", known.join(", ")))))
-}
-
-/// The query that a parameter set of a statement runs; `None` if there is none.
-fn query_of(plan: &LogicalPlan) -> Option<LogicalPlan> {
-    match plan {
-        // Without OR REPLACE, only the first set can create the table.
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) if table.or_replace => {
-            Some(table.input.as_ref().clone())
-        }
-        LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => None,
-        query => Some(query.clone()),
-    }
 }
 
 /// Draws rows as an SVG picture, as the shell does.

@@ -152,6 +152,19 @@ impl Statement {
         pairs.any(|(taken, given)| taken.is_integer() && (given.is_decimal() || given.is_floating()))
     }
 
+    /// Returns the plan of each parameter set.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] for several sets of a statement that changes the session: each would undo or repeat what the last one
+    /// did. Those of [`bind`](Self::bind).
+    pub(crate) fn bind_all(&self, sets: Vec<Vec<ScalarValue>>) -> Result<Vec<LogicalPlan>> {
+        if self.effect && sets.len() > 1 {
+            let message = format!("a statement that changes the session takes one parameter set, got {}", sets.len());
+            return Err(Error::new(ErrorKind::Query, message).advice("run it once for each set").into());
+        }
+        sets.into_iter().map(|set| self.bind(set)).collect()
+    }
+
     /// Returns the plan with parameters bound.
     ///
     /// # Errors

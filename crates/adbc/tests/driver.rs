@@ -178,16 +178,40 @@ fn a_budget_holds_for_all_parameter_sets_together() {
     assert_eq!(costs[0].column(3).as_primitive::<Int64Type>().values(), &[1, 1, 1, 3]);
     let requests = |of: &Statement| of.get_option_int(OptionStatement::Other("savedsearch.requests".into())).ok();
     let refused = "3 parameter sets: the query needs at least 3 requests, but savedsearch.max_requests allows 2; ";
-    for sql in [counted, "CREATE OR REPLACE TABLE n AS SELECT count(*) FROM mentions WHERE aid = ?"] {
-        let mut all = statement(&mut connection, sql);
-        all.bind(sets()).expect("bound");
-        let error = all.execute().err().unwrap_or_else(|| panic!("{sql} was run"));
-        assert!(error.message.starts_with(refused), "{error}");
-        assert_eq!(requests(&all), Some(0), "{sql}");
-    }
+    let mut all = statement(&mut connection, counted);
+    all.bind(sets()).expect("bound");
+    let error = all.execute().err().expect("three requests are needed");
+    assert!(error.message.starts_with(refused), "{error}");
+    assert_eq!(requests(&all), Some(0));
     let mut created = statement(&mut connection, "CREATE TABLE kept AS SELECT aid FROM saved_searches");
     assert!(rows(created.execute().expect("a table")).is_empty());
     assert_eq!(requests(&created), Some(1));
+}
+
+#[test]
+fn a_statement_that_changes_the_session_takes_one_parameter_set() {
+    let mut connection = connection();
+    let aids: Arc<dyn Array> = Arc::new(StringArray::from(vec!["183772", "184889"]));
+    let sets = RecordBatch::try_from_iter([("0", aids)]).expect("sets");
+    let refused = "a statement that changes the session takes one parameter set, got 2; run it once for each set";
+    for create in ["CREATE TEMPORARY TABLE", "CREATE OR REPLACE TABLE", "CREATE TABLE IF NOT EXISTS"] {
+        let sql = format!("{create} n AS SELECT id FROM mentions WHERE aid = ?");
+        for estimate in ["true", "false"] {
+            let mut all = statement(&mut connection, &sql);
+            all.set_option(OptionStatement::Other("savedsearch.estimate".into()), estimate.into()).expect("an option");
+            all.bind(sets.clone()).expect("bound");
+            let error = all.execute().err().unwrap_or_else(|| panic!("{sql} was run"));
+            assert_eq!(error.message, refused, "{sql}");
+            let requests = all.get_option_int(OptionStatement::Other("savedsearch.requests".into()));
+            assert_eq!(requests.expect("a number"), 0, "{sql}");
+        }
+    }
+    connection.get_table_schema(None, None, "n").expect_err("nothing was created");
+    let mut one =
+        statement(&mut connection, "CREATE TEMPORARY TABLE n AS SELECT aid FROM saved_searches WHERE aid = ?");
+    one.bind(sets.slice(0, 1)).expect("bound");
+    assert!(rows(one.execute().expect("a table")).is_empty());
+    assert_eq!(number(&mut connection, "SELECT count(*) FROM n WHERE aid = '183772'"), 1);
 }
 
 /// The number of pages of a set is known once its first page has arrived.
