@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::client::{Client, QueryBudget, QuerySpan};
+use crate::client::{Client, QueryBudget, QuerySpan, SentBefore};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
@@ -311,9 +311,7 @@ impl Session {
     /// The session with what the earlier parameter sets have left of `max_requests`.
     fn limited(&self, account: &Account) -> SessionContext {
         let mut state = self.context.state();
-        if let Some(settings) = state.config_mut().options_mut().extensions.get_mut::<SessionSettings>() {
-            settings.max_requests = settings.max_requests.saturating_sub(account.requests());
-        }
+        state.config_mut().set_extension(Arc::new(SentBefore(account.requests())));
         SessionContext::new_with_state(state)
     }
 
@@ -411,7 +409,7 @@ impl Session {
         if table.or_replace || !self.context.table_exist(table.name.clone())? {
             let query = Arc::unwrap_or_clone(table.input);
             let schema = Arc::clone(query.schema().inner());
-            let Runnable { plan, task, query } = runnable(&self.limited(account), query).await?;
+            let Runnable { plan, task, query } = runnable(&self.context, query).await?;
             account.begin(query.clone(), &plan);
             let read = async { start(&plan, task, None)?.try_collect().await };
             let batches: Result<Vec<RecordBatch>, DataFusionError> = read.await;

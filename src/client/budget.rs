@@ -81,6 +81,11 @@ impl Drop for Held {
     }
 }
 
+/// Requests that earlier queries of a run have sent, whose limit holds for all of them together. An extension of the session's
+/// configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct SentBefore(pub u64);
+
 /// Budget of one query, shared by all its scans.
 #[derive(Debug)]
 pub struct QueryBudget {
@@ -99,6 +104,8 @@ pub struct QueryBudget {
     /// Share that its requests count towards when several queries wait at the limiter.
     pub(super) share: Arc<str>,
     max_requests: u64,
+    /// Requests that earlier queries of the run have taken from the limit.
+    before: u64,
     /// Requests that the service's declared budget allows before the deadline.
     possible: Option<u64>,
     counts: Arc<QueryCounts>,
@@ -141,6 +148,7 @@ impl QueryBudget {
             caller: None,
             share,
             max_requests,
+            before: 0,
             possible: None,
             counts: Arc::default(),
         }
@@ -163,6 +171,12 @@ impl QueryBudget {
     pub fn with_caller(self, caller: Option<Arc<Caller>>) -> Self {
         let share = caller.as_ref().map_or(self.share, |caller| Arc::clone(&caller.share));
         Self { caller, share, ..self }
+    }
+
+    /// Takes from the limit what earlier queries of the run have sent.
+    #[must_use]
+    pub fn after(self, SentBefore(before): SentBefore) -> Self {
+        Self { max_requests: self.max_requests.saturating_sub(before), before, ..self }
     }
 
     /// Sets the requests that the service's declared budget allows before the deadline.
@@ -282,12 +296,17 @@ impl QueryBudget {
 
     /// `least` is the number of requests needed in any case; how many more pages follow may not be known yet.
     fn exceeded(&self, message: String, least: u64) -> Error {
-        let limit = self.max_requests;
+        let Self { max_requests: left, before, .. } = *self;
+        let limit = match (before, left) {
+            (0, _) => left.to_string(),
+            (_, 1) => format!("{}; 1 is left", before.saturating_add(1)),
+            _ => format!("{}; {left} are left", before.saturating_add(left)),
+        };
         Error::new(ErrorKind::Budget, format!("{message}, but savedsearch.max_requests allows {limit}")).advice(
             format!(
                 "narrow the query by aid or published_at, add a LIMIT, or raise the limit: \
              SET savedsearch.max_requests = {}",
-                round(least.saturating_mul(4)),
+                round(least.saturating_add(before).saturating_mul(4)),
             ),
         )
     }

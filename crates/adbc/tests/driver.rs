@@ -229,6 +229,8 @@ fn parameter_sets_that_need_more_than_expected_end_as_they_run() {
     twice.bind(RecordBatch::try_from_iter([("0", aids)]).expect("sets")).expect("bound");
     let error = twice.execute().and_then(|reader| Ok(reader.collect::<Result<Vec<_>, _>>()?)).expect_err("too many");
     assert!(error.message.contains(&format!("parameter set 2, after {pages} requests: ")), "{error}");
+    let limit = format!("but savedsearch.max_requests allows {}; 1 is left; ", pages + 1);
+    assert!(error.message.contains(&limit), "{error}");
 }
 
 #[test]
