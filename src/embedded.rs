@@ -11,6 +11,7 @@
 //! Invariants: dropping [`Rows`] ends the requests of its query. The setting `max_requests` holds for all parameter sets of a run
 //! together: sets that are known to need more are refused before the first request.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +25,6 @@ use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
@@ -178,14 +178,21 @@ impl Session {
         (catalog.default_catalog.clone(), catalog.default_schema.clone())
     }
 
-    /// Plans a statement for parameter sets of these types; none if they are not known. Sends no request.
+    /// Plans a statement for parameter sets of these types; `None` if they are not known. Sends no request.
     ///
     /// # Errors
-    /// Those of planning, and statements that write.
-    pub async fn prepare(&self, sql: &str, types: &[DataType]) -> Result<Prepared, Failure> {
-        match Box::pin(Statement::of_typed(&PlanningTurn::unbounded(), &self.context, sql, types)).await {
+    /// A wrong number of parameters; those of planning, and statements that write.
+    pub async fn prepare(&self, sql: &str, types: Option<&[DataType]>) -> Result<Prepared, Failure> {
+        let known = types.unwrap_or_default();
+        match Box::pin(Statement::of_typed(&PlanningTurn::unbounded(), &self.context, sql, known)).await {
             Ok(statement) => Ok(Prepared(statement)),
-            Err(error) => Err(self.failure(&error).in_text(&error, sql, &self.context).await),
+            Err(error) => {
+                // A statement without all its parameters lacks their types as well.
+                if let (Some(types), Some(takes)) = (types, parameters_of(sql)) {
+                    planner::check_number(takes, types.len()).map_err(Failure::own)?;
+                }
+                Err(self.failure(&error).in_text(&error, sql, &self.context).await)
+            }
         }
     }
 
@@ -607,13 +614,22 @@ pub fn stopped() -> Failure {
 
 /// True for a statement with parameters.
 pub fn takes_parameters(sql: &str) -> bool {
-    let mut found = false;
-    if let Ok(Parsed::Statement(statement)) = planner::parse(&PlanningTurn::unbounded(), sql, GenericDialect {}) {
+    parameters_of(sql).is_some_and(|number| number > 0)
+}
+
+/// Number of parameters of a statement; `None` if its text is wrong.
+fn parameters_of(sql: &str) -> Option<usize> {
+    let mut parsed = planner::parse(&PlanningTurn::unbounded(), sql, GenericDialect {}).ok()?;
+    while let Parsed::Explain(explain) = parsed {
+        parsed = *explain.statement;
+    }
+    let mut names = HashSet::new();
+    if let Parsed::Statement(statement) = &parsed {
         syntax::expressions(statement.as_ref(), &mut |expression| {
-            found |= matches!(expression, SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)));
+            names.extend(planner::parameter(expression).map(|(name, _)| name.to_owned()));
         });
     }
-    found
+    Some(names.len())
 }
 
 /// An executable plan.

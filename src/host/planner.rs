@@ -170,14 +170,21 @@ impl Statement {
     /// # Errors
     /// [`ErrorKind::Query`] for a wrong number of parameters, and for a number that a column of VALUES would cut.
     pub(crate) fn bind(&self, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
-        let (takes, given) = (self.parameters.fields().len(), values.len());
-        if takes != given {
-            let message = format!("wrong number of parameters: expected {takes}, got {given}");
-            return Err(Error::new(ErrorKind::Query, message).into());
-        }
+        check_number(self.parameters.fields().len(), values.len())?;
         check_rows(&self.plan, &values)?;
         bound(&self.plan, values)
     }
+}
+
+/// Checks that a statement gets as many parameters as it takes.
+///
+/// # Errors
+/// [`ErrorKind::Query`] for another number.
+pub(crate) fn check_number(takes: usize, given: usize) -> Result<(), Error> {
+    if takes == given {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Query, format!("wrong number of parameters: expected {takes}, got {given}")))
 }
 
 /// Creates an executable plan without requests to the service.
@@ -267,7 +274,7 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), Error> {
 }
 
 /// Name and place of a parameter; `None` for another expression.
-fn parameter(expression: &SqlExpr) -> Option<(&str, Location)> {
+pub(crate) fn parameter(expression: &SqlExpr) -> Option<(&str, Location)> {
     let SqlExpr::Value(value) = expression else { return None };
     match &value.value {
         Value::Placeholder(name) => Some((name, value.span.start)),

@@ -147,6 +147,29 @@ fn parameters_are_bound_in_sets() {
     assert!(error.message.contains("expected 2, got 0"), "{error}");
 }
 
+/// Types would be missing as well.
+#[test]
+fn the_number_of_parameters_is_checked_first() {
+    let mut connection = connection();
+    let text: Arc<dyn Array> = Arc::new(StringArray::from(vec!["1"]));
+    let one = RecordBatch::try_from_iter([("0", text)]).expect("a set");
+    for (sql, takes) in [("SELECT ? + ?", 2), ("SELECT $1 + $1 + $2", 2), ("EXPLAIN SELECT ? + ?", 2), ("SELECT 1", 0)]
+    {
+        for given in [0, 1] {
+            let mut wrong = statement(&mut connection, sql);
+            if given == 1 {
+                wrong.bind(one.clone()).expect("bound");
+            }
+            if given == takes {
+                continue;
+            }
+            let error = wrong.execute().err().unwrap_or_else(|| panic!("{sql} was run with {given} parameters"));
+            let expected = format!("wrong number of parameters: expected {takes}, got {given}");
+            assert_eq!(error.message, expected, "{sql}");
+        }
+    }
+}
+
 #[test]
 fn ids_are_bound_as_text() {
     let mut connection = connection();
