@@ -39,8 +39,8 @@ use crate::exec::{least_requests, spent, start, statement_kind, windows};
 pub use crate::flight::metadata::{TABLE, TEMPORARY, VIEW, kind_named};
 use crate::flight::metadata::{key, kind};
 use crate::flight::parameters::{plain, without_extensions};
-use crate::host::failure::KeyOwner;
 pub use crate::host::failure::{Code, Failure};
+use crate::host::failure::{KeyOwner, Origin};
 use crate::host::planner::{self, Runnable, Statement, check_setting};
 use crate::host::running::gather;
 use crate::host::temporary::for_each;
@@ -487,7 +487,7 @@ impl Session {
             Ok(table) => Ok(table_schema(&table.schema())),
             Err(_) => {
                 let message = format!("unknown table `{}.{}.{name}`", place.0, place.1);
-                Err(Failure::own(Error::new(ErrorKind::NotFound, message)))
+                Err(Failure { origin: Origin::UnknownTable, ..Failure::new(Code::NotFound, message) })
             }
         }
     }

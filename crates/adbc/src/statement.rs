@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use adbc_core::error::{Error, Result, Status};
+use adbc_core::error::{AdbcStatusCode, Error, Result, Status};
 use adbc_core::options::{OptionStatement, OptionValue};
 use adbc_core::{CancelHandle, Optionable, PartitionedResult};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchReader, StringArray};
@@ -304,6 +304,7 @@ impl Optionable for Statement {
                 match part {
                     "message" => Ok(line(failure)),
                     "sqlstate" => Ok(failure.sqlstate().to_owned()),
+                    "status" => Ok(AdbcStatusCode::from(failed(failure).status).to_string()),
                     part => {
                         let full = format!("savedsearch.{part}");
                         let known = details(failure).into_iter().find(|(name, _)| *name == full);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use adbc_core::error::Status;
+use adbc_core::error::{AdbcStatusCode, Error, Status};
 use adbc_core::options::{InfoCode, ObjectDepth, OptionConnection, OptionDatabase, OptionStatement, OptionValue};
 use adbc_core::{Connection as _, Database as _, Driver as _, Optionable, Statement as _};
 use adbc_driver_savedsearch::{Connection, Database, Driver, Statement};
@@ -286,6 +286,13 @@ fn metadata_has_every_depth_and_costs_no_request() {
     assert!(connection.get_table_schema(None, None, "mentions").expect("a schema").field_with_name("reach").is_ok());
     let unknown = connection.get_table_schema(None, Some("v4"), "nobody").expect_err("an unknown table");
     assert_eq!(unknown.status, Status::NotFound);
+    let queried = statement(&mut connection, "SELECT * FROM nobody").execute().err().expect("an unknown table");
+    assert_eq!(unknown.sqlstate, queried.sqlstate);
+    let kind = |error: &Error| {
+        let details = error.details.clone().unwrap_or_default();
+        details.into_iter().find(|(name, _)| name == "savedsearch.kind").map(|(_, kind)| kind)
+    };
+    assert_eq!([kind(&unknown), kind(&queried)], [Some(b"unknown_table".to_vec()), Some(b"unknown_table".to_vec())]);
     assert_eq!(number(&mut connection, "SELECT count(*) FROM system.requests"), 0);
 }
 
@@ -361,6 +368,42 @@ fn after_a_cancel_no_rows_follow() {
     assert!(reader.next().is_none());
     statement.get_cancel_handle().try_cancel().expect("cancelled");
     assert!(reader.next().is_none(), "all rows were read before");
+}
+
+#[test]
+fn a_failure_has_the_same_class_in_a_call_and_in_a_stream() {
+    let mut connection = connection();
+    let mut ends = |aids: &[&str]| {
+        let aids: Arc<dyn Array> = Arc::new(StringArray::from(aids.to_vec()));
+        let mut statement = statement(&mut connection, "SELECT id FROM mentions WHERE aid = ?");
+        statement.bind(RecordBatch::try_from_iter([("0", aids)]).expect("sets")).expect("bound");
+        let called = statement.execute().map(|reader| reader.filter_map(Result::err).count());
+        let part = |name: &str| {
+            let option = OptionStatement::Other(format!("savedsearch.error.{name}"));
+            statement.get_option_string(option).expect(name)
+        };
+        (called, ["status", "sqlstate", "kind"].map(part))
+    };
+    let (called, class) = ends(&["nope"]);
+    assert_eq!(called.expect_err("there is no such saved search").status, Status::NotFound);
+    assert_eq!(class, [AdbcStatusCode::from(Status::NotFound).to_string().as_str(), "42704", "not_found"]);
+    let (streamed, same) = ends(&["183772", "nope"]);
+    assert_eq!((streamed.expect("the first rows"), same), (1, class));
+}
+
+#[test]
+fn a_base_url_is_checked_before_the_key() {
+    for (url, expected) in [
+        ("nonsense", "invalid base URL `nonsense`: the scheme is missing; "),
+        ("ftp://127.0.0.1/v4", "invalid base URL `ftp://127.0.0.1/v4`: not an HTTP URL"),
+        ("http://127.0.0.1/v4?a=b", "must not contain a query"),
+    ] {
+        let error = Driver.new_database_with_opts([(OptionDatabase::Uri, url.into())]).err().expect(url);
+        assert!(error.message.contains(expected), "{error}");
+    }
+    let error = Driver.new_database_with_opts([(OptionDatabase::Uri, "http://127.0.0.1/v4".into())]).err();
+    let error = error.expect("there is no key");
+    assert!(error.message.starts_with("no API key; "), "{error}");
 }
 
 #[test]
