@@ -43,7 +43,7 @@ use super::scan_config::{Mode, ScanConfig, Slice};
 use super::scan_exec::{FetchExec, sort_key};
 #[cfg(feature = "store")]
 use super::stored::{Divisions, StoredPart};
-use crate::client::{Caller, Completeness, Prefetch, QuerySpan, Scan, read_pages};
+use crate::client::{Caller, Completeness, Prefetch, QuerySpan, Scan, SentBefore, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
@@ -114,7 +114,9 @@ impl Starting {
         let settings = SessionSettings::of(context.session_config().options());
         let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
         let caller = context.session_config().get_extension::<Caller>();
-        let query = config.connection.query(&config.query, &execution, &settings, caller);
+        let before = context.session_config().get_extension::<SentBefore>();
+        let before = before.map_or(SentBefore(0), |before| *before);
+        let query = config.connection.query(&config.query, &execution, &settings, caller, before);
         let within = query.span(context.session_config().get_extension::<QuerySpan>());
         #[cfg(any(feature = "flight", feature = "shell"))]
         let in_parts = context.session_config().get_extension::<super::traced::InParts>().is_some();
@@ -154,7 +156,7 @@ impl Starting {
         }
         let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
-        let scan = scan.with_verdicts(Arc::clone(&counters.verdicts));
+        let scan = scan.with_verdicts(Arc::clone(&counters.verdicts)).with_requests(counters.requests.clone());
         let scan = Arc::new(scan.within(within, &config.spec.name));
         Ok(Arc::new(Driver {
             config,
