@@ -251,6 +251,16 @@ fn the_rows_of_an_estimate_agree() {
     ] {
         assert_eq!(estimate(&sql), (expected.to_owned(), expected.to_owned()), "{sql}");
     }
+    // The total of several scans is no less than one of them takes, and a limit above them makes none of them certain.
+    let two = |each: &str, all: &str| {
+        format!("(SELECT id FROM mentions{each}) UNION ALL (SELECT id FROM mentions WHERE duration = '2d'{each}){all}")
+    };
+    for (sql, scan, total) in [
+        (two(" LIMIT 5", ""), "2,1 + 1 or more", "2,at least 2"),
+        (two("", " LIMIT 5"), "0,1 + 1 or more if it is read", "0,at least 0"),
+    ] {
+        assert_eq!(estimate(&sql), (scan.to_owned(), total.to_owned()), "{sql}");
+    }
     // Pages of such a query share two rows.
     for (rows, requests) in [(250, 3), (1000, 11)] {
         let read = format!("CREATE TABLE x AS {newest} {rows}; SELECT count(*) AS n FROM system.requests");
