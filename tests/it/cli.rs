@@ -1254,9 +1254,11 @@ fn an_estimate_beside_a_store_rests_on_the_total_of_the_window() {
     let counting = "note: estimating: 1 request for the numbers of mentions";
     let (all, notes) = likely("--estimate=ask", &of(80));
     assert!(notes.contains(counting), "{notes}");
-    // Each day of another window is one of the counted one.
-    let (part, _) = likely("--estimate", &of(60));
+    // Each day of another window is one of the counted one, and half of its days are stored.
+    let (part, _) = likely("--estimate", &of(13));
     assert!(part <= all, "{part} for a part of what takes {all}");
+    let (few, _) = run(&["sql", "--format", "csv", "--estimate", "-c", &of(60)]);
+    assert!(!few.contains("likely"), "a few stored days are not like all others: {few}");
     let (asked, notes) = likely("--estimate=ask", &of(60));
     assert!(notes.contains(counting), "the total of another window is not that of this one: {notes}");
     let before = service.requests();

@@ -1308,7 +1308,11 @@ async fn estimates_count_what_the_store_lacks() {
     // Another process, which knows nothing but the store.
     let visit = shop.at(now() + days(5));
     visit.set("SET savedsearch.freshness = '1h'").await;
-    assert_eq!(likely(&visit, &between("2026-01-01", "2026-06-29")).await, None, "70 of 179 days show too little");
+    let half_year = between("2026-01-01", "2026-06-29");
+    assert_eq!(likely(&visit, &half_year).await, None, "70 of 179 days show too little");
+    let year = format!("SELECT total_mentions FROM overview WHERE aid = '{BIG}' AND duration = '365d'");
+    visit.stored.sql(&year).await.unwrap().collect().await.unwrap();
+    assert_eq!(likely(&visit, &half_year).await, None, "the total of a longer window is no more than a limit");
     let all = between("2026-04-01", "2026-06-29");
     let expected = likely(&visit, &all).await.unwrap_or_default();
     let sent = visit.cost(&all).await;
