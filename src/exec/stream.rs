@@ -303,8 +303,8 @@ impl Driver {
         if reads {
             self.require(least)?;
             if several {
-                let all: Vec<RequestPlan> = plans.iter().filter(|plan| self.is_read_whole(plan)).cloned().collect();
-                self.outlook.get_or_init(|| Outlook::new(&all));
+                let whole = plans.iter().filter(|plan| self.is_read_whole(plan));
+                self.outlook.get_or_init(|| Outlook::new(whole.map(|plan| self.first_of(plan))));
             }
         } else {
             // Other scans may send the same requests, and each is sent once.
@@ -433,7 +433,7 @@ impl Driver {
             let mut others = 0;
             let mut first = true;
             if let Some(outlook) = self.outlook.get() {
-                outlook.begin(&plan, read.label.as_ref());
+                outlook.begin(&plan).await;
             }
             // The store takes all mentions, and a consumer that may stop early reads on.
             let all = matches!(prefetch, Prefetch::Ahead(_)) && asked.is_none() && check.is_none() && !skips && read.is_plain();
@@ -735,7 +735,7 @@ impl Driver {
     }
 
     /// The first request of a plan of which nothing is stored.
-    pub(super) fn first_of(&self, plan: &RequestPlan) -> RequestPlan {
+    fn first_of(&self, plan: &RequestPlan) -> RequestPlan {
         #[cfg(feature = "store")]
         if let Some(plan) = self.first_of_unstored(plan) {
             return plan;
@@ -743,7 +743,7 @@ impl Driver {
         plan.clone()
     }
 
-    /// True if nothing of a plan is stored.
+    /// True if a plan is requested completely, beginning with its [first request](Self::first_of).
     fn is_read_whole(&self, plan: &RequestPlan) -> bool {
         #[cfg(feature = "store")]
         return self.is_unstored(plan);
