@@ -178,11 +178,15 @@ class Cursor(dbapi.Cursor):
     _failed: Error | None = None
     """Failure that the rows ended with, or that they were cancelled. Every further fetch raises it again."""
     _warned: frozenset[str] = frozenset()
+    _executing = False
+    """True while a call runs a statement, also before the driver has begun it."""
     _reading = False
-    _sent = 0
+    _ended = False
+    """True once `close` has kept the account of the statement."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._used = threading.RLock()
+        self._kept = {"requests": "0", "notes": ""}
         super().__init__(*args, **kwargs)
         self._number = self._stmt.get_option_int("savedsearch.statement")
 
@@ -198,37 +202,39 @@ class Cursor(dbapi.Cursor):
 
     def execute(self, operation: bytes | str, parameters: Any = None) -> Cursor:
         """Runs a statement. It returns when the first rows are there."""
-        with self._use(), _typed(self):
-            self._begin()
-            super().execute(operation, parameters)
-            if self._failed is not None:
-                # It was cancelled before the driver had begun it.
-                raise self._interrupted()
-            self._warn()
+        run = super().execute
+        self._execute(lambda: run(operation, parameters))
         return self
 
     def executemany(self, operation: bytes | str, seq_of_parameters: Any) -> None:
         """Runs a statement without rows once for each set of parameters."""
-        with self._use(), _typed(self):
-            self._begin()
-            super().executemany(_statement(operation), bindable_sets(seq_of_parameters))
-            self._warn()
+        run = super().executemany
+        self._execute(lambda: run(_statement(operation), bindable_sets(seq_of_parameters)))
 
     def executescript(self, operation: str) -> None:
         """Runs a statement without rows."""
-        with self._use(), _typed(self):
-            self._begin()
-            super().executescript(text("statement", operation))
-            self._warn()
+        run = super().executescript
+        self._execute(lambda: run(text("statement", operation)))
 
     def _check_open(self) -> None:
         if self._closed:
             what = "connection" if getattr(self._conn, "_ending", False) else "cursor"
             raise misused(f"the {what} is closed", f"open another {what}")
 
-    def _begin(self) -> None:
-        self._check_open()
-        self.cancelled, self._failed, self._warned = False, None, frozenset()
+    def _execute(self, run: Callable[[], Any]) -> None:
+        """Runs a statement."""
+        with self._use(), _typed(self):
+            self._check_open()
+            self.cancelled, self._failed, self._warned = False, None, frozenset()
+            self._executing = True
+            try:
+                run()
+            finally:
+                self._executing = False
+            if self._failed is not None:
+                # It was cancelled before the driver had begun it.
+                raise self._interrupted()
+            self._warn()
 
     def _prepare_execute(self, operation: bytes | str, parameters: Any = None) -> None:
         super()._prepare_execute(_statement(operation), bindable(parameters))
@@ -259,7 +265,8 @@ class Cursor(dbapi.Cursor):
                 self._stmt.cancel()
         try:
             with suppress(adbc_driver_manager.Error):
-                self._sent = self.requests
+                self._kept = {part: self._account(part) for part in self._kept}
+            self._ended = True
             super().close()
         finally:
             self._used.release()
@@ -274,17 +281,24 @@ class Cursor(dbapi.Cursor):
     @property
     def requests(self) -> int:
         """Requests that the last statement has sent until now. Any thread may read it while the statement runs."""
-        return self._sent if self._closed else int(self._account("requests"))
+        return int(self._account("requests"))
 
     @property
     def notes(self) -> list[str]:
         """Lines about what the last statement reads, such as the window of a query without a time filter."""
-        notes = "" if self._closed else self._account("notes")
+        notes = self._account("notes")
         return notes.split("\n") if notes else []
 
     def _account(self, part: str) -> str:
         """A part of the account of the statement. Its connection has it too, which answers while the statement runs."""
-        return self._conn.adbc_connection.get_option(f"savedsearch.statement.{self._number}.{part}")
+        try:
+            if not self._ended:
+                return self._conn.adbc_connection.get_option(f"savedsearch.statement.{self._number}.{part}")
+        except adbc_driver_manager.Error as error:
+            # Another thread may have closed the cursor meanwhile.
+            if not self._ended:
+                raise typed(error) from None
+        return self._kept[part]
 
     def _read(self, read: Callable[[], _T]) -> _T:
         """Reads rows. A failure in the middle of them has lost its parts, which the statement has."""
@@ -420,7 +434,7 @@ class Connection(dbapi.Connection):
         self._check_open()
         cursors: list[Any] = list(self._cursors)
         for cursor in cursors:
-            if cursor._results is not None:
+            if cursor._executing or cursor._results is not None:
                 cursor._mark_cancelled()
         self._cancel()
 
@@ -450,8 +464,7 @@ class Connection(dbapi.Connection):
     @property
     def adbc_current_catalog(self) -> str:
         """Catalog of names without one."""
-        self._check_open()
-        return self._conn.get_option(_CATALOG)
+        return self._get(_CATALOG)
 
     @adbc_current_catalog.setter
     def adbc_current_catalog(self, catalog: str) -> None:
@@ -460,12 +473,16 @@ class Connection(dbapi.Connection):
     @property
     def adbc_current_db_schema(self) -> str:
         """Schema of names without one."""
-        self._check_open()
-        return self._conn.get_option(_SCHEMA)
+        return self._get(_SCHEMA)
 
     @adbc_current_db_schema.setter
     def adbc_current_db_schema(self, db_schema: str) -> None:
         self._set(_SCHEMA, text("schema", db_schema))
+
+    def _get(self, name: str) -> str:
+        self._check_open()
+        with _typed():
+            return self._conn.get_option(name)
 
     def _set(self, name: str, value: str) -> None:
         self._check_open()
@@ -475,8 +492,7 @@ class Connection(dbapi.Connection):
     @property
     def is_demo(self) -> bool:
         """True for the built-in demo data."""
-        self._check_open()
-        return self.adbc_connection.get_option("savedsearch.demo") == "true"
+        return self._get("savedsearch.demo") == "true"
 
     def adbc_clone(self) -> Connection:
         """Opens a further connection with the same options, and settings, views and temporary tables of its own."""

@@ -53,7 +53,7 @@ pub(super) struct Drawing {
     zone: Option<Zone>,
     /// Set if the first period, and the last one, were not read completely.
     pub(super) partial: [bool; 2],
-    /// Set unless it is known that the labels are in no order.
+    /// Set if the statement orders its rows, or if the statement is not known.
     ordered: bool,
     /// Form that was chosen.
     form: ChartForm,
@@ -67,6 +67,8 @@ pub(crate) struct Covered {
     pub(crate) to: DateTime<Utc>,
     /// Zone of the days in the result, or of the session if the result has no days; `None` if it is unknown.
     pub(crate) zone: Option<Zone>,
+    /// Set if the days in the result may begin at other times than those of the zone.
+    pub(crate) shifted: bool,
     /// Set if the statement orders the rows by something else than their numbers.
     pub(crate) ordered: bool,
 }
@@ -252,7 +254,7 @@ impl Drawing {
     }
 
     /// Names the period, and marks the first and the last point if the query did not read their periods completely. Times that
-    /// are not the beginnings of equal periods, or that have an unknown zone, are left alone. Comes before
+    /// are not the beginnings of equal periods, that are shifted or that have an unknown zone, are left alone. Comes before
     /// [`in_form`](Self::in_form), since bars have no times.
     pub(super) fn covering(self, covered: Option<Covered>) -> Self {
         // Instants without a common origin are shown in the zone of their type.
@@ -262,7 +264,8 @@ impl Drawing {
         let zone = self.zone.or(covered.filter(|_| times).and_then(|covered| covered.zone));
         let ordered = covered.is_none_or(|covered| covered.ordered);
         let drawing = Self { subtitle, zone, ordered, ..self };
-        let (Along::Time(instants), Some(Covered { from, to, .. }), Some(zone)) = (&drawing.along, covered, zone)
+        let (Along::Time(instants), Some(Covered { from, to, shifted: false, .. }), Some(zone)) =
+            (&drawing.along, covered, zone)
         else {
             return drawing;
         };
@@ -1180,7 +1183,7 @@ mod tests {
                 ("n", numbers(&[Some(65), Some(40), Some(38), Some(90)])),
             ];
             let drawing = drawing(columns).expect("a drawing");
-            let covered = Covered { from, to, zone: Some(Zone::UTC), ordered };
+            let covered = Covered { from, to, zone: Some(Zone::UTC), shifted: false, ordered };
             drawing.covering(Some(covered)).in_form(form).expect("bars")
         };
         let sources = || texts(&["instagram", "blog", "blog", "web"]);
@@ -1270,13 +1273,25 @@ mod tests {
             let numbers = numbers(&vec![Some(1); days.len()]);
             let days: ArrayRef = Arc::new(Date32Array::from(days.to_vec()));
             let drawing = drawing(vec![("day", days), ("n", numbers)]).expect("a drawing");
-            drawing.covering(Some(Covered { from: at(from), to: at(to), zone: Some(Zone::UTC), ordered: true }))
+            drawing.covering(Some(Covered {
+                from: at(from),
+                to: at(to),
+                zone: Some(Zone::UTC),
+                shifted: false,
+                ordered: true,
+            }))
         };
         let days = of(&[0, 1, 3], "1970-01-01T12:00:00Z", "1970-01-04T23:59:59Z");
         assert_eq!(days.partial, [true, true]);
         let text = days.text(60, 16, false).expect("lines");
         assert_eq!(text.last().map(String::as_str), Some("The first and the last period are incomplete."));
         assert_eq!(of(&[0, 1, 3], "1970-01-01T00:00:00Z", "1970-01-05T00:00:00Z").note(), None);
+        // Days that begin at another time than those of the zone.
+        let (from, to) = (at("1970-01-01T06:00:00Z"), at("1970-01-03T06:00:00Z"));
+        let shifted = Covered { from, to, zone: Some(Zone::UTC), shifted: true, ordered: true };
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 1]));
+        let two = drawing(vec![("day", days), ("n", numbers(&[Some(1); 2]))]).expect("a drawing");
+        assert_eq!(two.covering(Some(shifted)).note(), None);
         let months = of(&[0, 31, 59], "1969-12-01T00:00:00Z", "1970-03-30T00:00:00Z");
         assert_eq!(months.partial, [false, true]);
         assert_eq!(of(&[0, 7, 14], "1970-01-02T00:00:00Z", "1970-01-22T00:00:00Z").partial, [true, false]);
@@ -1284,7 +1299,7 @@ mod tests {
         let micros = arrow::array::TimestampMicrosecondArray::from(vec![1_500_000, 2_600_000, 9_000_000]);
         let drawing = drawing(vec![("at", Arc::new(micros) as ArrayRef), ("n", numbers(&[Some(1); 3]))]);
         let (from, to) = (at("1970-01-01T00:00:02Z"), at("1970-01-01T00:00:09Z"));
-        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
+        let covered = Covered { from, to, zone: Some(Zone::UTC), shifted: false, ordered: true };
         assert_eq!(drawing.expect("a drawing").covering(Some(covered)).note(), None);
         let bars =
             of(&[0, 1, 2], "1970-01-01T00:00:00Z", "1970-01-03T12:00:00Z").in_form(ChartForm::Bars).expect("bars");
@@ -1304,7 +1319,7 @@ mod tests {
         let (from, to) = (at("2026-03-19T23:00:00Z"), at("2026-03-22T23:00:00Z"));
         let partial = |column: ArrayRef, zone: &str| {
             let drawing = drawing(vec![("day", column), ("n", numbers(&[Some(1); 3]))]).expect("a drawing");
-            drawing.covering(Some(Covered { from, to, zone: zone.parse().ok(), ordered: true })).partial
+            drawing.covering(Some(Covered { from, to, zone: zone.parse().ok(), shifted: false, ordered: true })).partial
         };
         let dates = || -> ArrayRef { Arc::new(Date32Array::from(vec![20_532, 20_533, 20_534])) };
         assert_eq!(partial(dates(), "Europe/Berlin"), [false, false]);
@@ -1327,11 +1342,12 @@ mod tests {
             ("2025-12-31T23:30:00Z", "2026-01-02T00:00:00Z", "UTC", "31 Dec 2025 to 1 Jan 2026, UTC"),
             ("2025-12-31T23:30:00Z", "2026-01-01T23:00:00Z", "Europe/Berlin", "1 Jan 2026, Europe/Berlin"),
         ] {
-            let covered = Covered { from: at(from), to: at(to), zone: zone.parse().ok(), ordered: true };
+            let covered =
+                Covered { from: at(from), to: at(to), zone: zone.parse().ok(), shifted: false, ordered: true };
             assert_eq!(covered.in_words(), expected);
         }
         let (from, to) = (at("1970-01-01T12:00:00Z"), at("1970-01-04T12:00:00Z"));
-        let unknown = Covered { from, to, zone: None, ordered: true };
+        let unknown = Covered { from, to, zone: None, shifted: false, ordered: true };
         let of = |days: ArrayRef| {
             let drawing = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2)]))]).expect("a drawing");
             let drawing = drawing.covering(Some(unknown));
@@ -1377,7 +1393,7 @@ mod tests {
         let lines = drawing(vec![("day", column), ("n", numbers(&[Some(1); 50]))]).expect("a drawing");
         assert!(lines.labels.len() > BARS, "with the gaps");
         let (from, to) = (at("1970-01-02T00:00:00Z"), at("1970-04-09T12:00:00Z"));
-        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
+        let covered = Covered { from, to, zone: Some(Zone::UTC), shifted: false, ordered: true };
         let bars = lines.covering(Some(covered)).in_form(ChartForm::Bars).expect("few bars");
         assert_eq!((bars.labels.len(), bars.labels[1].as_str(), bars.partial), (50, "1970-01-03", [false, true]));
         let text = bars.text(60, 16, false).expect("bars");

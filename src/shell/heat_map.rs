@@ -91,12 +91,12 @@ impl HeatMap {
     }
 }
 
-/// The weekdays, from Monday on, of which a period has more than of others; none in an unknown zone. A part of a day counts as that
-/// part.
+/// The weekdays, from Monday on, of which a period has more than of others; none if the zone is unknown or the times are shifted. A part
+/// of a day counts as that part.
 fn more_often(period: Covered) -> [bool; 7] {
     /// Days by which weekdays may differ because clocks change.
     const CHANGE: f64 = 0.1;
-    let Some(zone) = period.zone else { return [false; 7] };
+    let Some(zone) = period.zone.filter(|_| !period.shifted) else { return [false; 7] };
     let [from, to] = [period.from, period.to].map(|at| zone.local(at).and_utc().timestamp() as f64);
     let mut days = [0.0; 7];
     let mut at = from;
@@ -180,13 +180,20 @@ mod tests {
     fn weekdays_that_a_period_has_more_of_are_known() {
         let at = |text: &str| text.parse().expect("an instant");
         let of = |from: &str, to: &str| {
-            more_often(Covered { from: at(from), to: at(to), zone: Some(Zone::UTC), ordered: true })
+            more_often(Covered { from: at(from), to: at(to), zone: Some(Zone::UTC), shifted: false, ordered: true })
         };
         // From a Wednesday at noon.
         assert_eq!(of("2026-06-24T12:00:00Z", "2026-07-01T12:00:00Z"), [false; 7], "a week");
-        let unknown =
-            Covered { from: at("2026-06-01T00:00:00Z"), to: at("2026-06-03T00:00:00Z"), zone: None, ordered: true };
+        let unknown = Covered {
+            from: at("2026-06-01T00:00:00Z"),
+            to: at("2026-06-03T00:00:00Z"),
+            zone: None,
+            shifted: false,
+            ordered: true,
+        };
         assert_eq!(more_often(unknown), [false; 7], "days of an unknown zone");
+        let shifted = Covered { zone: Some(Zone::UTC), shifted: true, ..unknown };
+        assert_eq!(more_often(shifted), [false; 7], "days that begin at another time");
         let month = of("2026-06-01T12:00:00Z", "2026-07-01T12:00:00Z");
         assert_eq!(month, [true, true, true, false, false, false, false], "from a Monday, four weeks and two days");
         assert_eq!(of("2026-06-01T00:00:00Z", "2026-06-29T00:00:00Z"), [false; 7], "four weeks");

@@ -520,17 +520,17 @@ impl Interpreter {
         Ok(())
     }
 
-    /// The output of results, if its format is charts: that of the open file, or of the script.
+    /// The output of results, if its format is charts and it takes another one: that of the open file, or of the script.
     fn chart_output(&mut self) -> Option<&mut Output> {
         let output: &mut Output = match (&mut self.file, &mut self.destination) {
             (Some((_, file)), _) => file,
             (None, Destination::Script(output)) => output,
             (None, Destination::Prompt) => return None,
         };
-        output.format().is_chart().then_some(output)
+        (output.format().is_chart() && output.check_next().is_ok()).then_some(output)
     }
 
-    /// Draws the last result again: to the output of charts if that takes another one, or else to the terminal.
+    /// Draws the last result again: to the output of charts if there is one, or else to the terminal.
     fn draw(&mut self) -> Result<(), Failure> {
         let Some(LastResult { schema, batches, lacks, covered }) = self.shell.last() else {
             return Err(Failure::line("no result to draw yet; use \\chart SELECT …"));
@@ -541,7 +541,7 @@ impl Interpreter {
         let (schema, batches, covered) = (Arc::clone(schema), batches.clone(), *covered);
         let terminal = Output::stdout(Format::Chart)?.with(self.options.clone());
         let mut terminal = terminal.displaying(self.display.clone());
-        let output = self.chart_output().filter(|output| output.check_next().is_ok()).unwrap_or(&mut terminal);
+        let output = self.chart_output().unwrap_or(&mut terminal);
         output.cover(covered);
         let written = write(&schema, &batches, output);
         if written.is_err() {

@@ -2,8 +2,9 @@
 //! and the result has neither: a date has no zone.
 //!
 //! The local times of a column are those of the zone in the type of the instants that it is computed from: that of the table,
-//! or that of `AT TIME ZONE`. The days that a service has counted have the zone that was sent. The dates of a calendar have the zone of
-//! the days that they are joined with. If zones differ, or if a column is computed from other dates, the zone is unknown.
+//! or that of `AT TIME ZONE`. The days that a service has counted have the zone that was sent. The dates and hours of a calendar have
+//! the zone of those that they are joined with. If zones differ, or if a column is computed from other dates, the zone is unknown.
+//! Times to which an interval was added keep their zone, but days of such times begin at other times than those of the zone.
 
 use std::collections::HashSet;
 
@@ -28,8 +29,15 @@ pub(super) enum DaysZone {
     NoDays,
 }
 
-impl DaysZone {
-    /// The zone of the first column if that depends on times, or else of the first column of times.
+/// Days of a result.
+pub(super) struct Days {
+    pub(super) zone: DaysZone,
+    /// Set if something was added to their times, so that they may begin at other times than those of the zone.
+    pub(super) shifted: bool,
+}
+
+impl Days {
+    /// Those of the first column if that depends on times, or else of the first column of times.
     pub(super) fn of(plan: &LogicalPlan, windows: &[WindowRead]) -> Self {
         let fields = plan.schema().fields();
         let times = |at: &usize| fields.get(*at).is_some_and(|field| is_time(field.data_type()));
@@ -38,10 +46,13 @@ impl DaysZone {
             zones.add_column(plan, at, Use::Shown, 0);
             zones
         };
-        match of(0) {
-            zones if times(&0) || zones.unknown || !zones.found.is_empty() => zones.common(),
-            _ => (1..fields.len()).find(times).map_or(Self::NoDays, |at| of(at).common()),
-        }
+        let first = of(0);
+        let zones = match times(&0) || first.unknown || !first.found.is_empty() {
+            true => Some(first),
+            false => (1..fields.len()).find(times).map(of),
+        };
+        let (zone, shifted) = zones.map_or((DaysZone::NoDays, false), |zones| (zones.common(), zones.shifted));
+        Self { zone, shifted }
     }
 }
 
@@ -84,7 +95,7 @@ fn column_within(expr: &Expr) -> Option<&Column> {
     }
 }
 
-/// The expression that must be equal to a column of a join.
+/// The expression over the columns of a join that must be equal to one of them.
 fn compared(join: &Join, at: usize) -> Option<&Expr> {
     let column = Column::from(join.schema.qualified_field(at));
     let is_column = |expr: &Expr| column_within(expr) == Some(&column);
@@ -94,11 +105,14 @@ fn compared(join: &Join, at: usize) -> Option<&Expr> {
         _ => None,
     });
     let mut pairs = join.on.iter().map(|(left, right)| (left, right)).chain(equal);
-    pairs.find_map(|(left, right)| match (is_column(left), is_column(right)) {
+    let other = pairs.find_map(|(left, right)| match (is_column(left), is_column(right)) {
         (true, _) => Some(right),
         (false, true) => Some(left),
         (false, false) => None,
-    })
+    });
+    // A semi join has the columns of one side only.
+    let has = |column: &Column| join.schema.maybe_index_of_column(column).is_some();
+    other.filter(|other| other.column_refs().into_iter().all(has))
 }
 
 /// Use of an instant in an expression.
@@ -119,6 +133,8 @@ struct Zones<'p> {
     found: Vec<Zone>,
     /// Set if the column depends on local times of an unknown zone.
     unknown: bool,
+    /// Set if something is added to the times, or subtracted from them.
+    shifted: bool,
     /// Columns of plans that were added.
     added: HashSet<(*const LogicalPlan, usize, Use)>,
 }
@@ -178,11 +194,12 @@ impl Zones<'_> {
                     _ if at < of_left => self.add_column(&of.left, at, used, depth),
                     _ => self.add_column(&of.right, at - of_left, used, depth),
                 }
-                // Dates of a calendar are those of the days that they are joined with.
-                let of_calendar = self.unknown && !before && self.found.is_empty();
-                if let Some(days) = compared(of, at).filter(|_| of_calendar) {
+                // Dates and hours of a calendar are those that they are joined with.
+                let (may_be_calendar, unknown) = (!before && self.found.is_empty(), self.unknown);
+                if let Some(days) = compared(of, at).filter(|_| may_be_calendar) {
                     self.unknown = false;
                     self.add(days, plan, Use::Local, depth);
+                    self.unknown |= unknown && self.found.is_empty();
                 }
             }
             LogicalPlan::Union(of) => of.inputs.iter().for_each(|input| self.add_column(input, at, used, depth)),
@@ -220,8 +237,9 @@ impl Zones<'_> {
                 None => self.unknown = true,
             },
             Expr::Alias(alias) => self.add(&alias.expr, input, used, depth + 1),
-            // A distance does not change the zone.
+            // An interval changes the beginnings of days, but not the zone.
             Expr::BinaryExpr(binary) => {
+                self.shifted |= matches!(binary.op, Operator::Plus | Operator::Minus);
                 self.add(&binary.left, input, used, depth + 1);
                 self.add(&binary.right, input, used, depth + 1);
             }
@@ -286,7 +304,7 @@ mod tests {
     async fn zone(context: &SessionContext, sql: &str) -> DaysZone {
         let frame = context.sql(sql).await.expect(sql);
         let plan = frame.logical_plan().clone();
-        DaysZone::of(&plan, &windows(&frame.create_physical_plan().await.expect(sql)))
+        Days::of(&plan, &windows(&frame.create_physical_plan().await.expect(sql))).zone
     }
 
     #[tokio::test]
@@ -350,6 +368,53 @@ mod tests {
         }
         let both = format!("{} UNION ALL {}", of("bucket_start", "UTC"), of("bucket_start", "Asia/Tokyo"));
         assert_eq!(zone(&context, &both).await, DaysZone::Unknown);
+    }
+
+    #[tokio::test]
+    async fn a_calendar_has_the_zone_of_what_it_is_joined_with() {
+        let context = planner();
+        let of = "FROM mentions WHERE aid = '7' AND duration = '3d'";
+        let hour = "date_part('hour', published_at AT TIME ZONE 'Europe/Berlin') AS hour";
+        let berlin = DaysZone::Known("Europe/Berlin".parse().expect("a zone"));
+        for join in ["h LEFT JOIN m ON m.hour = h.value", "m RIGHT JOIN h ON h.value = m.hour"] {
+            let sql = format!(
+                "WITH m AS (SELECT id, {hour} {of}), h AS (SELECT value FROM generate_series(0, 23)) \
+                 SELECT h.value AS hour, count(m.id) FROM {join} GROUP BY 1"
+            );
+            assert_eq!(zone(&context, &sql).await, berlin, "{sql}");
+        }
+        // Calendars alone have none.
+        let days = "(SELECT value::date AS day FROM \
+                    generate_series(TIMESTAMP '2026-06-28', TIMESTAMP '2026-07-01', INTERVAL '1 day'))";
+        let calendars = format!("FROM {days} AS a JOIN {days} AS b ON a.day = b.day");
+        for sql in [
+            format!("SELECT date_part('dow', a.day) AS dow, count(*) {calendars} GROUP BY 1"),
+            format!("SELECT a.day {calendars} UNION ALL SELECT published_at::date {of}"),
+        ] {
+            assert_eq!(zone(&context, &sql).await, DaysZone::Unknown, "{sql}");
+        }
+        // What has no days gets none from a join.
+        for join in ["JOIN", "LEFT SEMI JOIN"] {
+            let sql =
+                format!("SELECT s.aid, 1 AS n FROM saved_searches AS s {join} (SELECT aid {of}) AS m ON m.aid = s.aid");
+            assert_eq!(zone(&context, &sql).await, DaysZone::NoDays, "{sql}");
+        }
+    }
+
+    #[tokio::test]
+    async fn intervals_shift_the_beginnings_of_days() {
+        let context = planner();
+        for (day, shifted) in [
+            ("published_at::date", false),
+            ("date_trunc('week', published_at AT TIME ZONE 'Europe/Berlin')", false),
+            ("(published_at - INTERVAL '6 hours')::date", true),
+            ("date_trunc('week', published_at + INTERVAL '1 day') - INTERVAL '1 day'", true),
+            ("published_at::date - 1", true),
+        ] {
+            let sql = format!("SELECT {day}, count(*) FROM mentions WHERE aid = '7' AND duration = '3d' GROUP BY 1");
+            let frame = context.sql(&sql).await.expect(day);
+            assert_eq!(Days::of(frame.logical_plan(), &[]).shifted, shifted, "{day}");
+        }
     }
 
     #[tokio::test]

@@ -286,7 +286,7 @@ impl OutputOptions {
                 "--csv-dialect and --csv-separator need results in csv: use --format csv or -o FILE.csv".to_owned()
             );
         }
-        if self.charts != ChartOptions::default() && !matches!(format, Format::Chart | Format::Svg | Format::Png) {
+        if self.charts != ChartOptions::default() && !format.is_chart() {
             return Err("options of charts need a chart: use --format chart or -o FILE.svg".to_owned());
         }
         Ok(())

@@ -49,10 +49,11 @@ const SMALL: f64 = 12.0;
 const BESIDE: f64 = 8.0;
 /// Width of a line.
 const STROKE: f64 = 2.0;
-/// Maximum length of a name; longer ones would leave no space for the chart. Least length of the name of a bar, and the share of the
-/// width up to which it is longer.
+/// Maximum number of letters of a name; longer ones would leave no space for the chart.
 const NAME: usize = 30;
+/// Number of letters to which the name of a bar is never shortened further.
 const SHORT: usize = 6;
+/// Maximum share of the width for the names of bars, unless they are that short.
 const NAMES: f64 = 0.4;
 /// Space between two marks on a line, and the least length and height of a bar with a mark.
 const APART: f64 = 28.0;
@@ -532,7 +533,7 @@ fn fitted(name: &str, room: f64) -> String {
     lengths.find(|name| fonts::width(name, SMALL) <= room).unwrap_or_else(|| shortened(SHORT))
 }
 
-/// The smallest number of steps of this many pixels that have room for a label: of so many labels, one is written.
+/// The number of steps of this many pixels from one written label to the next: the smallest that has room for a label.
 fn every(step: f64, needed: f64) -> usize {
     const MOST: usize = 100;
     (1..MOST).find(|steps| *steps as f64 * step >= needed).unwrap_or(MOST)
@@ -726,7 +727,7 @@ mod tests {
         };
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
         let (from, to) = (at("1969-12-31T15:00:00Z"), at("1970-01-02T15:00:00Z"));
-        let covered = Covered { from, to, zone: "Asia/Tokyo".parse().ok(), ordered: true };
+        let covered = Covered { from, to, zone: "Asia/Tokyo".parse().ok(), shifted: false, ordered: true };
         let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 0, 1, 1]));
         let lines = picture(&of("bucket_start", Arc::clone(&days)).covering(Some(covered)), &ChartOptions::default());
         assert!(lines.contains(">day (Asia/Tokyo)<") && lines.contains(">total reach<"), "{lines}");
@@ -800,7 +801,7 @@ mod tests {
     fn incomplete_periods_are_marked_and_said() {
         let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
         let (from, to) = (at("1970-01-01T00:00:00Z"), at("1970-01-04T12:00:00Z"));
-        let covered = Covered { from, to, zone: Some(Zone::UTC), ordered: true };
+        let covered = Covered { from, to, zone: Some(Zone::UTC), shifted: false, ordered: true };
         let drawing = || days(&[0, 1, 2, 3], &[("n", &[5.0, 6.0, 7.0, 1.0])]).covering(Some(covered));
         let bars = drawing().in_form(ChartForm::Bars).expect("bars");
         let bars = picture(&bars, &ChartOptions { form: ChartForm::Bars, ..ChartOptions::default() });

@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::chart::Covered;
 use super::commands::TABLES;
-use super::origin::{DaysZone, has_order};
+use super::origin::{Days, DaysZone, has_order};
 use super::output::Output;
 use super::progress::Progress;
 use super::statement::used;
@@ -172,12 +172,13 @@ pub(crate) fn covered(
     };
     let spans = windows.iter().map(span).collect::<Option<Vec<_>>>()?;
     let (from, to) = (spans.iter().map(|span| span.0).min()?, spans.iter().map(|span| span.1).max()?);
-    let zone = match DaysZone::of(plan, windows) {
+    let days = Days::of(plan, windows);
+    let zone = match days.zone {
         DaysZone::Known(zone) => Some(zone),
         DaysZone::Unknown => None,
         DaysZone::NoDays => Some(Zone::meant(zone).unwrap_or(Zone::UTC)),
     };
-    Some(Covered { from, to: to.min(now), zone, ordered: has_order(plan) })
+    Some(Covered { from, to: to.min(now), zone, shifted: days.shifted, ordered: has_order(plan) })
 }
 
 impl Shell {

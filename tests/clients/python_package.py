@@ -8,6 +8,7 @@ import decimal
 import enum
 import gc
 import http.server
+import itertools
 import json
 import os
 import pathlib
@@ -25,7 +26,10 @@ import urllib.request
 import uuid
 import warnings
 
-PAGES = [pathlib.Path(__file__).parents[2] / name for name in ("README.md", "docs/python.md", "docs/adbc.md", "python/README.md", "docs/recipes.md")]
+PAGES = [
+    pathlib.Path(__file__).parents[2] / name
+    for name in ("README.md", "docs/python.md", "docs/adbc.md", "python/README.md", "docs/recipes.md")
+]
 _, PYTHON_PAGE, ADBC_PAGE, _, _ = PAGES
 BIN = pathlib.Path(sys.executable).parent
 PROGRAM = str(BIN / "savedsearch")
@@ -47,7 +51,8 @@ QUERIES = [
     f"SELECT bucket_start, mentions FROM volume WHERE aid = '{AID}' AND timezone = 'Europe/Berlin' ORDER BY 1",
     "SELECT name FROM saved_searches WHERE name LIKE 'Acme%' ORDER BY name",
     "SELECT aid, count(*) AS n FROM mentions GROUP BY aid ORDER BY aid",
-    "SELECT m.id FROM saved_searches s JOIN mentions m ON m.aid = s.aid WHERE s.name LIKE 'Acme%' ORDER BY m.published_at DESC, m.id LIMIT 10",
+    "SELECT m.id FROM saved_searches s JOIN mentions m ON m.aid = s.aid WHERE s.name LIKE 'Acme%' "
+    "ORDER BY m.published_at DESC, m.id LIMIT 10",
     f"SELECT * FROM mentions WHERE aid = '{AID}' AND published_at >= '2026-06-29' AND published_at < '2026-06-30' ORDER BY id",
     "SELECT dimension, rank, name, mentions FROM breakdowns WHERE dimension = 'source' ORDER BY aid, rank",
     "SELECT 1 AS one, 2.5 AS number, 'x' AS text, true AS flag, NULL AS nothing, DATE '2026-01-02' AS day, [1, 2] AS list",
@@ -113,7 +118,8 @@ def imports():
 
     print(f"import savedsearch: {best('import savedsearch') - best(''):.0f} ms more than an empty process")
     # Nothing has to be closed.
-    code = "import savedsearch as s; q = s.sql('SELECT 1'); print(q.rows()); c = s.connect(); k = c.cursor(); k.execute('SELECT id FROM mentions')"
+    code = "import savedsearch as s; q = s.sql('SELECT 1'); print(q.rows()); c = s.connect(); k = c.cursor(); " \
+           "k.execute('SELECT id FROM mentions')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[(1,)]\n", ""), done
 
@@ -202,7 +208,8 @@ def frames():
             assert cursor.execute("SELECT CAST(? AS VARCHAR)", (None,)).fetchone() == (None,)
         assert len(pandas.read_sql(statement, connection)) == len(polars.read_database(statement, connection)) == len(expected)
         sets = pyarrow.table({"aid": [AID, "184889"]})
-        counted = connection.sql("SELECT ? AS aid, count(*) AS n FROM mentions WHERE aid = ?", pyarrow.table({"a": sets["aid"], "b": sets["aid"]}))
+        pairs = pyarrow.table({"a": sets["aid"], "b": sets["aid"]})
+        counted = connection.sql("SELECT ? AS aid, count(*) AS n FROM mentions WHERE aid = ?", pairs)
         assert [row[0] for row in counted.rows()] == [AID, "184889"]
         connection.sql("CREATE VIEW acme AS SELECT aid FROM saved_searches WHERE name LIKE 'Acme%'")
         connection.sql("CREATE TABLE few AS SELECT aid FROM saved_searches LIMIT 2")
@@ -231,8 +238,10 @@ def metadata():
                 tables = {table["table_name"]: table for schema in schemas for table in schema["db_schema_tables"]}
                 assert {"mentions", "saved_searches", "requests"} <= tables.keys()
                 assert (tables["mentions"]["table_columns"] is None) == (depth == "tables")
-        one = connection.adbc_get_objects(depth="columns", table_name_filter="ment%", column_name_filter="publ%", table_types_filter=["table"])
-        found = [table for catalog in one.read_all().to_pylist() for schema in catalog["catalog_db_schemas"] for table in schema["db_schema_tables"]]
+        filters = {"table_name_filter": "ment%", "column_name_filter": "publ%", "table_types_filter": ["table"]}
+        catalogs = connection.adbc_get_objects(depth="columns", **filters).read_all().to_pylist()
+        schemas = [schema for catalog in catalogs for schema in catalog["catalog_db_schemas"]]
+        found = [table for schema in schemas for table in schema["db_schema_tables"]]
         assert [[column["column_name"] for column in table["table_columns"]] for table in found] == [["published_at"]]
         assert found[0]["table_constraints"][0]["constraint_column_names"] == ["aid", "id"]
         assert connection.sql("SELECT count(*) FROM system.requests").rows() == [(0,)], "metadata costs no request"
@@ -462,7 +471,11 @@ def cancelling():
         other.close()
         assert "the query was cancelled" in str(refused(pyarrow.ArrowException, stream.read_all))
         # Ctrl-C while it reads. Of these, only DuckDB looks for signals, and only some of its versions.
-        for library, read in [("pyarrow", pyarrow.table), ("polars", polars.DataFrame), ("duckdb", lambda found: duckdb.sql("FROM found").fetchall())]:
+        for library, read in [
+            ("pyarrow", pyarrow.table),
+            ("polars", polars.DataFrame),
+            ("duckdb", lambda found: duckdb.sql("FROM found").fetchall()),
+        ]:
             query = connection.sql(statement)
             with pressing_ctrl_c(1.5):
                 line = str(refused(Exception, lambda: read(query)))
@@ -473,7 +486,8 @@ def cancelling():
                 query.close()
             quiet(f"Ctrl-C in {library}")
         # A stream goes on when nobody but its reader has it.
-        assert pyarrow.RecordBatchReader.from_stream(connection.sql("SELECT * FROM generate_series(1, 100000)")).read_all().num_rows == 100_000
+        numbers = pyarrow.RecordBatchReader.from_stream(connection.sql("SELECT * FROM generate_series(1, 100000)"))
+        assert numbers.read_all().num_rows == 100_000
         quiet("a closed query")
         # From another thread, and by leaving the rows.
         query = connection.sql(statement)
@@ -483,7 +497,8 @@ def cancelling():
         # After a cancel, every kind of fetch raises the same, whatever has arrived before.
         def cancelled(call):
             error = refused(savedsearch.OperationalError, call)
-            assert (error.kind, error.sqlstate, error.status_code) == ("cancelled", "57014", adbc_driver_manager.AdbcStatusCode.CANCELLED), error
+            status = adbc_driver_manager.AdbcStatusCode.CANCELLED
+            assert (error.kind, error.sqlstate, error.status_code) == ("cancelled", "57014", status), error
 
         fetches = [name for name in dir(savedsearch.Cursor) if name.startswith("fetch")]
         assert len(fetches) > 8, fetches
@@ -504,6 +519,20 @@ def cancelling():
             cancelled(running.result)
             for name in fetches:
                 cancelled(getattr(cursor, name))
+        # Before the driver has begun it, in every call that runs a statement.
+        runs = (
+            lambda cursor: cursor.execute("SELECT 1"),
+            lambda cursor: cursor.executemany("CREATE OR REPLACE TABLE ones AS SELECT ? AS one", [(1,)]),
+            lambda cursor: cursor.executescript("CREATE OR REPLACE TABLE ones AS SELECT 1 AS one"),
+        )
+        for run_it in runs:
+            for end in (savedsearch.Cursor.adbc_cancel, lambda _: connection.adbc_cancel()):
+                with connection.cursor() as cursor:
+                    cursor._clear = lambda: end(cursor)
+                    cancelled(lambda: run_it(cursor))
+                    cancelled(cursor.fetchall)
+                    del cursor._clear
+                    assert cursor.execute("SELECT 1").fetchall() == [(1,)], "the next statement runs"
         for read in ("arrow", "rows", "pl", "df", "svg", "__arrow_c_stream__"):
             query = connection.sql("SELECT 1")
             query.cancel()
@@ -564,7 +593,10 @@ def incomplete():
         lambda connection: connection.cursor().execute(statement).fetch_polars(),
         lambda connection: connection.cursor().execute(f"SELECT count(id) FROM ({statement} AND reach >= 0)").fetchone(),
     ):
-        with Simulator("--fault", "short@2-") as service, savedsearch.connect(service.url, api_key=KEY, completeness="report") as connection:
+        with (
+            Simulator("--fault", "short@2-") as service,
+            savedsearch.connect(service.url, api_key=KEY, completeness="report") as connection,
+        ):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 use(connection)
@@ -719,7 +751,10 @@ def exceptions():
             (lambda: connection.sql("SELECT ?", (2**70,)), "parameter 1"),
             (lambda: connection.sql("SELECT ?, ?", (1, object())), "parameter 2"),
             (lambda: connection.sql("SELECT ?", (decimal.Decimal("NaN"),)), "parameter 1: a Decimal cannot be NaN"),
-            (lambda: connection.sql("SELECT ?", (datetime.time(1, tzinfo=datetime.timezone.utc),)), "parameter 1: a time of day with a time zone"),
+            (
+                lambda: connection.sql("SELECT ?", (datetime.time(1, tzinfo=datetime.timezone.utc),)),
+                "parameter 1: a time of day with a time zone",
+            ),
             (lambda: connection.sql("SELECT ?", "text"), "sequence"),
             (lambda: connection.sql("SELECT ?", 5), "sequence"),
             (lambda: connection.sql("SELECT 1\0, 2"), "NUL"),
@@ -737,14 +772,24 @@ def exceptions():
             assert words in str(error) and error.kind == "usage" and error.sqlstate == "22023", error
             assert error.advice and str(error).endswith(error.advice), error
         # The methods of the driver manager raise the exceptions of the package too.
-        for call in (cursor.nextset, lambda: cursor.adbc_execute_partitions("SELECT 1"), lambda: cursor.adbc_ingest("t", pyarrow.table({"a": [1]}))):
+        for call in (
+            cursor.nextset,
+            lambda: cursor.adbc_execute_partitions("SELECT 1"),
+            lambda: cursor.adbc_ingest("t", pyarrow.table({"a": [1]})),
+        ):
             assert refused(savedsearch.NotSupportedError, call).kind == "usage"
         cursor.execute("SET savedsearch.max_requests = 7")
         assert cursor.description is None
         with connection.adbc_clone() as clone:
             assert isinstance(clone, savedsearch.Connection) and clone.is_demo
             assert clone.sql("SHOW savedsearch.max_requests").rows()[0][1] == "1000"
-    for call in (connection.cursor, lambda: connection.sql("SELECT 1"), lambda: connection.is_demo, lambda: cursor.execute("SELECT 1"), connection.adbc_clone):
+    for call in (
+        connection.cursor,
+        lambda: connection.sql("SELECT 1"),
+        lambda: connection.is_demo,
+        lambda: cursor.execute("SELECT 1"),
+        connection.adbc_clone,
+    ):
         assert "is closed" in str(refused(savedsearch.InterfaceError, call))
     # In the middle of the rows.
     ended = savedsearch.connect(now=NOW)
@@ -791,7 +836,12 @@ def threads():
                     return rows, refusals
                 rows += found
 
-        for fetch in (lambda cursor: cursor.fetchmany(20), lambda cursor: list(filter(None, [cursor.fetchone()])), lambda cursor: [*cursor][:expected]):
+        for fetch in (
+            lambda cursor: cursor.fetchmany(20),
+            lambda cursor: list(filter(None, [cursor.fetchone()])),
+            # A list of more rows would be lost if another thread came between two of them.
+            lambda cursor: list(itertools.islice(cursor, 1)),
+        ):
             with connection.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(3) as pool:
                 cursor.execute(statement)
                 parts = [part.result() for part in [pool.submit(rows_of, cursor, fetch) for _ in range(3)]]
@@ -804,8 +854,16 @@ def threads():
             inside, ready = threading.Event(), threading.Event()
             held = pool.submit(cursor._read, lambda: (ready.set(), inside.wait(60)))
             assert ready.wait(60)
-            for call in (cursor.fetchone, lambda: next(cursor), cursor.fetchall, cursor.fetch_arrow_table, lambda: cursor.execute("SELECT 1"),
-                         lambda: cursor.executescript("SELECT 1"), lambda: cursor.executemany("SELECT ?", [(1,)]), lambda: cursor.adbc_prepare("SELECT 1")):
+            for call in (
+                cursor.fetchone,
+                lambda: next(cursor),
+                cursor.fetchall,
+                cursor.fetch_arrow_table,
+                lambda: cursor.execute("SELECT 1"),
+                lambda: cursor.executescript("SELECT 1"),
+                lambda: cursor.executemany("SELECT ?", [(1,)]),
+                lambda: cursor.adbc_prepare("SELECT 1"),
+            ):
                 error = refused(savedsearch.InterfaceError, call)
                 assert error.kind == "usage" and "a cursor for each thread" in str(error), error
             inside.set()
@@ -816,7 +874,10 @@ def threads():
             pool.submit(cursor.execute, statement).result()
             assert len(cursor.fetchall()) == expected
     # The number of requests can be read while another thread executes.
-    with Simulator("--delay-ms", "100", "--mentions", "20000") as service, savedsearch.connect(service.url, api_key=KEY, concurrency=1) as connection:
+    with (
+        Simulator("--delay-ms", "100", "--mentions", "20000") as service,
+        savedsearch.connect(service.url, api_key=KEY, concurrency=1) as connection,
+    ):
         query, seen = connection.sql(f"SELECT count(DISTINCT title) FROM mentions WHERE aid = '{AID}' AND duration = '365d'"), set()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             running = pool.submit(query.arrow)
@@ -827,13 +888,41 @@ def threads():
             query.close()
             refused(savedsearch.Error, running.result)
         assert len(seen) == 5 and query.requests >= max(seen), (seen, query.requests)
+    # It can be read while another thread closes the cursor or the connection.
+    class Ending:
+        """A statement whose account is read as soon as it has ended."""
+
+        def __init__(self, cursor):
+            self.cursor, self.statement = cursor, cursor._stmt
+
+        def __getattr__(self, name):
+            return getattr(self.statement, name)
+
+        def close(self):
+            self.statement.close()
+            seen.append((self.cursor.requests, self.cursor.notes))
+
+    for of in ("cursor", "connection"):
+        with savedsearch.connect(now=NOW) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"SELECT count(*) FROM mentions WHERE aid = '{AID}'").fetchall()
+            seen, expected = [], (cursor.requests, cursor.notes)
+            assert expected[0] == 1 and "no time filter" in expected[1][0], expected
+            cursor._stmt = Ending(cursor)
+            (cursor if of == "cursor" else connection).close()
+            assert seen == [expected] == [(cursor.requests, cursor.notes)], (of, seen)
+    ended = savedsearch.connect(now=NOW)
+    ended._conn.close()
+    for read in ("is_demo", "adbc_current_catalog", "adbc_current_db_schema"):
+        refused(savedsearch.Error, lambda: getattr(ended, read))
     # A cursor and a connection are closed while another thread executes, which ends.
     with Simulator("--delay-ms", "300", "--mentions", "20000") as service:
         for close in ("close of the cursor", "close of the connection"):
             connection = savedsearch.connect(service.url, api_key=KEY, concurrency=1)
             cursor = connection.cursor()
+            titles = f"SELECT count(DISTINCT title) FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
             with concurrent.futures.ThreadPoolExecutor(1) as pool:
-                running = pool.submit(cursor.execute, f"SELECT count(DISTINCT title) FROM mentions WHERE aid = '{AID}' AND duration = '365d'")
+                running = pool.submit(cursor.execute, titles)
                 time.sleep(1)
                 (cursor if "cursor" in close else connection).close()
                 assert refused(savedsearch.Error, running.result).kind == "cancelled", close
@@ -885,7 +974,8 @@ def notebook():
 
 def forked():
     """A process that was forked after the driver was used gets an error; it does not wait for threads that it lacks."""
-    code = "import os, savedsearch; savedsearch.connect().close(); child = os.fork(); connection = None if child else savedsearch.connect(); " \
+    code = "import os, savedsearch; savedsearch.connect().close(); child = os.fork(); " \
+           "connection = None if child else savedsearch.connect(); " \
            "os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "method `spawn`" in done.stderr, done
@@ -912,11 +1002,15 @@ def manifest():
             assert python(environment, "-m", "savedsearch", *arguments) == f"{place}/savedsearch.toml\n"
             assert python(environment, "-c", code) == "1\n"
         # Nothing is written for a wrong call.
+        def refusal(*arguments):
+            command = [sys.executable, "-m", "savedsearch", *arguments]
+            return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=usual | {"HOME": folder})
+
         before = sorted(pathlib.Path(folder).rglob("*"))
         for arguments in (["--bogus"], ["-x"], [""], ["a", "b"], ["sql"], ["sql", "-c", "SELECT 1"]):
-            done = subprocess.run([sys.executable, "-m", "savedsearch", *arguments], cwd=folder, capture_output=True, text=True, env=usual | {"HOME": folder})
+            done = refusal(*arguments)
             assert done.returncode == 2 and "usage:" in done.stderr and not done.stdout, (arguments, done)
-        done = subprocess.run([sys.executable, "-m", "savedsearch", "sql"], cwd=folder, capture_output=True, text=True, env=usual | {"HOME": folder})
+        done = refusal("sql")
         assert "or `savedsearch sql` to run the program" in done.stderr, done
         assert "usage:" in python({"HOME": folder}, "-m", "savedsearch", "--help")
         assert sorted(pathlib.Path(folder).rglob("*")) == before
@@ -1020,7 +1114,10 @@ def pages():
 imports()
 import savedsearch  # noqa: E402
 
-CHECKS = (program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters, created_tables, in_the_middle, exceptions, threads, copies, notebook, forked, manifest, dbt, dagster_asset, other_languages, pages, leaks)
+CHECKS = (
+    program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters, created_tables,
+    in_the_middle, exceptions, threads, copies, notebook, forked, manifest, dbt, dagster_asset, other_languages, pages, leaks,
+)
 # python_package.py [CHECK…]
 for check in CHECKS:
     if not sys.argv[1:] or check.__name__ in sys.argv[1:]:

@@ -191,6 +191,21 @@ fn charts_have_the_form_that_was_chosen_or_are_refused() {
 }
 
 #[test]
+fn days_of_shifted_times_are_not_marked() {
+    // From 6 to 6: five whole days that begin six hours late, and six days in UTC, of which the first and the last are cut.
+    let window = "published_at >= '2026-06-20T06:00:00Z' AND published_at < '2026-06-25T06:00:00Z'";
+    let chart = |day: &str| {
+        let sql =
+            format!("SELECT {day} AS day, count(*) AS n FROM mentions WHERE aid = '183772' AND {window} GROUP BY 1");
+        printed(&["--format", "chart", "-c", &sql])
+    };
+    let days = chart("published_at::date");
+    assert!(days.ends_with("The first and the last period are incomplete.\n"), "{days}");
+    let shifted = chart("(published_at - INTERVAL '6 hours')::date");
+    assert!(shifted.contains("2026-06-20") && !shifted.contains("incomplete"), "{shifted}");
+}
+
+#[test]
 fn charts_go_to_an_output_of_pictures() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -206,6 +221,16 @@ fn charts_go_to_an_output_of_pictures() {
     let text = printed(&["-c", sql, "-c", &format!("\\o {two}"), "-c", "\\chart", "-c", "\\chart"]);
     assert_eq!((text.starts_with("n by source\n"), text.matches("n by source\n").count()), (false, 1), "{text}");
     assert_eq!(fs::read_to_string(&two).unwrap(), drawn);
+    // The same for the chart of another statement.
+    let next = "\\chart SELECT 'news' AS section, 2 AS m";
+    let full = [path("five.svg"), path("six.png")];
+    let opened = format!("\\o {}", full[1]);
+    for open in [["-o", full[0].as_str()], ["-c", opened.as_str()]] {
+        let text = printed(&[&open[..], &["-c", sql, "-c", next]].concat());
+        assert!(text.starts_with("m by section\n"), "{open:?}\n{text}");
+    }
+    assert_eq!(fs::read_to_string(&full[0]).unwrap(), drawn);
+    assert!(fs::read(&full[1]).unwrap().starts_with(b"\x89PNG"));
     // A file of rows has no charts.
     let text = printed(&["-c", &format!("\\o {table}"), "-c", &chart]);
     assert!(text.starts_with("n by source\n"), "{text}");
