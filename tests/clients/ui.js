@@ -367,7 +367,8 @@ async function keys(browser, url) {
   await page.keyboard.press("ArrowRight");
   await page.waitForFunction(() => document.querySelector("#chart img")?.naturalWidth > 100);
   const words = await page.getAttribute("#chart img", "alt");
-  assert.match(words, /mentions: first \d+ \(\d{4}-\d\d-\d\d, \w+\), last \d+ \(.*\), highest \d+ \(.*\)$/);
+  const day = "\\(\\d{4}-\\d\\d-\\d\\d\\)";
+  assert.match(words, new RegExp(`mentions of positive: first \\d+ ${day}, last \\d+ ${day}, highest \\d+ ${day}(;|$)`));
   await tabTo("#chart select");
   await page.keyboard.press("Shift+Tab");
   await tabTo("#tab-chart");
@@ -1301,6 +1302,16 @@ async function fractions(browser, url) {
     return described("lines", [{ name: "day", class: "text" }, { name: "share", class: "number" }], [["a", 0.0004]]);
   });
   assert.match(words, /share: 0\.0004$/);
+  const [series, points] = await page.evaluate(async () => {
+    const { described } = await import("/draw.js");
+    const column = (name, kind) => ({ name, class: kind });
+    const days = [["2026-07-01T00:00:00Z", "a", 8], ["2026-07-01T00:00:00Z", "b", 1], ["2026-07-02T00:00:00Z", "b", 12]];
+    return [described("chart", [column("day", "time"), column("kind", "text"), column("n", "number")], days),
+      described("points", [column("x", "number"), column("n", "number")], [[1, 8], [null, 900], [3, 9]])];
+  });
+  assert.strictEqual(series, "Chart of day, kind, n; 3 rows. n of a: 8; " +
+    "n of b: first 1 (2026-07-01), last 12 (2026-07-02), highest 12 (2026-07-02)");
+  assert.strictEqual(points, "Chart of x, n; 3 rows, 1 of them without a number and not drawn. n: first 8 (1), last 9 (3), highest 9 (3)");
   // 1 and 8 July 2026 are Wednesdays.
   const heat = await page.evaluate(async () => {
     const { described } = await import("/draw.js");

@@ -661,6 +661,8 @@ async fn files_and_charts_of_a_result_need_no_request() {
     let spent = served.simulator.requests();
     let svg = served.get(&format!("/api/results/{days}/chart.svg")).await.body;
     assert!(svg.contains(">day (Europe/Berlin)<") && !svg.contains("UTC"), "{svg}");
+    let hours = served.get(&format!("/api/results/{days}/chart.svg?form=heatmap")).await;
+    assert!(hours.status == 422 && hours.body.contains("day has days without hours"), "{hours:?}");
     assert!(answer.rows.iter().all(|row| row[0].as_str().unwrap().ends_with("+09:00")), "{:?}", answer.rows.first());
     let result = answer.last["end"]["result"].as_str().unwrap().to_owned();
     for (form, part) in [("auto", "<svg"), ("points", "<circle"), ("heatmap", "<title>Sun 23:00: ")] {
