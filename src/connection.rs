@@ -35,7 +35,7 @@ pub(crate) use self::page::facts_of;
 pub(crate) use self::saved_searches::SavedSearches;
 use crate::client::{
     Caller, Client, ClientSpec, Exchanges, Held, HttpLimits, HttpService, Network, QueryBudget, QueryCounts, QuerySpan,
-    RetryPolicy, Scan, Secret, parse_base_url,
+    RetryPolicy, Scan, Secret, SentBefore, parse_base_url,
 };
 use crate::clock::Clock;
 #[cfg(feature = "store")]
@@ -636,12 +636,14 @@ impl Connection {
         execution: &Arc<Execution>,
         settings: &SessionSettings,
         caller: Option<Arc<Caller>>,
+        before: SentBefore,
     ) -> Arc<Query> {
         if let Some(query) = known_query(&self.queries(), id, execution) {
             return query;
         }
         let budget =
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
+                .after(before)
                 .with_completeness(settings.completeness)
                 .with_caller(caller)
                 .with_counts(counts_of(id, execution));

@@ -106,7 +106,9 @@ impl Named {
                 None => Err(bad(&format!("environment variable {name} is not set")).advice("set it to the API key")),
             },
             Some(KeySource::File(file)) => Secret::read(file),
-            Some(KeySource::Command(command, folder)) => key_from_command(command, folder, &self.place),
+            Some(KeySource::Command(command, folder)) => {
+                key_from_command(command, folder, &format!("{}: api_key_command", self.place))
+            }
         }
     }
 }
@@ -260,22 +262,24 @@ pub fn parse_days(text: &str) -> Option<u32> {
     text.strip_suffix('d').and_then(|number| number.parse().ok()).filter(|days| *days > 0)
 }
 
-/// Reads a key from a command, and again when the service no longer accepts the key. Errors begin with `place`, which names the
-/// setting.
+/// Reads a key from a command, and again when the service no longer accepts the key. Errors begin with the name of the setting.
 ///
 /// # Errors
 /// [`ErrorKind::Config`] if the command fails or prints no key.
-pub fn key_from_command(command: &str, folder: &Path, place: &str) -> Result<Secret> {
-    let (command, folder, place) = (command.to_owned(), folder.to_owned(), place.to_owned());
+pub fn key_from_command(command: &str, folder: &Path, setting: &str) -> Result<Secret> {
+    let (command, folder, setting) = (command.to_owned(), folder.to_owned(), setting.to_owned());
     let ask = move || {
-        key_of_command(&command, &folder).map_err(|what| Error::new(ErrorKind::Config, format!("{place}: {what}")))
+        key_of_command(&command, &folder).map_err(|what| {
+            Error::new(ErrorKind::Config, format!("{setting}{what}"))
+                .advice("run the command in a shell: it must print the key alone")
+        })
     };
     Ok(ask()?.renewed_by(ask))
 }
 
 /// Runs a command that prints a key, such as that of a password manager, which may ask its own questions on the terminal.
 ///
-/// The output is never part of an error: a part of it may be the key.
+/// The output is never part of an error: a part of it may be the key. An error continues the name of the setting.
 fn key_of_command(command: &str, folder: &Path) -> std::result::Result<Secret, String> {
     // `Command` takes an empty path for a missing folder.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -283,13 +287,13 @@ fn key_of_command(command: &str, folder: &Path) -> std::result::Result<Secret, S
     // Statements on a pipe are not for the command.
     let stdin = if std::io::stdin().is_terminal() { Stdio::inherit() } else { Stdio::null() };
     process.args(["-c", command]).current_dir(folder).stdin(stdin).stderr(Stdio::inherit());
-    let output = process.output().map_err(|error| format!("cannot run api_key_command: {error}"))?;
+    let output = process.output().map_err(|error| format!(": cannot run the command: {error}"))?;
     if !output.status.success() {
-        return Err(format!("api_key_command failed: {}", output.status));
+        return Err(format!(" failed: {}", output.status));
     }
-    let text = String::from_utf8(output.stdout).map_err(|_| "api_key_command did not print UTF-8 text".to_owned())?;
+    let text = String::from_utf8(output.stdout).map_err(|_| " did not print UTF-8 text".to_owned())?;
     match text.trim() {
-        "" => Err("api_key_command printed nothing".to_owned()),
-        key => Secret::new(key).map_err(|error| format!("api_key_command: {error}")),
+        "" => Err(" printed nothing".to_owned()),
+        key => Secret::new(key).map_err(|error| format!(": {error}")),
     }
 }

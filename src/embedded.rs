@@ -11,6 +11,7 @@
 //! Invariants: dropping [`Rows`] ends the requests of its query. The setting `max_requests` holds for all parameter sets of a run
 //! together: sets that are known to need more are refused before the first request.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,14 +25,13 @@ use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::client::{Client, QueryBudget, QuerySpan};
+use crate::client::{Client, QueryBudget, QuerySpan, SentBefore};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
@@ -39,8 +39,8 @@ use crate::exec::{least_requests, spent, start, statement_kind, windows};
 pub use crate::flight::metadata::{TABLE, TEMPORARY, VIEW, kind_named};
 use crate::flight::metadata::{key, kind};
 use crate::flight::parameters::{plain, without_extensions};
-use crate::host::failure::KeyOwner;
 pub use crate::host::failure::{Code, Failure};
+use crate::host::failure::{KeyOwner, Origin};
 use crate::host::planner::{self, Runnable, Statement, check_setting};
 use crate::host::running::gather;
 use crate::host::temporary::for_each;
@@ -178,14 +178,21 @@ impl Session {
         (catalog.default_catalog.clone(), catalog.default_schema.clone())
     }
 
-    /// Plans a statement for parameter sets of these types; none if they are not known. Sends no request.
+    /// Plans a statement for parameter sets of these types; `None` if they are not known. Sends no request.
     ///
     /// # Errors
-    /// Those of planning, and statements that write.
-    pub async fn prepare(&self, sql: &str, types: &[DataType]) -> Result<Prepared, Failure> {
-        match Box::pin(Statement::of_typed(&PlanningTurn::unbounded(), &self.context, sql, types)).await {
+    /// A wrong number of parameters; those of planning, and statements that write.
+    pub async fn prepare(&self, sql: &str, types: Option<&[DataType]>) -> Result<Prepared, Failure> {
+        let known = types.unwrap_or_default();
+        match Box::pin(Statement::of_typed(&PlanningTurn::unbounded(), &self.context, sql, known)).await {
             Ok(statement) => Ok(Prepared(statement)),
-            Err(error) => Err(self.failure(&error).in_text(&error, sql, &self.context).await),
+            Err(error) => {
+                // A statement without all its parameters lacks their types as well.
+                if let (Some(types), Some(takes)) = (types, parameters_of(sql)) {
+                    planner::check_number(takes, types.len()).map_err(Failure::own)?;
+                }
+                Err(self.failure(&error).in_text(&error, sql, &self.context).await)
+            }
         }
     }
 
@@ -201,8 +208,8 @@ impl Session {
     ) -> Result<RecordBatch, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
         let mut plans = Vec::with_capacity(sets.len());
-        for set in sets {
-            let query = match prepared.0.bind(set).map_err(failed)? {
+        for plan in prepared.0.bind_all(sets).map_err(failed)? {
+            let query = match plan {
                 LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => Arc::unwrap_or_clone(table.input),
                 _ if prepared.0.effect => {
                     let error = Error::new(ErrorKind::Query, "this statement sends no request");
@@ -237,7 +244,8 @@ impl Session {
     }
 
     /// Runs a statement once for each set of parameters, of which one without parameters has one empty set. The rows of all sets
-    /// follow each other. A statement that changes the session has run when this returns. `account` receives the cost.
+    /// follow each other. A statement that changes the session takes one set, and has run when this returns. `account` receives the
+    /// cost.
     ///
     /// # Errors
     /// Those of planning, and of a statement that changes the session.
@@ -249,7 +257,7 @@ impl Session {
         account: Account,
     ) -> Result<Rows, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
-        let plans = sets.into_iter().map(|set| prepared.0.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let plans = prepared.0.bind_all(sets).map_err(failed)?;
         self.check_budget(&plans).await?;
         let (sender, batches) = mpsc::channel(AHEAD);
         if prepared.0.effect {
@@ -290,8 +298,8 @@ impl Session {
             return Ok(());
         }
         let mut needed = 0_u64;
-        for query in plans.iter().filter_map(query_of) {
-            let planned = runnable(&self.context, query).await.map_err(|error| self.failure(&error))?;
+        for plan in plans {
+            let planned = runnable(&self.context, plan.clone()).await.map_err(|error| self.failure(&error))?;
             needed = needed.saturating_add(least_requests(&planned.plan));
         }
         let SessionSettings { max_requests, query_deadline, request_timeout, .. } = settings;
@@ -317,9 +325,7 @@ impl Session {
     /// The session with what the earlier parameter sets have left of `max_requests`.
     fn limited(&self, account: &Account) -> SessionContext {
         let mut state = self.context.state();
-        if let Some(settings) = state.config_mut().options_mut().extensions.get_mut::<SessionSettings>() {
-            settings.max_requests = settings.max_requests.saturating_sub(account.requests());
-        }
+        state.config_mut().set_extension(Arc::new(SentBefore(account.requests())));
         SessionContext::new_with_state(state)
     }
 
@@ -417,7 +423,7 @@ impl Session {
         if table.or_replace || !self.context.table_exist(table.name.clone())? {
             let query = Arc::unwrap_or_clone(table.input);
             let schema = Arc::clone(query.schema().inner());
-            let Runnable { plan, task, query } = runnable(&self.limited(account), query).await?;
+            let Runnable { plan, task, query } = runnable(&self.context, query).await?;
             account.begin(query.clone(), &plan);
             let read = async { start(&plan, task, None)?.try_collect().await };
             let batches: Result<Vec<RecordBatch>, DataFusionError> = read.await;
@@ -488,7 +494,7 @@ impl Session {
             Ok(table) => Ok(table_schema(&table.schema())),
             Err(_) => {
                 let message = format!("unknown table `{}.{}.{name}`", place.0, place.1);
-                Err(Failure::own(Error::new(ErrorKind::NotFound, message)))
+                Err(Failure { origin: Origin::UnknownTable, ..Failure::new(Code::NotFound, message) })
             }
         }
     }
@@ -599,18 +605,6 @@ fn known_name(what: &str, name: &str, known: &[String]) -> Result<String, Failur
     Err(Failure::own(error.advice(format!("available: {}", known.join(", ")))))
 }
 
-/// The query that a parameter set of a statement runs; `None` if there is none.
-fn query_of(plan: &LogicalPlan) -> Option<LogicalPlan> {
-    match plan {
-        // Without OR REPLACE, only the first set can create the table.
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) if table.or_replace => {
-            Some(table.input.as_ref().clone())
-        }
-        LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => None,
-        query => Some(query.clone()),
-    }
-}
-
 /// Draws rows as an SVG picture, as the shell does.
 ///
 /// # Errors
@@ -627,13 +621,22 @@ pub fn stopped() -> Failure {
 
 /// True for a statement with parameters.
 pub fn takes_parameters(sql: &str) -> bool {
-    let mut found = false;
-    if let Ok(Parsed::Statement(statement)) = planner::parse(&PlanningTurn::unbounded(), sql, GenericDialect {}) {
+    parameters_of(sql).is_some_and(|number| number > 0)
+}
+
+/// Number of parameters of a statement; `None` if its text is wrong.
+fn parameters_of(sql: &str) -> Option<usize> {
+    let mut parsed = planner::parse(&PlanningTurn::unbounded(), sql, GenericDialect {}).ok()?;
+    while let Parsed::Explain(explain) = parsed {
+        parsed = *explain.statement;
+    }
+    let mut names = HashSet::new();
+    if let Parsed::Statement(statement) = &parsed {
         syntax::expressions(statement.as_ref(), &mut |expression| {
-            found |= matches!(expression, SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)));
+            names.extend(planner::parameter(expression).map(|(name, _)| name.to_owned()));
         });
     }
-    found
+    Some(names.len())
 }
 
 /// An executable plan.

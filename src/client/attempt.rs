@@ -69,7 +69,10 @@ impl Client {
             scan.waited(&waits);
             record.attempts += 1;
             // A replayed request is not sent.
-            self.log.requests.fetch_add(u64::from(!sent.load(Ordering::Relaxed)), Ordering::Relaxed);
+            if !sent.load(Ordering::Relaxed) {
+                self.log.requests.fetch_add(1, Ordering::Relaxed);
+                scan.requests.add(1);
+            }
         }
         match answer {
             None if query.deadline <= Instant::now() => Outcome::Failed(past_deadline()),

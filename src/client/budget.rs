@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use datafusion::physical_plan::metrics::Count;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::Span;
@@ -80,6 +81,11 @@ impl Drop for Held {
     }
 }
 
+/// Requests that earlier queries of a run have sent, whose limit holds for all of them together. An extension of the session's
+/// configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct SentBefore(pub u64);
+
 /// Budget of one query, shared by all its scans.
 #[derive(Debug)]
 pub struct QueryBudget {
@@ -98,6 +104,8 @@ pub struct QueryBudget {
     /// Share that its requests count towards when several queries wait at the limiter.
     pub(super) share: Arc<str>,
     max_requests: u64,
+    /// Requests that earlier queries of the run have taken from the limit.
+    before: u64,
     /// Requests that the service's declared budget allows before the deadline.
     possible: Option<u64>,
     counts: Arc<QueryCounts>,
@@ -140,6 +148,7 @@ impl QueryBudget {
             caller: None,
             share,
             max_requests,
+            before: 0,
             possible: None,
             counts: Arc::default(),
         }
@@ -162,6 +171,12 @@ impl QueryBudget {
     pub fn with_caller(self, caller: Option<Arc<Caller>>) -> Self {
         let share = caller.as_ref().map_or(self.share, |caller| Arc::clone(&caller.share));
         Self { caller, share, ..self }
+    }
+
+    /// Takes from the limit what earlier queries of the run have sent.
+    #[must_use]
+    pub fn after(self, SentBefore(before): SentBefore) -> Self {
+        Self { max_requests: self.max_requests.saturating_sub(before), before, ..self }
     }
 
     /// Sets the requests that the service's declared budget allows before the deadline.
@@ -281,12 +296,17 @@ impl QueryBudget {
 
     /// `least` is the number of requests needed in any case; how many more pages follow may not be known yet.
     fn exceeded(&self, message: String, least: u64) -> Error {
-        let limit = self.max_requests;
+        let Self { max_requests: left, before, .. } = *self;
+        let limit = match (before, left) {
+            (0, _) => left.to_string(),
+            (_, 1) => format!("{}; 1 is left", before.saturating_add(1)),
+            _ => format!("{}; {left} are left", before.saturating_add(left)),
+        };
         Error::new(ErrorKind::Budget, format!("{message}, but savedsearch.max_requests allows {limit}")).advice(
             format!(
                 "narrow the query by aid or published_at, add a LIMIT, or raise the limit: \
              SET savedsearch.max_requests = {}",
-                round(least.saturating_mul(4)),
+                round(least.saturating_add(before).saturating_mul(4)),
             ),
         )
     }
@@ -310,8 +330,8 @@ pub struct Scan {
     pub query: Arc<QueryBudget>,
     /// Permits for its requests in flight.
     pub(super) places: Arc<Semaphore>,
-    /// Requests issued, retries included.
-    pub requests: AtomicU64,
+    /// Requests issued, retries included. Each counts as it is sent, whether somebody waits for its response or not.
+    pub(super) requests: Count,
     /// Retries issued.
     pub retries: AtomicU64,
     /// Bytes received on the wire.
@@ -354,7 +374,7 @@ impl Scan {
         Self {
             query,
             places,
-            requests: zero(),
+            requests: Count::new(),
             retries: zero(),
             bytes: zero(),
             wait_ms: zero(),
@@ -417,6 +437,13 @@ impl Scan {
         self
     }
 
+    /// Counts its requests here.
+    #[must_use]
+    pub(crate) fn with_requests(mut self, requests: Count) -> Self {
+        self.requests = requests;
+        self
+    }
+
     /// Records a verdict on what was read.
     pub(crate) fn judged(&self, verdict: String) {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).add(verdict);
@@ -442,8 +469,8 @@ impl Scan {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
     }
 
+    /// Counts a call that ended after so many attempts, whose requests are counted already.
     pub(super) fn count(&self, attempts: u32, bytes: u64) {
-        self.requests.fetch_add(attempts.into(), Ordering::Relaxed);
         self.retries.fetch_add(attempts.saturating_sub(1).into(), Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -457,8 +484,9 @@ impl Scan {
 
 impl Drop for Scan {
     fn drop(&mut self) {
+        let requests = self.requests.value() as u64;
+        self.span.record("requests", requests);
         for (field, counter) in [
-            ("requests", &self.requests),
             ("retries", &self.retries),
             ("pages", &self.pages),
             ("rows", &self.returned),
@@ -468,7 +496,7 @@ impl Drop for Scan {
             self.span.record(field, counter.load(Ordering::Relaxed));
         }
         if let Some(query) = &self.within {
-            query.spent(self.requests.load(Ordering::Relaxed));
+            query.spent(requests);
         }
     }
 }

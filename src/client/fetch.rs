@@ -493,6 +493,7 @@ impl Client {
                 query: Arc::clone(&scan.query),
                 places: Arc::clone(&scan.places),
                 units: self.cost(request),
+                requests: scan.requests.clone(),
                 sent: Arc::default(),
             },
         };

@@ -43,7 +43,7 @@ impl Live {
     /// Waits for a permit of the scan and of the limiter, spends a request of the budget, and sends it.
     async fn call(self, request: HttpRequest, spending: Spending) -> Result<Exchange> {
         let Self { service, key, limiter, ledger, clock, requests } = self;
-        let Spending { query, places, units, sent } = spending;
+        let Spending { query, places, units, requests: of_scan, sent } = spending;
         let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
         // A request that may not be spent must not take up a permit.
         query.check()?;
@@ -65,6 +65,7 @@ impl Live {
         // From here on it counts, whether somebody waits for the answer or not.
         spend.commit();
         requests.fetch_add(1, Ordering::Relaxed);
+        of_scan.add(1);
         sent.store(true, Ordering::Relaxed);
         let answer = timeout_at(limit, service.call(request)).await.ok();
         let without_key = |response: HttpResponse| HttpResponse { body: key.redact_body(response.body), ..response };
@@ -77,6 +78,7 @@ mod tests {
     use ::http::{HeaderMap, StatusCode};
     use async_trait::async_trait;
     use bytes::Bytes;
+    use datafusion::physical_plan::metrics::Count;
     use tokio::sync::Semaphore;
 
     use super::super::budget::QueryBudget;
@@ -96,11 +98,23 @@ mod tests {
         }
     }
 
+    /// Never answers.
+    #[derive(Debug)]
+    struct Silent;
+
+    #[async_trait]
+    impl HttpService for Silent {
+        async fn call(&self, _: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+            std::future::pending().await
+        }
+    }
+
     /// A query of a caller, with a limit of the key that needs a ledger.
     struct World {
         live: Live,
         query: Arc<QueryBudget>,
         allowance: Arc<Allowance>,
+        of_scan: Count,
         _folder: tempfile::TempDir,
     }
 
@@ -123,14 +137,15 @@ mod tests {
             let seconds = Duration::from_secs(60);
             let query =
                 QueryBudget::new("q".to_owned(), requests, seconds, seconds).with_caller(Some(Arc::new(caller)));
-            Self { live, query: Arc::new(query), allowance, _folder: folder }
+            Self { live, query: Arc::new(query), allowance, of_scan: Count::new(), _folder: folder }
         }
 
         fn call(&self) -> impl Future<Output = Result<Exchange>> + use<> {
             let request =
                 HttpRequest { url: "http://service.test/list".parse().expect("an address"), headers: HeaderMap::new() };
-            let (query, places) = (Arc::clone(&self.query), Arc::new(Semaphore::new(1)));
-            self.live.clone().call(request, Spending { query, places, units: 1, sent: Arc::default() })
+            let (query, places, requests) =
+                (Arc::clone(&self.query), Arc::new(Semaphore::new(1)), self.of_scan.clone());
+            self.live.clone().call(request, Spending { query, places, units: 1, requests, sent: Arc::default() })
         }
 
         /// Requests counted against the caller's allowance, and units against the limiter's window.
@@ -148,7 +163,19 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Quota);
         assert_eq!(world.spent(), (1, 1));
         world.query.check().expect("the query has one left");
-        assert_eq!(world.live.requests.load(Ordering::Relaxed), 1);
+        assert_eq!((world.live.requests.load(Ordering::Relaxed), world.of_scan.value()), (1, 1));
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_sent_counts_although_nobody_waits_for_its_response() {
+        let mut world = World::new(1);
+        world.live.service = Arc::new(Silent);
+        world.live.ledger = None;
+        let mut call = Box::pin(world.call());
+        assert!((&mut call).now_or_never().is_none(), "the service is silent");
+        drop(call);
+        assert_eq!((world.live.requests.load(Ordering::Relaxed), world.of_scan.value()), (1, 1));
+        world.query.check().expect_err("the query has spent its request");
     }
 
     #[tokio::test]
@@ -163,7 +190,7 @@ mod tests {
         drop(call);
         assert_eq!(world.spent(), (0, 0));
         world.query.check().expect("the query has its request again");
-        assert_eq!(world.live.requests.load(Ordering::Relaxed), 0);
+        assert_eq!((world.live.requests.load(Ordering::Relaxed), world.of_scan.value()), (0, 0));
         drop(locked);
     }
 }

@@ -45,7 +45,7 @@ mod waits;
 
 pub use self::auth::Secret;
 pub use self::base_url::parse_base_url;
-pub use self::budget::{Completeness, Held, Memory, QueryBudget, QueryCounts, Scan};
+pub use self::budget::{Completeness, Held, Memory, QueryBudget, QueryCounts, Scan, SentBefore};
 pub use self::fetch::Client;
 pub(crate) use self::fetch::ClientSpec;
 #[cfg(feature = "probe")]

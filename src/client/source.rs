@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use datafusion::physical_plan::metrics::Count;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
@@ -48,7 +49,11 @@ impl Question {
     pub(crate) fn unlimited(key: RequestKey, request: HttpRequest, patience: Duration) -> Self {
         let query = Arc::new(QueryBudget::new("-".to_owned(), u64::MAX, patience, patience));
         let places = Arc::new(Semaphore::new(1));
-        Self { key, request, spending: Spending { query, places, units: 0, sent: Arc::default() } }
+        Self {
+            key,
+            request,
+            spending: Spending { query, places, units: 0, requests: Count::new(), sent: Arc::default() },
+        }
     }
 }
 
@@ -81,6 +86,8 @@ pub(super) struct Spending {
     pub(super) places: Arc<Semaphore>,
     /// Units of the declared limits that the request costs.
     pub(super) units: u64,
+    /// Requests of its scan.
+    pub(super) requests: Count,
     /// Set by a source that counts the request when it is sent.
     pub(super) sent: Arc<AtomicBool>,
 }

@@ -130,8 +130,10 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
         match planned.certain {
             true => cost,
             false => {
-                let cost = Cost { at_least: 0, exact: false, at_most: None, lists: false, ..cost };
-                Cost { likely: None, likely_as_of: None, totals: KnownTotals::default(), ..cost }
+                let requests =
+                    if cost.requests == "0" { cost.requests } else { format!("{} if it is read", cost.requests) };
+                let cost = Cost { requests, at_least: 0, exact: false, at_most: None, lists: false, ..cost };
+                Cost { by_last_list: None, likely: None, likely_as_of: None, totals: KnownTotals::default(), ..cost }
             }
         }
     };

@@ -16,7 +16,8 @@ use crate::decode::Decoded;
 pub(super) struct Counters {
     /// The engine's own counters: rows and time.
     pub(super) baseline: BaselineMetrics,
-    requests: Count,
+    /// Requests of the scan, as it sends them.
+    pub(super) requests: Count,
     retries: Count,
     pages: Count,
     received: Count,
@@ -92,7 +93,6 @@ impl Counters {
     pub(super) fn spent(&self, scan: &Scan) {
         for (counter, now) in [
             (&self.pages, &scan.pages),
-            (&self.requests, &scan.requests),
             (&self.retries, &scan.retries),
             (&self.bytes, &scan.bytes),
             (&self.wait_ms, &scan.wait_ms),

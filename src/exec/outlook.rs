@@ -7,12 +7,13 @@
 //!                                                        └ they are kept for their plans ─▶ go on
 //! ```
 //!
-//! With a store, a plan is estimated only if nothing of it is stored; for other plans, it is not known how much is missing.
+//! With a store, a plan is estimated only if nothing of it is stored and its windows are known; for other plans, it is not known how
+//! much is missing. A store requests whole days, so that the first window of a plan is not always that of the query.
 //!
-//! Invariant: no request is sent that the scan does not need, unless it is refused.
+//! Invariant: no request is sent twice, nor one that the scan does not need, unless it is refused.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::Mutex;
@@ -32,9 +33,10 @@ pub(super) struct Outlook {
 
 #[derive(Debug)]
 struct Waiting {
-    plan: RequestPlan,
-    /// Set once the plan is being read, which announces its requests.
-    begun: AtomicBool,
+    /// The plan of its first request.
+    first: RequestPlan,
+    /// Set once the plan is being read, which announces its requests. Locked while its first page is requested for the estimate.
+    begun: Mutex<bool>,
     /// Requests for its mentions behind the first page, if that is known.
     further: AtomicU64,
 }
@@ -51,28 +53,26 @@ struct State {
 }
 
 impl Outlook {
-    pub(super) fn new(plans: &[RequestPlan]) -> Self {
-        let waiting = |plan: &RequestPlan| Waiting {
-            plan: plan.clone(),
-            begun: AtomicBool::new(false),
-            further: AtomicU64::new(0),
-        };
-        Self { plans: plans.iter().map(waiting).collect(), state: Mutex::default() }
+    /// The outlook on plans with these first requests.
+    pub(super) fn new(firsts: impl Iterator<Item = RequestPlan>) -> Self {
+        let waiting = |first| Waiting { first, begun: Mutex::default(), further: AtomicU64::new(0) };
+        Self { plans: firsts.map(waiting).collect(), state: Mutex::default() }
     }
 
-    /// Records that a plan is being read. `window`: its own, if another one is requested.
-    pub(super) fn begin(&self, plan: &RequestPlan, window: Option<&String>) {
-        let window = window.or(plan.duration.as_ref());
-        let is_it = |known: &RequestPlan| {
-            (&known.aid, known.duration.as_ref(), &known.filters) == (&plan.aid, window, &plan.filters)
+    /// Records that a plan is being read, once its first page is not being requested for the estimate.
+    pub(super) async fn begin(&self, plan: &RequestPlan) {
+        let is_it = |first: &RequestPlan| {
+            (&first.aid, &first.duration, &first.filters) == (&plan.aid, &plan.duration, &plan.filters)
         };
-        if let Some(waiting) = self.plans.iter().find(|waiting| is_it(&waiting.plan)) {
-            waiting.begun.store(true, Ordering::Relaxed);
+        if let Some(waiting) = self.plans.iter().find(|waiting| is_it(&waiting.first)) {
+            *waiting.begun.lock().await = true;
         }
     }
 
+    /// The plans that are not being read.
     fn waiting(&self) -> impl Iterator<Item = &Waiting> {
-        self.plans.iter().filter(|waiting| !waiting.begun.load(Ordering::Relaxed))
+        // One that is locked begins now.
+        self.plans.iter().filter(|waiting| waiting.begun.try_lock().is_ok_and(|begun| !*begun))
     }
 }
 
@@ -98,7 +98,7 @@ impl Driver {
         let client = self.config.connection.client();
         // A remembered total may be outdated: it decides what is asked first, and what is refused is known.
         let guess = |waiting: &Waiting| {
-            let total = client.expected_total(waiting.plan.clone());
+            let total = client.expected_total(waiting.first.clone());
             total.map_or(alike, |total| requests_for(total.saturating_sub(size), size))
         };
         let mut guessed: Vec<(u64, &Waiting)> = outlook.waiting().map(|waiting| (guess(waiting), waiting)).collect();
@@ -107,7 +107,12 @@ impl Driver {
         }
         guessed.sort_by_key(|(further, _)| std::cmp::Reverse(*further));
         for (_, waiting) in guessed {
-            let request = PageRequest { size, ..PageRequest::first(Arc::new(self.first_of(&waiting.plan))) };
+            let begun = waiting.begun.lock().await;
+            // Other plans are read while this one waits for responses.
+            if *begun {
+                continue;
+            }
+            let request = PageRequest { size, ..PageRequest::first(Arc::new(waiting.first.clone())) };
             let decode = |body: &Bytes| {
                 let page = self.reader.decoder.decode(&request, body)?;
                 let rows = page.records;
@@ -118,6 +123,7 @@ impl Driver {
             waiting.further.store(further_of(&page, size).unwrap_or_default(), Ordering::Relaxed);
             state.memory.push(self.scan.hold(body.len())?);
             self.scan.keep(request.key(self.config.connection.profile()), body);
+            drop(begun);
             needs(expected())?;
         }
         state.complete = true;

@@ -28,7 +28,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use async_stream::try_stream;
-use chrono::TimeDelta;
 use datafusion::error::Result as DataFusionResult;
 use futures::{StreamExt, stream};
 
@@ -95,9 +94,12 @@ impl Driver {
         self.decided(plan).is_some_and(|decided| decided.division.is_stored())
     }
 
-    /// True if no mention of a plan comes from the store.
+    /// True if no mention of a plan comes from the store, and its windows are known: those of a relative period that is stored follow
+    /// from its daily counts.
     pub(super) fn is_unstored(&self, plan: &RequestPlan) -> bool {
-        self.decided(plan).is_none_or(|decided| decided.division.stored.is_empty())
+        let Some((from, decided)) = usable(&self.config).zip(self.decided(plan)) else { return true };
+        let resolved = decided.relative && from.invests() && can_confirm(self.config.connection.profile());
+        decided.division.stored.is_empty() && !resolved
     }
 
     /// The first request of a plan of which nothing is stored, if its days will be.
@@ -112,8 +114,7 @@ impl Driver {
     /// True if one response is expected to bring the stored mentions of a plan up to date, so that counting them costs as much
     /// as the request for their count, and saves those of the queries that follow.
     pub(super) fn refreshes(&self, plan: &RequestPlan, count: &PageRequest) -> bool {
-        let invests = |from: &&FromStore| from.writes && from.freshness > TimeDelta::zero();
-        let Some(from) = usable(&self.config).filter(invests) else { return false };
+        let Some(from) = usable(&self.config).filter(|from| from.invests()) else { return false };
         let Some(decided) = self.decided(plan) else { return false };
         let Decided { subject, relative, regions, division, confirmed_by, .. } = decided.as_ref();
         let connection = &self.config.connection;
@@ -229,7 +230,7 @@ impl Driver {
         let (limited, direct) = (is_limited(config), direct(config, plan, &division, apart));
         if relative {
             // The service resolves it.
-            let invests = from.writes && from.freshness > TimeDelta::zero() && !limited;
+            let invests = from.invests() && !limited;
             if !can_confirm(profile) || (direct && !invests) {
                 return Ok(None);
             }

@@ -43,7 +43,7 @@ use super::scan_config::{Mode, ScanConfig, Slice};
 use super::scan_exec::{FetchExec, sort_key};
 #[cfg(feature = "store")]
 use super::stored::{Divisions, StoredPart};
-use crate::client::{Caller, Completeness, Prefetch, QuerySpan, Scan, read_pages};
+use crate::client::{Caller, Completeness, Prefetch, QuerySpan, Scan, SentBefore, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
@@ -114,7 +114,9 @@ impl Starting {
         let settings = SessionSettings::of(context.session_config().options());
         let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
         let caller = context.session_config().get_extension::<Caller>();
-        let query = config.connection.query(&config.query, &execution, &settings, caller);
+        let before = context.session_config().get_extension::<SentBefore>();
+        let before = before.map_or(SentBefore(0), |before| *before);
+        let query = config.connection.query(&config.query, &execution, &settings, caller, before);
         let within = query.span(context.session_config().get_extension::<QuerySpan>());
         #[cfg(any(feature = "flight", feature = "shell"))]
         let in_parts = context.session_config().get_extension::<super::traced::InParts>().is_some();
@@ -154,7 +156,7 @@ impl Starting {
         }
         let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
-        let scan = scan.with_verdicts(Arc::clone(&counters.verdicts));
+        let scan = scan.with_verdicts(Arc::clone(&counters.verdicts)).with_requests(counters.requests.clone());
         let scan = Arc::new(scan.within(within, &config.spec.name));
         Ok(Arc::new(Driver {
             config,
@@ -301,8 +303,8 @@ impl Driver {
         if reads {
             self.require(least)?;
             if several {
-                let all: Vec<RequestPlan> = plans.iter().filter(|plan| self.is_read_whole(plan)).cloned().collect();
-                self.outlook.get_or_init(|| Outlook::new(&all));
+                let whole = plans.iter().filter(|plan| self.is_read_whole(plan));
+                self.outlook.get_or_init(|| Outlook::new(whole.map(|plan| self.first_of(plan))));
             }
         } else {
             // Other scans may send the same requests, and each is sent once.
@@ -431,7 +433,7 @@ impl Driver {
             let mut others = 0;
             let mut first = true;
             if let Some(outlook) = self.outlook.get() {
-                outlook.begin(&plan, read.label.as_ref());
+                outlook.begin(&plan).await;
             }
             // The store takes all mentions, and a consumer that may stop early reads on.
             let all = matches!(prefetch, Prefetch::Ahead(_)) && asked.is_none() && check.is_none() && !skips && read.is_plain();
@@ -733,7 +735,7 @@ impl Driver {
     }
 
     /// The first request of a plan of which nothing is stored.
-    pub(super) fn first_of(&self, plan: &RequestPlan) -> RequestPlan {
+    fn first_of(&self, plan: &RequestPlan) -> RequestPlan {
         #[cfg(feature = "store")]
         if let Some(plan) = self.first_of_unstored(plan) {
             return plan;
@@ -741,7 +743,7 @@ impl Driver {
         plan.clone()
     }
 
-    /// True if nothing of a plan is stored.
+    /// True if a plan is requested completely, beginning with its [first request](Self::first_of).
     fn is_read_whole(&self, plan: &RequestPlan) -> bool {
         #[cfg(feature = "store")]
         return self.is_unstored(plan);

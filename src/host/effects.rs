@@ -25,10 +25,10 @@ use crate::exec::{spent, start};
 use crate::session::defaults;
 use crate::session::{bytes_of_plan, follow_time_zone, refuse_table};
 
-/// Runs a statement that changes the session, once for each set of parameters.
+/// Runs a statement that changes the session, with its set of parameters if it takes any.
 ///
 /// # Errors
-/// Errors of the statement; RESOURCE_EXHAUSTED if too many queries are running, DEADLINE_EXCEEDED after the statement's
+/// Errors of the statement, and several sets; RESOURCE_EXHAUSTED if too many queries are running, DEADLINE_EXCEEDED after the statement's
 /// time limit.
 pub(crate) async fn run(
     host: &Host,
@@ -41,8 +41,8 @@ pub(crate) async fn run(
     let seconds = host.limits.statement_seconds;
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let applied = async {
-        for set in bound.unwrap_or_else(|| vec![Vec::new()]) {
-            Box::pin(apply(session, statement.bind(set)?, &host.metrics, host.limits.temporary_bytes)).await?;
+        for plan in statement.bind_all(bound.unwrap_or_else(|| vec![Vec::new()]))? {
+            Box::pin(apply(session, plan, &host.metrics, host.limits.temporary_bytes)).await?;
         }
         Ok(())
     };

@@ -152,19 +152,39 @@ impl Statement {
         pairs.any(|(taken, given)| taken.is_integer() && (given.is_decimal() || given.is_floating()))
     }
 
+    /// Returns the plan of each parameter set.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] for several sets of a statement that changes the session: each would undo or repeat what the last one
+    /// did. Those of [`bind`](Self::bind).
+    pub(crate) fn bind_all(&self, sets: Vec<Vec<ScalarValue>>) -> Result<Vec<LogicalPlan>> {
+        if self.effect && sets.len() > 1 {
+            let message = format!("a statement that changes the session takes one parameter set, got {}", sets.len());
+            return Err(Error::new(ErrorKind::Query, message).advice("run it once for each set").into());
+        }
+        sets.into_iter().map(|set| self.bind(set)).collect()
+    }
+
     /// Returns the plan with parameters bound.
     ///
     /// # Errors
     /// [`ErrorKind::Query`] for a wrong number of parameters, and for a number that a column of VALUES would cut.
     pub(crate) fn bind(&self, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
-        let (takes, given) = (self.parameters.fields().len(), values.len());
-        if takes != given {
-            let message = format!("wrong number of parameters: expected {takes}, got {given}");
-            return Err(Error::new(ErrorKind::Query, message).into());
-        }
+        check_number(self.parameters.fields().len(), values.len())?;
         check_rows(&self.plan, &values)?;
         bound(&self.plan, values)
     }
+}
+
+/// Checks that a statement gets as many parameters as it takes.
+///
+/// # Errors
+/// [`ErrorKind::Query`] for another number.
+pub(crate) fn check_number(takes: usize, given: usize) -> Result<(), Error> {
+    if takes == given {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Query, format!("wrong number of parameters: expected {takes}, got {given}")))
 }
 
 /// Creates an executable plan without requests to the service.
@@ -200,7 +220,7 @@ pub(crate) fn parse(_turn: &PlanningTurn<'_>, sql: &str, dialect: impl Dialect) 
     complexity_limits::columns(&statement)?;
     complexity_limits::groups(&statement)?;
     complexity_limits::types(&statement)?;
-    number_parameters(&mut statement).map_err(wrong)?;
+    number_parameters(&mut statement)?;
     refuse_statement(&statement)?;
     // All tables and views of a session are temporary; DataFusion does not support the TEMPORARY keyword.
     if let Parsed::Statement(statement) = &mut statement {
@@ -214,22 +234,31 @@ pub(crate) fn parse(_turn: &PlanningTurn<'_>, sql: &str, dialect: impl Dialect) 
 }
 
 /// Replaces each `?` by `$1`, `$2`, … in the order of the statement text.
-fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
+///
+/// # Errors
+/// [`ErrorKind::Query`] for parameters of two styles, and where none can stand.
+fn number_parameters(statement: &mut Parsed) -> Result<(), Error> {
     let statement = match statement {
         Parsed::Statement(statement) => statement.as_mut(),
         Parsed::Explain(explain) => return number_parameters(&mut explain.statement),
         _ => return Ok(()),
     };
-    let (mut places, mut named) = (Vec::<Location>::new(), false);
+    let (mut places, mut named, mut of_interval) = (Vec::<Location>::new(), false, false);
     syntax::expressions(statement, &mut |expression| {
-        if let SqlExpr::Value(value) = expression
-            && let Value::Placeholder(name) = &value.value
-        {
-            if name == "?" { places.push(value.span.start) } else { named = true }
+        if let Some((name, place)) = parameter(expression) {
+            if name == "?" { places.push(place) } else { named = true }
         }
+        of_interval |= matches!(expression, SqlExpr::Interval(interval) if parameter(&interval.value).is_some());
     });
+    let wrong = |message: &str| Error::new(ErrorKind::Query, message);
     if named && !places.is_empty() {
-        return Err("parameters must be either all ? or all $1, $2, …".to_owned());
+        return Err(wrong("parameters must be either all ? or all $1, $2, …"));
+    }
+    if of_interval {
+        return Err(wrong("INTERVAL takes no parameter").advice("write CAST(? AS interval)"));
+    }
+    if matches!(statement, SqlStatement::Set(_)) && (named || !places.is_empty()) {
+        return Err(wrong("SET takes no parameter").advice("write the value into the statement"));
     }
     places.sort_by_key(|place| (place.line, place.column));
     let numbers: HashMap<Location, usize> = places.into_iter().zip(1..).collect();
@@ -242,6 +271,15 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
         }
     });
     Ok(())
+}
+
+/// Name and place of a parameter; `None` for another expression.
+pub(crate) fn parameter(expression: &SqlExpr) -> Option<(&str, Location)> {
+    let SqlExpr::Value(value) = expression else { return None };
+    match &value.value {
+        Value::Placeholder(name) => Some((name, value.span.start)),
+        _ => None,
+    }
 }
 
 /// The statement with parameters that have these types; `None` if it has no parameter, or there are no types.
@@ -444,6 +482,26 @@ mod tests {
         assert!(parsed.to_string().contains("aid => $1) WHERE x BETWEEN $2 AND $3"), "{parsed}");
         for wrong in ["", ";", "SELECT 1; SELECT 2", "SELECT ?, $2"] {
             read(wrong).expect_err(wrong);
+        }
+    }
+
+    #[test]
+    fn statements_that_a_session_does_not_take_are_refused_with_a_reason() {
+        for (sql, expected) in [
+            ("SET savedsearch.max_requests = ?", "SET takes no parameter; write the value into the statement"),
+            ("SET savedsearch.max_requests = $1", "SET takes no parameter; write the value into the statement"),
+            ("SELECT now() - INTERVAL ?", "INTERVAL takes no parameter; write CAST(? AS interval)"),
+            ("EXPLAIN SELECT now() - INTERVAL $1 DAY", "INTERVAL takes no parameter; write CAST(? AS interval)"),
+            ("BEGIN", "there are no transactions: the service is read-only; leave out BEGIN, COMMIT and ROLLBACK"),
+            ("START TRANSACTION", "there are no transactions: the service is read-only"),
+            ("COMMIT", "there are no transactions: the service is read-only"),
+            ("END", "there are no transactions: the service is read-only"),
+            ("ROLLBACK", "there are no transactions: the service is read-only"),
+            ("SAVEPOINT s", "there are no transactions: the service is read-only"),
+            ("RELEASE SAVEPOINT s", "there are no transactions: the service is read-only"),
+        ] {
+            let error = parse(&PlanningTurn::unbounded(), sql, GenericDialect {}).expect_err(sql);
+            assert!(error.to_string().contains(expected), "{sql}: {error}");
         }
     }
 

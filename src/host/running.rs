@@ -109,7 +109,7 @@ impl Pending {
         sets: Vec<Vec<ScalarValue>>,
     ) -> Result<Self, Failure> {
         let failed = |error: DataFusionError| session.failure(&error);
-        let plans = sets.into_iter().map(|set| statement.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let plans = statement.bind_all(sets).map_err(failed)?;
         let turn = session.share.planning().await;
         let first = match plans.first() {
             Some(plan) => Some(runnable(&turn, &context, plan.clone()).await.map_err(failed)?),

@@ -382,7 +382,9 @@ fn unknown_label(spec: &TableSpec, values: &BTreeMap<String, BTreeSet<String>>) 
 /// Returns a note on a time that must be midnight, as for `published_at = '2026-06-20'`: few mentions are of that instant.
 fn one_midnight(range: &Ranges, time: TimeColumn<'_>) -> Option<String> {
     let (day, name) = (first_midnight(range, time)?, time.name());
-    Some(format!("`{name} = '{day}'` selects one instant, midnight; for the whole day, use {name}::date = '{day}'"))
+    Some(format!(
+        "the conditions on {name} leave one instant, midnight of {day}; for the whole day, use {name}::date = '{day}'"
+    ))
 }
 
 /// A range without an end that no mention reaches. Tools write `9999-12-31` for it, which no service accepts in a period.

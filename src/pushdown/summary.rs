@@ -42,7 +42,8 @@ impl Summary {
         }
     }
 
-    /// A note for a query that names a zone, and counts days of the session's.
+    /// A note for a query that names a zone, and whose days are those of the session: only of counts from the service, and also if an
+    /// expression names the zone of the session again, which is no difference to the plan.
     pub(crate) fn note(&self, profile: &Profile, spec: &TableSpec, plan: &ScanPlan) -> Option<String> {
         let SummaryRows::Days(counted) = &self.rows else { return None };
         let column = spec.column_from(&Origin::Timezone).filter(|column| plan.chosen.contains(*column))?;

@@ -70,19 +70,24 @@ pub(crate) fn of_value(message: &str, text: &str) -> Option<String> {
     (0..tokens.len()).any(is_value).then(|| format!("{problem}; {}", value_in_quotes(name)))
 }
 
+fn is_word(token: &Token, keyword: Keyword) -> bool {
+    matches!(token, Token::Word(word) if word.keyword == keyword)
+}
+
+/// True for an operator that compares with one operand.
+fn is_comparison(token: &Token) -> bool {
+    matches!(token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq)
+        || [Keyword::LIKE, Keyword::ILIKE, Keyword::BETWEEN].into_iter().any(|keyword| is_word(token, keyword))
+}
+
 /// True if the token behind these is an operand to compare with, or in an IN list.
 fn is_compared(before: &[&Token]) -> bool {
-    let is_word = |token: &Token, keyword: Keyword| matches!(token, Token::Word(word) if word.keyword == keyword);
-    let is_operator = |token: &Token| {
-        matches!(token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq)
-            || [Keyword::LIKE, Keyword::ILIKE, Keyword::BETWEEN].into_iter().any(|keyword| is_word(token, keyword))
-    };
     let is_member = |token: &Token| {
         matches!(token, Token::Comma | Token::Number(..) | Token::SingleQuotedString(_) | Token::Minus)
             || matches!(token, Token::Word(word) if word.quote_style.is_some())
     };
     match before.split_last() {
-        Some((&last, _)) if is_operator(last) => true,
+        Some((&last, _)) if is_comparison(last) => true,
         // The list begins behind `IN (`.
         Some(_) => {
             let begins = before.iter().rposition(|&token| !is_member(token)).unwrap_or_default();
@@ -102,15 +107,64 @@ pub(crate) fn as_written(text: &str, message: &str, place: Option<(usize, usize)
 
 /// Advice on what has another meaning here than in the language that it is of, if the message is about it.
 fn elsewhere(text: &str, message: &str) -> Option<String> {
-    let has =
-        |operator: &Token| Tokenizer::new(&GenericDialect {}, text).tokenize().is_ok_and(|all| all.contains(operator));
-    if message.contains("array_has_any") && has(&Token::Overlap) {
+    let beside = |operator: &Token| conditions_beside(text, operator);
+    if message.contains("array_has_any") && beside(&Token::Overlap) > 0 {
         return Some("&& compares lists; between conditions, write AND".to_owned());
     }
-    if message.contains("cannot compare Boolean") && has(&Token::StringConcat) {
+    // A text that is joined may be compared with a condition.
+    if message.contains("cannot compare Boolean") && beside(&Token::StringConcat) > 1 {
         return Some("|| joins texts; between conditions, write OR".to_owned());
     }
     (message.contains("found: [") || message.contains("List(")).then(|| name_in_brackets(text)).flatten()
+}
+
+/// Number of sides, at most two, on which an operator of the text has a condition instead of a value.
+fn conditions_beside(text: &str, operator: &Token) -> usize {
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize().unwrap_or_default();
+    let operators = (0..tokens.len()).filter(|at| tokens[*at] == *operator);
+    let sides = operators.map(|at| {
+        let before = compares(tokens[..at].iter().rev(), &Token::RParen, &Token::LParen);
+        let behind = compares(tokens[at + 1..].iter(), &Token::LParen, &Token::RParen);
+        usize::from(before) + usize::from(behind)
+    });
+    sides.max().unwrap_or_default()
+}
+
+/// True if tokens have a comparison before the end of the condition or value with which they begin.
+fn compares<'t>(tokens: impl Iterator<Item = &'t Token>, opening: &Token, closing: &Token) -> bool {
+    const ENDS: [Keyword; 13] = [
+        Keyword::SELECT,
+        Keyword::FROM,
+        Keyword::ON,
+        Keyword::WHERE,
+        Keyword::AND,
+        Keyword::OR,
+        Keyword::WHEN,
+        Keyword::THEN,
+        Keyword::ELSE,
+        Keyword::GROUP,
+        Keyword::HAVING,
+        Keyword::ORDER,
+        Keyword::LIMIT,
+    ];
+    let mut depth = 0_usize;
+    for token in tokens {
+        let ends = *token == *closing
+            || *token == Token::Comma
+            || matches!(token, Token::Word(word) if ENDS.contains(&word.keyword));
+        if depth == 0 && ends {
+            return false;
+        }
+        if is_comparison(token) || is_word(token, Keyword::IN) || is_word(token, Keyword::IS) {
+            return true;
+        }
+        if *token == *opening {
+            depth += 1;
+        } else if *token == *closing {
+            depth -= 1;
+        }
+    }
+    false
 }
 
 /// Advice on the first name in brackets, which SQL Server writes for a name, and which is a list of one item here.
@@ -388,7 +442,11 @@ mod tests {
             ("SELECT 1 FROM m WHERE aid = 1 && reach = 5", list, and),
             ("SELECT array_has_any(reach, 1), '&&' FROM m", list, None),
             ("SELECT 1 FROM m WHERE reach > 5 || language = 'en'", "cannot compare Boolean = Utf8", or),
+            ("SELECT 1 FROM m WHERE (reach > 5) && (aid = '1')", list, and),
+            ("SELECT 1 FROM m WHERE aid = '1' AND hashtags && 5", list, None),
             ("SELECT 1 FROM m WHERE (reach > 5) = language", "cannot compare Boolean = Utf8", None),
+            ("SELECT 1 FROM m WHERE aid = '1' AND (reach > 5) = title || 'x'", "cannot compare Boolean = Utf8", None),
+            ("SELECT title || 'x' FROM m WHERE (reach > 5) = language", "cannot compare Boolean = Utf8", None),
             ("SELECT 1 FROM m WHERE [title] = 'x'", "cannot compare List(Utf8) = Int64", title),
             ("SELECT m.[title] FROM m", "syntax error: Expected: an identifier or a '*' after '.', found: [", title),
             ("SELECT hashtags[1] = 1 FROM m", "cannot compare List(Utf8) = Int64", None),

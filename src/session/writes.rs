@@ -42,7 +42,7 @@ pub(crate) fn refused(what: &str) -> DataFusionError {
     error.advice("supported: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, DROP VIEW, DROP TABLE").into()
 }
 
-/// Refuses a statement of a server's client that writes, before the engine looks for files.
+/// Refuses a statement of a server's client that writes, before the engine looks for files, or that belongs to a transaction.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] for such a statement.
@@ -55,6 +55,14 @@ pub(crate) fn refuse_statement(statement: &Statement) -> Result<(), DataFusionEr
             Ast::Insert(_) => Err(refused("INSERT")),
             Ast::Update(_) => Err(refused("UPDATE")),
             Ast::Delete(_) => Err(refused("DELETE")),
+            Ast::StartTransaction { .. }
+            | Ast::Commit { .. }
+            | Ast::Rollback { .. }
+            | Ast::Savepoint { .. }
+            | Ast::ReleaseSavepoint { .. } => {
+                let error = Error::new(ErrorKind::Unsupported, format!("there are no transactions: {READ_ONLY}"));
+                Err(error.advice("leave out BEGIN, COMMIT and ROLLBACK").into())
+            }
             _ => Ok(()),
         },
         _ => Ok(()),

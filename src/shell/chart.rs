@@ -53,6 +53,8 @@ pub(super) struct Drawing {
     zone: Option<Zone>,
     /// Set if the first period, and the last one, were not read completely.
     pub(super) partial: [bool; 2],
+    /// Number of rows that are not drawn, because they have no number in the first column.
+    unplaced: usize,
     /// Set if the statement orders its rows, or if the statement is not known.
     ordered: bool,
     /// Form that was chosen.
@@ -154,8 +156,10 @@ impl Drawing {
             )
         };
         let failed = |error: ArrowError| error.to_string();
-        let batch = concat_batches(schema, batches).map_err(failed)?;
-        let batch = with_places(batch).map_err(failed)?;
+        let whole = concat_batches(schema, batches).map_err(failed)?;
+        let rows = whole.num_rows();
+        let batch = with_places(whole).map_err(failed)?;
+        let unplaced = rows - batch.num_rows();
         let Some((first, rest)) = batch.columns().split_first() else {
             return Err("the result has no columns to draw".to_owned());
         };
@@ -163,10 +167,15 @@ impl Drawing {
             // A single number is a bar of its own.
             let (name, values) = (series_name(schema.field(0).name()), floats(first).map_err(failed)?);
             let series = vec![(name.clone(), values)];
-            return Ok(Self::new(None, Along::Category, vec![name], series));
+            return Ok(Self::new(Some(name.clone()), Along::Category, vec![name], series));
         }
+        let counted_times = match first.data_type() {
+            DataType::Timestamp(..) => "; the form `heatmap` counts times by weekday and hour",
+            _ => "",
+        };
         if rest.is_empty() {
-            return Err(wrong(0, if is_number(first) { "a time or category as" } else { "numbers after" }));
+            let wrong = wrong(0, if is_number(first) { "a time or category as" } else { "numbers after" });
+            return Err(format!("{wrong}{counted_times}"));
         }
         if batch.num_rows() == 0 {
             return Err("the result has no rows to draw".to_owned());
@@ -181,7 +190,7 @@ impl Drawing {
         let numbers = if by_value { &rest[1..] } else { rest };
         // A text before a number names series.
         if let Some(at) = numbers.iter().rposition(|column| !is_number(column)) {
-            return Err(wrong(1 + at, "numbers after"));
+            return Err(format!("{}{counted_times}", wrong(1 + at, "numbers after")));
         }
         let title = title(schema, times.is_some(), by_value);
         // Rows with equal names are one point if another column names their series.
@@ -234,8 +243,7 @@ impl Drawing {
         let across = one_line(schema.field(0).name());
         let zone = zone_of(first.data_type());
         let measure = if by_value { one_line(schema.field(2).name()) } else { String::new() };
-        let drawing = Self { across, by_value, measure, zone, ..Self::new(title, along, labels, series) };
-        let drawing = drawing.with_few_bars("add a LIMIT")?;
+        let drawing = Self { across, by_value, measure, zone, unplaced, ..Self::new(title, along, labels, series) };
         if drawing.series.iter().all(|(_, values)| values.iter().all(Option::is_none)) {
             return Err("nothing to draw: all numbers are NULL".to_owned());
         }
@@ -249,8 +257,22 @@ impl Drawing {
 
     fn new(title: Option<String>, along: Along, labels: Vec<String>, series: Vec<(String, Vec<Option<f64>>)>) -> Self {
         let (across, measure) = (String::new(), String::new());
-        let (by_value, zone, partial, ordered, form) = (false, None, [false; 2], true, ChartForm::Auto);
-        Self { title, subtitle: None, along, labels, series, across, by_value, measure, zone, partial, ordered, form }
+        let (by_value, zone, partial, unplaced, ordered, form) = (false, None, [false; 2], 0, true, ChartForm::Auto);
+        Self {
+            title,
+            subtitle: None,
+            along,
+            labels,
+            series,
+            across,
+            by_value,
+            measure,
+            zone,
+            partial,
+            unplaced,
+            ordered,
+            form,
+        }
     }
 
     /// Names the period, and marks the first and the last point if the query did not read their periods completely. Times that
@@ -287,13 +309,12 @@ impl Drawing {
     /// of lines and points.
     ///
     /// # Errors
-    /// One line, if the first column does not allow the form.
+    /// One line, if the first column does not allow the form, or if there are too many bars.
     pub(super) fn in_form(self, form: ChartForm) -> Result<Self, String> {
         let drawing = Self { form, ..self.without_gaps(form) };
         match (form, &drawing.along) {
             (ChartForm::Bars, Along::Time(instants)) => {
-                let days = instants.iter().all(|at| at % PERIODS[1] == 0.0);
-                let format = if days { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
+                let format = if are_days(instants.iter().copied()) { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
                 let labels = instants.iter().map(|at| instant(*at, format)).collect();
                 Self { along: Along::Category, labels, ..drawing }.with_few_bars("choose lines, or longer periods")
             }
@@ -307,13 +328,15 @@ impl Drawing {
                         Ok(Self { along: Along::Number(places), ..drawing }.sorted())
                     }
                     _ => {
-                        Err("lines and points need several times or numbers in the first column; choose bars"
-                            .to_owned())
+                        let few = if drawing.labels.len() > BARS { "; bars need a LIMIT" } else { "; choose bars" };
+                        Err(format!("lines and points need several times or numbers in the first column{few}"))
                     }
                 }
             }
-            (ChartForm::Stacked, Along::Category) if !drawing.ordered => Ok(drawing.in_order_of_totals()),
-            _ => Ok(drawing),
+            (ChartForm::Stacked, Along::Category) if !drawing.ordered => {
+                drawing.in_order_of_totals().with_few_bars("add a LIMIT")
+            }
+            _ => drawing.with_few_bars("add a LIMIT"),
         }
     }
 
@@ -413,14 +436,36 @@ impl Drawing {
         }
     }
 
-    /// Sentence about the periods that were not read completely; `None` if all were.
-    pub(super) fn note(&self) -> Option<&'static str> {
-        match self.partial {
+    /// Sentences about the periods that were not read completely, and the rows that are not drawn; `None` if there are none.
+    pub(super) fn note(&self) -> Option<String> {
+        let partial = match self.partial {
             [false, false] => None,
-            [true, false] => Some("The first period is incomplete."),
-            [false, true] => Some("The last period is incomplete."),
-            [true, true] => Some("The first and the last period are incomplete."),
+            [true, false] => Some("The first period is incomplete.".to_owned()),
+            [false, true] => Some("The last period is incomplete.".to_owned()),
+            [true, true] => Some("The first and the last period are incomplete.".to_owned()),
+        };
+        let rows = self.undrawn();
+        let are = if rows == 1 { "is" } else { "are" };
+        let undrawn = (rows > 0).then(|| format!("{} without a number {are} not drawn.", counted(rows as u64, "row")));
+        let sentences: Vec<String> = partial.into_iter().chain(undrawn).collect();
+        (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
+    /// Number of rows that are not drawn. Lines show a row without a number as a gap, and bars show it by its name.
+    fn undrawn(&self) -> usize {
+        if self.by_value || !self.along.is_scattered(self.form) {
+            return self.unplaced;
         }
+        // A label that is empty is that of a period without a row.
+        let empty = |at: &usize| self.series.iter().all(|(_, values)| values[*at].is_none());
+        let rows = (0..self.labels.len()).filter(|at| !self.labels[*at].is_empty());
+        self.unplaced + rows.filter(empty).count()
+    }
+
+    /// A value beside its bar; nothing if a series has no row there.
+    pub(super) fn beside(&self, value: Option<f64>) -> String {
+        let none = if self.by_value { "" } else { "NULL" };
+        value.map_or(none.to_owned(), measured)
     }
 
     /// True if the query did not read the period of a point completely.
@@ -524,7 +569,7 @@ impl Drawing {
                 }
             }
         }
-        lines.extend(self.note().map(str::to_owned));
+        lines.extend(self.note());
         Ok(lines)
     }
 
@@ -557,7 +602,7 @@ impl Drawing {
         let names = widest(&mut self.labels.iter().map(String::as_str)).min(width / 3);
         let of_series =
             if several { widest(&mut self.series.iter().map(|(name, _)| name.as_str())).min(width / 5) } else { 0 };
-        let numbers = self.series.iter().flat_map(|(_, values)| values).map(|value| shown(*value).len());
+        let numbers = self.series.iter().flat_map(|(_, values)| values).map(|value| self.beside(*value).len());
         let numbers = numbers.max().unwrap_or(1);
         let room = width.saturating_sub(names + of_series + numbers + if several { 4 } else { 3 }).max(1);
         let (smallest, largest) = self.extent();
@@ -581,7 +626,7 @@ impl Drawing {
                 let ansi = by_label.as_ref().map_or(colors[series], |colors| colors[at]);
                 let paint = |bar: &str| if color && !bar.is_empty() { painted(bar, ansi) } else { bar.to_owned() };
                 let (left, right) = (paint(left), paint(right));
-                lines.push(format!("{line} {before}{left}│{right}{after} {:>numbers$}", shown(values[at])));
+                lines.push(format!("{line} {before}{left}│{right}{after} {:>numbers$}", self.beside(values[at])));
             }
         }
         lines
@@ -813,6 +858,11 @@ fn month_begun(at: f64) -> Option<u32> {
     (time.day() == 1 && at % PERIODS[1] == 0.0).then(|| time.month0())
 }
 
+/// True if each of the times is the beginning of a day.
+pub(super) fn are_days(mut times: impl Iterator<Item = f64>) -> bool {
+    times.all(|at| at % PERIODS[1] == 0.0)
+}
+
 /// A time in seconds since 1970.
 fn time_of(at: f64) -> Option<NaiveDateTime> {
     #[expect(clippy::cast_possible_truncation, reason = "periods and labels have a resolution of seconds")]
@@ -939,11 +989,6 @@ fn light(bar: &str) -> String {
     "░".repeat(bar.chars().count())
 }
 
-/// A value beside its bar.
-pub(super) fn shown(value: Option<f64>) -> String {
-    value.map_or("NULL".to_owned(), measured)
-}
-
 /// A number as a place on the axis of the first column, with commas from 10,000 on: 2026 may be a year.
 pub(super) fn placed(value: f64) -> String {
     with_commas(value, 1e4)
@@ -1023,8 +1068,8 @@ fn names(column: &ArrayRef) -> Result<Vec<String>, ArrowError> {
 
 /// Names of times: dates if all of them are midnights, otherwise with minutes; `None` if this would make different times equal.
 fn names_of_times(column: &ArrayRef, times: &[f64], texts: &[String]) -> Option<Vec<String>> {
-    let days = (0..times.len()).filter(|row| column.is_valid(*row)).all(|row| times[row] % PERIODS[1] == 0.0);
-    let format = if days { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
+    let known = (0..times.len()).filter(|row| column.is_valid(*row)).map(|row| times[row]);
+    let format = if are_days(known) { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
     let name = |(row, text): (usize, &String)| match column.is_valid(row) {
         true => Some(instant(times[row], format)).filter(|name| !name.is_empty()),
         false => Some(text.clone()),
@@ -1630,6 +1675,61 @@ mod tests {
     }
 
     #[test]
+    fn a_series_without_a_row_has_nothing_beside_its_bar() {
+        let columns =
+            vec![("c", texts(&["a", "b"])), ("kind", texts(&["x", "y"])), ("n", numbers(&[Some(1), Some(2)]))];
+        let lines = drawing(columns).expect("a drawing").text(30, 16, false).expect("bars");
+        assert_eq!((lines.len(), lines.concat().contains("NULL")), (1 + 4, false), "{lines:?}");
+    }
+
+    #[test]
+    fn rows_that_are_not_drawn_are_counted() {
+        let of = |first: Vec<Option<f64>>, n: &[Option<i64>]| {
+            let first: ArrayRef = Arc::new(Float64Array::from(first));
+            drawing(vec![("x", first), ("n", numbers(n))]).expect("points")
+        };
+        let places = || vec![Some(0.5), None, Some(1.5), None, Some(2.5)];
+        let points = of(places(), &[Some(1), Some(2), Some(3), Some(4), None]);
+        assert_eq!(points.note().as_deref(), Some("3 rows without a number are not drawn."));
+        assert_eq!(points.text(60, 16, false).expect("points").last(), points.note().as_ref());
+        // A line shows the last one as a gap.
+        let lines = points.in_form(ChartForm::Lines).expect("lines");
+        assert_eq!(lines.note().as_deref(), Some("2 rows without a number are not drawn."));
+        let one = of(vec![Some(0.5), Some(1.5)], &[Some(1), None]);
+        assert_eq!(one.note().as_deref(), Some("1 row without a number is not drawn."));
+        assert_eq!(of(vec![Some(0.5), Some(1.5)], &[Some(1), Some(2)]).note(), None);
+        // The day between has no row.
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 2, 3]));
+        let days = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2), Some(3)]))]).expect("a drawing");
+        assert_eq!(days.in_form(ChartForm::Points).expect("points").note(), None);
+    }
+
+    #[test]
+    fn many_names_are_refused_by_what_their_form_needs() {
+        let names: Vec<String> = (0..79).map(|n| format!("source {n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let refused = |form: ChartForm| {
+            let columns = vec![("source", texts(&names)), ("n", numbers(&[Some(1); 79]))];
+            drawing(columns).expect("a drawing").in_form(form).expect_err("too many")
+        };
+        let places = "lines and points need several times or numbers in the first column; bars need a LIMIT";
+        assert_eq!([ChartForm::Lines, ChartForm::Points].map(refused), [places, places]);
+        let bars = "too many bars: 79, at most 60 can be drawn; add a LIMIT";
+        assert_eq!([ChartForm::Auto, ChartForm::Bars, ChartForm::Stacked].map(refused), [bars, bars, bars]);
+    }
+
+    #[test]
+    fn times_alone_name_the_form_that_counts_them() {
+        let times = || -> ArrayRef { Arc::new(arrow::array::TimestampMicrosecondArray::from(vec![1])) };
+        for columns in [vec![("at", times())], vec![("at", times()), ("title", texts(&["x"]))]] {
+            let refused = drawing(columns).expect_err("no numbers");
+            assert!(refused.ends_with("; the form `heatmap` counts times by weekday and hour"), "{refused}");
+        }
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![1]));
+        assert!(!drawing(vec![("day", days)]).expect_err("no numbers").contains("heatmap"));
+    }
+
+    #[test]
     fn negative_bars_go_to_the_left_of_zero() {
         let columns = vec![("c", texts(&["a", "b", "c"])), ("n", numbers(&[Some(10), Some(-10), Some(-5)]))];
         let lines = drawing(columns).expect("a drawing").text(27, 16, false).expect("bars");
@@ -1645,7 +1745,7 @@ mod tests {
     #[test]
     fn a_single_number_is_a_bar() {
         let one = drawing(vec![("mentions", numbers(&[Some(12)]))]).expect("a drawing");
-        assert_eq!(one.text(20, 16, false).expect("a bar"), ["menti… │█████████ 12"]);
+        assert_eq!(one.text(20, 16, false).expect("a bar"), ["mentions", "menti… │█████████ 12"]);
         let error = drawing(vec![("n", numbers(&[Some(1), Some(2)]))]).expect_err("no chart");
         assert!(error.contains("a chart needs a time or category as the first column"), "{error}");
     }

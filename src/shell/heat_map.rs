@@ -1,11 +1,11 @@
 //! A result by weekday and hour: times, which are counted or whose numbers are added, or columns with a weekday, an hour and a
 //! number.
 
-use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 
 use super::axis_names::in_words;
-use super::chart::{Covered, floats, time_numbers, zone_of};
+use super::chart::{Covered, are_days, floats, time_numbers, zone_of};
 use crate::error::one_line;
 use crate::profile::Zone;
 
@@ -30,9 +30,13 @@ impl HeatMap {
     /// The heat map of a result. Rows without a time or a number add nothing.
     ///
     /// # Errors
-    /// One line naming the columns that a heat map takes.
+    /// One line naming the columns that a heat map takes, or saying that the times are days.
     pub(super) fn of(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self, String> {
         let Some(columns) = heat_columns(schema) else {
+            let is_date = |field: &&FieldRef| matches!(field.data_type(), DataType::Date32 | DataType::Date64);
+            if let Some(field) = schema.fields().first().filter(is_date) {
+                return Err(without_hours(field.name()));
+            }
             return Err(
                 "expected a time, or a weekday, an hour and a number, as in SELECT date_part('dow', published_at), \
                         date_part('hour', published_at), count(*)"
@@ -40,6 +44,13 @@ impl HeatMap {
             );
         };
         let mut map = Self { title: None, subtitle: None, zone: None, hours: [[0.0; 24]; 7], often: [false; 7] };
+        if columns.len() < 3 {
+            let times = batches.iter().map(|batch| known_times(batch.column(columns[0])));
+            let times = times.collect::<Result<Vec<_>, _>>()?.concat();
+            if !times.is_empty() && are_days(times.into_iter()) {
+                return Err(without_hours(schema.field(columns[0]).name()));
+            }
+        }
         for batch in batches {
             map.add(batch, &columns)?;
         }
@@ -109,6 +120,18 @@ fn more_often(period: Covered) -> [bool; 7] {
     days.map(|days| days > least + CHANGE)
 }
 
+/// An error about a column of days.
+fn without_hours(column: &str) -> String {
+    let name = one_line(column);
+    format!("{name} has days without hours; a chart by weekday and hour needs times, such as published_at")
+}
+
+/// Times of a column, without those that are NULL.
+fn known_times(column: &ArrayRef) -> Result<Vec<f64>, String> {
+    let times = time_numbers(column).map_err(|error| error.to_string())?.unwrap_or_default();
+    Ok(times.into_iter().enumerate().filter(|(row, _)| column.is_valid(*row)).map(|(_, at)| at).collect())
+}
+
 /// Positions of the columns that a heat map takes: a time, and a number if there is one; or three numbers.
 pub(crate) fn heat_columns(schema: &Schema) -> Option<Vec<usize>> {
     let fields = schema.fields();
@@ -147,7 +170,7 @@ fn numbered(day: f64, hour: f64) -> Result<(usize, usize), String> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMicrosecondArray};
+    use arrow::array::{Date32Array, Int64Array, StringArray, TimestampMicrosecondArray};
 
     use super::*;
 
@@ -174,6 +197,25 @@ mod tests {
         assert_eq!(utc.title.as_deref(), Some("count by weekday and hour"));
         let plain = map(vec![("at", Arc::new(times) as ArrayRef)]).expect("a map");
         assert_eq!((plain.hours, plain.subtitle), (utc.hours, None), "of an unknown zone");
+    }
+
+    #[test]
+    fn days_are_refused_as_they_have_no_hours() {
+        let day = 86_400_000_000;
+        // Midnights in Berlin, an hour before those of UTC.
+        let berlin: Vec<Option<i64>> = vec![Some(day - 3_600_000_000), None, Some(2 * day - 3_600_000_000)];
+        let berlin = TimestampMicrosecondArray::from(berlin).with_timezone("Europe/Berlin");
+        let utc = TimestampMicrosecondArray::from(vec![0, day]).with_timezone("UTC");
+        let dates = Date32Array::from(vec![0, 1]);
+        let columns: [ArrayRef; 3] = [Arc::new(berlin), Arc::new(utc), Arc::new(dates)];
+        for column in columns {
+            let n = numbers(vec![Some(1); column.len()]);
+            let refused = map(vec![("day", column), ("n", n)]).expect_err("no hours");
+            assert!(refused.starts_with("day has days without hours; a chart by weekday and hour needs"), "{refused}");
+        }
+        let mixed = TimestampMicrosecondArray::from(vec![0, 3_600_000_000]).with_timezone("UTC");
+        let hours = map(vec![("at", Arc::new(mixed) as ArrayRef)]).expect("a map").hours;
+        assert_eq!((hours[3][0], hours[3][1]), (1.0, 1.0));
     }
 
     #[test]

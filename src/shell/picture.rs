@@ -21,7 +21,7 @@ use console::truncate_str;
 
 use self::canvas::{Anchor, Canvas, Fill};
 use self::time_axis::{Tick, time_ticks};
-use super::chart::{Along, Drawing, measured, number, placed, shown, ticks};
+use super::chart::{Along, Drawing, measured, number, placed, ticks};
 use super::heat_map::HeatMap;
 use super::output::{ChartForm, ChartOptions};
 
@@ -55,9 +55,8 @@ const NAME: usize = 30;
 const SHORT: usize = 6;
 /// Maximum share of the width for the names of bars, unless they are that short.
 const NAMES: f64 = 0.4;
-/// Space between two marks on a line, and the least length and height of a bar with a mark.
+/// Space between two marks on a line.
 const APART: f64 = 28.0;
-const MARKED: (f64, f64) = (14.0, 8.0);
 /// Least size of the letters of a number beside a bar.
 const TINY: f64 = 7.0;
 /// The font of texts, and those to use if it is not installed.
@@ -145,7 +144,10 @@ struct Painter<'d> {
 
 impl<'d> Painter<'d> {
     fn new(drawing: &'d Drawing, form: ChartForm) -> Result<Self, String> {
-        let stacked = form == ChartForm::Stacked && drawing.series.len() > 1;
+        let stacked = form == ChartForm::Stacked;
+        if stacked && drawing.series.len() == 1 && !drawing.by_value {
+            return Err("a single series cannot be stacked; choose another form".to_owned());
+        }
         let negative = drawing.series.iter().flat_map(|(_, values)| values).flatten().any(|value| *value < 0.0);
         if stacked && (negative || matches!(drawing.along, Along::Number(_))) {
             let why = if negative { "negative numbers" } else { "points" };
@@ -208,7 +210,7 @@ impl<'d> Painter<'d> {
         }
         let mut bottom = height - MARGIN;
         if let Some(note) = self.drawing.note() {
-            self.canvas.text((width - MARGIN, bottom), Anchor::End, SMALL, PALE, note);
+            self.canvas.text((width - MARGIN, bottom), Anchor::End, SMALL, PALE, &note);
             bottom -= LINE;
         }
         let area = Area { left: MARGIN, top, right: width - MARGIN, bottom };
@@ -244,13 +246,14 @@ impl<'d> Painter<'d> {
         lines
     }
 
-    /// An entry of the legend, with the mark that the chart has.
+    /// An entry of the legend, with the mark or the hatching that the chart has.
     fn entry(&mut self, series: usize, left: f64, top: f64) {
         let (color, middle) = (self.colors[series], top + LINE / 2.0);
         let place = (left + 9.0, middle);
         if self.stacked || self.drawing.along == Along::Category {
-            self.canvas.rect(left, middle - 6.0, 18.0, 12.0, color, false);
-            self.canvas.mark(series, place, 2.5, color, Fill::Open);
+            let bar = Area { left, top: middle - 6.0, right: left + 18.0, bottom: middle + 6.0 };
+            self.canvas.rect(bar, color, false);
+            self.canvas.hatch_rect(series, bar, color);
         } else if self.is_scattered() {
             self.canvas.mark(series, place, 4.0, color, Fill::Full);
         } else {
@@ -283,10 +286,12 @@ impl<'d> Painter<'d> {
                 let whole = places.iter().all(|place| place.fract() == 0.0);
                 let marks = ticks((first, last), if whole { 1.0 } else { 0.0 });
                 let names = in_short(&marks, placed);
-                let marks = marks.into_iter().zip(names).filter(|(at, _)| (first..=last).contains(at));
-                marks.map(|(at, text)| Tick { at, text, below: None }).collect()
+                marks.into_iter().zip(names).map(|(at, text)| Tick { at, text, below: None }).collect()
             }
         };
+        // An axis of numbers begins and ends at a tick.
+        let first = along.first().map_or(first, |tick| first.min(tick.at));
+        let last = along.last().map_or(last, |tick| last.max(tick.at));
         let x = Scale { from: first..last, to: left + inner..area.right - inner };
         let beyond = along.iter().map(|tick| beyond(tick, &x, area.right + MARGIN)).fold(0.0, f64::max);
         let right = area.right - beyond;
@@ -357,7 +362,7 @@ impl<'d> Painter<'d> {
             let point = |at: usize| Some((x.at(places[at]), y.at(values[at]?)));
             let points: Vec<Option<(f64, f64)>> = (0..places.len()).map(point).collect();
             let shape = if panel.len() > 1 { *series } else { 0 };
-            let mut marked = f64::NEG_INFINITY;
+            let marked = if panel.len() > 1 { marked(&points) } else { vec![false; points.len()] };
             // The way to a period that is incomplete is dashed.
             let partial = |at: usize| drawing.is_partial(at);
             for (at, pair) in points.windows(2).enumerate() {
@@ -370,12 +375,10 @@ impl<'d> Painter<'d> {
                 let known = |at: Option<usize>| at.and_then(|at| points.get(at)).is_some_and(Option::is_some);
                 // A point between two gaps is on no line.
                 let alone = !known(at.checked_sub(1)) && !known(Some(at + 1));
-                let apart = panel.len() > 1 && place.0 - marked >= APART;
                 if partial(at) {
                     self.canvas.mark(shape, *place, 3.5, color, Fill::Open);
-                } else if alone || apart {
+                } else if alone || marked[at] {
                     self.canvas.mark(shape, *place, 3.0, color, Fill::Full);
-                    marked = place.0;
                 }
             }
         }
@@ -383,7 +386,6 @@ impl<'d> Painter<'d> {
 
     fn areas(&mut self, places: &[f64], x: &Scale, y: &Scale) {
         let mut below = vec![0.0; places.len()];
-        let mut marks = Vec::new();
         for series in 0..self.drawing.series.len() {
             let values = &self.drawing.series[series].1;
             let above: Vec<f64> =
@@ -396,18 +398,8 @@ impl<'d> Painter<'d> {
             }
             let color = self.colors[series];
             let _ = writeln!(self.canvas.out, "<path d=\"{path}Z\" fill=\"{color}\" fill-opacity=\"0.85\"/>");
-            let mut marked = f64::NEG_INFINITY;
-            for (at, place) in places.iter().enumerate() {
-                if x.at(*place) - marked >= APART && above[at] > below[at] {
-                    marked = x.at(*place);
-                    marks.push((series, (marked, y.at(above[at]))));
-                }
-            }
+            self.canvas.hatch(series, &format!("{path}Z"), color);
             below = above;
-        }
-        // The areas above would cover them.
-        for (series, place) in marks {
-            self.canvas.mark(series, place, 2.5, self.colors[series], Fill::Open);
         }
         // Incomplete periods are veiled.
         let (top, bottom) = (y.at(y.from.end), y.at(y.from.start));
@@ -468,7 +460,7 @@ impl<'d> Painter<'d> {
             let values = panel.iter().flat_map(|series| &drawing.series[*series].1);
             let texts: Vec<String> = match self.stacked {
                 true => self.totals().map(measured).collect(),
-                false => values.map(|value| shown(*value)).collect(),
+                false => values.map(|value| drawing.beside(*value)).collect(),
             };
             let digits = texts.iter().map(|text| fonts::width(text, SMALL)).fold(0.0, f64::max) * 1.08 + 10.0;
             let before = if smallest < 0.0 { digits } else { 0.0 };
@@ -481,10 +473,12 @@ impl<'d> Painter<'d> {
             let names = in_short(&marks, measured);
             let widest = names.iter().map(|name| fonts::width(name, SMALL)).fold(0.0, f64::max);
             let named = every(x.at(marks[1]) - x.at(marks[0]), widest * 1.08 + BESIDE);
-            let within = marks.iter().zip(&names).filter(|(at, _)| (low..=high).contains(*at));
-            for (number, (at, name)) in within.enumerate() {
+            // Zero has a label, and the others are as many steps from it.
+            let zero = marks.iter().position(|at| *at == 0.0).unwrap_or_default();
+            let within = marks.iter().zip(&names).enumerate().filter(|(_, (at, _))| (low..=high).contains(*at));
+            for (number, (at, name)) in within {
                 self.canvas.line((x.at(*at), top), (x.at(*at), bottom), GRID, 1.0, false);
-                if number % named == 0 {
+                if number.abs_diff(zero).is_multiple_of(named) {
                     self.canvas.text((x.at(*at), bottom + 18.0), Anchor::Middle, SMALL, PALE, name);
                 }
             }
@@ -502,10 +496,11 @@ impl<'d> Painter<'d> {
                     let least = if value.is_some_and(|value| value != 0.0) { 1.0 } else { 0.0 };
                     let long = (to - from).abs().max(least);
                     let high = (thick - 2.0).max(1.0);
-                    self.canvas.rect(from.min(to), y + 1.0, long, high, color, drawing.is_partial(at));
-                    if panel.len() > 1 && long >= MARKED.0 && thick >= MARKED.1 {
-                        let place = (from.min(to) + MARKED.0 / 2.0, y + thick / 2.0);
-                        self.canvas.mark(*series, place, 2.5, color, Fill::Open);
+                    let (left, top) = (from.min(to), y + 1.0);
+                    let bar = Area { left, top, right: left + long, bottom: top + high };
+                    self.canvas.rect(bar, color, drawing.is_partial(at));
+                    if panel.len() > 1 && long > 0.0 {
+                        self.canvas.hatch_rect(*series, bar, color);
                     }
                     if self.stacked {
                         sum += value.unwrap_or_default();
@@ -513,7 +508,7 @@ impl<'d> Painter<'d> {
                             continue;
                         }
                     }
-                    let text = if self.stacked { measured(sum) } else { shown(value) };
+                    let text = if self.stacked { measured(sum) } else { drawing.beside(value) };
                     let middle = y + thick / 2.0 + SMALL * 0.36;
                     let (anchor, at) = if to < x.at(0.0) { (Anchor::End, to - 5.0) } else { (Anchor::Start, to + 5.0) };
                     if thick >= TINY {
@@ -524,6 +519,24 @@ impl<'d> Painter<'d> {
             self.canvas.line((x.at(0.0), top), (x.at(0.0), bottom), FRAME, 1.0, false);
         }
     }
+}
+
+/// The points of a line that have a mark: its ends, its lowest and its highest point, and others that are far enough from them.
+fn marked(points: &[Option<(f64, f64)>]) -> Vec<bool> {
+    let known: Vec<(usize, (f64, f64))> =
+        points.iter().enumerate().filter_map(|(at, place)| Some((at, (*place)?))).collect();
+    let height = |one: &&(usize, (f64, f64)), other: &&(usize, (f64, f64))| one.1.1.total_cmp(&other.1.1);
+    let chosen = [known.first(), known.last(), known.iter().min_by(height), known.iter().max_by(height)];
+    let mut places: Vec<f64> = chosen.iter().flatten().map(|(_, (x, _))| *x).collect();
+    let mut marked = vec![false; points.len()];
+    chosen.iter().flatten().for_each(|(at, _)| marked[*at] = true);
+    for (at, (x, _)) in known {
+        if places.iter().all(|place| (x - place).abs() >= APART) {
+            places.push(x);
+            marked[at] = true;
+        }
+    }
+    marked
 }
 
 /// A name that is shortened until it takes at most this many pixels.
@@ -655,12 +668,15 @@ mod tests {
         let [circles, others] = marks(&picture(&of(365), &ChartOptions::default()));
         assert!((15..=29).contains(&circles) && circles == others, "{circles}");
         let stacked = ChartOptions { form: ChartForm::Stacked, ..ChartOptions::default() };
-        assert_eq!(marks(&picture(&of(10), &stacked)), [11, 11]);
+        let areas = picture(&of(10), &stacked);
+        // The second area, and its place in the legend.
+        assert_eq!((marks(&areas), areas.matches("fill=\"url(#hatch1-").count()), ([0, 0], 2), "{areas}");
         let points = of(10).in_form(ChartForm::Points).expect("points");
         let form = ChartOptions { form: ChartForm::Points, ..ChartOptions::default() };
         assert_eq!(marks(&picture(&points, &form)), [11, 11]);
         let two: [(&str, &[f64]); 2] = [("zebra", &[1.0, 2.0]), ("lion", &[2.0, 1.0])];
-        assert_eq!(marks(&picture(&bars(&["a", "b"], &two), &ChartOptions::default())), [3, 3]);
+        let hatched = picture(&bars(&["a", "b"], &two), &ChartOptions::default());
+        assert_eq!((marks(&hatched), hatched.matches("fill=\"url(#hatch1-").count()), ([0, 0], 3), "{hatched}");
         for one in [bars(&["a", "b"], &two[..1]), days(&[0, 1], &two[..1])] {
             assert_eq!(marks(&picture(&one, &ChartOptions::default())), [0, 0]);
         }
@@ -668,6 +684,11 @@ mod tests {
         let values = [1.0, 2.0];
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
         let nine: Vec<(&str, &[f64])> = names.iter().map(|name| (*name, &values[..])).collect();
+        let nine_bars = picture(&bars(&["k", "l"], &nine), &ChartOptions::default());
+        let tiles = nine_bars
+            .lines()
+            .filter_map(|line| line.split_once("<pattern ")?.1.split_once("<path d=\"")?.1.split('"').next());
+        assert_eq!(tiles.collect::<HashSet<_>>().len(), 8, "{nine_bars}");
         let picture = picture(&days(&[0, 1], &nine), &ChartOptions::default());
         // The corners of those in the legend, which comes first, seen from the first corner; one mark is a circle.
         let shapes = picture.lines().filter_map(|line| line.split_once("<polygon points=\"")?.1.split_once('"'));
@@ -680,6 +701,68 @@ mod tests {
             })
             .collect();
         assert_eq!(shapes.len(), 8, "{shapes:?}");
+    }
+
+    #[test]
+    fn the_ends_and_extremes_of_lines_have_marks() {
+        let mut points: Vec<Option<(f64, f64)>> = (0..100_i32).map(|at| Some((f64::from(at), 50.0))).collect();
+        points[1] = None;
+        points[3] = Some((3.0, 10.0));
+        points[97] = Some((97.0, 90.0));
+        let places: Vec<usize> = (0..100).filter(|at| marked(&points)[*at]).collect();
+        assert_eq!(places, [0, 3, 31, 59, 97, 99]);
+        assert_eq!(marked(&[None]), [false]);
+    }
+
+    #[test]
+    fn hatching_is_drawn_in_png() {
+        let two = bars(&["a", "b"], &[("x", &[1.0, 1.0]), ("y", &[1.0, 1.0])]);
+        let hatched = picture(&two, &ChartOptions::default());
+        let plain: String =
+            hatched.lines().filter(|line| !line.contains("url(#hatch")).map(|line| format!("{line}\n")).collect();
+        let of = |picture: &str| png(picture, &ChartOptions::default()).expect("a picture").0;
+        assert_ne!(of(&hatched), of(&plain));
+    }
+
+    #[test]
+    fn the_hatching_of_light_colours_is_dark() {
+        for (second, line) in [("negative", "#ffffff"), ("unknown", INK)] {
+            let series: [(&str, &[f64]); 2] = [("positive", &[1.0]), (second, &[1.0])];
+            let picture = picture(&bars(&["a"], &series), &ChartOptions::default());
+            let pattern = picture.lines().find(|found| found.starts_with("<pattern")).expect("a hatching");
+            assert!(pattern.contains(&format!("stroke=\"{line}\"")), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_single_series_is_not_stacked() {
+        let stacked = ChartOptions { form: ChartForm::Stacked, ..ChartOptions::default() };
+        for one in [days(&[0, 1], &[("n", &[1.0, 2.0])]), bars(&["a", "b"], &[("n", &[1.0, 2.0])])] {
+            let refused = svg(&one, &stacked).expect_err("one series");
+            assert_eq!(refused, "a single series cannot be stacked; choose another form");
+        }
+        // The rows may have one value only of those that the statement asks for.
+        let columns: [(&str, ArrayRef); 3] = [
+            ("day", Arc::new(Date32Array::from(vec![0, 1]))),
+            ("sentiment", Arc::new(StringArray::from(vec!["positive", "positive"]))),
+            ("n", Arc::new(Float64Array::from(vec![1.0, 2.0]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let one = Drawing::of(&batch.schema(), &[batch]).expect("a drawing");
+        assert_eq!(picture(&one, &stacked).matches("fill-opacity=\"0.85\"").count(), 1);
+    }
+
+    #[test]
+    fn axes_of_numbers_begin_and_end_at_a_label() {
+        let places: ArrayRef = Arc::new(Float64Array::from(vec![120.5, 300_000.0, 900_000.0]));
+        let points = picture(&drawing(places, &[("n", &[1.0, 2.0, 3.0])]), &ChartOptions::default());
+        let labels = ["0", "250,000", "500,000", "750,000", "1,000,000"];
+        let found = |label: &&str| points.contains(&format!("text-anchor=\"middle\">{label}<"));
+        assert!(labels.iter().all(found), "{points}");
+        // Zero has a label although there is no room for all.
+        let sides = bars(&["a", "b"], &[("n", &[9e11, -9e11])]);
+        let narrow = picture(&sides, &ChartOptions { width: Some(340), ..ChartOptions::default() });
+        assert!(narrow.contains("text-anchor=\"middle\">0<"), "{narrow}");
     }
 
     #[test]
@@ -758,7 +841,7 @@ mod tests {
         assert!(ends("#2e9e5b").iter().zip(&begins).all(|(end, begin)| (end - begin).abs() < 0.2), "{picture}");
         assert!(picture.contains(">3<") && picture.contains(">3.5<"), "{picture}");
         let areas = svg(&days(&[0, 1], &two), &stacked).expect("a picture");
-        assert_eq!(areas.matches("<path").count(), 2, "{areas}");
+        assert_eq!(areas.matches("fill-opacity=\"0.85\"").count(), 2, "{areas}");
         assert!(below.expect_err("below zero").starts_with("negative numbers cannot be stacked"));
     }
 

@@ -146,6 +146,11 @@ impl FromStore {
         self.reads_answers() && as_of().is_some_and(|as_of| self.is_fresh(as_of, now))
     }
 
+    /// True if queries store what saves requests of later ones.
+    pub(crate) fn invests(&self) -> bool {
+        self.writes && self.freshness > TimeDelta::zero()
+    }
+
     /// True if queries take responses from the store.
     fn reads_answers(&self) -> bool {
         self.reads && self.freshness > TimeDelta::zero()

@@ -74,7 +74,8 @@ impl Folder {
         Self(folder)
     }
 
-    /// Checks that the folder can be read, and every dashboard in it. A link to a file that does not exist is left to the list.
+    /// Checks that the folder can be read, and every dashboard in it. A link to a file that does not exist is no error here: the list
+    /// of dashboards shows it.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] with the file and line.

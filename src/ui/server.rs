@@ -12,6 +12,7 @@ use super::query::check;
 use super::routes::Page;
 use crate::error::{Result, one_line};
 use crate::host::auth::{Auth, Credentials};
+use crate::host::failure::Failure;
 use crate::host::http::{Bound, HttpServer};
 use crate::host::state::{Host, HostSpec, check_exposure};
 use crate::serving::TlsSpec;
@@ -72,13 +73,17 @@ async fn over(page: PageSpec, host: Arc<Host>) -> Result<HttpServer> {
     Ok(bound.serve(url, Arc::new(move |request, caller| page.clone().answer(request, caller).boxed())))
 }
 
-/// Logs each file that is no dashboard, and each query that cannot be planned. With users, whose tables may differ, the page shows
-/// such queries when they are opened.
+/// Logs each file that is no dashboard, each query that cannot be planned, and the reason if queries cannot be checked. With users,
+/// whose tables may differ, the page shows such queries when they are opened.
 async fn warn_of_mistakes(folder: &Folder, host: &Arc<Host>) {
     let all: Vec<_> = folder.all().collect();
     let session = match host.sessions.auth() {
         _ if all.is_empty() => return,
-        Auth::None => host.sessions.find_shared(Credentials::None, None).await.ok(),
+        Auth::None => {
+            let found = host.sessions.find_shared(Credentials::None, None).await;
+            let told = |failure: &Failure| tracing::warn!("queries of dashboards are not checked: {}", failure.message);
+            found.inspect_err(told).ok()
+        }
         Auth::Users(_) | Auth::PassThrough => None,
     };
     for (path, read) in all {

@@ -20,11 +20,10 @@ pub(crate) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
 pub(crate) fn estimate_all(plans: &[Arc<dyn ExecutionPlan>]) -> Result<RecordBatch> {
     let costs: Vec<_> = plans.iter().map(plan_cost).collect();
     let all = match costs.as_slice() {
-        [cost] => cost.expected(),
+        [cost] => of_plan(cost),
         costs => sum(costs),
     };
     let scans: Vec<_> = costs.into_iter().flat_map(|cost| cost.scans).collect();
-    let of_scan = |scan: &Cost| scan.expected(scan.at_least + u64::from(scan.lists), scan.exact);
     let words = |scan: &Cost| match of_scan(scan) {
         // What the number depends on.
         ExpectedRequests { searches: None, likely: None, at_most: None, .. } => scan.requests.clone(),
@@ -38,18 +37,11 @@ pub(crate) fn estimate_all(plans: &[Arc<dyn ExecutionPlan>]) -> Result<RecordBat
         }
         _ => all.to_string(),
     };
-    // The words count a saved search, which follows the list unless that is empty.
-    let after_list = |scan: &Cost| u64::from(scan.lists && scan.in_turn && !scan.exact && scan.by_last_list.is_none());
-    let least_of_all = match scans.as_slice() {
-        [scan] => all.at_least + after_list(scan),
-        _ => all.at_least,
-    };
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let tables = scans.iter().map(|scan| scan.table.as_ref()).chain(["all"]).map(Some);
     let sent = scans.iter().map(|scan| Some(scan.sent.as_str())).chain([Some("")]);
     let requests = scans.iter().map(words).chain([total]).map(Some);
-    let least =
-        scans.iter().map(|scan| number(of_scan(scan).at_least + after_list(scan))).chain([number(least_of_all)]);
+    let least = scans.iter().map(least_of).chain([all.at_least]).map(number);
     let columns: [(&str, ArrayRef); 4] = [
         ("table", Arc::new(tables.collect::<StringArray>())),
         ("sent", Arc::new(sent.collect::<StringArray>())),
@@ -57,6 +49,32 @@ pub(crate) fn estimate_all(plans: &[Arc<dyn ExecutionPlan>]) -> Result<RecordBat
         ("at_least", Arc::new(least.map(Some).collect::<Int64Array>())),
     ];
     Ok(RecordBatch::try_from_iter(columns)?)
+}
+
+/// The expected number of requests of a scan, including the list.
+fn of_scan(scan: &Cost) -> ExpectedRequests {
+    scan.expected(scan.at_least + u64::from(scan.lists), scan.exact)
+}
+
+/// The minimum number of requests of a scan.
+fn least_of(scan: &Cost) -> u64 {
+    // The words count a saved search, which follows the list unless that is empty.
+    let after_list = scan.lists && scan.in_turn && !scan.exact && scan.by_last_list.is_none();
+    of_scan(scan).at_least + u64::from(after_list)
+}
+
+/// The expected number of requests of a plan: no fewer than those of any of its scans.
+fn of_plan(cost: &PlanCost) -> ExpectedRequests {
+    let all = cost.expected();
+    let at_least = cost.scans.iter().map(least_of).fold(all.at_least, u64::max);
+    let above = |number: &u64| *number > at_least;
+    ExpectedRequests {
+        at_least,
+        exact: all.exact && at_least == all.at_least,
+        at_most: all.at_most.filter(above),
+        likely: all.likely.filter(above),
+        ..all
+    }
 }
 
 /// The maximum number of requests, if it is known.
@@ -71,7 +89,7 @@ fn likely(of: &ExpectedRequests) -> Option<u64> {
 
 /// The expected number of requests of plans that run one after another.
 fn sum(costs: &[PlanCost]) -> ExpectedRequests {
-    costs.iter().map(PlanCost::expected).fold(ExpectedRequests::certain(0, true), |all, one| {
+    costs.iter().map(of_plan).fold(ExpectedRequests::certain(0, true), |all, one| {
         let likely = likely(&all).zip(likely(&one)).map(|(all, one)| all + one);
         let at_least = all.at_least + one.at_least;
         ExpectedRequests {

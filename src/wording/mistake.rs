@@ -72,13 +72,47 @@ impl Mistake {
     }
 }
 
-/// True if a quote stands between letters, as in `it's`. A letter before it that stands alone begins a literal, such as `N'x'`.
+/// Keywords that a text may follow or precede without a space, as in `LIKE'x'AND`.
+const BESIDE_TEXTS: [&str; 24] = [
+    "SELECT",
+    "WHERE",
+    "AND",
+    "OR",
+    "NOT",
+    "IS",
+    "IN",
+    "LIKE",
+    "ILIKE",
+    "TO",
+    "ESCAPE",
+    "BETWEEN",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "FROM",
+    "AS",
+    "DATE",
+    "TIME",
+    "TIMESTAMP",
+    "INTERVAL",
+    "ZONE",
+];
+
+/// True if a quote stands between letters, as in `it's`, but not beside a keyword. A letter before it that stands alone begins a
+/// literal, such as `N'x'`.
 fn has_apostrophe(text: &str) -> bool {
+    let is_keyword = |word: &str| BESIDE_TEXTS.iter().any(|keyword| keyword.eq_ignore_ascii_case(word));
+    let is_end = |c: char| !c.is_alphanumeric() && c != '_';
     text.match_indices('\'').any(|(at, quote)| {
-        let (mut before, mut behind) = (text[..at].chars().rev(), text[at + quote.len()..].chars());
-        let is_between =
-            before.next().is_some_and(char::is_alphabetic) && behind.next().is_some_and(char::is_alphabetic);
-        is_between && before.next().is_some_and(|letter| letter.is_alphanumeric() || letter == '\'')
+        let (before, behind) = (&text[..at], &text[at + quote.len()..]);
+        let words = [before.rsplit(is_end).next(), behind.split(is_end).next()];
+        let mut letters = before.chars().rev();
+        letters.next().is_some_and(char::is_alphabetic)
+            && behind.starts_with(char::is_alphabetic)
+            && letters.next().is_some_and(|letter| letter.is_alphanumeric() || letter == '\'')
+            && !words.into_iter().flatten().any(is_keyword)
     })
 }
 
@@ -141,6 +175,9 @@ mod tests {
             ("SELECT 'I'm here' WHERE x = 'de'", true),
             ("SELECT 'it''s', 'x", false),
             ("SELECT N'x', 'y", false),
+            ("SELECT 1 WHERE title LIKE'abc", false),
+            ("SELECT 1 WHERE title LIKE'abc' AND language='en", false),
+            ("SELECT 1 WHERE title = 'abc'AND language = 'en", false),
             ("SELECT 'x", false),
         ] {
             let error = crate::session::parse_statements(sql).expect_err(sql);

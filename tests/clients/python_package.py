@@ -284,7 +284,8 @@ def failures():
             assert error.advice and str(error).endswith(error.advice), (options, str(error), error.advice)
             assert "savedsearch." not in str(error) and "--" not in str(error), (options, str(error))
         error = refused(savedsearch.Error, lambda: savedsearch.connect(service.url, api_key_command="exit 3"))
-        assert "exit status: 3" in str(error) and error.kind == "config", error
+        assert str(error).startswith("api_key_command failed: exit status: 3; ") and error.advice, error
+        assert error.kind == "config", error
         with savedsearch.connect(service.url, api_key="wrong") as connection:
             error = refused(savedsearch.Error, lambda: connection.sql("SELECT count(*) FROM mentions WHERE aid = '1'").arrow())
             assert error.kind == "unauthorized" and error.sqlstate == "28000" and error.advice in str(error), vars(error)
@@ -638,8 +639,8 @@ def sets_of_parameters():
             error = refused(savedsearch.OperationalError, lambda: cursor.execute(statement, aids))
             assert error.kind == "budget" and error.advice in str(error), error
             create = "CREATE OR REPLACE TABLE counted AS SELECT count(*) AS n FROM mentions WHERE aid = ?"
-            error = refused(savedsearch.OperationalError, lambda: cursor.executemany(create, [(AID,)] * 4))
-            assert str(error).startswith("4 parameter sets: "), error
+            error = refused(savedsearch.ProgrammingError, lambda: cursor.executemany(create, [(AID,)] * 4))
+            assert str(error).startswith("a statement that changes the session takes one parameter set, got 4; "), error
         assert connection.sql("SELECT count(*) FROM system.requests").rows() == [(0,)], "nothing was spent"
         connection.sql("SET savedsearch.max_requests = 5")
         query = connection.sql(statement, aids)

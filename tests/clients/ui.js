@@ -108,7 +108,7 @@ function opening(aid) {
   const one = (name) => `SELECT date_trunc('day', published_at) AS day, '${name}' AS sentiment, count(*) AS mentions\n`
     + `FROM mentions WHERE aid = '${aid}' AND duration = '30d' AND sentiment = '${name}' GROUP BY 1`;
   const parts = ["positive", "neutral", "negative"].map(one).join("\nUNION ALL\n");
-  return `-- Mentions a day by sentiment, with one request for each\n${parts}\nORDER BY 1`;
+  return `-- Mentions a day by sentiment, with one request for each; mentions without a sentiment are not counted\n${parts}\nORDER BY 1`;
 }
 
 /** Waits for a cost that begins with these words, and returns all of them. */
@@ -367,7 +367,8 @@ async function keys(browser, url) {
   await page.keyboard.press("ArrowRight");
   await page.waitForFunction(() => document.querySelector("#chart img")?.naturalWidth > 100);
   const words = await page.getAttribute("#chart img", "alt");
-  assert.match(words, /mentions: first \d+ \(\d{4}-\d\d-\d\d, \w+\), last \d+ \(.*\), highest \d+ \(.*\)$/);
+  const day = "\\(\\d{4}-\\d\\d-\\d\\d\\)";
+  assert.match(words, new RegExp(`mentions of positive: first \\d+ ${day}, last \\d+ ${day}, highest \\d+ ${day}(;|$)`));
   await tabTo("#chart select");
   await page.keyboard.press("Shift+Tab");
   await tabTo("#tab-chart");
@@ -1099,6 +1100,106 @@ async function misplaced(browser, url) {
   await page.context().close();
 }
 
+/** Nothing of a dashboard runs as long as a cost is unknown, and what a server that is gone has not run is run alone, after its cost is seen. */
+async function lost(browser, url) {
+  const queries = [1, 2, 3].map((n) => ({ title: `n${n}`, sql: `SELECT ${n} AS n`, chart: "number" }));
+  const asked = [];
+  let [priced, gone, free] = [[], [], true];
+  const numberOf = (route) => Number(/SELECT (\d)/.exec(route.request().postDataJSON().sql)[1]);
+  const page = await answering(browser, url, {
+    "dashboards/lost": { title: "Lost", refresh: null, refresh_seconds: null, queries },
+    query: (route) => {
+      const n = numberOf(route);
+      asked.push(n);
+      if (gone.includes(n)) return route.abort("connectionrefused");
+      return route.fulfill({ contentType: "application/x-ndjson", body: response(UNKEPT_COLUMNS, [[n]], { requests: n }) });
+    },
+  });
+  const bad = { status: 502, contentType: "text/html", body: "<h1>Bad Gateway</h1>" };
+  const busy = { status: 429, contentType: "text/plain", body: "too many concurrent calls\n" };
+  let refusal = bad;
+  await page.route("**/api/estimate", (route) => {
+    const n = numberOf(route);
+    const cost = { ...FREE, requests: String(n), at_least: n };
+    return route.fulfill(priced.includes(n) ? { json: free ? FREE : cost } : refusal);
+  });
+  // No panel, or not each of them, has an estimate.
+  for (const [known, answer, words] of [[[], bad, "status 502"], [[1, 2], bad, "status 502"], [[], busy, "too many concurrent calls"]]) {
+    [priced, refusal] = [known, answer];
+    await go(page, "#/dashboards");
+    await page.waitForSelector("#dashboards h1:text-is('Dashboards')");
+    await go(page, "#/dashboards/lost");
+    await page.waitForFunction((words) => document.querySelector("#dashboards .bar .problem")?.textContent.includes(words), words);
+    assert.strictEqual(await page.locator("#dashboards .problem").count(), 1);
+    assert.deepStrictEqual(asked, [], words);
+  }
+  [priced, free] = [[1, 2, 3], false];
+  await page.click("#dashboards .problem button");
+  await page.waitForSelector("#run-all");
+  assert.strictEqual(await page.textContent("#run-all"), "Run: 6 requests");
+  assert.strictEqual(await page.locator("#run-lost").count(), 0);
+  gone = [2, 3];
+  await page.click("#run-all");
+  await page.waitForSelector("#run-lost");
+  assert.strictEqual(await page.textContent("#run-lost"), "Run what failed: 5 requests");
+  assert.strictEqual(await page.textContent("#run-all"), "Refresh: 6 requests");
+  assert.strictEqual(await page.locator("#dashboards .panel .problem").count(), 2);
+  await accessible(page, "a dashboard of which a part failed");
+  gone = [3];
+  await page.click("#run-lost");
+  await page.waitForSelector("#run-lost:text-is('Run what failed: 3 requests')");
+  gone = [];
+  await page.click("#run-lost");
+  await page.waitForSelector("#run-lost", { state: "detached" });
+  await page.waitForSelector("#run-all");
+  assert.deepStrictEqual(asked, [1, 2, 3, 2, 3, 3]);
+  assert.deepStrictEqual(await page.locator("#dashboards .total").allTextContents(), ["1", "2", "3"]);
+  await page.context().close();
+}
+
+/** The overview says that its run failed, also if the server is back by then. */
+async function interrupted(browser, url) {
+  const page = await answering(browser, url, { query: (route) => route.abort("connectionrefused") });
+  await page.route("**/api/estimate", (route) => route.fulfill({ json: { ...FREE, requests: "25", at_least: 25 } }));
+  await go(page, "#/overview");
+  await page.click("#refresh");
+  await page.waitForSelector("#overview .problem");
+  assert.match(await page.textContent("#overview .problem"), /cannot be reached/);
+  assert.strictEqual(await page.textContent("#refresh"), "Load: 25 requests");
+  await page.context().close();
+}
+
+/** After a failed run, Try again runs it; nothing that the limits forbid is offered to be found out. */
+async function retried(browser, url) {
+  const asked = [];
+  let cost = FREE;
+  const page = await answering(browser, url, {
+    query: (route) => {
+      asked.push(route.request().postDataJSON().sql);
+      if (asked.length === 1) return route.abort("connectionrefused");
+      return route.fulfill({ contentType: "application/x-ndjson", body: response(UNKEPT_COLUMNS, [[1]]) });
+    },
+    estimate: (route) => route.fulfill({ json: cost }),
+  });
+  await type(page, "SELECT 1 AS n");
+  await costs(page, "no requests");
+  await page.click("#run");
+  await page.click("#problem button");
+  await page.waitForSelector("#rows .body .row");
+  assert.deepStrictEqual(asked, ["SELECT 1 AS n", "SELECT 1 AS n"]);
+  assert.strictEqual(await page.locator("#problem:visible").count(), 0);
+  const left = (remaining) => ({ remaining, requests: 500, seconds: null });
+  const open = { requests: "at least 1", at_least: 1, exact: false, likely: null, scans: [], unknown: 4 };
+  for (const [limit, remaining, offered] of [["", 90, 1], ["4", 90, 1], ["3", 90, 0], ["", 4, 1], ["", 3, 0]]) {
+    cost = { ...open, left: left(remaining) };
+    await page.fill("#limit", limit);
+    await type(page, `SELECT '${limit}', ${remaining}`);
+    await costs(page, `at least 1 request · at most ${Math.min(Number(limit || 90), remaining)} allowed`);
+    assert.strictEqual(await page.locator("#size").count(), offered, `${limit}, ${remaining}`);
+  }
+  await page.context().close();
+}
+
 /** A server that is gone is told as such, also behind a login, and the page goes on once it is back. */
 async function goneServer(browser) {
   const users = ["--auth", "users", "--users-file", path.join(folder, "users.txt")];
@@ -1145,7 +1246,8 @@ async function goneServer(browser) {
   // A proxy answers with a page.
   await page.route("**/api/estimate", (route) => route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad Gateway</h1>" }));
   await type(page, "SELECT 2 AS n");
-  await told("#problem");
+  // The line about the server may still be there, hidden.
+  await page.waitForSelector("#problem:visible:has-text('status 502')");
   assert.match(await page.textContent("#problem"), /^[^<]*status 502[^<]*Try again$/);
   await page.context().close();
 }
@@ -1200,6 +1302,16 @@ async function fractions(browser, url) {
     return described("lines", [{ name: "day", class: "text" }, { name: "share", class: "number" }], [["a", 0.0004]]);
   });
   assert.match(words, /share: 0\.0004$/);
+  const [series, points] = await page.evaluate(async () => {
+    const { described } = await import("/draw.js");
+    const column = (name, kind) => ({ name, class: kind });
+    const days = [["2026-07-01T00:00:00Z", "a", 8], ["2026-07-01T00:00:00Z", "b", 1], ["2026-07-02T00:00:00Z", "b", 12]];
+    return [described("chart", [column("day", "time"), column("kind", "text"), column("n", "number")], days),
+      described("points", [column("x", "number"), column("n", "number")], [[1, 8], [null, 900], [3, 9]])];
+  });
+  assert.strictEqual(series, "Chart of day, kind, n; 3 rows. n of a: 8; " +
+    "n of b: first 1 (2026-07-01), last 12 (2026-07-02), highest 12 (2026-07-02)");
+  assert.strictEqual(points, "Chart of x, n; 3 rows, 1 of them without a number and not drawn. n: first 8 (1), last 9 (3), highest 9 (3)");
   // 1 and 8 July 2026 are Wednesdays.
   const heat = await page.evaluate(async () => {
     const { described } = await import("/draw.js");
@@ -1577,6 +1689,9 @@ sql = "SELECT source, count(*) AS mentions FROM mentions WHERE aid = '183772' AN
     await step("a result that is no longer kept", dropped(browser, demo["page on"]));
     await step("the tab of a result, a title, an empty history and the link to the content", kept(browser, demo["page on"]));
     await step("numbers and ids in view", uncut(browser, demo["page on"]));
+    await step("a dashboard of which a part failed", lost(browser, demo["page on"]));
+    await step("an overview that was interrupted", interrupted(browser, demo["page on"]));
+    await step("a query that is tried again", retried(browser, demo["page on"]));
     await step("estimates of a dashboard that is left", abandoned(browser, demo["page on"]));
     await step("a cost that is too high", warned(browser, demo["page on"]));
     await step("an expired login", expired(browser, demo["page on"]));

@@ -276,6 +276,16 @@ fn the_rows_of_an_estimate_agree() {
     ] {
         assert_eq!(estimate(&sql), (expected.to_owned(), expected.to_owned()), "{sql}");
     }
+    // The total of several scans is no less than one of them takes, and a limit above them makes none of them certain.
+    let two = |each: &str, all: &str| {
+        format!("(SELECT id FROM mentions{each}) UNION ALL (SELECT id FROM mentions WHERE duration = '2d'{each}){all}")
+    };
+    for (sql, scan, total) in [
+        (two(" LIMIT 5", ""), "2,1 + 1 or more", "2,at least 2"),
+        (two("", " LIMIT 5"), "0,1 + 1 or more if it is read", "0,at least 0"),
+    ] {
+        assert_eq!(estimate(&sql), (scan.to_owned(), total.to_owned()), "{sql}");
+    }
     // Pages of such a query share two rows.
     for (rows, requests) in [(250, 3), (1000, 11)] {
         let read = format!("CREATE TABLE x AS {newest} {rows}; SELECT count(*) AS n FROM system.requests");
@@ -1269,9 +1279,11 @@ fn an_estimate_beside_a_store_rests_on_the_total_of_the_window() {
     let counting = "note: estimating: 1 request for the numbers of mentions";
     let (all, notes) = likely("--estimate=ask", &of(80));
     assert!(notes.contains(counting), "{notes}");
-    // Each day of another window is one of the counted one.
-    let (part, _) = likely("--estimate", &of(60));
+    // Each day of another window is one of the counted one, and half of its days are stored.
+    let (part, _) = likely("--estimate", &of(13));
     assert!(part <= all, "{part} for a part of what takes {all}");
+    let (few, _) = run(&["sql", "--format", "csv", "--estimate", "-c", &of(60)]);
+    assert!(!few.contains("likely"), "a few stored days are not like all others: {few}");
     let (asked, notes) = likely("--estimate=ask", &of(60));
     assert!(notes.contains(counting), "the total of another window is not that of this one: {notes}");
     let before = service.requests();

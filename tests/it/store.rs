@@ -188,6 +188,44 @@ async fn late_arrivals_and_deletions_are_found_by_their_numbers() {
     assert_eq!(later.cost(&all).await, 1);
 }
 
+/// The first pages of saved searches that are not read yet may show that the budget is too small.
+#[tokio::test]
+async fn no_request_is_repeated_because_of_the_budget() {
+    let corpus = Corpus::generate(CorpusSpec { seed: 1, searches: 12, mentions: 20_000, now: now() });
+    let text = include_str!("../../src/profile/builtin/v4.toml");
+    let instants = text.replace("# relative_as = \"instants\"", "relative_as = \"instants\"");
+    let by_instants = Profile::parse(&instants, "instants").unwrap();
+    let period = "duration = '3d'";
+    let range = "published_at >= '2026-06-28T15:00:00Z' AND published_at < '2026-06-30T11:00:00Z'";
+    let cases = [
+        (Profile::v4(), "0s", period),
+        (Profile::v4(), "0s", range),
+        (by_instants, "0s", period),
+        // The daily counts are requested first.
+        (Profile::v4(), "1h", period),
+    ];
+    each_async(cases, async |(profile, freshness, condition)| {
+        let sql = format!("SELECT count(DISTINCT title) FROM mentions WHERE {condition}");
+        let asked = async |max_requests: usize| {
+            let shop = Shop::of(&corpus, profile.clone());
+            let visit = shop.at(now());
+            visit.set(&format!("SET savedsearch.freshness = '{freshness}'")).await;
+            visit.set(&format!("SET savedsearch.max_requests = {max_requests}")).await;
+            let answer = visit.stored.sql(&sql).await.unwrap().collect().await;
+            answer.unwrap_or_else(|error| panic!("{max_requests} requests, {condition}: {error}"));
+            let seen: Vec<String> = visit.simulator.take_seen().into_iter().map(|seen| seen.query).collect();
+            let different: BTreeSet<&String> = seen.iter().collect();
+            assert_eq!(different.len(), seen.len(), "{max_requests} requests, {condition}: {seen:?}");
+            seen.len()
+        };
+        let needed = asked(500).await;
+        for max_requests in (needed..2 * needed).step_by(4) {
+            assert_eq!(asked(max_requests).await, needed, "{max_requests} requests, {condition}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn relative_periods_use_the_store() {
     let shop = Shop::new();
@@ -1270,7 +1308,11 @@ async fn estimates_count_what_the_store_lacks() {
     // Another process, which knows nothing but the store.
     let visit = shop.at(now() + days(5));
     visit.set("SET savedsearch.freshness = '1h'").await;
-    assert_eq!(likely(&visit, &between("2026-01-01", "2026-06-29")).await, None, "70 of 179 days show too little");
+    let half_year = between("2026-01-01", "2026-06-29");
+    assert_eq!(likely(&visit, &half_year).await, None, "70 of 179 days show too little");
+    let year = format!("SELECT total_mentions FROM overview WHERE aid = '{BIG}' AND duration = '365d'");
+    visit.stored.sql(&year).await.unwrap().collect().await.unwrap();
+    assert_eq!(likely(&visit, &half_year).await, None, "the total of a longer window is no more than a limit");
     let all = between("2026-04-01", "2026-06-29");
     let expected = likely(&visit, &all).await.unwrap_or_default();
     let sent = visit.cost(&all).await;

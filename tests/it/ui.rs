@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use crate::binary::savedsearch;
 use crate::flight::access::users;
 use crate::queries::{self, NOW};
-use crate::support::{ALONE, BIG, OTHER, connect, corpus, expect_closed, now, rows};
+use crate::support::{ALONE, BIG, EventCounter, OTHER, connect, corpus, expect_closed, now, rows};
 
 /// A simulator inside the process, and the page over it.
 struct Served {
@@ -661,6 +661,8 @@ async fn files_and_charts_of_a_result_need_no_request() {
     let spent = served.simulator.requests();
     let svg = served.get(&format!("/api/results/{days}/chart.svg")).await.body;
     assert!(svg.contains(">day (Europe/Berlin)<") && !svg.contains("UTC"), "{svg}");
+    let hours = served.get(&format!("/api/results/{days}/chart.svg?form=heatmap")).await;
+    assert!(hours.status == 422 && hours.body.contains("day has days without hours"), "{hours:?}");
     assert!(answer.rows.iter().all(|row| row[0].as_str().unwrap().ends_with("+09:00")), "{:?}", answer.rows.first());
     let result = answer.last["end"]["result"].as_str().unwrap().to_owned();
     for (form, part) in [("auto", "<svg"), ("points", "<circle"), ("heatmap", "<title>Sun 23:00: ")] {
@@ -833,6 +835,28 @@ fn mistakes_in_dashboards_are_told_at_the_start() {
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("brand.toml: Wrong: line 1, column 8: ") && told[0].contains("WARN"), "{told:?}");
     assert!(told[1].contains("gone.toml: cannot be read"), "{told:?}");
+}
+
+/// Runs on one thread, on which the events are counted.
+#[tokio::test]
+async fn queries_of_dashboards_that_cannot_be_checked_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "title = \"Brand\"\n[[queries]]\ntitle = \"a\"\nsql = \"SELECT 1 AS n\"\n";
+    std::fs::write(folder.path().join("brand.toml"), text).unwrap();
+    let simulator = Simulator::new(corpus(), Settings { clock: Clock::fixed(now()), ..Settings::default() });
+    let told = EventCounter::of("ui::server");
+    let start = async |sessions: usize| {
+        let (mut page, mut host) = specs(own(&connect(&simulator, Clock::fixed(now()), Profile::v4())));
+        page.dashboards = Some(folder.path().to_owned());
+        host.limits.sessions = sessions;
+        let before = told.events();
+        drop(serve(page, host).await.unwrap());
+        told.events() - before
+    };
+    // The event is registered before it is watched.
+    assert_eq!(start(0).await, 0);
+    let _watched = tracing::subscriber::set_default(told.clone());
+    assert_eq!((start(1).await, start(0).await), (0, 1));
 }
 
 #[test]

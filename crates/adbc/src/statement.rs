@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use adbc_core::error::{Error, Result, Status};
+use adbc_core::error::{AdbcStatusCode, Error, Result, Status};
 use adbc_core::options::{OptionStatement, OptionValue};
 use adbc_core::{CancelHandle, Optionable, PartitionedResult};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchReader, StringArray};
@@ -117,6 +117,12 @@ impl Statement {
         done.map_err(|failure| self.fail(failure))
     }
 
+    /// The types of the parameters that were bound; `None` if none were.
+    fn bound_types(&self) -> Option<Vec<DataType>> {
+        let (schema, _) = self.bound.as_ref().filter(|(schema, _)| !schema.fields().is_empty())?;
+        Some(schema.fields().iter().map(|field| field.data_type().clone()).collect())
+    }
+
     /// The parameter sets that were bound; one empty set if none were.
     fn take_sets(&mut self) -> Result<Vec<Vec<ScalarValue>>> {
         // Drivers that bind nothing bind rows without columns.
@@ -134,7 +140,7 @@ impl Statement {
         let account = session.account();
         self.last().account = Some(account.clone());
         let begun = self.cancellable(token, async move {
-            let prepared = session.prepare(&sql, &types_of(&sets)).await?;
+            let prepared = session.prepare(&sql, types_of(&sets).as_deref()).await?;
             let mut rows = session.run(&prepared, sets, cancelled, account).await?;
             match rows.next().await {
                 Some(first) => Ok((Arc::clone(rows.schema()), Some(first?), Some(rows))),
@@ -154,7 +160,7 @@ impl Statement {
         let (session, account) = (Arc::clone(&self.session), self.session.account());
         self.last().account = Some(account.clone());
         self.cancellable(token, async move {
-            let prepared = session.prepare(&sql, &types_of(&sets)).await?;
+            let prepared = session.prepare(&sql, types_of(&sets).as_deref()).await?;
             session.estimate(&prepared, sets, &account).await
         })
     }
@@ -167,21 +173,19 @@ impl Statement {
     }
 
     /// Plans the statement, and returns its parameters, its columns, and whether it has a result.
-    fn describe(&self) -> Result<(Schema, Schema, bool)> {
+    fn describe(&self, types: Option<Vec<DataType>>) -> Result<(Schema, Schema, bool)> {
         let (sql, session, token) = (self.text()?, Arc::clone(&self.session), self.begin());
-        let bound = self.bound.iter().flat_map(|(schema, _)| schema.fields());
-        let types: Vec<DataType> = bound.map(|field| field.data_type().clone()).collect();
         self.cancellable(token, async move {
-            let prepared = session.prepare(&sql, &types).await?;
+            let prepared = session.prepare(&sql, types.as_deref()).await?;
             let (parameters, schema) = (prepared.parameters(), prepared.schema());
             Ok((parameters.as_ref().clone(), schema.as_ref().clone(), !prepared.is_effect()))
         })
     }
 }
 
-/// The types of the first parameter set.
-fn types_of(sets: &[Vec<ScalarValue>]) -> Vec<DataType> {
-    sets.first().map(|set| set.iter().map(ScalarValue::data_type).collect()).unwrap_or_default()
+/// The types of the first parameter set; `None` without a set.
+fn types_of(sets: &[Vec<ScalarValue>]) -> Option<Vec<DataType>> {
+    sets.first().map(|set| set.iter().map(ScalarValue::data_type).collect())
 }
 
 impl adbc_core::Statement for Statement {
@@ -209,7 +213,7 @@ impl adbc_core::Statement for Statement {
     }
 
     fn execute_update(&mut self) -> Result<Option<i64>> {
-        let (_, _, has_rows) = self.describe()?;
+        let (_, _, has_rows) = self.describe(Some(self.bound_types().unwrap_or_default()))?;
         if has_rows {
             return Err(wrong("the statement has rows, which this call would drop", "execute it as a query"));
         }
@@ -224,12 +228,12 @@ impl adbc_core::Statement for Statement {
         }
         let bound = self.bound.as_ref().and_then(|(_, bound)| bound.iter().find(|batch| batch.num_rows() > 0));
         let Some(first) = bound.filter(|batch| batch.num_columns() > 0).map(|batch| batch.slice(0, 1)) else {
-            return Ok(self.describe()?.1);
+            return Ok(self.describe(self.bound_types())?.1);
         };
         let set = sets_of(&first).map_err(|failure| self.fail(failure))?.into_iter().next().unwrap_or_default();
         let (sql, session, token) = (self.text()?, Arc::clone(&self.session), self.begin());
         self.cancellable(token, async move {
-            let prepared = session.prepare(&sql, &types_of(std::slice::from_ref(&set))).await?;
+            let prepared = session.prepare(&sql, types_of(std::slice::from_ref(&set)).as_deref()).await?;
             Ok(session.result_schema(&prepared, set).await?.as_ref().clone())
         })
     }
@@ -239,12 +243,12 @@ impl adbc_core::Statement for Statement {
     }
 
     fn get_parameter_schema(&self) -> Result<Schema> {
-        Ok(self.describe()?.0)
+        Ok(self.describe(self.bound_types())?.0)
     }
 
     /// Checks the statement. It is planned again when it runs, since its tables may have changed.
     fn prepare(&mut self) -> Result<()> {
-        match self.describe() {
+        match self.describe(self.bound_types()) {
             // The values, which are bound afterwards, may decide types that the statement leaves open.
             Err(_) if takes_parameters(&self.text()?) => Ok(()),
             described => described.map(drop),
@@ -301,6 +305,7 @@ impl Optionable for Statement {
                 match part {
                     "message" => Ok(line(failure)),
                     "sqlstate" => Ok(failure.sqlstate().to_owned()),
+                    "status" => Ok(AdbcStatusCode::from(failed(failure).status).to_string()),
                     part => {
                         let full = format!("savedsearch.{part}");
                         let known = details(failure).into_iter().find(|(name, _)| *name == full);

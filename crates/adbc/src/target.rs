@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use adbc_core::error::{Error, Result};
 use adbc_core::options::{OptionDatabase, OptionValue};
 use chrono::{DateTime, Utc};
-use datafusion_saved_search::client::{Exchanges, HttpLimits};
+use datafusion_saved_search::client::{Exchanges, HttpLimits, parse_base_url};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::connections::{Connections, key_from_command};
 use datafusion_saved_search::embedded::{Code, Failure, Session};
@@ -205,6 +205,7 @@ impl Target {
             }
             return Self::demo(profile, store, options.now).await;
         };
+        parse_base_url(&base_url).map_err(own)?;
         if options.now.is_some() {
             return Err(wrong("savedsearch.now is for the demo data", "remove it, or uri"));
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use adbc_core::error::Status;
+use adbc_core::error::{AdbcStatusCode, Error, Status};
 use adbc_core::options::{InfoCode, ObjectDepth, OptionConnection, OptionDatabase, OptionStatement, OptionValue};
 use adbc_core::{Connection as _, Database as _, Driver as _, Optionable, Statement as _};
 use adbc_driver_savedsearch::{Connection, Database, Driver, Statement};
@@ -85,19 +85,40 @@ fn rows_arrive_and_their_requests_are_counted() {
     assert_eq!(counted, read as i64);
 }
 
-/// The queries of the benchmark of requests, each on a connection of its own: nothing is known from earlier ones.
-#[test]
-fn queries_send_the_smallest_number_of_requests() {
-    let runtime = Runtime::new().expect("threads");
-    let (now, corpus) = (NOW.parse().expect("an instant"), corpus());
-    let settings = Settings { clock: Clock::fixed(now), ..Settings::default() };
+/// A service with the corpus of the benchmark of requests, and a database for it.
+fn served(runtime: &Runtime) -> (simulator::Running, Database) {
+    let settings = Settings { clock: Clock::fixed(NOW.parse().expect("an instant")), ..Settings::default() };
     let listen = "127.0.0.1:0".parse().expect("an address");
-    let service = runtime.block_on(simulator::start(listen, Arc::clone(&corpus), settings)).expect("a service");
+    let service = runtime.block_on(simulator::start(listen, corpus(), settings)).expect("a service");
     let options = [
         (OptionDatabase::Uri, service.base_url().into()),
         (OptionDatabase::Other("savedsearch.api_key".into()), KEY.into()),
     ];
     let database = Driver.new_database_with_opts(options).expect("a database");
+    (service, database)
+}
+
+#[test]
+fn requests_of_a_refused_query_are_counted() {
+    let runtime = Runtime::new().expect("threads");
+    let (service, database) = served(&runtime);
+    let mut connection = database.new_connection().expect("a connection");
+    let setting = OptionConnection::Other("savedsearch.max_requests".into());
+    connection.set_option(setting, OptionValue::Int(2)).expect("a setting");
+    // The list tells how many requests are needed.
+    let mut statement = statement(&mut connection, "SELECT aid, count(*) FROM mentions GROUP BY aid");
+    let error = statement.execute().err().expect("more than two requests are needed");
+    assert!(error.message.contains("but savedsearch.max_requests allows 2;"), "{error}");
+    let counted = statement.get_option_int(OptionStatement::Other("savedsearch.requests".into()));
+    assert_eq!((service.requests(), counted.expect("a number")), (1, 1));
+}
+
+/// The queries of the benchmark of requests, each on a connection of its own: nothing is known from earlier ones.
+#[test]
+fn queries_send_the_smallest_number_of_requests() {
+    let runtime = Runtime::new().expect("threads");
+    let (service, database) = served(&runtime);
+    let (now, corpus) = (NOW.parse().expect("an instant"), corpus());
     for query in queries(&corpus, now) {
         let mut connection = database.new_connection().expect("a connection");
         let mut statement = statement(&mut connection, &query.sql);
@@ -124,6 +145,29 @@ fn parameters_are_bound_in_sets() {
     assert_eq!(counts, [1, 0]);
     let error = statement.execute().err().expect("no parameters are left");
     assert!(error.message.contains("expected 2, got 0"), "{error}");
+}
+
+/// Types would be missing as well.
+#[test]
+fn the_number_of_parameters_is_checked_first() {
+    let mut connection = connection();
+    let text: Arc<dyn Array> = Arc::new(StringArray::from(vec!["1"]));
+    let one = RecordBatch::try_from_iter([("0", text)]).expect("a set");
+    for (sql, takes) in [("SELECT ? + ?", 2), ("SELECT $1 + $1 + $2", 2), ("EXPLAIN SELECT ? + ?", 2), ("SELECT 1", 0)]
+    {
+        for given in [0, 1] {
+            let mut wrong = statement(&mut connection, sql);
+            if given == 1 {
+                wrong.bind(one.clone()).expect("bound");
+            }
+            if given == takes {
+                continue;
+            }
+            let error = wrong.execute().err().unwrap_or_else(|| panic!("{sql} was run with {given} parameters"));
+            let expected = format!("wrong number of parameters: expected {takes}, got {given}");
+            assert_eq!(error.message, expected, "{sql}");
+        }
+    }
 }
 
 #[test]
@@ -159,16 +203,40 @@ fn a_budget_holds_for_all_parameter_sets_together() {
     assert!(noted.starts_with("no time filter: reading the last 7 days"), "{noted}");
     let requests = |of: &Statement| of.get_option_int(OptionStatement::Other("savedsearch.requests".into())).ok();
     let refused = "3 parameter sets: the query needs at least 3 requests, but savedsearch.max_requests allows 2; ";
-    for sql in [counted, "CREATE OR REPLACE TABLE n AS SELECT count(*) FROM mentions WHERE aid = ?"] {
-        let mut all = statement(&mut connection, sql);
-        all.bind(sets()).expect("bound");
-        let error = all.execute().err().unwrap_or_else(|| panic!("{sql} was run"));
-        assert!(error.message.starts_with(refused), "{error}");
-        assert_eq!(requests(&all), Some(0), "{sql}");
-    }
+    let mut all = statement(&mut connection, counted);
+    all.bind(sets()).expect("bound");
+    let error = all.execute().err().expect("three requests are needed");
+    assert!(error.message.starts_with(refused), "{error}");
+    assert_eq!(requests(&all), Some(0));
     let mut created = statement(&mut connection, "CREATE TABLE kept AS SELECT aid FROM saved_searches");
     assert!(rows(created.execute().expect("a table")).is_empty());
     assert_eq!(requests(&created), Some(1));
+}
+
+#[test]
+fn a_statement_that_changes_the_session_takes_one_parameter_set() {
+    let mut connection = connection();
+    let aids: Arc<dyn Array> = Arc::new(StringArray::from(vec!["183772", "184889"]));
+    let sets = RecordBatch::try_from_iter([("0", aids)]).expect("sets");
+    let refused = "a statement that changes the session takes one parameter set, got 2; run it once for each set";
+    for create in ["CREATE TEMPORARY TABLE", "CREATE OR REPLACE TABLE", "CREATE TABLE IF NOT EXISTS"] {
+        let sql = format!("{create} n AS SELECT id FROM mentions WHERE aid = ?");
+        for estimate in ["true", "false"] {
+            let mut all = statement(&mut connection, &sql);
+            all.set_option(OptionStatement::Other("savedsearch.estimate".into()), estimate.into()).expect("an option");
+            all.bind(sets.clone()).expect("bound");
+            let error = all.execute().err().unwrap_or_else(|| panic!("{sql} was run"));
+            assert_eq!(error.message, refused, "{sql}");
+            let requests = all.get_option_int(OptionStatement::Other("savedsearch.requests".into()));
+            assert_eq!(requests.expect("a number"), 0, "{sql}");
+        }
+    }
+    connection.get_table_schema(None, None, "n").expect_err("nothing was created");
+    let mut one =
+        statement(&mut connection, "CREATE TEMPORARY TABLE n AS SELECT aid FROM saved_searches WHERE aid = ?");
+    one.bind(sets.slice(0, 1)).expect("bound");
+    assert!(rows(one.execute().expect("a table")).is_empty());
+    assert_eq!(number(&mut connection, "SELECT count(*) FROM n WHERE aid = '183772'"), 1);
 }
 
 /// The number of pages of a set is known once its first page has arrived.
@@ -186,6 +254,8 @@ fn parameter_sets_that_need_more_than_expected_end_as_they_run() {
     twice.bind(RecordBatch::try_from_iter([("0", aids)]).expect("sets")).expect("bound");
     let error = twice.execute().and_then(|reader| Ok(reader.collect::<Result<Vec<_>, _>>()?)).expect_err("too many");
     assert!(error.message.contains(&format!("parameter set 2, after {pages} requests: ")), "{error}");
+    let limit = format!("but savedsearch.max_requests allows {}; 1 is left; ", pages + 1);
+    assert!(error.message.contains(&limit), "{error}");
 }
 
 #[test]
@@ -218,6 +288,13 @@ fn metadata_has_every_depth_and_costs_no_request() {
     assert!(connection.get_table_schema(None, None, "mentions").expect("a schema").field_with_name("reach").is_ok());
     let unknown = connection.get_table_schema(None, Some("v4"), "nobody").expect_err("an unknown table");
     assert_eq!(unknown.status, Status::NotFound);
+    let queried = statement(&mut connection, "SELECT * FROM nobody").execute().err().expect("an unknown table");
+    assert_eq!(unknown.sqlstate, queried.sqlstate);
+    let kind = |error: &Error| {
+        let details = error.details.clone().unwrap_or_default();
+        details.into_iter().find(|(name, _)| name == "savedsearch.kind").map(|(_, kind)| kind)
+    };
+    assert_eq!([kind(&unknown), kind(&queried)], [Some(b"unknown_table".to_vec()), Some(b"unknown_table".to_vec())]);
     assert_eq!(number(&mut connection, "SELECT count(*) FROM system.requests"), 0);
 }
 
@@ -293,6 +370,42 @@ fn after_a_cancel_no_rows_follow() {
     assert!(reader.next().is_none());
     statement.get_cancel_handle().try_cancel().expect("cancelled");
     assert!(reader.next().is_none(), "all rows were read before");
+}
+
+#[test]
+fn a_failure_has_the_same_class_in_a_call_and_in_a_stream() {
+    let mut connection = connection();
+    let mut ends = |aids: &[&str]| {
+        let aids: Arc<dyn Array> = Arc::new(StringArray::from(aids.to_vec()));
+        let mut statement = statement(&mut connection, "SELECT id FROM mentions WHERE aid = ?");
+        statement.bind(RecordBatch::try_from_iter([("0", aids)]).expect("sets")).expect("bound");
+        let called = statement.execute().map(|reader| reader.filter_map(Result::err).count());
+        let part = |name: &str| {
+            let option = OptionStatement::Other(format!("savedsearch.error.{name}"));
+            statement.get_option_string(option).expect(name)
+        };
+        (called, ["status", "sqlstate", "kind"].map(part))
+    };
+    let (called, class) = ends(&["nope"]);
+    assert_eq!(called.expect_err("there is no such saved search").status, Status::NotFound);
+    assert_eq!(class, [AdbcStatusCode::from(Status::NotFound).to_string().as_str(), "42704", "not_found"]);
+    let (streamed, same) = ends(&["183772", "nope"]);
+    assert_eq!((streamed.expect("the first rows"), same), (1, class));
+}
+
+#[test]
+fn a_base_url_is_checked_before_the_key() {
+    for (url, expected) in [
+        ("nonsense", "invalid base URL `nonsense`: the scheme is missing; "),
+        ("ftp://127.0.0.1/v4", "invalid base URL `ftp://127.0.0.1/v4`: not an HTTP URL"),
+        ("http://127.0.0.1/v4?a=b", "must not contain a query"),
+    ] {
+        let error = Driver.new_database_with_opts([(OptionDatabase::Uri, url.into())]).err().expect(url);
+        assert!(error.message.contains(expected), "{error}");
+    }
+    let error = Driver.new_database_with_opts([(OptionDatabase::Uri, "http://127.0.0.1/v4".into())]).err();
+    let error = error.expect("there is no key");
+    assert!(error.message.starts_with("no API key; "), "{error}");
 }
 
 #[test]

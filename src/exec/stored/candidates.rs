@@ -329,7 +329,7 @@ pub(in crate::exec) fn may_read(config: &ScanConfig, divisions: &Divisions, plan
 }
 
 /// Likely number of requests for a plan if it ran now, in pages that each have this many further mentions: by the counts of its
-/// stored days, and the size of its window. `None` if neither is known. Days that are not stored share what the size leaves for
+/// stored days, and the size of its window. `None` if too little is known. Days that are not stored share what the size leaves for
 /// them, or are taken to be like the stored ones, if those are not fewer.
 pub(in crate::exec) fn likely(
     config: &ScanConfig,
@@ -358,12 +358,12 @@ pub(in crate::exec) fn likely(
     let known = counts.iter().flatten().count() as u64;
     let mentions: u64 = counts.iter().flatten().sum();
     let others = days.len() as u64 - known;
-    let alike = || (known > 0).then(|| (mentions * others).div_ceil(known));
+    let alike = || (known > 0 && known >= others).then(|| (mentions * others).div_ceil(known));
     // Mentions of the days without a count.
     let rest = match size {
         Size::Known(total) => total.saturating_sub(mentions),
         Size::AtMost(most) => alike()?.min(most.saturating_sub(mentions)),
-        Size::Unknown => alike().filter(|_| known >= others)?,
+        Size::Unknown => alike()?,
     };
     let in_range = |range: &Range<i64>| -> u64 {
         let counted = days_of(range).map(|day| counts.get((day - days.start) as usize).copied().flatten());

@@ -66,12 +66,15 @@ fn a_label_that_no_section_has_is_noted_with_the_nearest_one() {
 fn a_time_that_must_be_midnight_is_noted() {
     let notes = |conjunct: Expr| plan(&[conjunct]).notes;
     let published = || col("published_at");
-    let noted = "`published_at = '2026-06-20'` selects one instant, midnight; for the whole day, use published_at::date = '2026-06-20'";
-    assert_eq!(notes(published().eq(at("2026-06-20T00:00:00Z"))), [noted]);
+    let noted = "the conditions on published_at leave one instant, midnight of 2026-06-20; for the whole day, use \
+                 published_at::date = '2026-06-20'";
+    let midnight = || at("2026-06-20T00:00:00Z");
+    assert_eq!(notes(published().eq(midnight())), [noted]);
+    assert_eq!(plan(&[published().gt_eq(midnight()), published().lt_eq(midnight())]).notes, [noted]);
     for other in [
         published().eq(at("2026-06-20T10:00:00Z")),
-        published().gt_eq(at("2026-06-20T00:00:00Z")),
-        published().gt_eq(at("2026-06-20T00:00:00Z")).and(published().lt(at("2026-06-21T00:00:00Z"))),
+        published().gt_eq(midnight()),
+        published().gt_eq(midnight()).and(published().lt(at("2026-06-21T00:00:00Z"))),
     ] {
         assert_eq!(notes(other), [""; 0]);
     }

@@ -1,15 +1,20 @@
 //! The elements of a picture, written as SVG.
 
 use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use console::truncate_str;
 
-use super::{FONTS, INK, LARGE, LINE, MARGIN, PALE, SMALL, TITLE};
+use super::{Area, FONTS, INK, LARGE, LINE, MARGIN, PALE, SMALL, TITLE};
 
 /// A picture that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Canvas {
     pub(super) out: String,
+    /// Series whose hatching the picture defines.
+    hatched: Vec<usize>,
+    /// Part of the names of its hatchings: a page that contains several pictures needs names of each.
+    name: u64,
 }
 
 /// Alignment of a text at its place.
@@ -44,6 +49,20 @@ const SHAPES: [&[(f64, f64)]; 9] = [
     &[(1.2, 0.0), (-0.9, 1.1), (-0.9, -1.1)],
 ];
 
+/// Hatchings of series, whose colours alone distinguish nothing: lines of a tile of 8 by 8, and their width. The first series is
+/// plain; the others have diagonals, lines across, a chessboard, both diagonals, a grid, and dashes.
+const HATCHES: [Option<(&str, f64)>; 9] = [
+    None,
+    Some(("M-2 2L2 -2M0 8L8 0M6 10L10 6", 1.5)),
+    Some(("M4 0V8", 2.0)),
+    Some(("M-2 6L2 10M0 0L8 8M6 -2L10 2", 1.5)),
+    Some(("M0 4H8", 2.0)),
+    Some(("M0 2H4M4 6H8", 4.0)),
+    Some(("M0 8L8 0M0 0L8 8", 1.2)),
+    Some(("M4 0V8M0 4H8", 1.2)),
+    Some(("M1 2H4M5 6H8", 1.5)),
+];
+
 impl Canvas {
     /// An empty white picture.
     pub(super) fn new(width: f64, height: f64) -> Self {
@@ -51,7 +70,7 @@ impl Canvas {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
              font-family=\"{FONTS}\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
         );
-        Self { out }
+        Self { out, ..Self::default() }
     }
 
     /// The picture as text.
@@ -124,14 +143,53 @@ impl Canvas {
         };
     }
 
-    pub(super) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, color: &str, dashed: bool) {
+    pub(super) fn rect(&mut self, area: Area, color: &str, dashed: bool) {
         let dashed = match dashed {
             true => format!(" fill-opacity=\"0.4\" stroke=\"{color}\" stroke-dasharray=\"4 4\""),
             false => String::new(),
         };
         let _ = writeln!(
             self.out,
-            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{color}\"{dashed}/>"
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{color}\"{dashed}/>",
+            area.left,
+            area.top,
+            area.right - area.left,
+            area.bottom - area.top
         );
     }
+
+    /// Draws the hatching of a series over its rectangle.
+    pub(super) fn hatch_rect(&mut self, series: usize, Area { left, top, right, bottom }: Area, color: &str) {
+        self.hatch(series, &format!("M{left:.1} {top:.1}H{right:.1}V{bottom:.1}H{left:.1}Z"), color);
+    }
+
+    /// Draws the hatching of a series over its shape; nothing for the first series, which is plain. The lines are white, or dark on a
+    /// light colour.
+    pub(super) fn hatch(&mut self, series: usize, shape: &str, color: &str) {
+        let series = series % HATCHES.len();
+        let Some((lines, width)) = HATCHES[series] else { return };
+        if self.hatched.is_empty() {
+            let mut hasher = DefaultHasher::new();
+            self.out.hash(&mut hasher);
+            self.name = hasher.finish();
+        }
+        let id = format!("hatch{series}-{:x}", self.name);
+        if !self.hatched.contains(&series) {
+            self.hatched.push(series);
+            let line = if is_light(color) { INK } else { "#ffffff" };
+            let _ = writeln!(
+                self.out,
+                "<pattern id=\"{id}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">\
+                 <path d=\"{lines}\" fill=\"none\" stroke=\"{line}\" stroke-width=\"{width}\" stroke-opacity=\"0.8\"/></pattern>"
+            );
+        }
+        let _ = writeln!(self.out, "<path d=\"{shape}\" fill=\"url(#{id})\"/>");
+    }
+}
+
+/// True for a colour on which dark lines contrast more than white ones.
+fn is_light(color: &str) -> bool {
+    let rgb = u32::from_str_radix(color.trim_start_matches('#'), 16).unwrap_or_default();
+    let [_, red, green, blue] = rgb.to_be_bytes().map(u32::from);
+    299 * red + 587 * green + 114 * blue > 140_000
 }

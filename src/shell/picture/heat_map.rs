@@ -7,7 +7,9 @@ use super::{BESIDE, COLORS, INK, LINE, MARGIN, PALE, SMALL, TITLE};
 use crate::shell::chart::measured;
 use crate::shell::heat_map::HeatMap;
 
-const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+/// Letters of a short name of a day.
+const SHORT: usize = 3;
 /// Width of the names of days.
 const NAMES: f64 = 40.0;
 /// Default height of a square.
@@ -29,10 +31,11 @@ fn below(map: &HeatMap) -> f64 {
 
 /// Sentence about the weekdays that the period has more often than others, whose squares are darker for that.
 fn often(map: &HeatMap) -> Option<String> {
-    let names: Vec<&str> = DAYS.iter().zip(map.often).filter(|(_, often)| *often).map(|(name, _)| *name).collect();
+    let often = DAYS.iter().zip(map.often).filter(|(_, often)| *often);
+    let names: Vec<String> = often.map(|(name, _)| format!("{name}s")).collect();
     let (last, rest) = names.split_last()?;
-    let all = if rest.is_empty() { (*last).to_owned() } else { format!("{} and {last}", rest.join(", ")) };
-    Some(format!("The period has more of: {all}."))
+    let all = if rest.is_empty() { last.clone() } else { format!("{} and {last}", rest.join(", ")) };
+    Some(format!("The period has more {all} than other weekdays."))
 }
 
 /// The picture as SVG.
@@ -48,6 +51,7 @@ pub(super) fn paint(map: &HeatMap, width: f64, height: f64) -> String {
         canvas.text((middle, top - BESIDE), Anchor::Middle, SMALL, PALE, &hour.to_string());
     }
     for (day, (name, hours)) in DAYS.iter().zip(&map.hours).enumerate() {
+        let name = &name[..SHORT];
         let y = top + day as f64 * down;
         canvas.text((left - BESIDE, y + down / 2.0 + SMALL * 0.36), Anchor::End, SMALL, INK, name);
         for (hour, value) in hours.iter().enumerate() {
@@ -73,4 +77,23 @@ pub(super) fn paint(map: &HeatMap, width: f64, height: f64) -> String {
     let often = often(map);
     canvas.text((width - MARGIN, height - MARGIN - LINE), Anchor::End, SMALL, PALE, &often.unwrap_or_default());
     canvas.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weekdays_that_a_period_has_more_often_are_said() {
+        let of = |often: [bool; 7]| {
+            let map = HeatMap { title: None, subtitle: None, zone: None, hours: [[0.0; 24]; 7], often };
+            paint(&map, 800.0, height(&map))
+        };
+        let three = of([true, false, false, false, false, true, true]);
+        assert!(three.contains(">The period has more Mondays, Saturdays and Sundays than other weekdays.<"), "{three}");
+        assert!(three.contains(">Mon<") && three.contains("<title>Sun 23:00: 0</title>"), "{three}");
+        let one = of([false, true, false, false, false, false, false]);
+        assert!(one.contains(">The period has more Tuesdays than other weekdays.<"), "{one}");
+        assert!(!of([false; 7]).contains("The period"));
+    }
 }

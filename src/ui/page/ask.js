@@ -1,7 +1,7 @@
 // The view to ask: editor, cost, rows and charts.
 
 import { answer, call, inWords, leftInWords, Refusal, run, WAITING } from "./calls.js";
-import { counted, described, el, failed, find, number, tabs, tell, time } from "./draw.js";
+import { counted, described, el, failed, find, number, remembered, tabs, tell, time } from "./draw.js";
 import { bySentiment, Editor, quoted, variables } from "./editor.js";
 import { Table } from "./table.js";
 
@@ -29,19 +29,15 @@ let user = "";
 
 /** Something that this browser remembers for a user: a text, or a list of queries. */
 const stored = (name, value) => {
-  const key = `savedsearch.${user}.${name}`;
+  const text = remembered(`savedsearch.${user}.${name}`, JSON.stringify(value));
   try {
-    if (value === undefined) {
-      const known = JSON.parse(localStorage.getItem(key));
-      // Other programs may have written it.
-      if (Array.isArray(known)) return known.filter((query) => typeof query?.sql === "string");
-      return typeof known === "string" ? known : [];
-    }
-    localStorage.setItem(key, JSON.stringify(value));
+    const known = value ?? JSON.parse(text);
+    // Other programs may have written it.
+    if (Array.isArray(known)) return known.filter((query) => typeof query?.sql === "string");
+    return typeof known === "string" ? known : [];
   } catch {
-    // A browser that keeps nothing has no history.
+    return [];
   }
-  return value ?? [];
 };
 
 /** Zone, limit and values of a saved query, as a link has them. */
@@ -163,7 +159,8 @@ export class Ask {
       const bounded = !costs.exact && !costs.likely && !over && most > 0;
       // What a number that is only the least depends on.
       const open = costs.exact || costs.likely ? [] : costs.scans.filter((scan) => /[a-z]/.test(scan.requests));
-      const unknown = costs.unknown && el("button", { type: "button", id: "size", onclick: (event) => {
+      const allowed = limits.every(([most]) => costs.unknown <= most);
+      const unknown = costs.unknown && allowed && el("button", { type: "button", id: "size", onclick: (event) => {
         event.target.disabled = true;
         find("run").focus();
         this.later("size");
@@ -176,15 +173,15 @@ export class Ask {
     } catch (error) {
       if (error.name === "AbortError") return undefined;
       show("cost");
-      if (!ran) this.problem(error, text, from, false);
+      if (!ran) this.problem(error, () => this.later(path), text, from, false);
     }
     return undefined;
   }
 
-  /** Shows an error, and its place in the statement that begins at `from`. */
-  problem(error, text = "", from = 0, move = true) {
+  /** Shows an error, with a button that tries `again`, and its place in the statement that begins at `from`. */
+  problem(error, again, text = "", from = 0, move = true) {
     find("problem").hidden = !error;
-    if (error) tell(find("problem"), error, () => this.later());
+    if (error) tell(find("problem"), error, again);
     if (error?.place) this.editor.point(from + [...text].slice(0, error.place.before).join("").length, move);
   }
 
@@ -257,7 +254,8 @@ export class Ask {
       } else {
         progress.textContent = error.requests === undefined ? "" : `Failed after ${counted(rows, "row")} and ${spent}.`;
         find("summary").textContent = rows ? "incomplete: the query failed" : "";
-        this.problem(error instanceof Refusal ? error : new Error(`The page failed: ${error.message}`), text, from);
+        const told = error instanceof Refusal ? error : new Error(`The page failed: ${error.message}`);
+        this.problem(told, () => this.run(), text, from);
       }
     } finally {
       this.running = null;
@@ -301,10 +299,11 @@ export class Ask {
 
   /** A link that saves a file. */
   link(name, href, download) {
-    return el("a", { href, download, onclick: (event) => {
+    const link = el("a", { href, download, onclick: (event) => {
       event.preventDefault();
-      this.save(event.target.getAttribute("href"), download).catch((error) => this.problem(error));
+      this.save(link.getAttribute("href"), download).catch((error) => this.problem(error, () => [this.problem(null), link.click()]));
     } }, name);
+    return link;
   }
 
   /** Saves a file if its result is still kept. The server tells in a header what a file that shows less than everything lacks. */

@@ -1,6 +1,6 @@
 // Calls of the server. Nothing here sends a request to the service but `run`.
 
-import { pause } from "./draw.js";
+import { slices } from "./draw.js";
 
 /** Queries that run at once in all tabs: browsers have six connections to a server, and other calls need some of them. */
 const AT_ONCE = 4;
@@ -12,8 +12,6 @@ export const WAITING = "waiting: four other queries are running";
 const LEASE = 90_000;
 /** Milliseconds after which a place in the storage is read again, and after which one is looked for again. */
 const [SETTLED, AGAIN] = [50, 300];
-/** Milliseconds after which rows that are there already let the browser draw. */
-const SLICE = 20;
 
 /** An answer that is an error: a line for people, the place in the statement if it is known, and the login that is needed. */
 export class Refusal extends Error {
@@ -77,7 +75,8 @@ export const call = async (path, body, signal) => (await answer(path, body, sign
 /**
  * Waits for a place among the queries of all tabs. Resolves to what gives the place back; an abort of the signal ends the wait.
  */
-function place(signal) {
+async function place(signal) {
+  signal?.throwIfAborted();
   // Only addresses of this machine, and those with TLS, have locks.
   return navigator.locks ? locked(signal) : leased(signal);
 }
@@ -101,10 +100,6 @@ function locked(signal) {
     resolve(held.resolve);
     return held.promise;
   };
-  if (signal?.aborted) {
-    cancelled();
-    return promise;
-  }
   signal?.addEventListener("abort", cancelled, { once: true });
   for (let number = 0; number < AT_ONCE; number += 1) {
     navigator.locks.request(`savedsearch.query.${number}`, { signal: others.signal }, granted).catch(() => {});
@@ -198,13 +193,10 @@ async function* streamed(question, signal) {
   const decoder = new TextDecoder();
   let rest = "";
   let ended = false;
-  let begun = performance.now();
+  const pause = slices();
   try {
     for (;;) {
-      if (performance.now() - begun > SLICE) {
-        await pause();
-        begun = performance.now();
-      }
+      await pause();
       const { value, done } = await reader.read().catch((error) => {
         throw error.name === "AbortError" ? error : gone(CLOSED);
       });

@@ -7,6 +7,8 @@ import { bySentiment, quoted } from "./editor.js";
 import { AGAIN } from "./overview.js";
 import { Table } from "./table.js";
 
+/** Codes of errors of a query, which costs nothing then. */
+const WRONG = /^(invalid_argument|unimplemented|failed_precondition)$/;
 /** A dashboard to begin with. */
 const sample = (aid) => `title = "Brand"
 refresh = "1h"
@@ -29,6 +31,7 @@ export class Dashboards {
     this.visit.abort();
     clearTimeout(this.next);
     this.loading?.abort();
+    this.loading = null;
   }
 
   async show(name) {
@@ -71,72 +74,85 @@ export class Dashboards {
     await this.offer({ dashboard, panels, controls, visit }, true);
   }
 
-  /** The button with the cost of all queries; what the store has is shown at once. */
+  /** The buttons with their cost; what the store has is shown at once. Without an estimate of each panel, nothing runs. */
   async offer(shown, first) {
-    const { dashboard, panels, controls } = shown;
+    const { dashboard, panels, controls, visit } = shown;
     const settings = { freshness: first ? dashboard.refresh ?? "1d" : "0s" };
-    const costs = await Promise.all(panels.map(async ({ query, foot }) => {
-      try {
-        const cost = await estimate({ sql: query.sql, settings }, shown.visit);
-        if (first) Object.assign(foot, { className: "quiet", textContent: inWords(cost) });
-        return cost;
-      } catch (error) {
-        foot.className = "problem";
-        tell(foot, error, () => this.offer(shown, first));
-        return { at_least: 0, exact: true };
-      }
-    }));
-    if (shown.visit.aborted) return;
-    const least = costs.reduce((sum, cost) => sum + cost.at_least, 0);
-    const exact = costs.every((cost) => cost.exact);
-    // What a panel needed last time says more than the least that it can need.
-    const probable = (cost, { spent = 0 }) => cost.likely ?? (cost.exact ? cost.at_least : Math.max(spent, cost.at_least));
-    const total = costs.reduce((sum, cost, at) => sum + probable(cost, panels[at]), 0);
-    const known = costs.every((cost, at) => cost.exact || cost.likely || panels[at].spent);
-    const requests = exact ? String(least) : known ? `about ${total}` : `at least ${total}`;
-    if (first && exact && least === 0) {
-      await this.run(shown, settings.freshness);
-      return;
+    try {
+      await Promise.all(panels.map(async (panel) => {
+        try {
+          panel.cost = await estimate({ sql: panel.query.sql, settings }, visit);
+          if (first) Object.assign(panel.foot, { className: "quiet", textContent: inWords(panel.cost) });
+        } catch (error) {
+          // It is the call that failed, not the query.
+          if (!error.code) throw error;
+          panel.cost = { at_least: 0, exact: WRONG.test(error.code) };
+          panel.foot.className = "problem";
+          tell(panel.foot, error);
+        }
+      }));
+    } catch (error) {
+      if (!visit.aborted) controls.replaceChildren(failed(error, () => this.offer(shown, first)));
+      return undefined;
     }
+    // A run that began meanwhile shows its own buttons.
+    if (visit.aborted || this.loading) return undefined;
+    const cost = sum(panels);
+    if (first && cost.exact && cost.at_least === 0) return this.run(shown, settings.freshness);
+    const button = (id, words, some) => el("button", { type: "button", class: id === "run-all" && "main", id,
+      onclick: () => this.run(shown, AGAIN, some) }, `${words}: ${inWords(sum(some))}`);
+    const lost = panels.filter((panel) => panel.lost);
     const again = dashboard.refresh_seconds ? `again every ${dashboard.refresh} while this page is in view` : "";
-    controls.replaceChildren(el("button", { type: "button", class: "main", id: "run-all", onclick: () => this.run(shown, AGAIN) },
-      `${first ? "Run" : "Refresh"}: ${inWords({ at_least: least, exact, requests })}`), el("p", { class: "cost" }, again));
+    controls.replaceChildren(button("run-all", first ? "Run" : "Refresh", panels),
+      lost.length ? button("run-lost", "Run what failed", lost) : "", el("p", { class: "cost" }, again));
+    return undefined;
   }
 
-  async run(shown, freshness) {
-    const { dashboard, panels, controls } = shown;
+  async run(shown, freshness, some = shown.panels) {
+    const { dashboard, controls } = shown;
     clearTimeout(this.next);
-    const loading = new AbortController();
-    const { signal } = loading;
-    this.loading = loading;
+    this.loading?.abort();
+    this.loading = new AbortController();
+    const { signal } = this.loading;
     const progress = running("Running…");
-    controls.replaceChildren(el("button", { type: "button", onclick: () => loading.abort() }, "Cancel"), progress);
-    for (const panel of panels) {
+    controls.replaceChildren(el("button", { type: "button", onclick: () => this.loading?.abort() }, "Cancel"), progress);
+    for (const panel of some) {
       try {
         const result = await all({ sql: panel.query.sql, settings: { freshness } }, signal, progress);
-        if (shown.visit.aborted) return;
-        panel.spent = result.end.requests;
+        if (signal.aborted) break;
+        Object.assign(panel, { spent: result.end.requests, lost: false });
         fill(panel, result);
       } catch (error) {
-        if (error.name === "AbortError" || shown.visit.aborted) break;
+        if (signal.aborted) break;
+        panel.lost = error.gone;
         panel.foot.className = "problem";
-        tell(panel.foot, error, () => this.run(shown, freshness));
+        tell(panel.foot, error);
       }
     }
-    if (shown.visit.aborted) return;
+    if (this.loading?.signal !== signal) return;
+    this.loading = null;
     await this.offer(shown, false);
-    if (shown.visit.aborted) return;
-    if (!dashboard.refresh_seconds || signal.aborted) return;
-    const again = () => {
-      // Other tabs may have filled the store meanwhile.
-      if (!shown.visit.aborted) this.run(shown, dashboard.refresh);
-    };
+    if (shown.visit.aborted || this.loading || !dashboard.refresh_seconds || signal.aborted) return;
+    // Other tabs may have filled the store meanwhile.
+    const again = () => this.run(shown, dashboard.refresh);
     this.next = setTimeout(() => {
       // Nothing is requested for a page that nobody sees.
-      if (document.hidden) document.addEventListener("visibilitychange", again, { once: true });
+      if (document.hidden) document.addEventListener("visibilitychange", again, { once: true, signal: shown.visit });
       else again();
     }, dashboard.refresh_seconds * 1000);
   }
+}
+
+/** Cost of panels, as that of one. */
+function sum(panels) {
+  const costs = panels.map(({ cost, spent }) => ({ spent, ...cost }));
+  const total = (of) => costs.reduce((total, cost) => total + of(cost), 0);
+  const least = total((cost) => cost.at_least);
+  // What a panel needed last time says more than the least that it can need.
+  const probable = total(({ exact, at_least: least, likely, spent = 0 }) => likely ?? (exact ? least : Math.max(spent, least)));
+  const exact = costs.every((cost) => cost.exact);
+  const known = costs.every((cost) => cost.exact || cost.likely || cost.spent);
+  return { at_least: least, exact, requests: exact ? String(least) : known ? `about ${probable}` : `at least ${least}` };
 }
 
 function fill({ query, body, foot }, { columns, rows, end }) {

@@ -24,12 +24,12 @@ export function number(value) {
   return known.toLocaleString("en", small ? { maximumSignificantDigits: 6 } : {});
 }
 
-/** Writes the line of an error into an element, with its place, and with a button that tries again if the server is gone. */
+/** Writes the line of an error into an element, with its place, and with a button that tries `again` if the server is gone. */
 export function tell(shown, error, again) {
   shown.hidden = false;
   const place = error.place ? `Line ${error.place.line}, column ${error.place.column}: ` : "";
   shown.replaceChildren(`${place}${error.message}`);
-  if (error.gone) shown.append(" ", el("button", { type: "button", onclick: again }, "Try again"));
+  if (error.gone && again) shown.append(" ", el("button", { type: "button", onclick: again }, "Try again"));
 }
 
 /** A line about an error, with a button that tries again what failed. */
@@ -61,8 +61,18 @@ export const time = (at) => new Date(at).toLocaleString("sv", { ...PARTS, year: 
 /** A line about what runs. */
 export const running = (text) => el("p", { class: "progress running", role: "status" }, text);
 
-/** Lets the browser draw and take input before long work goes on. */
-export const pause = () => globalThis.scheduler?.yield?.() ?? new Promise((done) => setTimeout(done));
+/** Longest work in milliseconds before the page may do something else. */
+const SLICE = 12;
+/** A function that lets the page do something else once a slice of time is used up, and returns true if the work is unwanted. */
+export function slices(unwanted) {
+  let begun = performance.now();
+  return async () => {
+    if (performance.now() - begun < SLICE) return false;
+    await (globalThis.scheduler?.yield?.() ?? new Promise((done) => setTimeout(done)));
+    begun = performance.now();
+    return unwanted?.();
+  };
+}
 
 /** A text as a link if it is an address of the web, otherwise as it is. */
 export function linked(text) {
@@ -76,31 +86,43 @@ export function linked(text) {
 
 /** Rows that a chart has in words: more would keep the page waiting. */
 const DESCRIBED = 50_000;
+/** Series that a chart has at most. */
+const SERIES = 9;
 /** The content of a chart in words: the first, last and highest value of its numbers. */
 export function described(kind, columns, all) {
-  const rows = all.slice(0, DESCRIBED);
+  const told = all.slice(0, DESCRIBED);
   const time = columns[0]?.class === "time";
   const isNumber = (at) => columns[at].class === "number";
   // A heat map of numbers has a weekday and an hour before them.
   const from = kind === "heatmap" ? 2 : columns.length > 1 ? 1 : 0;
   const values = [...columns.keys()].filter((at) => at >= from && isNumber(at)).slice(0, 3);
-  const label = (row) => [...columns.keys()].filter((at) => !values.includes(at) && (at < from || !isNumber(at)))
+  // A number is a place of the chart, and rows without one are not drawn.
+  const placed = from === 1 && isNumber(0) ? told.filter((row) => row[0] !== null) : told;
+  const rows = placed.length ? placed : told;
+  const undrawn = told.length - rows.length;
+  // A text between the axis and a number names the series.
+  const series = from === 1 && columns.length === 3 && !isNumber(1) ? 1 : null;
+  const label = (row) => [...columns.keys()].filter((at) => at !== series && !values.includes(at) && (at < from || !isNumber(at)))
     .map((at) => String(row[at] ?? "NULL").replace(/T00:00:00(\.0+)?(Z|[+-]\d\d:\d\d)?$/, "").slice(0, 60)).join(", ");
   const earlier = (one, other) => time && one[0] < other[0];
-  const parts = values.map((at) => {
+  const part = (at, name, rows) => {
     const known = rows.filter((row) => row[at] !== null && !Number.isNaN(Number(row[at])));
-    if (!known.length) return `${columns[at].name}: no number`;
-    if (known.length === 1) return `${columns[at].name}: ${number(known[0][at])}`;
+    if (!known.length) return `${name}: no number`;
+    if (known.length === 1) return `${name}: ${number(known[0][at])}`;
     const pick = (better) => known.reduce((best, row) => (better(row, best) ? row : best));
     const found = [["first", earlier], ["last", (one, other) => !earlier(one, other)],
       ["highest", (one, other) => Number(one[at]) > Number(other[at])]];
     const picked = found.map(([name, better]) => [name, pick(better)]);
     const words = picked.map(([name, row]) => `${name} ${number(row[at])} (${label(row)})`);
-    return `${columns[at].name}: ${words.join(", ")}`;
-  });
+    return `${name}: ${words.join(", ")}`;
+  };
+  const kinds = series === null ? [] : [...new Set(rows.map((row) => row[series]))].slice(0, SERIES);
+  const parts = values.flatMap((at) => series === null ? part(at, columns[at].name, rows)
+    : kinds.map((kind) => part(at, `${columns[at].name} of ${kind ?? "(none)"}`, rows.filter((row) => row[series] === kind))));
   const words = kind === "heatmap" && columns.some((column) => column.class === "time") ? busiest(columns, rows) : parts.join("; ");
-  const seen = all.length > rows.length ? `, in words the first ${number(DESCRIBED)}` : "";
-  return `Chart of ${columns.map((column) => column.name).join(", ")}; ${counted(all.length, "row")}${seen}. ${words}`;
+  const seen = all.length > told.length ? `, in words the first ${number(DESCRIBED)}` : "";
+  const without = undrawn ? `, ${number(undrawn)} of them without a number and not drawn` : "";
+  return `Chart of ${columns.map((column) => column.name).join(", ")}; ${counted(all.length, "row")}${without}${seen}. ${words}`;
 }
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];

@@ -33,7 +33,8 @@ export const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
 export function bySentiment(aid) {
   const one = (name) => `SELECT date_trunc('day', published_at) AS day, '${name}' AS sentiment, count(*) AS mentions
 FROM mentions WHERE aid = ${aid} AND duration = '30d' AND sentiment = '${name}' GROUP BY 1`;
-  return `-- Mentions a day by sentiment, with one request for each\n${["positive", "neutral", "negative"].map(one).join("\nUNION ALL\n")}
+  return `-- Mentions a day by sentiment, with one request for each; mentions without a sentiment are not counted
+${["positive", "neutral", "negative"].map(one).join("\nUNION ALL\n")}
 ORDER BY 1`;
 }
 

@@ -95,7 +95,8 @@ export class Overview extends View {
       await this.offer(false);
     } catch (error) {
       await this.offer(false);
-      if (error.name === "AbortError" || error.gone) return;
+      // One line is enough about a server that is still gone.
+      if (error.name === "AbortError" || (error.gone && this.controls.querySelector(".problem"))) return;
       this.controls.append(el("p", { class: "problem", role: "alert" }, error.message));
     } finally {
       this.loading = null;

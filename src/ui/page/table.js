@@ -1,13 +1,11 @@
 // The table of a result: only the rows in view are elements, whatever their number.
 
-import { counted, el, find, linked, number, pause } from "./draw.js";
+import { counted, el, find, linked, number, slices } from "./draw.js";
 
 const ROW = 28;
 /** Browsers limit the height of an element; beyond this the scroll position is scaled. */
 const TALLEST = 12_000_000;
 const LARGEST_COLUMN = 420;
-/** Longest work in milliseconds before the page may do something else. */
-const SLICE = 12;
 /** Rows that are sorted at once; larger runs are merged. */
 const RUN = 2_048;
 /** Milliseconds after which a filter counts as typed. */
@@ -214,20 +212,14 @@ export class Table {
     const key = `${from}-${this.active}-${this.grid.clientWidth > 0}-${places.join()}`;
     if (key !== this.drawn) {
       this.drawn = key;
-      const rows = [];
-      for (let at = from; at < to; at += 1) rows.push(this.line(at));
-      this.body.replaceChildren(...rows);
+      this.body.replaceChildren(...places.map((_, at) => this.line(from + at)));
       this.widen();
       // What is not drawn cannot be referred to.
       const drawn = this.active !== null && this.active >= from && this.active < to;
-      if (drawn) this.grid.setAttribute("aria-activedescendant", this.idOf(this.active));
+      if (drawn) this.grid.setAttribute("aria-activedescendant", `${this.name}-${this.active}`);
       else this.grid.removeAttribute("aria-activedescendant");
     }
     this.body.style.transform = `translateY(${scrollTop - (top - from) * ROW}px)`;
-  }
-
-  idOf(at) {
-    return `${this.name}-${at}`;
   }
 
   line(at) {
@@ -242,7 +234,7 @@ export class Table {
       return cell;
     });
     const own = at === this.active;
-    const attributes = { class: own ? "row active" : "row", id: this.idOf(at), role: "row", "aria-rowindex": String(at + 3) };
+    const attributes = { class: own ? "row active" : "row", id: `${this.name}-${at}`, role: "row", "aria-rowindex": String(at + 3) };
     return el("div", { ...attributes, onclick: (event) => {
       if (event.target.tagName !== "A" && !window.getSelection().toString()) this.open(at);
     } }, cells);
@@ -343,17 +335,6 @@ function instant(text) {
 const zoned = (text) => /(Z|[+-]\d\d:?\d\d)$/.test(text);
 /** What follows the milliseconds. */
 const fraction = (text) => (/\.\d{3}(\d+)/.exec(text)?.[1] ?? "").padEnd(6, "0");
-
-/** A function that lets the page do something else once a slice of time is used up, and returns true if the work is unwanted. */
-function slices(unwanted) {
-  let begun = performance.now();
-  return async () => {
-    if (performance.now() - begun < SLICE) return false;
-    await pause();
-    begun = performance.now();
-    return unwanted();
-  };
-}
 
 /** Rows by a column, in slices; nothing if they are no longer wanted. What is missing comes last in both directions. */
 async function sortedBy(order, rows, column, { at, down }, unwanted) {
