@@ -753,7 +753,9 @@ fn run_commands(page: &Page, replaced: &[(&str, &str)], folder: &Path) -> usize 
             .args(["-euo", "pipefail", "-c", &script.join("\n")])
             .current_dir(folder)
             .env("PATH", &path)
-            .envs(["BASE_URL", "PROFILE", "CONFIG"].map(|name| (format!("SAVEDSEARCH_{name}"), "")))
+            .env_remove("SAVEDSEARCH_BASE_URL")
+            .env_remove("SAVEDSEARCH_PROFILE")
+            .env_remove("SAVEDSEARCH_CONFIG")
             .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
             .env("SAVEDSEARCH_LISTEN", "127.0.0.1:0")
             // The user's own configuration file and history are left alone.
