@@ -108,7 +108,8 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     }
     let mut known = Variables::default();
     variables.iter().try_for_each(|(name, value)| known.set(name, value)).map_err(wrong)?;
-    let unset = |line: String| wrong(line.split("; use").next().unwrap_or_default().to_owned());
+    let unset =
+        |line: String| wrong(line.split("; use").next().unwrap_or_default().replacen("variable", "parameter", 1));
     let expanded = known.expanded(&sql).map_err(unset)?;
     let text = expanded.text.as_str();
     host.allow_length(text)?;
@@ -372,7 +373,11 @@ fn in_page(message: &str) -> String {
     if let Some((what, _)) = message.split_once("; supported: queries, SET ") {
         return format!("{what}; {QUERIES}");
     }
-    let message = message.replace("savedsearch.max_requests allows", "“At most” allows");
+    let message = message
+        .replace("savedsearch.max_requests allows", "“At most” allows")
+        .replace("for savedsearch.max_requests", "for “At most”")
+        .replace("for savedsearch.timezone", "for “Zone”")
+        .replace("a quoted IANA", "an IANA");
     let (mut told, mut rest) = (String::new(), message.as_str());
     while let Some((before, after)) = rest.split_once("SET savedsearch.") {
         let (name, after) = split_where(after, |c| !c.is_ascii_lowercase() && c != '_');
@@ -499,6 +504,11 @@ mod tests {
     fn advice_has_the_words_of_the_page() {
         for (message, expected) in [
             ("no setting", "no setting"),
+            (
+                "invalid value `x` for savedsearch.timezone; expected a quoted IANA time zone name",
+                "invalid value `x` for “Zone”; expected an IANA time zone name",
+            ),
+            ("invalid value `x` for savedsearch.max_requests", "invalid value `x` for “At most”"),
             (
                 "needs 9, but savedsearch.max_requests allows 2; raise the limit: SET savedsearch.max_requests = 40",
                 "needs 9, but “At most” allows 2; raise the limit: “At most 40 requests”",

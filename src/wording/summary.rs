@@ -105,7 +105,7 @@ impl Report {
         }
         if spent.incomplete > 0 || *warned {
             parts.push("INCOMPLETE".to_owned());
-        } else if rest == Rest::Nothing && spent.requests > 0 {
+        } else if rest == Rest::Nothing && (spent.requests > 0 || !windows.is_empty()) {
             parts.push("complete".to_owned());
         }
         parts.join(" · ")
@@ -165,6 +165,15 @@ mod tests {
             "1,000 rows · 1.2 s · planned in 2 ms, first rows after 30 ms · 12 requests · 2 retries · waited 900 ms · \
              window 7d (default), 1d Europe/Berlin and 1 more · complete"
         );
+    }
+
+    #[test]
+    fn a_result_of_the_store_is_complete_without_a_request() {
+        let window = WindowRead { words: "30d".to_owned(), timezone: None, default: false, time: None, days: None };
+        let line = summary(1, Duration::from_millis(5), Spent::default(), vec![window], false);
+        assert_eq!(line, "1 row · 5 ms · no requests · window 30d · complete");
+        let line = summary(1, Duration::from_millis(5), Spent::default(), Vec::new(), false);
+        assert_eq!(line, "1 row · 5 ms · no requests");
     }
 
     #[test]

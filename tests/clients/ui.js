@@ -1608,6 +1608,33 @@ async function warned(browser, url) {
   await page.context().close();
 }
 
+/** The button of a dashboard warns of a cost that is more than is left, a wait is explained, and a changed file is opened again. */
+async function beyondLeft(browser, url) {
+  const file = { title: "Old", refresh: null, refresh_seconds: null, queries: [{ title: "n", sql: "SELECT 1 AS n", chart: "number" }] };
+  const page = await answering(browser, url, {
+    query: `${JSON.stringify({ columns: UNKEPT_COLUMNS })}\n${JSON.stringify({ progress: { requests: 0, rows: 0, waits_ms: 407_100 } })}\n`,
+  });
+  await page.route("**/api/dashboards/file", (route) => route.fulfill({ json: file }));
+  const left = { remaining: 2, requests: 60, seconds: 600 };
+  await page.route("**/api/estimate", (route) => route.fulfill({ json: { ...FREE, requests: "3", at_least: 3, left } }));
+  await go(page, "#/dashboards/file");
+  await page.waitForSelector("#run-all");
+  assert.strictEqual(await page.textContent("#dashboards .cost.problem"), "more than is left · 2 of 60 left in 10 min");
+  await page.evaluate(() => {
+    window.seen = [];
+    const watch = () => window.seen.push(document.querySelector("#dashboards .progress")?.textContent);
+    new MutationObserver(watch).observe(document.querySelector("#dashboards"), { childList: true, subtree: true, characterData: true });
+  });
+  await page.click("#run-all");
+  await page.waitForFunction(() => window.seen.includes("Running… · waiting 408 s for the rate limit"));
+  file.title = "New";
+  await page.click("#run-all");
+  await page.waitForSelector("#dashboards h1:text-is('New')");
+  await page.waitForSelector("#run-all:has-text('Run: 3 requests')");
+  assert.deepStrictEqual(page.problems, []);
+  await page.context().close();
+}
+
 async function main() {
   fs.writeFileSync(path.join(folder, "brand.toml"), `title = "Brand"
 refresh = "1h"
@@ -1694,6 +1721,7 @@ sql = "SELECT source, count(*) AS mentions FROM mentions WHERE aid = '183772' AN
     await step("a query that is tried again", retried(browser, demo["page on"]));
     await step("estimates of a dashboard that is left", abandoned(browser, demo["page on"]));
     await step("a cost that is too high", warned(browser, demo["page on"]));
+    await step("a dashboard beyond the limit, and one that has changed", beyondLeft(browser, demo["page on"]));
     await step("an expired login", expired(browser, demo["page on"]));
     await step("the days of a store", stored(browser, storing["page on"]));
     await step("dark, small and large", looks(browser, demo["page on"]));

@@ -506,7 +506,7 @@ async fn mistakes_have_a_place_and_advice_and_cost_nothing() {
         ("CREATE TABLE t AS SELECT 1", "only queries run here", None),
         ("SELECT 1; SELECT 2", "exactly one statement", None),
         ("SELECT $1", "write parameters as :name", None),
-        ("SELECT :x", "variable `x` is not set", None),
+        ("SELECT :x", "parameter `x` is not set", None),
     ] {
         for path in ["/api/estimate", "/api/query"] {
             let reply = served.post(path, &json!({ "sql": sql })).await;

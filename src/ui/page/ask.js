@@ -1,6 +1,6 @@
 // The view to ask: editor, cost, rows and charts.
 
-import { answer, call, inWords, leftInWords, Refusal, run, WAITING } from "./calls.js";
+import { answer, call, excess, inWords, leftInWords, Refusal, run, WAITING, waitInWords } from "./calls.js";
 import { counted, described, el, failed, find, number, remembered, tabs, tell, time } from "./draw.js";
 import { bySentiment, Editor, quoted, variables } from "./editor.js";
 import { Table } from "./table.js";
@@ -105,7 +105,7 @@ export class Ask {
 
   question(sql) {
     const settings = {};
-    const [zone, limit] = [find("zone").value.trim(), find("limit").value.trim()];
+    const [zone, limit] = [find("zone").value.trim(), find("limit").value.trim().replace(/(?<=\d),(?=\d{3}(?!\d))/g, "")];
     if (zone) settings.timezone = zone;
     if (limit) settings.max_requests = limit;
     // Without a value it may be no variable: [from:to] is a slice. An empty text is one.
@@ -150,10 +150,9 @@ export class Ask {
     try {
       const costs = await call(path, this.question(text), signal);
       const left = leftInWords(costs.left);
-      const limits = [[Number(find("limit").value || find("limit").placeholder), "“At most” allows"],
+      const limits = [[Number(this.question(text).settings.max_requests ?? find("limit").placeholder), "“At most” allows"],
         [costs.left?.remaining ?? Infinity, "is left"]];
-      const beyond = (needed, words) => limits.filter(([most]) => needed > most).map(([, which]) => ` · ${words} ${which}`)[0];
-      const over = beyond(costs.at_least, "more than") ?? beyond(costs.likely ?? 0, "probably more than") ?? "";
+      const over = excess(costs, limits);
       // Without a probable number, the limits are the only upper bound.
       const most = Math.min(...limits.map(([number]) => number));
       const bounded = !costs.exact && !costs.likely && !over && most > 0;
@@ -167,7 +166,7 @@ export class Ask {
       } }, `Find out: ${counted(costs.unknown, "request")}`);
       show(over ? "cost problem" : "cost", el("strong", {}, inWords(costs)), bounded ? ` · at most ${number(most)} allowed` : "",
         ...open.map((scan) => ` · ${scan.table}: ${scan.requests}`),
-        over, left ? ` · ${left}` : "", ...(unknown ? [" ", unknown] : []));
+        over && ` · ${over}`, left ? ` · ${left}` : "", ...(unknown ? [" ", unknown] : []));
       cost.title = costs.scans.map((scan) => `${scan.table}: ${scan.requests}${scan.sent ? ` (${scan.sent})` : ""}`).join("\n");
       this.told({ left: costs.left });
     } catch (error) {
@@ -203,7 +202,8 @@ export class Ask {
 
   async run() {
     const { text, from } = this.editor.statement;
-    if (!text.trim() || this.running) return;
+    if (this.running) return;
+    if (!text.trim()) return this.problem(new Error("There is nothing to run: the editor has no statement."));
     clearTimeout(this.soon);
     this.estimating?.abort();
     this.problem(null);
@@ -238,9 +238,7 @@ export class Ask {
           progress.textContent = part.queued ? WAITING : "Running…";
           continue;
         }
-        const { waits_ms: waiting = 0, wait_ms: waited = 0 } = part.progress ?? {};
-        const waits = waiting >= 500 ? ` · waiting ${Math.ceil(waiting / 1000)} s for the rate limit`
-          : waited >= 500 ? ` · waited ${(waited / 1000).toFixed(1)} s for the rate limit` : "";
+        const waits = waitInWords(part.progress);
         progress.textContent = part.end ? "" : `Running… ${counted(requests, "request")} · ${counted(rows, "row")}${waits}`;
       }
     } catch (error) {

@@ -1,6 +1,6 @@
 // Calls of the server. Nothing here sends a request to the service but `run`.
 
-import { slices } from "./draw.js";
+import { el, slices } from "./draw.js";
 
 /** Queries that run at once in all tabs: browsers have six connections to a server, and other calls need some of them. */
 const AT_ONCE = 4;
@@ -230,14 +230,32 @@ async function* streamed(question, signal) {
 /** The rows of a query that is short. `shown` is an element that shows while it waits for those of other tabs. */
 export async function all(question, signal, shown) {
   const result = { columns: [], rows: [], end: null };
-  const words = shown?.textContent;
+  const words = shown?.textContent.split(" · ")[0];
   for await (const part of run(question, signal)) {
-    if (shown && part.queued !== undefined) shown.textContent = part.queued ? WAITING : words;
+    if (shown) shown.textContent = part.queued ? WAITING : words + waitInWords(part.progress);
     if (part.columns) result.columns = part.columns;
     for (const row of part.rows ?? []) result.rows.push(row);
     if (part.end) result.end = part.end;
   }
   return result;
+}
+
+/** How long the rate limit of the service keeps a query waiting, or kept it. */
+export function waitInWords({ waits_ms: waiting = 0, wait_ms: waited = 0 } = {}) {
+  if (waiting >= 500) return ` · waiting ${Math.ceil(waiting / 1000)} s for the rate limit`;
+  return waited >= 500 ? ` · waited ${(waited / 1000).toFixed(1)} s for the rate limit` : "";
+}
+
+/** Which of some limits a cost exceeds, in words; nothing if it exceeds none. */
+export function excess({ at_least: least, likely }, limits) {
+  const beyond = (needed, words) => limits.filter(([most]) => needed > most).map(([, which]) => `${words} ${which}`)[0];
+  return beyond(least, "more than") ?? beyond(likely ?? 0, "probably more than") ?? "";
+}
+
+/** What stands beside a button with a cost: a warning if less is left, and more words. */
+export function beside(cost, more = "") {
+  const over = excess(cost, [[cost.left?.remaining ?? Infinity, "is left"]]);
+  return el("p", { class: over ? "cost problem" : "cost" }, [over, over && leftInWords(cost.left), more].filter(Boolean).join(" · "));
 }
 
 export const estimate = (question, signal) => call("estimate", question, signal);

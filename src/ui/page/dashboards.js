@@ -1,6 +1,6 @@
 // Dashboards: queries of a file with their charts. Opening one shows its cost; running it is a click, or its own refresh.
 
-import { all, call, estimate, inWords } from "./calls.js";
+import { all, beside, call, estimate, inWords } from "./calls.js";
 import { picture } from "./ask.js";
 import { el, failed, number, running, tell } from "./draw.js";
 import { bySentiment, quoted } from "./editor.js";
@@ -71,7 +71,7 @@ export class Dashboards {
     const controls = el("div", { class: "bar" });
     this.root.replaceChildren(el("p", { class: "quiet" }, el("a", { href: "#/dashboards" }, "Dashboards")),
       el("h1", { dir: "auto" }, dashboard.title), controls, el("div", { class: "panels" }, panels.map((panel) => panel.root)));
-    await this.offer({ dashboard, panels, controls, visit }, true);
+    await this.offer({ name, dashboard, panels, controls, visit }, true);
   }
 
   /** The buttons with their cost; what the store has is shown at once. Without an estimate of each panel, nothing runs. */
@@ -100,12 +100,23 @@ export class Dashboards {
     const cost = sum(panels);
     if (first && cost.exact && cost.at_least === 0) return this.run(shown, settings.freshness);
     const button = (id, words, some) => el("button", { type: "button", class: id === "run-all" && "main", id,
-      onclick: () => this.run(shown, AGAIN, some) }, `${words}: ${inWords(sum(some))}`);
+      onclick: () => this.again(shown, some) }, `${words}: ${inWords(sum(some))}`);
     const lost = panels.filter((panel) => panel.lost);
     const again = dashboard.refresh_seconds ? `again every ${dashboard.refresh} while this page is in view` : "";
-    controls.replaceChildren(button("run-all", first ? "Run" : "Refresh", panels),
-      lost.length ? button("run-lost", "Run what failed", lost) : "", el("p", { class: "cost" }, again));
+    controls.replaceChildren(button("run-all", first ? "Run" : "Refresh", panels), beside(cost, again),
+      lost.length ? button("run-lost", "Run what failed", lost) : "");
     return undefined;
+  }
+
+  /** Runs panels. If the file has changed since it was opened, it is opened again instead, and shows its cost. */
+  async again(shown, some) {
+    const { name, dashboard, controls, visit } = shown;
+    try {
+      const file = await call(`dashboards/${encodeURIComponent(name)}`, undefined, visit);
+      await (JSON.stringify(file) === JSON.stringify(dashboard) ? this.run(shown, AGAIN, some) : this.show(name));
+    } catch (error) {
+      if (!visit.aborted) controls.replaceChildren(failed(error, () => this.again(shown, some)));
+    }
   }
 
   async run(shown, freshness, some = shown.panels) {
@@ -152,7 +163,9 @@ function sum(panels) {
   const probable = total(({ exact, at_least: least, likely, spent = 0 }) => likely ?? (exact ? least : Math.max(spent, least)));
   const exact = costs.every((cost) => cost.exact);
   const known = costs.every((cost) => cost.exact || cost.likely || cost.spent);
-  return { at_least: least, exact, requests: exact ? String(least) : known ? `about ${probable}` : `at least ${least}` };
+  const left = costs.map((cost) => cost.left).filter(Boolean).sort((one, other) => one.remaining - other.remaining)[0];
+  return { at_least: least, exact, left, likely: known && !exact ? probable : null,
+    requests: exact ? String(least) : known ? `about ${probable}` : `at least ${least}` };
 }
 
 function fill({ query, body, foot }, { columns, rows, end }) {

@@ -1,6 +1,6 @@
 // The overview of all saved searches, and the view of the service: limits, requests, store and profile.
 
-import { all, call, estimate, inWords } from "./calls.js";
+import { all, beside, call, estimate, inWords } from "./calls.js";
 import { counted, el, failed, number, running, shares, sparkline, svg, time } from "./draw.js";
 import { bySentiment, quoted } from "./editor.js";
 
@@ -26,20 +26,6 @@ UNION ALL
 SELECT 'day', aid, bucket_start::text, mentions, NULL, NULL, NULL FROM volume WHERE duration = '${2 * DAYS}d'`;
 
 const ABOUT = `Each saved search over the last ${DAYS} days, and the ${DAYS} days before.`;
-
-/**
- * Cost with what the last list says: each response of a saved search serves all scans of its window. The list may have changed
- * since, so that an estimate alone is not certain of it.
- */
-function byList(cost) {
-  const windows = new Map(cost.scans.filter((scan) => scan.sent?.startsWith("search")).map((scan) => [scan.sent, scan]));
-  const scans = [...windows.values()];
-  if (cost.exact || !scans.every((scan) => / in the (last list|list of )/.test(scan.requests))) return cost;
-  // The list counts in each of them.
-  const list = scans.some((scan) => scan.at_least > 0) ? 1 : 0;
-  const least = scans.reduce((sum, scan) => sum + Math.max(scan.at_least - 1, 0), list);
-  return { at_least: least, exact: true, requests: String(least) };
-}
 
 /** A view that loads what it shows. */
 class View {
@@ -67,7 +53,7 @@ export class Overview extends View {
   /** The button with its cost. */
   async offer(first) {
     try {
-      const cost = byList(await estimate({ sql: SQL, settings: { freshness: first ? AGE : "0s" } }));
+      const cost = await estimate({ sql: SQL, settings: { freshness: first ? AGE : "0s" } });
       if (first && cost.exact && cost.at_least === 0) {
         await this.load(AGE);
         return;
@@ -75,7 +61,7 @@ export class Overview extends View {
       const words = `${this.shown ? "Refresh" : "Load"}: ${inWords(cost)}`;
       this.controls.replaceChildren(
         el("button", { type: "button", class: "main", id: "refresh", onclick: () => this.load(AGAIN) }, words),
-        el("p", { class: "cost" }, cost.exact ? "" : "two more for each saved search"));
+        beside(cost, cost.exact ? "" : "two more for each saved search"));
     } catch (error) {
       this.controls.replaceChildren(failed(error, () => this.offer(first)));
     }
@@ -96,7 +82,7 @@ export class Overview extends View {
     } catch (error) {
       await this.offer(false);
       // One line is enough about a server that is still gone.
-      if (error.name === "AbortError" || (error.gone && this.controls.querySelector(".problem"))) return;
+      if (error.name === "AbortError" || (error.gone && this.controls.querySelector("[role=alert]"))) return;
       this.controls.append(el("p", { class: "problem", role: "alert" }, error.message));
     } finally {
       this.loading = null;

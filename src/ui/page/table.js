@@ -11,9 +11,7 @@ const RUN = 2_048;
 /** Milliseconds after which a filter counts as typed. */
 const TYPED = 150;
 /** Operands of comparisons, by the class of the column. */
-const EXPECTED = {
-  number: "a number, as in > 1,000", time: "a date or a time, as in >= 2026-07-01 05:00", boolean: "= true or = false",
-};
+const EXPECTED = { number: "a number, as in > 1,000", time: "a date or a time, as in >= 2026-07-01 05:00", boolean: "= true or = false" };
 /** An id, which is never cut. */
 const ID = /^[\w.:+-]{1,40}$/;
 
