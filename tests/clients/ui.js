@@ -938,8 +938,8 @@ async function gaps(browser, url) {
   await page.route("**/api/estimate", (route) => route.fulfill({ json: FREE }));
   await go(page, "#/overview");
   await page.waitForSelector("#overview .card svg.spark");
-  const changes = await page.locator("#overview .change").allTextContents();
-  assert.deepStrictEqual(changes, ["0 % to the period before", "the period before is unknown"]);
+  const changes = await page.locator("#overview .total span").allTextContents();
+  assert.deepStrictEqual(changes, ["0 % compared with the 30 days before", "the period before is unknown"]);
   const points = await page.getAttribute("#overview .spark polygon >> nth=0", "points");
   // Without the two corners; the larger, the higher: 33 is the bottom.
   const heights = points.split(" ").slice(1, -1).map((point) => Number(point.split(",")[1]));

@@ -6,7 +6,6 @@ import { Dashboards } from "./dashboards.js";
 import { failed, find, remembered, tell } from "./draw.js";
 import { Overview, Service } from "./overview.js";
 
-const VIEWS = ["ask", "overview", "dashboards", "service"];
 const THEMES = { "": ["◐", "automatic"], light: ["☀", "light"], dark: ["☾", "dark"] };
 
 /** Takes what calls learn: the closest limit. */
@@ -80,15 +79,13 @@ const decoded = (part) => new URLSearchParams(`part=${part.replace(/[+&]/g, enco
 function route() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [name, ...rest] = path.split("/");
-  const view = VIEWS.includes(name) ? name : "ask";
-  for (const other of VIEWS) {
+  const view = Object.hasOwn(views, name) ? name : "ask";
+  for (const other in views) {
     find(other).hidden = other !== view;
     // Nothing is requested for a view that nobody sees.
     if (other !== view) views[other].leave?.();
   }
-  for (const link of document.querySelectorAll("nav a")) {
-    link.ariaCurrent = link.hash === `#/${view}` ? "page" : null;
-  }
+  for (const link of document.querySelectorAll("nav a")) link.ariaCurrent = link.hash === `#/${view}` ? "page" : null;
   document.title = `${view[0].toUpperCase()}${view.slice(1)} · savedsearch`;
   const given = new URLSearchParams(query ?? "");
   if (view === "ask" && given.has("sql")) ask.open(given.get("sql"), given);

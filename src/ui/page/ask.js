@@ -373,8 +373,7 @@ export class Ask {
       const query = { name, sql, zone: find("zone").value.trim(), limit: find("limit").value.trim(), values };
       if (name) stored("queries", [query, ...stored("queries").filter((known) => known.name !== name)]);
       this.lists();
-    } }, el("label", {}, "Name ", el("input", { value: first, required: true, dir: "auto" })),
-    el("button", { class: "main" }, "Save"));
+    } }, el("label", {}, "Name ", el("input", { value: first, required: true, dir: "auto" })), el("button", { class: "main" }, "Save"));
     find("saved").querySelector("form")?.remove();
     find("saved").prepend(form);
     this.side("tab-saved");

@@ -184,7 +184,5 @@ function fill({ query, body, foot }, { columns, rows, end }) {
   } else if (!end.result) {
     // The server did not keep the rows, of which it draws pictures.
     body.replaceChildren(el("ul", { class: "quiet" }, end.notes.map((note) => el("li", {}, note))));
-  } else {
-    body.replaceChildren(picture({ kind: query.chart, result: end.result, title: "" }, columns, rows, body.clientWidth));
-  }
+  } else body.replaceChildren(picture({ kind: query.chart, result: end.result, title: "" }, columns, rows, body.clientWidth));
 }

@@ -174,8 +174,7 @@ export function sparkline(values, label) {
   const viewBox = `0 0 ${width} ${height}`;
   return svg("svg", { viewBox, preserveAspectRatio: "none", role: "img", "aria-label": label, class: "spark" },
     svg("polygon", { points: `2,${height - 2} ${points.join(" ")} ${width - 2},${height - 2}` }),
-    svg("polyline", { points: points.slice(0, -1).join(" ") }),
-    svg("polyline", { points: points.slice(-2).join(" "), class: "open" }));
+    svg("polyline", { points: points.slice(0, -1).join(" ") }), svg("polyline", { points: points.slice(-2).join(" "), class: "open" }));
 }
 
 /** Shares of a whole as a bar and in words, since colours alone tell nothing to many. */

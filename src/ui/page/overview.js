@@ -118,17 +118,15 @@ export class Overview extends View {
     const earlier = Math.max(both - total, 0);
     const change = earlier ? Math.round(((total - earlier) / earlier) * 100) : null;
     const words = both === null ? "the period before is unknown" : change === null ? "no mentions before"
-      : `${change > 0 ? "+" : ""}${change} % to the period before`;
+      : `${change > 0 ? "+" : ""}${change} % compared with the ${DAYS} days before`;
     const [positive, neutral, negative] = sentiment;
-    const direction = change > 0 ? "up" : change < 0 ? "down" : "";
     const source = ([name, n]) => el("li", { dir: "auto" }, `${name ?? "unknown"} ${number(n)}`);
     return el("article", { class: "card" },
       el("h2", { dir: "auto" }, el("a", { href: `#/ask?sql=${encodeURIComponent(bySentiment(quoted(aid)))}` }, name)),
       el("p", { class: "quiet" }, aid),
-      el("p", { class: "total" }, number(total), el("span", { class: `change ${direction}` }, words)),
+      el("p", { class: "total" }, number(total), el("span", {}, words)),
       days && sparkline(days, `Mentions a day, the last ${DAYS} days, at most ${number(Math.max(...days))}`),
-      shares([["positive", positive], ["neutral", neutral], ["negative", negative]]),
-      el("ul", { class: "sources" }, sources.map(source)));
+      shares([["positive", positive], ["neutral", neutral], ["negative", negative]]), el("ul", { class: "sources" }, sources.map(source)));
   }
 }
 
@@ -220,8 +218,7 @@ function calendar(rows, now, names) {
     const name = names.get(aid) ? `${names.get(aid)} (${aid})` : aid;
     const label = `${name}: ${counted(days, "day")}, ${ranges.length > 6 ? "the last of them " : ""}${words}`;
     const conditions = filters ? el("span", { class: "quiet" }, ` ${filters}`) : null;
-    return el("figure", {}, el("figcaption", { dir: "auto" }, label, conditions),
-      calendarOf(begin, today, ranges, label));
+    return el("figure", {}, el("figcaption", { dir: "auto" }, label, conditions), calendarOf(begin, today, ranges, label));
   }), more);
 }
 
