@@ -271,7 +271,7 @@ def failures():
             (good | {"config": "missing.toml"}, "config cannot be combined with uri"),
             ({"connection": "sales"}, "requires a configuration file"),
             ({"config": configured, "connection": "comms", "api_key": KEY}, "remove them, or set them in the file"),
-            (good | {"store": "/etc/passwd"}, "leave store out to keep nothing"),
+            (good | {"store": "/etc/passwd"}, "use another folder"),
             (good | {"api_key_command": "echo x"}, "api_key cannot be combined with api_key_command"),
             ({"store": "somewhere"}, "set now"),
             (good | {"store": ""}, "path is empty"),

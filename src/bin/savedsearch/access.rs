@@ -262,8 +262,8 @@ pub(crate) fn check_services(
     told: impl Fn(&str, Option<&str>) + Clone + Send + Sync + 'static,
 ) -> JoinSet<bool> {
     let mut checks = JoinSet::new();
-    for (name, connection) in services.iter().cloned() {
-        let told = told.clone();
+    for (name, connection) in services {
+        let (name, connection, told) = (name.clone(), Arc::clone(connection), told.clone());
         checks.spawn(async move {
             let listed = list(&connection).await.map_err(|error| connection.client().redact(&describe(&error)));
             told(&name, listed.as_ref().err().map(|failed| failed.as_str()));
