@@ -381,7 +381,7 @@ def two_keys():
             assert not wrong, wrong[:2]
         # A store belongs to one key.
         store = pathlib.Path(folder, KEY)
-        assert refused(savedsearch.Error, lambda: savedsearch.connect(url, api_key=OTHER, store=store)).kind == "store"
+        assert refused(savedsearch.Error, lambda: savedsearch.connect(url, api_key=OTHER, store=store)).kind == "config"
 
 
 @contextlib.contextmanager
