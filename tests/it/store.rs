@@ -204,7 +204,7 @@ async fn no_request_is_repeated_because_of_the_budget() {
         // The daily counts are requested first.
         (Profile::v4(), "1h", period),
     ];
-    each_async(cases, async |(profile, freshness, condition)| {
+    Box::pin(each_async(cases, async |(profile, freshness, condition)| {
         let sql = format!("SELECT count(DISTINCT title) FROM mentions WHERE {condition}");
         let asked = async |max_requests: usize| {
             let shop = Shop::of(&corpus, profile.clone());
@@ -222,7 +222,7 @@ async fn no_request_is_repeated_because_of_the_budget() {
         for max_requests in (needed..2 * needed).step_by(4) {
             assert_eq!(asked(max_requests).await, needed, "{max_requests} requests, {condition}");
         }
-    })
+    }))
     .await;
 }
 
