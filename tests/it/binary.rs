@@ -873,11 +873,16 @@ impl Served {
         Self::at_address(command).0
     }
 
-    /// With the address that it listens on.
-    fn at_address(mut command: Command) -> (Self, String) {
+    /// Before it listens.
+    fn spawn(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap());
-        let mut served = Self { child, lines };
+        Self { child, lines }
+    }
+
+    /// With the address that it listens on.
+    fn at_address(command: Command) -> (Self, String) {
+        let mut served = Self::spawn(command);
         let line = served.until("listening on ");
         (served, line.trim().rsplit(' ').next().unwrap().to_owned())
     }
@@ -929,10 +934,7 @@ fn a_server_of_postgres_needs_no_flight_sql() {
         let refused = command.args(arguments).env("SERVED_KEY", "demo-key-comms").output().unwrap();
         assert!(refused.status.code() == Some(2) && err(&refused).contains(told), "{}", err(&refused));
     }
-    let mut command = serve(&["--postgres-listen", "127.0.0.1:0"]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut served = Served { child, lines };
+    let mut served = Served::spawn(serve(&["--postgres-listen", "127.0.0.1:0"]));
     let postgres = served.until("Postgres on ").trim().replace("Postgres on ", "");
     assert!(served.until("listening on ").ends_with(&format!("{postgres}\n")), "one listener");
     let mut stream = std::net::TcpStream::connect(&postgres).unwrap();
@@ -976,9 +978,7 @@ fn a_server_warns_at_its_start_of_what_will_fail_and_outlives_a_hang_up() {
     fs::write(&key, "demo-key-comms\n").unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o604)).unwrap();
     command.args(["--api-key-file", key.to_str().unwrap(), "serve", "--listen", "127.0.0.1:0"]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut served = Served { child, lines };
+    let mut served = Served::spawn(command);
     let line = served.until("every user of this machine can read this file");
     assert!(line.contains("WARN") && line.contains(key.to_str().unwrap()), "{line}");
     served.until("listening on ");
@@ -1074,9 +1074,7 @@ fn a_key_that_a_client_sends_is_a_login_once_the_service_accepts_it() {
     let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
     let mut command = savedsearch(&["--base-url", &service.base_url, "mcp", "--listen", "127.0.0.1:0"]);
     command.args(["--auth", "pass-through", "--log", "info"]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut served = Served { child, lines };
+    let mut served = Served::spawn(command);
     let line = served.until("listening on ");
     let address = line.trim().rsplit(' ').next().unwrap();
     for key in [CANARY, "demo-key-comms", "demo-key-comms"] {
@@ -1098,9 +1096,7 @@ fn lines_of_the_log_name_users_and_statements_as_people_write_them() {
     fs::write(&users, format!("[users.bob]\npassword_hash = \"{}\"\n", hash_password("swordfish").unwrap())).unwrap();
     let mut command = savedsearch(&["mcp", "--listen", "127.0.0.1:0", "--auth", "users", "--users-file"]);
     command.arg(&users).args(["--log", "info,datafusion_saved_search=debug"]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut served = Served { child, lines };
+    let mut served = Served::spawn(command);
     let line = served.until("listening on ");
     let address = line.trim().rsplit(' ').next().unwrap();
     let sql = "SELECT count(*) FROM saved_searches WHERE name <> 'it'";
@@ -1156,10 +1152,8 @@ fn a_page_and_a_server_for_agents_warn_of_what_will_fail() {
     let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
     for arguments in [["ui", "--listen", "127.0.0.1:0"], ["mcp", "--listen", "127.0.0.1:0"]] {
         let mut command = savedsearch(&[&["--base-url", service.base_url.as_str()], &arguments[..]].concat());
-        command.env("SAVEDSEARCH_API_KEY", CANARY).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        let mut served = Served { child, lines };
+        command.env("SAVEDSEARCH_API_KEY", CANARY);
+        let mut served = Served::spawn(command);
         let line = served.until("the service cannot be queried");
         assert!(line.contains("WARN") && line.contains("401") && !line.contains(CANARY), "{line}");
         served.signal("-TERM");
@@ -1282,9 +1276,7 @@ fn lines_of_a_log_of_objects_are_objects() {
         ["serve", "--listen", "127.0.0.1:0", "--operations", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"];
     let mut command = savedsearch(&arguments);
     command.args(["--ui", "127.0.0.1:0", "--log-format", "json"]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut served = Served { child, lines };
+    let mut served = Served::spawn(command);
     let mut messages = Vec::new();
     let mut read = |line: &str| {
         let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -1321,9 +1313,7 @@ fn lines_of_a_log_of_objects_are_objects() {
 fn a_worker_that_does_not_answer_is_a_warning() {
     let mut command = savedsearch(&["serve", "--listen", "127.0.0.1:0", "--worker", "http://127.0.0.1:1"]);
     command.args(["--log", "warn"]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut served = Served { child, lines };
+    let mut served = Served::spawn(command);
     let line = served.until("unreachable");
     assert!(line.contains("WARN") && line.contains("worker=http://127.0.0.1:1"), "{line}");
     served.until("listening on ");
@@ -1336,9 +1326,7 @@ fn a_second_signal_cancels_queries_and_tells_their_clients() {
     let service = Simulate::start(&["--mentions", "5000", "--searches", "1", "--delay-ms", "1000"]);
     let mut command = savedsearch(&["--base-url", &service.base_url, "serve", "--listen", "127.0.0.1:0"]);
     command.args(["--postgres-listen", "127.0.0.1:0"]).env("SAVEDSEARCH_API_KEY", "demo-key-comms");
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut served = Served { child, lines };
+    let mut served = Served::spawn(command);
     let postgres = served.until("Postgres on ").trim().replace("Postgres on ", "");
     served.until("listening on ");
     let (host, port) = postgres.rsplit_once(':').unwrap();
@@ -1398,9 +1386,7 @@ fn a_log_level_is_that_of_the_program() {
     let told = |filter: &str| {
         let mut command = savedsearch(&["--base-url", &service.base_url, "serve", "--listen", "127.0.0.1:0"]);
         command.args(["--log", filter]).env("SAVEDSEARCH_API_KEY", "demo-key-comms");
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        let mut served = Served { child, lines };
+        let mut served = Served::spawn(command);
         let mut log = String::new();
         while !log.contains("DEBUG datafusion_saved_search") {
             assert!(served.lines.read_line(&mut log).unwrap() > 0, "{log}");
@@ -1549,10 +1535,7 @@ fn certificates_that_expire_are_reported_by_a_check_and_at_the_start() {
         }
     }
     certify(expired);
-    let mut command = savedsearch(&[&["serve"][..], &server[..]].concat());
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut served = Served { child, lines };
+    let mut served = Served::spawn(savedsearch(&[&["serve"][..], &server[..]].concat()));
     let line = served.until("the certificate has to be renewed");
     assert!(line.contains("WARN") && line.contains("expired on 2020-01-01 00:00 UTC"), "{line}");
     served.until("listening on ");
