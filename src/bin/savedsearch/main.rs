@@ -14,6 +14,7 @@ mod telemetry;
 mod ui;
 mod worker;
 
+use std::future::pending;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
@@ -31,6 +32,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, Value
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::config::is_blank;
 use datafusion_saved_search::error::{describe, one_line};
+use datafusion_saved_search::flight::HttpServer;
 use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
     ChartForm, ChartOptions, CsvDialect, CsvOptions, Failure, Format, Mistake, Output, OutputOptions, Script, Shell,
@@ -44,7 +46,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::sleep;
 use tracing::Level;
 
-use self::access::mebibytes;
+use self::access::{Reloading, mebibytes};
 use self::connect::{Connected, connect};
 use self::mcp::McpArguments;
 use self::serve::ServeArguments;
@@ -725,6 +727,20 @@ impl Ending {
             }
         }
         reason.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Announces a server that is the only front of its host, and waits for its end.
+    async fn of_only_front(mut self, server: HttpServer, reloading: Reloading<'_>) -> Result<(), Exit> {
+        let reload = async || reloading.run().await;
+        let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());
+        let reason = self.end_or_failure(address, operations, pending(), worn_out, reload).await?;
+        reloading.end().await;
+        let host = Arc::clone(server.host());
+        let shut_down = async {
+            server.shut_down().await;
+            Ok(())
+        };
+        self.drained(reason, shut_down, || host.cancel_queries()).await
     }
 }
 

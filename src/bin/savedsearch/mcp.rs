@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -158,14 +157,5 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
     let server = serve_http(McpSpec { listen, tls, insecure, mcp: limits, host }).await?;
     let reloading =
         Reloading { server: server.reload(), access: &mcp.access, document: &document, secret_files, services, checks };
-    let reload = async || reloading.run().await;
-    let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());
-    let reason = ending.end_or_failure(address, operations, std::future::pending(), worn_out, reload).await?;
-    reloading.end().await;
-    let host = Arc::clone(server.host());
-    let shut_down = async {
-        server.shut_down().await;
-        Ok(())
-    };
-    ending.drained(reason, shut_down, || host.cancel_queries()).await
+    ending.of_only_front(server, reloading).await
 }

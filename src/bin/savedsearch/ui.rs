@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -69,7 +68,7 @@ async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument
     let limits = ui.access.limits(document.limits.clone());
     let settings = settings(&document.settings, &ui.set)?;
     // Before the line that announces the server.
-    let mut ending = Ending::of_server()?;
+    let ending = Ending::of_server()?;
     let access = ui.access.read(arguments, &document).await?;
     warn_of_exposed(&access.secret_files);
     warn_of_expiry(access.tls.as_ref());
@@ -88,14 +87,5 @@ async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument
     tell(Level::INFO, "", &format!("page on {}", server.url()));
     let reloading =
         Reloading { server: server.reload(), access: &ui.access, document: &document, secret_files, services, checks };
-    let reload = async || reloading.run().await;
-    let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());
-    let reason = ending.end_or_failure(address, operations, std::future::pending(), worn_out, reload).await?;
-    reloading.end().await;
-    let host = Arc::clone(server.host());
-    let shut_down = async {
-        server.shut_down().await;
-        Ok(())
-    };
-    ending.drained(reason, shut_down, || host.cancel_queries()).await
+    ending.of_only_front(server, reloading).await
 }
