@@ -40,7 +40,7 @@ use crate::host::planner::{Statement, check_setting, parse, runnable};
 use crate::host::running::Pending;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
-use crate::session::{Headers, follow_time_zone, with_schema};
+use crate::session::{Headers, follow_time_zone, type_name, with_schema};
 use crate::shell::{Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
@@ -409,7 +409,7 @@ fn columns(schema: &SchemaRef) -> Vec<Value> {
             _ if kind.is_nested() => "nested",
             _ => "text",
         };
-        json!({ "name": field.name(), "type": schema::type_name(kind), "class": class })
+        json!({ "name": field.name(), "type": type_name(kind), "class": class })
     };
     schema.fields().iter().map(column).collect()
 }
