@@ -555,7 +555,7 @@ impl Connection {
 
     /// The note of a query whose result is not stored because the disk has no space since the store was opened.
     #[cfg(feature = "store")]
-    fn full_disk(&self, settings: &SessionSettings) -> Option<String> {
+    fn full_disk(&self, settings: &SessionSettings) -> Option<crate::error::Phrase> {
         let writes = matches!(settings.store, StoreUse::Write | StoreUse::ReadWrite);
         let unwritable = self.store.as_ref().and_then(|store| store.unwritable()).filter(|error| is_full(error));
         match (&self.unopened, unwritable) {

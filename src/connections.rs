@@ -33,7 +33,7 @@ use crate::catalog::CATALOG;
 use crate::client::{Exchanges, HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Secret};
 use crate::config::{read_toml, variable};
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result};
 use crate::profile::Profile;
 
 /// Service of a connection that must not send requests, with the reason.
@@ -107,7 +107,7 @@ impl Named {
             },
             Some(KeySource::File(file)) => Secret::read(file),
             Some(KeySource::Command(command, folder)) => {
-                key_from_command(command, folder, &format!("{}: api_key_command", self.place))
+                key_from_command(command, folder, format!("{}: api_key_command", self.place))
             }
         }
     }
@@ -266,11 +266,11 @@ pub fn parse_days(text: &str) -> Option<u32> {
 ///
 /// # Errors
 /// [`ErrorKind::Config`] if the command fails or prints no key.
-pub fn key_from_command(command: &str, folder: &Path, setting: &str) -> Result<Secret> {
-    let (command, folder, setting) = (command.to_owned(), folder.to_owned(), setting.to_owned());
+pub fn key_from_command(command: &str, folder: &Path, setting: impl Into<Phrase>) -> Result<Secret> {
+    let (command, folder, setting) = (command.to_owned(), folder.to_owned(), setting.into());
     let ask = move || {
         key_of_command(&command, &folder).map_err(|what| {
-            Error::new(ErrorKind::Config, format!("{setting}{what}"))
+            Error::new(ErrorKind::Config, setting.clone() + what)
                 .advice("run the command in a shell: it must print the key alone")
         })
     };

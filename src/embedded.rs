@@ -304,10 +304,7 @@ impl Session {
         }
         let SessionSettings { max_requests, query_deadline, request_timeout, .. } = settings;
         let allowed = QueryBudget::new(String::new(), max_requests, query_deadline, request_timeout).allow(needed);
-        allowed.map_err(|error| {
-            let failure = Failure::own(error);
-            Failure { message: format!("{} parameter sets: {}", plans.len(), failure.message), ..failure }
-        })
+        allowed.map_err(|error| Failure::own(error).led_by(&format!("{} parameter sets: ", plans.len())))
     }
 
     /// True if queries take from a store what earlier ones have stored.
@@ -350,10 +347,7 @@ impl Session {
             };
             // Its budget is what the earlier sets have left.
             read.await.map_err(|failure: Failure| match failure.kind() {
-                "budget" => Failure {
-                    message: format!("parameter set {set}, after {sent} requests: {}", failure.message),
-                    ..failure
-                },
+                "budget" => failure.led_by(&format!("parameter set {set}, after {sent} requests: ")),
                 _ => failure,
             })?;
         }

@@ -9,6 +9,7 @@
 //! the log.
 
 mod engine;
+mod phrase;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -19,17 +20,19 @@ use datafusion::error::DataFusionError;
 
 #[cfg(feature = "flight")]
 pub(crate) use self::engine::INVALID_PATTERN;
-pub use self::engine::describe;
 #[cfg(feature = "flight")]
 pub(crate) use self::engine::out_of_space;
 pub(crate) use self::engine::own_or_query;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::engine::value_in_quotes;
+pub use self::engine::{describe, line_of};
+pub use self::phrase::{Change, Phrase, Setting, Term};
 
 /// Advice for a statement that needs more memory, or more space for temporary files, than there is. A client of a server reads it as
 /// well as the user of the shell.
-pub(crate) const MEMORY_ADVICE: &str =
-    "select fewer rows or columns, or aggregate; the program's option --memory sets the limit";
+pub(crate) fn memory_advice() -> Phrase {
+    Phrase::from("select fewer rows or columns, or aggregate") + Term::MemoryLimit
+}
 
 /// Result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -145,8 +148,8 @@ pub struct Error(Box<Inner>);
 #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 struct Inner {
     kind: ErrorKind,
-    message: String,
-    advice: Option<String>,
+    message: Phrase,
+    advice: Option<Phrase>,
     place: Place,
     attempts: u32,
     elapsed: Duration,
@@ -155,7 +158,7 @@ struct Inner {
 
 impl Error {
     /// Creates an error without a place. `message` is lowercase, without a full stop.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<Phrase>) -> Self {
         Self(Box::new(Inner {
             kind,
             message: message.into(),
@@ -167,9 +170,9 @@ impl Error {
         }))
     }
 
-    /// Adds advice: what the user can do about the error.
+    /// Adds advice: what the user can do about the error. Settings and options in it are values, since fronts name them differently.
     #[must_use]
-    pub fn advice(mut self, advice: impl Into<String>) -> Self {
+    pub fn advice(mut self, advice: impl Into<Phrase>) -> Self {
         self.0.advice = Some(advice.into());
         self
     }
@@ -178,7 +181,7 @@ impl Error {
     #[cfg(feature = "store")]
     #[must_use]
     pub(crate) fn and(mut self, clause: &str) -> Self {
-        self.0.message = format!("{}; {clause}", self.0.message);
+        self.0.message = std::mem::take(&mut self.0.message) + format!("; {clause}");
         self
     }
 
@@ -215,8 +218,8 @@ impl Error {
     /// Applies `change` to all text of the error, for example to redact it.
     #[must_use]
     pub fn map_text(mut self, change: impl Fn(&str) -> String) -> Self {
-        self.0.message = change(&self.0.message);
-        self.0.advice = self.0.advice.as_deref().map(&change);
+        self.0.message = self.0.message.map(&change);
+        self.0.advice = self.0.advice.map(|advice| advice.map(&change));
         let place = &mut self.0.place;
         for text in [&mut place.aid, &mut place.table].into_iter().flatten() {
             *text = change(text);
@@ -226,12 +229,45 @@ impl Error {
 
     /// Description of the failure, without place and advice.
     pub fn message(&self) -> &str {
+        self.0.message.as_str()
+    }
+
+    /// Description of the failure, of which fronts word the terms.
+    pub fn description(&self) -> &Phrase {
         &self.0.message
     }
 
     /// Advice, if there is any.
     pub fn what_to_do(&self) -> Option<&str> {
-        self.0.advice.as_deref()
+        self.0.advice.as_ref().map(Phrase::as_str)
+    }
+
+    /// Advice, of which fronts word the terms.
+    pub fn remedy(&self) -> Option<&Phrase> {
+        self.0.advice.as_ref()
+    }
+
+    /// Place, description and advice in one line, of which fronts word the terms. `Display` is how SQL words it.
+    pub fn line(&self) -> Phrase {
+        let Inner { message, advice, place, attempts, elapsed, .. } = self.0.as_ref();
+        let mut at = String::new();
+        if let Some(table) = &place.table {
+            at.push_str(&format!("{}: ", shown(table)));
+        }
+        if let Some(aid) = &place.aid {
+            at.push_str(&format!("aid {}: ", shown(aid)));
+        }
+        if let Some(row) = place.row {
+            at.push_str(&format!("page at row {row}: "));
+        }
+        let mut line = Phrase::from(at) + shown_phrase(message);
+        if *attempts > 1 {
+            line = line + format!(" (after {attempts} attempts in {:.1} s)", elapsed.as_secs_f64());
+        }
+        match advice {
+            Some(advice) => line.advised(shown_phrase(advice)),
+            None => line,
+        }
     }
 
     /// Category to branch on.
@@ -274,24 +310,7 @@ fn inner<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { message, advice, place, attempts, elapsed, .. } = self.0.as_ref();
-        if let Some(table) = &place.table {
-            write!(f, "{}: ", shown(table))?;
-        }
-        if let Some(aid) = &place.aid {
-            write!(f, "aid {}: ", shown(aid))?;
-        }
-        if let Some(row) = place.row {
-            write!(f, "page at row {row}: ")?;
-        }
-        write!(f, "{}", shown(message))?;
-        if *attempts > 1 {
-            write!(f, " (after {attempts} attempts in {:.1} s)", elapsed.as_secs_f64())?;
-        }
-        match advice {
-            Some(advice) => write!(f, "; {}", shown(advice)),
-            None => Ok(()),
-        }
+        f.write_str(self.line().as_str())
     }
 }
 
@@ -300,8 +319,11 @@ impl StdError for Error {}
 impl From<Error> for DataFusionError {
     fn from(error: Error) -> Self {
         match error.kind() {
-            // The engine and embedders already handle this variant.
-            ErrorKind::Memory => DataFusionError::ResourcesExhausted(error.to_string()),
+            // The engine and embedders already handle this variant, which has only a text: it is worded for all fronts.
+            ErrorKind::Memory => DataFusionError::ResourcesExhausted(error.line().worded(|term| match term {
+                Term::Change(change) => change.worded(&change.assignment()),
+                other => other.to_string(),
+            })),
             _ => DataFusionError::External(Box::new(error)),
         }
     }
@@ -333,6 +355,19 @@ fn shown(text: &str) -> String {
         Some((at, _)) => format!("{} …", &line[..at]),
         None => line,
     }
+}
+
+/// The phrase on one line, its text truncated to a readable length.
+fn shown_phrase(phrase: &Phrase) -> Phrase {
+    if phrase.is_plain() {
+        return shown(phrase.as_str()).into();
+    }
+    phrase.map(|text| {
+        // A space beside a term stays.
+        let space = |is| if is { " " } else { "" };
+        let (begins, ends) = (text.starts_with(' '), text.ends_with(' ') && !text.trim().is_empty());
+        format!("{}{}{}", space(begins), shown(text), space(ends))
+    })
 }
 
 /// Known name nearest to `name`, ignoring case. At most a third of the characters may differ, or one in a short name.

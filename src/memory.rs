@@ -32,7 +32,7 @@ use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, ErrorKind, MEMORY_ADVICE, Result};
+use crate::error::{Error, ErrorKind, Result, memory_advice};
 
 /// Counts of an allocator.
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +144,7 @@ impl StatementMemory {
             Some(Ended::Memory(bytes)) => {
                 let held = bytes >> 20;
                 let message = format!("memory is used up: this statement held {held} MiB and was ended");
-                Err(Error::new(ErrorKind::Memory, message).advice(MEMORY_ADVICE))
+                Err(Error::new(ErrorKind::Memory, message).advice(memory_advice()))
             }
             Some(Ended::Abandoned) => Err(Error::new(ErrorKind::Timeout, "nobody waits for the statement any longer")),
         }

@@ -29,7 +29,7 @@ pub use self::new_mentions::{NewMentions, ReadMentions};
 use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind, Place, Result, own_or_query};
+use crate::error::{Error, ErrorKind, Phrase, Place, Result, own_or_query};
 use crate::exec::start;
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
@@ -91,7 +91,7 @@ pub struct Synced {
     /// Numbers of mentions and days that were removed from the store because of their age.
     pub removed: Erased,
     /// Reason why the words of stored mentions could not be indexed; `None` if they were, or are not.
-    pub unindexed: Option<String>,
+    pub unindexed: Option<Phrase>,
 }
 
 /// A step of which a part was read.
@@ -246,7 +246,7 @@ pub async fn sync(
     }
     store.compact(connection.now(), settling, Extent::Bounded)?;
     // Everything is stored, and queries read files without an index as well.
-    synced.unindexed = store.update_indexes().err().map(|error| error.to_string());
+    synced.unindexed = store.update_indexes().err().map(|error| error.line());
     synced.requests = spent.requests;
     Ok(synced)
 }
@@ -301,12 +301,15 @@ fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
     let Some(day) = piece.days.clone().find(|day| !stored(*day)) else { return Ok(()) };
     let warnings = connection.client().log().warnings();
     let reason = warnings.iter().rev().find(|warning| warning.aid.as_deref() == Some(aid));
-    let reason =
-        reason.map_or_else(|| "its mentions were not read completely".to_owned(), |reason| reason.message.to_string());
+    let unknown = || Phrase::from("its mentions were not read completely");
+    let reason = reason.map_or_else(unknown, |reason| reason.line.clone());
     let place = Place { aid: Some(aid.to_owned()), ..Place::default() };
-    let error = match reason.contains(NO_SPACE) {
+    let error = match reason.as_str().contains(NO_SPACE) {
         true => store.no_space(),
-        false => Error::new(ErrorKind::Store, format!("{} could not be stored: {reason}", date_of(day))),
+        false => {
+            let message = Phrase::from(format!("{} could not be stored: ", date_of(day))) + reason;
+            Error::new(ErrorKind::Store, message)
+        }
     };
     Err(error.at(place))
 }

@@ -7,7 +7,7 @@ for a wrong call of this package.
 
 from __future__ import annotations
 
-import re
+import json
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -109,18 +109,21 @@ _CLASSES = (
 )
 
 
-_OPTION = re.compile(r"(?<![\w/.`'\"-])savedsearch\.(?!toml\b)(?=[a-z])")
-"""The prefix of an option's name, which is not a part of a path or of a value."""
+def _term(term: dict[str, Any], of_connect: bool) -> str:
+    """A term of the driver in the words of Python. Arguments of `connect` are the options and settings without their prefix."""
+    kind, name, lead = term["term"], term["name"], term["lead"]
+    if kind == "as_query":
+        return "call execute, which also takes an Arrow table with a row for each set of parameters"
+    if not of_connect:
+        return str(term["words"])
+    if kind == "change":
+        return f"{lead}leave store out to keep nothing" if name == "store" else f"{lead}the argument {name}"
+    own = {"insecure": "insecure=True", "key_file": "the option api_key_command", "base_url": "the option uri"}
+    return str(own.get(kind) or name or term["words"])
 
 
-_CALLS = {
-    "execute it as a query": "call execute, which also takes an Arrow table with a row for each set of parameters",
-}
-_ARGUMENTS = {
-    "the option insecure": "insecure=True",
-    "SET store = 'off' bypasses the store": "leave store out to keep nothing",
-}
-"""Advice of the driver, and what a program in Python does in its place."""
+def _worded(pieces: list[Any], of_connect: bool) -> str:
+    return "".join(piece if isinstance(piece, str) else _term(piece, of_connect) for piece in pieces)
 
 
 def typed(
@@ -137,13 +140,8 @@ def typed(
     )
     message = found.get("message") or _line(str(error.args[0]))
     advice = found.get("advice")
-    if of_connect:
-        message, advice = _OPTION.sub("", message), advice and _OPTION.sub("", advice)
-    if advice and message.endswith(advice):
-        line = message.removesuffix(advice)
-        for words, own in (_CALLS | (_ARGUMENTS if of_connect else {})).items():
-            advice = advice.replace(words, own)
-        message = line + advice
+    if phrase := json.loads(found.get("phrase", "null")):
+        message, advice = _worded(phrase["line"], of_connect), _worded(phrase["advice"] or [], of_connect) or None
     cls = next(cls for cls in _CLASSES if isinstance(error, getattr(adbc_driver_manager, cls.__name__)))
     arguments: dict[str, Any] = {"vendor_code": error.vendor_code, "sqlstate": error.sqlstate, "details": error.details}
     if cls is not NotSupportedError:

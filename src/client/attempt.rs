@@ -17,7 +17,7 @@ use super::retry::Cause;
 use super::single_flight::Flight;
 use super::source::{Exchange, Question, Unsent, past_deadline};
 use super::waits::length;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Setting};
 
 /// Outcome of an attempt.
 pub(super) enum Outcome<T> {
@@ -79,7 +79,7 @@ impl Client {
             None => {
                 let seconds = query.request_timeout.as_secs_f64();
                 let error = Error::new(ErrorKind::Timeout, format!("no complete response within {seconds} s"))
-                    .advice("to allow more time: SET savedsearch.request_timeout = …");
+                    .advice(Setting::RequestTimeout.to("…").after("to allow more time: "));
                 Outcome::Again(Cause::Temporary, error)
             }
             Some(Err(HttpFailure { kind, message, temporary })) => {

@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use super::redactor::{self, Clean};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Term};
 use crate::profile::Auth;
 
 /// An API key. `Debug` and `Display` print `<redacted>`. All clones are the same key: if one is renewed, all of them are.
@@ -53,7 +53,7 @@ impl Secret {
         let key = key.trim();
         if key.is_empty() {
             return Err(Error::new(ErrorKind::Config, "the API key is empty")
-                .advice("set SAVEDSEARCH_API_KEY or name a file with --api-key-file"));
+                .advice(Phrase::from("set SAVEDSEARCH_API_KEY or ") + Term::KeyFile));
         }
         if key.chars().any(|c| c.is_control() || !c.is_ascii()) {
             return Err(Error::new(

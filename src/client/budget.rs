@@ -16,7 +16,7 @@ use super::principal::{Allowance, Caller};
 use super::trace::{self, QuerySpan};
 use super::verdict::Verdicts;
 use super::waits::Waits;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::numbers::counted;
 use crate::request::RequestKey;
 
@@ -264,13 +264,11 @@ impl QueryBudget {
             return Err(self.exceeded(message, needed));
         }
         match self.possible {
-            Some(possible) if needed > possible => Err(Error::new(
-                ErrorKind::Budget,
-                format!(
-                    "{message}, but the service's declared budget allows {possible} within savedsearch.query_deadline"
-                ),
-            )
-            .advice(self.more_time(needed, possible))),
+            Some(possible) if needed > possible => {
+                let message = format!("{message}, but the service's declared budget allows {possible} within ");
+                Err(Error::new(ErrorKind::Budget, Phrase::from(message) + Setting::QueryDeadline)
+                    .advice(self.more_time(needed, possible)))
+            }
             // The requests issued so far are already spent from the allowance.
             _ => {
                 let left = needed.saturating_sub(self.counts.issued.load(Ordering::Relaxed));
@@ -302,23 +300,25 @@ impl QueryBudget {
             (_, 1) => format!("{}; 1 is left", before.saturating_add(1)),
             _ => format!("{}; {left} are left", before.saturating_add(left)),
         };
-        Error::new(ErrorKind::Budget, format!("{message}, but savedsearch.max_requests allows {limit}")).advice(
-            format!(
-                "narrow the query by aid or published_at, add a LIMIT, or raise the limit: \
-             SET savedsearch.max_requests = {}",
-                round(least.saturating_add(before).saturating_mul(4)),
-            ),
+        let message = Phrase::from(format!("{message}, but ")) + Setting::MaxRequests + format!(" allows {limit}");
+        let enough = round(least.saturating_add(before).saturating_mul(4)).to_string();
+        Error::new(ErrorKind::Budget, message).advice(
+            Phrase::from("narrow the query by aid or published_at, add a LIMIT")
+                + Setting::MaxRequests.to(enough).after(", or raise the limit: "),
         )
     }
 
     /// Advice if the declared budget allows too few requests before the deadline.
-    fn more_time(&self, needed: u64, possible: u64) -> String {
+    fn more_time(&self, needed: u64, possible: u64) -> Phrase {
         let narrower = "narrow the query by aid or published_at, or add a LIMIT";
         let seconds = self.query_deadline.as_secs().saturating_mul(needed).checked_div(possible);
         let seconds = seconds.map(|seconds| seconds.saturating_add(1));
         match seconds.filter(|seconds| *seconds <= Self::LONGEST_DEADLINE) {
-            Some(seconds) => format!("{narrower}, or allow more time: SET savedsearch.query_deadline = {seconds}"),
-            None => narrower.to_owned(),
+            Some(seconds) => {
+                let longer = Setting::QueryDeadline.to(seconds.to_string());
+                Phrase::from(narrower) + longer.after(", or allow more time: ")
+            }
+            None => narrower.into(),
         }
     }
 }

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 use url::{Host, Url};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Term};
 
 /// A GET request.
 #[derive(Clone)]
@@ -165,8 +165,11 @@ impl Network {
             let host = base_url.host_str().unwrap_or_default();
             return Err(Error::new(ErrorKind::Config, format!("the API key would be sent to {host} in clear text"))
                 .advice(
-                    "use an https URL, or --insecure on a network that you trust (insecure = true in a file, \
-                     ConnectionBuilder::insecure in a program)",
+                    Phrase::from("use an https URL, or ")
+                        + Term::Insecure
+                        + " on a network that you trust (insecure = true in a file"
+                        + Term::InsecureInRust
+                        + ")",
                 ));
         }
         let builder = reqwest::Client::builder();

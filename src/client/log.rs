@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::auth::Secret;
 use super::budget::QueryBudget;
 use super::redactor::Clean;
-use crate::error::Error;
+use crate::error::{Error, Phrase};
 use crate::request::Endpoint;
 
 /// Calls remembered; older ones are forgotten.
@@ -96,6 +96,8 @@ pub struct Warning {
     pub aid: Option<Clean>,
     /// Missing rows, or a note, in one line.
     pub message: Clean,
+    /// The same line without keys, of which fronts word the terms.
+    pub(crate) line: Phrase,
 }
 
 /// Calls of a connection and their totals.
@@ -184,21 +186,23 @@ impl RequestLog {
     /// Records a warning that a query's result is incomplete.
     pub(crate) fn warn(&self, query: &QueryBudget, error: &Error) {
         let aid = error.place().aid.as_deref().map(|aid| self.clean(aid));
-        self.tell(query, aid, self.clean_error(error), true);
+        let line = error.clone().map_text(|text| self.key.redact(text).into()).line();
+        self.tell(query, aid, line, true);
     }
 
     /// Records a note for the author of a query whose result is complete, once: the note of several saved searches names none.
-    pub(crate) fn note(&self, query: &QueryBudget, aid: Option<String>, message: String) {
-        let (aid, message) = (aid.map(|aid| self.clean(&aid)), self.clean(&message));
-        if !self.repeats(query, aid.as_ref(), &message) {
-            self.tell(query, aid, message, false);
+    pub(crate) fn note(&self, query: &QueryBudget, aid: Option<String>, note: impl Into<Phrase>) {
+        let aid = aid.map(|aid| self.clean(&aid));
+        let line = note.into().map(|text| self.key.redact(text).into());
+        if !self.repeats(query, aid.as_ref(), &line) {
+            self.tell(query, aid, line, false);
         }
     }
 
     /// True for a note that a query has already. If the two are about different saved searches, it then names none.
-    fn repeats(&self, query: &QueryBudget, aid: Option<&Clean>, message: &Clean) -> bool {
+    fn repeats(&self, query: &QueryBudget, aid: Option<&Clean>, line: &Phrase) -> bool {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |known: &&mut Warning| !known.incomplete && known.query == query.id && known.message == *message;
+        let same = |known: &&mut Warning| !known.incomplete && known.query == query.id && known.line == *line;
         let Some(known) = warnings.iter_mut().rev().find(same) else { return false };
         if known.aid.as_ref() != aid {
             known.aid = None;
@@ -206,7 +210,8 @@ impl RequestLog {
         true
     }
 
-    fn tell(&self, query: &QueryBudget, aid: Option<Clean>, message: Clean, incomplete: bool) {
+    fn tell(&self, query: &QueryBudget, aid: Option<Clean>, line: Phrase, incomplete: bool) {
+        let message = self.clean(line.as_str());
         if incomplete {
             tracing::warn!(query = query.id, error = message.as_str(), "incomplete");
         } else {
@@ -218,7 +223,7 @@ impl RequestLog {
         if warnings.len() == REMEMBERED {
             warnings.pop_front();
         }
-        warnings.push_back(Warning { incomplete, caller, query, aid, message });
+        warnings.push_back(Warning { incomplete, caller, query, aid, message, line });
         self.warned.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::budget::QueryBudget;
 use super::http::{HttpFailure, HttpRequest, HttpResponse, HttpService};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Phrase, Setting};
 use crate::request::RequestKey;
 
 /// Source of responses. Sends each question once, without retries.
@@ -113,7 +113,7 @@ pub enum Unsent {
 /// Error for a query whose deadline has passed.
 pub(super) fn past_deadline() -> Error {
     Error::new(ErrorKind::Timeout, "query deadline exceeded")
-        .advice("to allow more time: SET savedsearch.query_deadline = …")
+        .advice(Setting::QueryDeadline.to("…").after("to allow more time: "))
 }
 
 /// Error for a wait that exceeds the query's deadline.
@@ -123,5 +123,5 @@ pub(super) fn too_long(wait: Duration) -> Error {
         ErrorKind::Throttled,
         format!("the rate limit requires a wait of {seconds} s, longer than the query may take"),
     )
-    .advice("try again after that time, or allow more time: SET savedsearch.query_deadline = …")
+    .advice(Phrase::from("try again after that time") + Setting::QueryDeadline.to("…").after(", or allow more time: "))
 }

@@ -8,7 +8,7 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, Ex
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 
 use crate::client::{Completeness, QueryBudget};
-use crate::error::{Error, ErrorKind, nearest};
+use crate::error::{Error, ErrorKind, Phrase, Setting, Term, nearest};
 use crate::profile::Zone;
 
 /// Largest useful number of concurrent requests of one scan.
@@ -33,10 +33,10 @@ macro_rules! settings {
 
         impl $name {
             /// Sets a value from text; `name` has no prefix. Returns `None` if there is no such setting.
-            fn read(&mut self, name: &str, text: &str) -> Option<Result<(), String>> {
+            fn read(&mut self, name: &str, text: &str) -> Option<Result<(), Phrase>> {
                 match name {
                     $(stringify!($field) => {
-                        let read: fn(&str) -> Result<$type, String> = $read;
+                        let read: fn(&str) -> Result<$type, Phrase> = $read;
                         Some(read(text).map(|value| self.$field = value))
                     })*
                     _ => None,
@@ -183,19 +183,19 @@ impl CountFromOverview {
     }
 }
 
-fn whole_number(text: &str) -> Result<u64, String> {
-    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "a whole number of at least 1".to_owned())
+fn whole_number(text: &str) -> Result<u64, Phrase> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "a whole number of at least 1".into())
 }
 
-fn at_once(text: &str) -> Result<usize, String> {
+fn at_once(text: &str) -> Result<usize, Phrase> {
     let number = text.parse().ok().filter(|number| (1..=MOST_AT_ONCE).contains(number));
-    number.ok_or_else(|| format!("a whole number from 1 to {MOST_AT_ONCE}"))
+    number.ok_or_else(|| format!("a whole number from 1 to {MOST_AT_ONCE}").into())
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+fn seconds(text: &str) -> Result<Duration, Phrase> {
     let longest = QueryBudget::LONGEST_DEADLINE;
     let number = text.parse().ok().filter(|number| (1..=longest).contains(number));
-    number.map(Duration::from_secs).ok_or_else(|| format!("a number of seconds from 1 to {longest}"))
+    number.map(Duration::from_secs).ok_or_else(|| format!("a number of seconds from 1 to {longest}").into())
 }
 
 fn in_seconds(time: &Duration) -> String {
@@ -203,8 +203,8 @@ fn in_seconds(time: &Duration) -> String {
 }
 
 /// Reads a length of time: a number with one of the units s, m, h and d.
-fn age(text: &str) -> Result<Duration, String> {
-    let expected = || "a number with a unit: '0s', '15m', '12h' or '7d'".to_owned();
+fn age(text: &str) -> Result<Duration, Phrase> {
+    let expected = || Phrase::from("a number with a unit: '0s', '15m', '12h' or '7d'");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(expected)?;
     let (_, seconds) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(expected)?;
     let number: u64 = number.parse().map_err(|_| expected())?;
@@ -222,11 +222,11 @@ fn in_units(age: &Duration) -> String {
     whole.map_or_else(|| format!("{seconds}s"), |(name, unit)| format!("{}{name}", seconds / unit))
 }
 
-fn switch(text: &str) -> Result<bool, String> {
+fn switch(text: &str) -> Result<bool, Phrase> {
     match text {
         "on" | "true" => Ok(true),
         "off" | "false" => Ok(false),
-        _ => Err("on or off".to_owned()),
+        _ => Err("on or off".into()),
     }
 }
 
@@ -234,15 +234,15 @@ fn on_off(switch: &bool) -> String {
     if *switch { "on" } else { "off" }.to_owned()
 }
 
-fn one_of<T: Copy, const N: usize>(all: [T; N], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
+fn one_of<T: Copy, const N: usize>(all: [T; N], name: fn(T) -> &'static str, text: &str) -> Result<T, Phrase> {
     let expected = || match all.map(name).as_slice() {
-        [others @ .., last] => format!("{} or {last}", others.join(", ")),
-        [] => String::new(),
+        [others @ .., last] => Phrase::from(format!("{} or {last}", others.join(", "))),
+        [] => Phrase::default(),
     };
     all.into_iter().find(|choice| name(*choice) == text).ok_or_else(expected)
 }
 
-fn zone(text: &str) -> Result<String, String> {
+fn zone(text: &str) -> Result<String, Phrase> {
     if text.is_empty() {
         return Ok(String::new());
     }
@@ -250,7 +250,7 @@ fn zone(text: &str) -> Result<String, String> {
         return Ok(zone.to_string());
     }
     let near = nearest(text, Zone::names()).map(|near| format!(" such as '{near}'")).unwrap_or_default();
-    Err(format!("a quoted IANA time zone name{near}, or a UTC offset such as +01:00"))
+    Err(Phrase::from(Term::Quoted) + format!(" IANA time zone name{near}, or a UTC offset such as +01:00"))
 }
 
 impl SessionSettings {
@@ -276,7 +276,8 @@ impl SessionSettings {
         if name != "estimate" || !value.eq_ignore_ascii_case(EstimateBy::Ask.name()) {
             return Ok(());
         }
-        let error = Error::new(ErrorKind::Unsupported, "savedsearch.estimate = 'ask' is supported in the shell only");
+        let message = Phrase::from(Setting::Estimate) + " = 'ask' is supported in the shell only";
+        let error = Error::new(ErrorKind::Unsupported, message);
         Err(error
             .advice("run `savedsearch sql --estimate=ask`; estimates of servers and drivers send no request")
             .into())
@@ -301,12 +302,13 @@ impl ExtensionOptions for SessionSettings {
     }
 
     fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
-        let refused = |message: String| Error::new(ErrorKind::Config, message);
+        let refused = |message: Phrase| Error::new(ErrorKind::Config, message);
         match self.read(key, value) {
             Some(Ok(())) => Ok(()),
             Some(Err(expected)) => {
-                let error = refused(format!("invalid value `{value}` for savedsearch.{key}"));
-                Err(error.advice(format!("expected {expected}")).into())
+                let setting = Setting::named(key).map_or_else(|| key.into(), Phrase::from);
+                let error = refused(Phrase::from(format!("invalid value `{value}` for ")) + setting);
+                Err(error.advice(Phrase::from("expected ") + expected).into())
             }
             None => {
                 let known: Vec<_> = self.entries().into_iter().map(|entry| entry.key).collect();
@@ -317,7 +319,7 @@ impl ExtensionOptions for SessionSettings {
                     Some(near) => format!("did you mean {}.{near}?", Self::PREFIX),
                     None => format!("available: {}", known.join(", ")),
                 };
-                Err(DataFusionError::from(refused(format!("unknown setting {full}")).advice(advice)))
+                Err(DataFusionError::from(refused(format!("unknown setting {full}").into()).advice(advice)))
             }
         }
     }
@@ -329,5 +331,17 @@ impl ExtensionOptions for SessionSettings {
             description,
         };
         self.written().into_iter().map(entry).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_can_name_every_setting() {
+        let declared: Vec<_> = SessionSettings::default().written().into_iter().map(|(name, ..)| name).collect();
+        let named: Vec<_> = Setting::ALL.iter().map(|setting| setting.name()).collect();
+        assert_eq!(named, declared);
     }
 }

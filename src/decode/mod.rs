@@ -52,7 +52,7 @@ use self::evidence::{Evidence, count_of};
 use self::pointer_tree::Tree;
 use self::record::Rows;
 use self::value::{Column, InstantForm, Instants, joined};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Setting};
 use crate::profile::{
     ColumnType, CompleteField, Origin, Pointer, Profile, Scope, SectionSpec, TableKind, TableSpec, Trust,
 };
@@ -665,8 +665,8 @@ fn read_body(wanted: &[Wanted<'_>], places: &CountPlaces, body: &[u8]) -> (Vec<T
         let Err(error) = table else { continue };
         if error.kind() == ErrorKind::Malformed {
             let message = format!("invalid UTF-8 or escape at byte {at} of the response: {}", error.message());
-            *table = Err(Error::new(ErrorKind::Malformed, message)
-                .advice("use SET savedsearch.lossy_text = on to replace and count invalid characters"));
+            let advice = Setting::LossyText.to("on").after("use ").then(" to replace and count invalid characters");
+            *table = Err(Error::new(ErrorKind::Malformed, message).advice(advice));
             lossy.extend(wanted[position].0.lossy.then_some(position));
         }
     }

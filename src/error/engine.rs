@@ -9,7 +9,7 @@ use std::io;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
-use super::{Error, ErrorKind, MEMORY_ADVICE, between, chain, nearest_name, one_line};
+use super::{Error, ErrorKind, Phrase, between, chain, memory_advice, nearest_name, one_line};
 
 /// Returns our own error in an error of the engine, or one of kind [`ErrorKind::Query`] that describes the engine's.
 pub(crate) fn own_or_query(error: &DataFusionError) -> Error {
@@ -26,25 +26,34 @@ pub(crate) fn out_of_space(error: &DataFusionError) -> Option<Error> {
     let (message, advice) = match limit {
         Some(limit) => (
             format!("the query needs more space for temporary files than all queries may use together: {limit}"),
-            MEMORY_ADVICE,
+            memory_advice(),
         ),
         None if error.kind() == io::ErrorKind::StorageFull => (
             "no space is left on the disk that the query writes to".to_owned(),
-            "select fewer rows or columns, or aggregate; or free space on the disk",
+            Phrase::from("select fewer rows or columns, or aggregate; or free space on the disk"),
         ),
         None => return None,
     };
     Some(Error::new(ErrorKind::Memory, message).advice(advice))
 }
 
-/// Returns one line for people: our own errors unchanged, and known errors of the engine in our words.
-pub fn describe(error: &DataFusionError) -> String {
+/// Returns one line for people, of which fronts word the terms: our own errors unchanged, and known errors of the engine in our words.
+pub fn line_of(error: &DataFusionError) -> Phrase {
     if let Some(own) = Error::find(error) {
-        return own.to_string();
+        return own.line();
     }
-    if let Some(own) = out_of_space(error) {
-        return own.to_string();
+    match out_of_space(error) {
+        Some(own) => own.line(),
+        None => of_engine(error).into(),
     }
+}
+
+/// The line of an error as SQL words it.
+pub fn describe(error: &DataFusionError) -> String {
+    line_of(error).to_string()
+}
+
+fn of_engine(error: &DataFusionError) -> String {
     let text = match error.find_root() {
         DataFusionError::SQL(parser, _) => {
             let parser = parser.to_string();

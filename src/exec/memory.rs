@@ -4,7 +4,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 
 use crate::client::Memory;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 
 /// A reservation in the pool of the session that runs the scan.
 #[derive(Debug)]
@@ -19,8 +19,9 @@ impl PoolMemory {
 impl Memory for PoolMemory {
     fn grow(&self, bytes: usize) -> Result<()> {
         self.0.try_grow(bytes).map_err(|error| {
+            let fewer = Setting::Concurrency.to("1").after(", or fetch fewer pages at once: ");
             Error::new(ErrorKind::Memory, error.strip_backtrace())
-                .advice("raise the memory limit, or fetch fewer pages at once: SET savedsearch.concurrency = 1")
+                .advice(Phrase::from("raise the memory limit") + fewer)
         })
     }
 

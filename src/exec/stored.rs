@@ -542,8 +542,8 @@ impl Driver {
     /// Notes that the store was not used.
     fn note(&self, plan: &RequestPlan, error: &Error) {
         let client = self.config.connection.client();
-        let text = if is_full(error) { unstored(error, "read") } else { error.to_string() };
-        client.log().note(&self.query.budget, plan.aid.clone(), text);
+        let line = if is_full(error) { unstored(error, "read") } else { error.line() };
+        client.log().note(&self.query.budget, plan.aid.clone(), line);
     }
 
     /// Notes that the mentions of a plan were not stored.

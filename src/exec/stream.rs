@@ -47,7 +47,7 @@ use crate::client::{Caller, Completeness, Prefetch, QuerySpan, Scan, SentBefore,
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Phrase, Place, Result, Setting};
 use crate::profile::TableKind;
 use crate::pushdown::Aids;
 #[cfg(feature = "store")]
@@ -622,8 +622,8 @@ impl Driver {
             );
             let error = Error::new(ErrorKind::Contradiction, message)
                 .advice(
-                    "the service may have renamed it: compare `extra` with the profile; \
-                     SET savedsearch.completeness = 'report' continues with NULL",
+                    Phrase::from("the service may have renamed it: compare `extra` with the profile")
+                        + Setting::Completeness.to("report").after("; ").then(" continues with NULL"),
                 )
                 .at(Place { aid: plan.aid.clone(), ..Place::default() });
             if self.settings.completeness == Completeness::Strict {

@@ -8,7 +8,7 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
 use crate::client::Clean;
-use crate::error::{self, Error, ErrorKind, INVALID_PATTERN, describe, out_of_space, shortened};
+use crate::error::{self, Error, ErrorKind, INVALID_PATTERN, Phrase, Term, describe, out_of_space, shortened};
 use crate::functions::{OUT_OF_RANGE, TOO_MANY_DIGITS};
 use crate::session::suggestion;
 
@@ -104,6 +104,27 @@ pub struct Failure {
     pub advice: Option<Box<str>>,
     /// Place in the service, as far as known.
     pub at: Option<Box<error::Place>>,
+    /// Message and advice with their terms; `None` if every front words them alike.
+    pub(crate) phrases: Option<Box<Phrases>>,
+}
+
+/// A line and the advice at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Phrases {
+    line: Phrase,
+    advice: Phrase,
+}
+
+impl Phrases {
+    /// The phrases of an error, if they have terms.
+    fn of(own: &Error, clean: impl Fn(&str) -> String) -> Option<Box<Self>> {
+        let line = own.line();
+        if line.is_plain() {
+            return None;
+        }
+        let advice = own.remedy().map(|advice| advice.map(&clean)).unwrap_or_default();
+        Some(Box::new(Self { line: line.map(clean), advice }))
+    }
 }
 
 /// Place in a statement.
@@ -138,16 +159,16 @@ impl Place {
 impl Failure {
     /// Creates a failure of this server.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        let (place, advice, at) = Default::default();
-        Self { code, origin: Origin::Server, message: shortened(message.into()), place, advice, at }
+        let (place, advice, at, phrases) = Default::default();
+        Self { code, origin: Origin::Server, message: shortened(message.into()), place, advice, at, phrases }
     }
 
     /// Creates a failure of this server from an error without API keys.
     pub fn own(error: Error) -> Self {
         let (code, origin) = (code_of(error.kind(), KeyOwner::Server), Origin::Own(error.kind()));
         let advice = error.what_to_do().map(|advice| shortened(advice.to_owned()).into());
-        let at = Some(Box::new(error.place().clone()));
-        Self { code, origin, message: shortened(error.to_string()), place: None, advice, at }
+        let (at, phrases) = (Some(Box::new(error.place().clone())), Phrases::of(&error, str::to_owned));
+        Self { code, origin, message: shortened(error.to_string()), place: None, advice, at, phrases }
     }
 
     /// Converts an error. `redact` removes API keys from the message.
@@ -160,7 +181,38 @@ impl Failure {
         let own = Error::find(error);
         let advice = own.and_then(Error::what_to_do).map(|advice| shortened(redact(advice).into()).into());
         let at = own.map(|own| Box::new(own.place().clone()));
-        Self { code: code(error, owner), origin: origin(error), message, place: None, advice, at }
+        let phrases = own.and_then(|own| Phrases::of(own, |text| redact(text).into()));
+        Self { code: code(error, owner), origin: origin(error), message, place: None, advice, at, phrases }
+    }
+
+    /// The failure with a text before its message.
+    pub(crate) fn led_by(self, lead: &str) -> Self {
+        let phrases = self.phrases.map(|phrases| {
+            let Phrases { line, advice } = *phrases;
+            Box::new(Phrases { line: Phrase::from(lead) + line, advice })
+        });
+        Self { message: format!("{lead}{}", self.message), phrases, ..self }
+    }
+
+    /// The message, of which fronts word the terms.
+    pub fn line(&self) -> Phrase {
+        self.phrases.as_ref().map_or_else(|| self.message.as_str().into(), |phrases| phrases.line.clone())
+    }
+
+    /// The advice, of which fronts word the terms; `None` if there is none, or no term in the message.
+    pub fn remedy(&self) -> Option<&Phrase> {
+        self.phrases.as_ref().map(|phrases| &phrases.advice).filter(|_| self.advice.is_some())
+    }
+
+    /// The message as a front words it.
+    pub fn worded(&self, by: impl Fn(&Term) -> String) -> String {
+        shortened(self.line().worded(by))
+    }
+
+    /// The advice as a front words it.
+    pub fn advice_worded(&self, by: impl Fn(&Term) -> String) -> Option<String> {
+        let worded = self.remedy().map(|advice| shortened(advice.worded(by)));
+        worded.or_else(|| self.advice.as_deref().map(str::to_owned))
     }
 
     /// Adds to the failure of a statement what was probably meant, and its place in the text.
@@ -177,8 +229,10 @@ impl Failure {
             Some(advice) => shortened(format!("{message}; {advice}")),
             None => message.to_owned(),
         };
+        // The engine's messages have no terms, and only they are changed.
+        let phrases = self.phrases.filter(|_| message == self.message);
         let advice = advice.map(|advice| shortened(advice).into()).or(self.advice);
-        Self { message, place: place.and_then(|place| Place::of(text, place)), advice, ..self }
+        Self { message, place: place.and_then(|place| Place::of(text, place)), advice, phrases, ..self }
     }
 
     /// Category, for clients that branch on it: that of the crate's own error, or what is wrong with the statement.
@@ -366,6 +420,25 @@ fn code_of(kind: ErrorKind, owner: KeyOwner) -> Code {
 mod tests {
     use super::*;
     use crate::client::Secret;
+    use crate::error::Setting;
+
+    #[test]
+    fn fronts_word_the_settings_of_a_failure() {
+        let message = Phrase::from("needs 9 of hush-hush-hush-hush, but ") + Setting::MaxRequests + " allows 2";
+        let advice = Phrase::from("add a LIMIT") + Setting::MaxRequests.to("40").after(", or raise the limit: ");
+        let error = DataFusionError::from(Error::new(ErrorKind::Budget, message).advice(advice));
+        let key = Secret::new("hush-hush-hush-hush").expect("a key");
+        let failure = Failure::of(&error, KeyOwner::Server, |text| key.redact(text)).led_by("set 2: ");
+        let sql = "set 2: needs 9 of <redacted>, but savedsearch.max_requests allows 2; add a LIMIT, or raise the limit: \
+                   SET savedsearch.max_requests = 40";
+        assert_eq!((failure.message.as_str(), failure.worded(Term::to_string).as_str()), (sql, sql));
+        let shortly = |term: &Term| if let Term::Setting(setting) = term { setting.name() } else { "" }.to_owned();
+        assert_eq!(failure.worded(shortly), "set 2: needs 9 of <redacted>, but max_requests allows 2; add a LIMIT");
+        assert_eq!(failure.advice_worded(shortly).as_deref(), Some("add a LIMIT"));
+        let plain = Failure::own(Error::new(ErrorKind::Query, "no").advice("SET it"));
+        assert_eq!(plain.worded(shortly), "no; SET it");
+        assert_eq!((plain.advice_worded(shortly).as_deref(), plain.phrases), (Some("SET it"), None));
+    }
 
     #[test]
     fn a_refused_key_is_the_clients_matter_only_if_it_is_its_own() {

@@ -24,7 +24,7 @@ use super::text::{Full, SHOWN, TextTable, quoted};
 use super::tools::Query;
 use crate::client::Warning;
 use crate::config::SessionSettings;
-use crate::error::{Error, ErrorKind, one_line};
+use crate::error::{Error, ErrorKind, Phrase, Term, one_line};
 use crate::exec::{Spent, WindowRead, spent, start, statement_kind, windows};
 use crate::host::account::Account;
 use crate::host::failure::Code;
@@ -176,8 +176,9 @@ async fn planned(
 /// An error in one line, without the commands and statements that change settings: a call has neither.
 async fn failure(error: &DataFusionError, context: &SessionContext, sql: &str) -> String {
     let own = Error::find(error);
-    if let Some(own) = own.filter(|own| own.kind() == ErrorKind::Budget && own.message().contains("savedsearch.")) {
-        let message = own.message().replace("savedsearch.", "");
+    let names_setting = own.is_some_and(|own| own.description().has(|term| matches!(term, Term::Setting(_))));
+    if let Some(own) = own.filter(|own| own.kind() == ErrorKind::Budget && names_setting) {
+        let message = own.description().worded(in_call);
         return format!("{message}; narrow the query by aid or time, use count(*), or raise that limit");
     }
     if own.is_some_and(|own| own.kind() == ErrorKind::Unsupported && own.message().ends_with("read-only")) {
@@ -186,12 +187,35 @@ async fn failure(error: &DataFusionError, context: &SessionContext, sql: &str) -
     let mistake = Mistake::of(error, sql, context, "list_tables shows the tables").await;
     // An error may quote what a third party wrote.
     let mut line = quoted(&mistake.line, LINE);
-    if line.contains("SET savedsearch.") {
-        line.push_str(" (calls cannot change settings; the operator of this server can, with --set)");
-    }
+    line.push_str(own.and_then(Error::remedy).map_or("", operator));
     match mistake.marked {
         Some([text, mark]) => format!("{line}\n{text}\n{mark}"),
         None => line,
+    }
+}
+
+/// A term in the words of a call, of which the limit of requests is an argument.
+fn in_call(term: &Term) -> String {
+    match term {
+        Term::Setting(setting) => setting.name().to_owned(),
+        Term::Change(_)
+        | Term::Quoted
+        | Term::Statements
+        | Term::BaseUrl
+        | Term::KeyFile
+        | Term::Insecure
+        | Term::InsecureInRust
+        | Term::MemoryLimit
+        | Term::Option(_)
+        | Term::AsQuery => term.to_string(),
+    }
+}
+
+/// The end of a line with advice to change a setting.
+fn operator(phrase: &Phrase) -> &'static str {
+    match phrase.has(|term| matches!(term, Term::Change(_))) {
+        true => " (calls cannot change settings; the operator of this server can, with --set)",
+        false => "",
     }
 }
 
@@ -217,9 +241,9 @@ fn result(table: &TextTable, begun: Instant, cost: Spent, windows: Vec<WindowRea
             SHOWN + 1
         ));
     }
-    for Warning { incomplete, message, .. } in warnings {
+    for Warning { incomplete, message, line, .. } in warnings {
         let kind = if *incomplete { "warning: incomplete result" } else { "note" };
-        text.push_str(&format!("{kind}: {}\n", quoted(message, LINE)));
+        text.push_str(&format!("{kind}: {}{}\n", quoted(message, LINE), operator(line)));
     }
     text
 }

@@ -11,7 +11,7 @@ use super::predicate::{always, bounds_nothing, looks_at, looks_only_at, never, v
 use super::sort::{ServiceOrder, service_order};
 use super::time_predicate::{TimeColumn, first_midnight, ranges};
 use super::window::{Piece, Windows, windows_of};
-use crate::error::{Error, ErrorKind, Result, nearest_name, shortened};
+use crate::error::{Error, ErrorKind, Phrase, Result, Setting, nearest_name, shortened};
 use crate::profile::{
     ColumnSpec, ColumnType, FilterParameter, Origin, Profile, Scope, Several, TableKind, TableSpec, Zone,
 };
@@ -339,7 +339,8 @@ fn zone_of_session(profile: &Profile, timezone: &str) -> String {
 
 fn zone_named(profile: &Profile, name: &str) -> Result<Zone> {
     profile.timezone.zone_of(name).map_err(|message| {
-        Error::new(ErrorKind::Query, message).advice("check timezone = '…' and SET savedsearch.timezone")
+        let advice = Phrase::from("check timezone = '…'") + Setting::Timezone.any().after(" and ");
+        Error::new(ErrorKind::Query, message).advice(advice)
     })
 }
 

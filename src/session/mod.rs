@@ -5,6 +5,7 @@ mod ambiguous_names;
 mod bounded;
 mod common_types;
 mod defaults;
+mod described;
 mod exact_numbers;
 mod float_type;
 mod guarded;
@@ -68,6 +69,8 @@ pub(crate) use self::common_types::with_columns;
 pub(crate) use self::defaults::begin_here;
 #[cfg(feature = "postgres")]
 pub(crate) use self::defaults::defaults;
+#[cfg(feature = "wording")]
+pub(crate) use self::described::type_name;
 #[cfg(feature = "postgres")]
 pub(crate) use self::exact_numbers::without_exponent;
 use self::float_type::FloatType;

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement as Ast, Un
 use super::ambiguous_names::check_outer_names;
 use super::common_types::common_types;
 use super::defaults::reset_as_set;
+use super::described::described;
 use super::exact_numbers::exact_numbers;
 use super::guarded::guarded;
 use super::kept_order::{kept_order, with_sorts};
@@ -99,7 +100,7 @@ pub(crate) async fn plan_statement(
     check_outer_names(&statement, &plan)?;
     check_recursive_types(&statement, &plan)?;
     let plan = moved_subqueries(grouped_expressions(lateral(kept_order(with_own_series(plan)?)?)?)?)?;
-    guarded(common_types(signed_numbers(plan)?)?)
+    guarded(common_types(signed_numbers(described(plan)?)?)?)
 }
 
 async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {

@@ -22,7 +22,7 @@ use datafusion::sql::sqlparser::ast::Statement as Ast;
 #[cfg(feature = "shell")]
 use super::syntax;
 #[cfg(feature = "flight")]
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Term};
 use crate::table::{is_read_only, read_only};
 
 /// Reason why a server refuses to write.
@@ -39,7 +39,7 @@ pub(crate) fn not_supported(what_is: &str) -> String {
 #[cfg(feature = "flight")]
 pub(crate) fn refused(what: &str) -> DataFusionError {
     let error = Error::new(ErrorKind::Unsupported, not_supported(&format!("{what} is")));
-    error.advice("supported: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, DROP VIEW, DROP TABLE").into()
+    error.advice(Term::Statements).into()
 }
 
 /// Refuses a statement of a server's client that writes, before the engine looks for files, or that belongs to a transaction.

@@ -45,7 +45,7 @@ use super::access::{has_store, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;
 use crate::clock::Clock;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Term};
 use crate::files;
 
 /// Name of the file below the store's folder.
@@ -310,7 +310,8 @@ impl Catalog {
     fn own<T>(&self, value: rusqlite::Result<Option<T>>) -> Result<T> {
         value.map_err(|error| failure(&self.path, &error))?.ok_or_else(|| {
             let error = format!("{}: the store was made with another address or key", self.path.display());
-            Error::new(ErrorKind::Config, error).advice("check --base-url and the key, or use another folder")
+            let advice = Phrase::from("check ") + Term::BaseUrl + " and the key, or use another folder";
+            Error::new(ErrorKind::Config, error).advice(advice)
         })
     }
 }

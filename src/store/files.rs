@@ -28,7 +28,7 @@ use super::catalog::{Catalog, FileColumn};
 use super::checksums::{CHANGED, CheckedFile, Summing};
 use super::region::{DataFile, Day};
 use crate::decode::data_type;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::files::{create_empty, private_folder};
 
 /// Column with the saved search.
@@ -559,23 +559,25 @@ pub(crate) fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
         // Its name is random; it is in `data/TABLE` of the folder.
         _ if has_no_space(error) => return full(path.ancestors().nth(3).unwrap_or(path)),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "check its permissions, or SET savedsearch.store = 'read'"
+            Phrase::from("check its permissions") + Setting::Store.to("read").after(", or ")
         }
-        io::ErrorKind::NotFound => UNREADABLE,
-        _ => "SET savedsearch.store = 'off' bypasses the store",
+        io::ErrorKind::NotFound => unreadable(),
+        _ => Setting::Store.to("off").then(" bypasses the store").into(),
     };
     Error::new(ErrorKind::Store, format!("cannot {what} {}: {error}", path.display())).advice(advice)
 }
 
 /// Advice for a file that cannot be read, or whose rows contradict the catalog.
-pub(crate) const UNREADABLE: &str =
-    "`savedsearch store verify` tells how to replace damaged files; SET savedsearch.store = 'off' bypasses the store";
+pub(crate) fn unreadable() -> Phrase {
+    Phrase::from("`savedsearch store verify` tells how to replace damaged files")
+        + Setting::Store.to("off").after("; ").then(" bypasses the store")
+}
 
 pub(super) fn corrupt(path: &Path, error: &impl std::fmt::Display) -> Error {
     let error = error.to_string();
     // What the Parquet reader adds says nothing more.
     let what = if error.contains(CHANGED) { CHANGED } else { error.as_str() };
-    Error::new(ErrorKind::Store, format!("cannot read {}: {what}", path.display())).advice(UNREADABLE)
+    Error::new(ErrorKind::Store, format!("cannot read {}: {what}", path.display())).advice(unreadable())
 }
 
 fn broken(error: impl std::fmt::Display) -> Error {

@@ -170,7 +170,7 @@ impl Store {
             return Ok(());
         }
         if let Some(problem) = problem_of(path, file.bytes, &file.digest) {
-            return Err(Error::new(ErrorKind::Store, problem).advice(files::UNREADABLE));
+            return Err(Error::new(ErrorKind::Store, problem).advice(files::unreadable()));
         }
         checked().insert(file.path.clone());
         Ok(())

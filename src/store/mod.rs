@@ -53,7 +53,7 @@ pub(crate) use self::coverage::{
     Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, overlap, span_of, start_of,
 };
 pub use self::erasure::{Erase, Erased};
-pub(crate) use self::files::{AID, AS_OF, NO_SPACE, UNREADABLE, is_full, retyped};
+pub(crate) use self::files::{AID, AS_OF, NO_SPACE, is_full, retyped, unreadable};
 pub(crate) use self::filling::{Filling, blocking, month_of};
 pub(crate) use self::in_flight::{InFlight, Reading};
 pub use self::index::Indexed;
@@ -70,7 +70,7 @@ use self::coverage::is_credible;
 use self::files::{FILTERS, FileReader, Layout};
 use self::filling::Bucket;
 use crate::clock::Clock;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::files::private_folder;
 use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
 use crate::request::{CLOCK_SKEW, RequestKey};
@@ -564,14 +564,14 @@ impl Store {
 }
 
 /// The note of a query whose result could not be stored. `setting`: the value of `savedsearch.store` that avoids the attempt.
-pub(crate) fn unstored(error: &Error, setting: &str) -> String {
-    let set = format!("SET savedsearch.store = '{setting}'");
-    match error.what_to_do() {
+pub(crate) fn unstored(error: &Error, setting: &str) -> Phrase {
+    let set = Setting::Store.to(setting);
+    match error.remedy() {
         Some(free) if is_full(error) => {
-            format!("{}, so the result is not stored; {free}, or {set}", error.message())
+            error.description().clone() + ", so the result is not stored; " + free.clone() + set.after(", or ")
         }
-        Some(_) => error.to_string(),
-        None => format!("{error}; {set} avoids this"),
+        Some(_) => error.line(),
+        None => error.line() + set.after("; ").then(" avoids this"),
     }
 }
 

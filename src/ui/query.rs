@@ -33,14 +33,14 @@ use tokio::time::{Instant, timeout};
 
 use super::results::{Keeping, Period, Results};
 use crate::config::SessionSettings;
-use crate::error::{Error, ErrorKind, describe};
+use crate::error::{Error, ErrorKind, Setting, Term};
 use crate::exec::{ExpectedRequests, Unsized, plan_cost};
 use crate::host::failure::{Code, Failure, Place};
 use crate::host::planner::{Statement, check_setting, parse, runnable};
 use crate::host::running::Pending;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
-use crate::session::{Headers, follow_time_zone, with_schema};
+use crate::session::{Headers, follow_time_zone, type_name, with_schema};
 use crate::shell::{Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
@@ -98,8 +98,8 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     host.allow_length(&sql)?;
     let mut own = SessionSettings::of(session.context.state().config_options());
     for (name, value) in &settings {
-        let allowed = check_setting(&format!("savedsearch.{name}"), value);
-        allowed.and_then(|()| own.set(name, value)).map_err(|error| wrong(describe(&error)))?;
+        let allowed = check_setting(&format!("savedsearch.{name}"), value).and_then(|()| own.set(name, value));
+        allowed.map_err(|error| Failure { code: Code::InvalidArgument, ..session.failure(&error) })?;
     }
     let zoned = settings.contains_key("timezone");
     let context = session.for_call(|_| own);
@@ -156,9 +156,9 @@ pub(super) async fn check(host: &Arc<Host>, session: &Arc<Session>, sql: &str) -
     let (own, of) = (Arc::clone(host), Arc::clone(session));
     let question = Question { sql: sql.to_owned(), variables: BTreeMap::new(), settings: BTreeMap::new() };
     let work = async move { costs(&own, &of, question).await.map(drop) };
-    let told = |Failure { message, place, .. }: Failure| match place {
-        Some(Place { line, column, .. }) => format!("line {line}, column {column}: {}", in_page(&message)),
-        None => in_page(&message),
+    let told = |failure: Failure| match failure.place {
+        Some(Place { line, column, .. }) => format!("line {line}, column {column}: {}", failure.worded(in_page)),
+        None => failure.worded(in_page),
     };
     host.away(session, work).await.map_err(told)
 }
@@ -347,7 +347,7 @@ pub(super) async fn run(
         let connection = session.connections().first();
         let covered = connection.zip(pending.logical()).and_then(|(to, plan)| covered(to, plan, &windows, &zone));
         let kept = results.add(&session.principal.name, keeping, Period { covered, zone: zone.clone() });
-        let mut notes: Vec<String> = warnings.iter().map(|warning| in_page(&warning.message)).collect();
+        let mut notes: Vec<String> = warnings.iter().map(|warning| warning.line.worded(in_page)).collect();
         notes.extend(kept.as_ref().err().map(|why| format!("no charts or downloads: {why}")));
         yield line(&json!({ "end": {
             "rows": rows,
@@ -363,43 +363,35 @@ pub(super) async fn run(
 
 /// A failure as the page reads it.
 pub(super) fn told_of(failure: &Failure) -> Value {
-    let Failure { code, message, place, .. } = failure;
+    let Failure { code, place, .. } = failure;
     let place = place.map(|place| json!({ "line": place.line, "column": place.column, "before": place.before }));
-    json!({ "error": { "code": code.name(), "message": in_page(message), "place": place } })
+    json!({ "error": { "code": code.name(), "message": failure.worded(in_page), "place": place } })
 }
 
-/// A message in the words of the page, which has no SET: some settings are its fields, and whoever runs the program sets others.
-fn in_page(message: &str) -> String {
-    if let Some((what, _)) = message.split_once("; supported: queries, SET ") {
-        return format!("{what}; {QUERIES}");
+/// A term in the words of the page, which has no SET: some settings are its fields, and whoever runs the program sets others.
+fn in_page(term: &Term) -> String {
+    match term {
+        Term::Setting(Setting::MaxRequests) => "“At most”".to_owned(),
+        Term::Setting(Setting::Timezone) => "“Zone”".to_owned(),
+        Term::Change(change) => {
+            let value = change.value.as_deref();
+            change.worded(&match change.setting {
+                Setting::MaxRequests => format!("“At most {} requests”", value.unwrap_or("…")),
+                Setting::Timezone => "“Zone”".to_owned(),
+                other => format!("the option --set {}={} of the program", other.name(), value.unwrap_or("…")),
+            })
+        }
+        Term::Quoted => "an".to_owned(),
+        Term::Statements => QUERIES.to_owned(),
+        Term::Setting(_)
+        | Term::BaseUrl
+        | Term::KeyFile
+        | Term::Insecure
+        | Term::InsecureInRust
+        | Term::MemoryLimit
+        | Term::Option(_)
+        | Term::AsQuery => term.to_string(),
     }
-    let message = message
-        .replace("savedsearch.max_requests allows", "“At most” allows")
-        .replace("for savedsearch.max_requests", "for “At most”")
-        .replace("for savedsearch.timezone", "for “Zone”")
-        .replace("a quoted IANA", "an IANA");
-    let (mut told, mut rest) = (String::new(), message.as_str());
-    while let Some((before, after)) = rest.split_once("SET savedsearch.") {
-        let (name, after) = split_where(after, |c| !c.is_ascii_lowercase() && c != '_');
-        let (value, after) = match after.strip_prefix(" = ") {
-            Some(after) => split_where(after, |c| c.is_whitespace() || ";,)".contains(c)),
-            None => ("", after),
-        };
-        let value = value.trim_matches('\'');
-        told.push_str(before);
-        told.push_str(&match name {
-            "max_requests" => format!("“At most {value} requests”"),
-            "timezone" => "“Zone”".to_owned(),
-            name => format!("the option --set {name}={value} of the program"),
-        });
-        rest = after;
-    }
-    told + rest
-}
-
-/// The text before the first character that ends it, and the rest.
-fn split_where(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
-    text.split_at(text.find(ends).unwrap_or(text.len()))
 }
 
 fn line(value: &Value) -> Bytes {
@@ -417,7 +409,7 @@ fn columns(schema: &SchemaRef) -> Vec<Value> {
             _ if kind.is_nested() => "nested",
             _ => "text",
         };
-        json!({ "name": field.name(), "type": schema::type_name(kind), "class": class })
+        json!({ "name": field.name(), "type": type_name(kind), "class": class })
     };
     schema.fields().iter().map(column).collect()
 }
@@ -499,36 +491,42 @@ mod tests {
     use arrow::array::{Float64Array, Int64Array, ListArray};
 
     use super::*;
+    use crate::error::Phrase;
 
     #[test]
     fn advice_has_the_words_of_the_page() {
-        for (message, expected) in [
-            ("no setting", "no setting"),
+        let zone = Phrase::from("invalid value `x` for ") + Setting::Timezone;
+        for (phrase, expected) in [
+            (Phrase::from("no SET savedsearch.setting"), "no SET savedsearch.setting"),
             (
-                "invalid value `x` for savedsearch.timezone; expected a quoted IANA time zone name",
+                zone + "; expected " + Term::Quoted + " IANA time zone name",
                 "invalid value `x` for “Zone”; expected an IANA time zone name",
             ),
-            ("invalid value `x` for savedsearch.max_requests", "invalid value `x` for “At most”"),
+            (Phrase::from("needs 9, but ") + Setting::MaxRequests + " allows 2", "needs 9, but “At most” allows 2"),
+            (Phrase::from("within ") + Setting::QueryDeadline, "within savedsearch.query_deadline"),
             (
-                "needs 9, but savedsearch.max_requests allows 2; raise the limit: SET savedsearch.max_requests = 40",
-                "needs 9, but “At most” allows 2; raise the limit: “At most 40 requests”",
+                Phrase::from("add a LIMIT") + Setting::MaxRequests.to("40").after(", or raise the limit: "),
+                "add a LIMIT, or raise the limit: “At most 40 requests”",
             ),
-            ("check timezone = '…' and SET savedsearch.timezone", "check timezone = '…' and “Zone”"),
+            (Phrase::from("check timezone") + Setting::Timezone.any().after(" and "), "check timezone and “Zone”"),
             (
-                "use SET savedsearch.lossy_text = on to replace and count invalid characters",
+                Setting::LossyText.to("on").after("use ").then(" to replace and count invalid characters").into(),
                 "use the option --set lossy_text=on of the program to replace and count invalid characters",
             ),
             (
-                "SET savedsearch.store = 'off' bypasses the store; to allow more time: SET savedsearch.request_timeout = …",
-                "the option --set store=off of the program bypasses the store; \
-                 to allow more time: the option --set request_timeout=… of the program",
+                Setting::Store.to("off").then(" bypasses the store").into(),
+                "the option --set store=off of the program bypasses the store",
             ),
             (
-                "INSERT is not supported: read-only; supported: queries, SET savedsearch.…, CREATE VIEW",
+                Phrase::from("INSERT is not supported: read-only; ") + Term::Statements,
                 "INSERT is not supported: read-only; only queries run here: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW",
             ),
         ] {
-            assert_eq!(in_page(message), expected);
+            assert_eq!(phrase.worded(in_page), expected);
+        }
+        for setting in Setting::ALL {
+            let advice = Phrase::from(setting.to("x")).worded(in_page);
+            assert!(!advice.contains("SET ") && !advice.contains("savedsearch."), "{advice}");
         }
     }
 

@@ -7,7 +7,6 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::compute::filter_record_batch;
 #[cfg(feature = "shell")]
 use arrow::compute::kernels::comparison::ilike;
-use arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::TableType;
 use datafusion::error::Result;
@@ -16,6 +15,7 @@ use datafusion::prelude::SessionContext;
 use super::period::period_in_words;
 use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TableKind, TableSpec, TimezoneKind};
 use crate::session::suggestion::tables_of;
+use crate::session::type_name;
 use crate::table::ApiTable;
 
 /// Tables of the current catalog: `table`, `a row is`, `requests`.
@@ -123,19 +123,6 @@ fn cost_of(kind: TableKind) -> &'static str {
         TableKind::List | TableKind::History => "1",
         TableKind::Mentions => "1 per page of mentions",
         TableKind::Overview | TableKind::Volume | TableKind::Breakdowns | TableKind::Further => "1 per saved search",
-    }
-}
-
-/// SQL name of a type.
-pub(crate) fn type_name(kind: &DataType) -> String {
-    match kind {
-        DataType::Utf8 | DataType::Utf8View => "text".to_owned(),
-        DataType::Int64 => "bigint".to_owned(),
-        DataType::Float64 => "double".to_owned(),
-        DataType::Boolean => "boolean".to_owned(),
-        DataType::Timestamp(_, Some(_)) => "timestamptz".to_owned(),
-        DataType::List(field) => format!("{}[]", type_name(field.data_type())),
-        other => other.to_string(),
     }
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use datafusion_saved_search::error::Setting;
+
 /// The module that the unit tests of all modules use.
 const OF_TESTS: &str = "cases";
 
@@ -293,6 +295,56 @@ fn pushdown_and_decode_know_no_runtime_and_no_network() {
             assert!(!text.contains("tokio") && !text.contains("reqwest"), "{}", path.display());
         }
     }
+}
+
+/// Fronts name settings and options differently, so texts have them as values (`error/phrase`). A text with one would be right in one
+/// front and wrong in the others.
+#[test]
+fn texts_have_settings_and_options_as_values() {
+    // The words of SQL, texts of the shell, and statements.
+    let of_sql = ["src/bin/", "src/error/phrase.rs", "src/profile_check.rs", "src/shell/"];
+    // Texts that only the program shows: at its start, and in its commands.
+    let of_program = [
+        "src/bin/",
+        "src/config/settings.rs",
+        "src/connection.rs",
+        "src/distributed/",
+        "src/error/phrase.rs",
+        "src/host/auth.rs",
+        "src/host/state.rs",
+        "src/mcp/",
+        "src/memory/statements.rs",
+        "src/probe/",
+        "src/shell/",
+        "src/store/erasure.rs",
+        "src/store/index.rs",
+        "src/store/maintenance.rs",
+        "src/ui/query.rs",
+        "src/verify.rs",
+    ];
+    let settings = Setting::ALL.iter().map(|setting| format!("SET {setting}")).chain(["SET savedsearch.…".to_owned()]);
+    let settings: Vec<String> = settings.collect();
+    let names_setting = |line: &str| settings.iter().any(|setting| line.contains(setting.as_str()));
+    let names_option = |line: &str| {
+        let mut places = line.match_indices("--").map(|(at, _)| (line[..at].chars().next_back(), &line[at + 2..]));
+        places.any(|(before, name)| {
+            matches!(before, Some(' ' | '"' | '`' | '(')) && name.starts_with(|first: char| first.is_ascii_lowercase())
+        })
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut wrong = Vec::new();
+    for path in ["src", "crates/adbc/src"].iter().flat_map(|folder| sources(&root.join(folder))) {
+        let name = path.strip_prefix(root).unwrap().display().to_string();
+        let is_among = |own: &[&str]| name.ends_with("tests.rs") || own.iter().any(|own| name.starts_with(own));
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            if names_setting(line) && !is_among(&of_sql) || names_option(line) && !is_among(&of_program) {
+                wrong.push(format!("{name}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// The parser takes exponential time for some texts; `session::parse` counts its steps.

@@ -459,7 +459,7 @@ async fn days_are_synchronized_even_if_their_words_cannot_be_indexed() {
     let options = SyncOptions::since((now() - TimeDelta::days(60)).date_naive());
     let synced = sync(&visit.connection, &options, |_| {}).await.unwrap();
     assert_eq!(synced.left, 0);
-    assert!(synced.unindexed.is_some_and(|reason| reason.contains(&index.display().to_string())));
+    assert!(synced.unindexed.is_some_and(|reason| reason.as_str().contains(&index.display().to_string())));
     std::fs::remove_dir(&index).unwrap();
     assert_eq!(sync(&visit.connection, &options, |_| {}).await.unwrap().unindexed, None);
     assert!(index.is_file());

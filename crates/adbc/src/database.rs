@@ -5,9 +5,10 @@ use std::sync::Arc;
 use adbc_core::Optionable;
 use adbc_core::error::Result;
 use adbc_core::options::{OptionConnection, OptionDatabase, OptionValue};
+use datafusion_saved_search::error::Phrase;
 
 use crate::connection::Connection;
-use crate::error::wrong;
+use crate::error::{named_option, wrong};
 use crate::runtime::wait;
 use crate::target::{Options, Target, text_of};
 
@@ -70,8 +71,9 @@ impl Optionable for Database {
         let name = key.as_ref().to_owned();
         // `store` is the folder here, which belongs to the open connections.
         if name == "savedsearch.store" || !datafusion_saved_search::embedded::Session::is_setting(&name) {
-            let message = format!("option {name} cannot be changed once the database is open");
-            return Err(wrong(&message, "open another database"));
+            let message =
+                Phrase::from("option ") + named_option(&name) + " cannot be changed once the database is open";
+            return Err(wrong(message, "open another database"));
         }
         let value = text_of(&name, value)?;
         self.settings.retain(|(known, _)| *known != name);

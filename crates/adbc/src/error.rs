@@ -1,22 +1,27 @@
 //! Failures as ADBC has them: a status, an SQLSTATE, one line, and the parts of it as details for programs.
 //!
-//! Advice names options of the driver, also where the library names those of the program.
+//! Advice names options of the driver where the library names those of the program. Programs that have other names for them, such as
+//! arguments, find the pieces of a line and its advice as JSON in the detail `savedsearch.phrase`.
 
 use std::ffi::c_char;
 
 use adbc_core::error::{Error, Status};
 use datafusion_saved_search::embedded::{Code, Failure};
-use datafusion_saved_search::error::nearest;
+use datafusion_saved_search::error::{Phrase, Setting, Term, nearest};
 
 /// Converts a failure.
 pub(crate) fn failed(failure: &Failure) -> Error {
+    converted(failure, in_session)
+}
+
+fn converted(failure: &Failure, by: fn(&Term) -> String) -> Error {
     let mut sqlstate = [0; 5];
     for (place, byte) in sqlstate.iter_mut().zip(failure.sqlstate().bytes()) {
         *place = c_char::from_ne_bytes([byte]);
     }
-    let details = details(failure).into_iter().map(|(name, text)| (name.to_owned(), text.into_bytes()));
+    let details = details_by(failure, by).into_iter().map(|(name, text)| (name.to_owned(), text.into_bytes()));
     Error {
-        message: line(failure),
+        message: failure.worded(by),
         status: match failure.kind() {
             // A folder or file that the user named, not a defect.
             "store" | "output" => Status::IO,
@@ -28,14 +33,19 @@ pub(crate) fn failed(failure: &Failure) -> Error {
     }
 }
 
-/// Converts an error of the library.
+/// Converts an error of opening a database.
 pub(crate) fn own(error: datafusion_saved_search::Error) -> Error {
-    failed(&Failure::own(error))
+    converted(&Failure::own(error), at_open)
+}
+
+/// An option by its full name.
+pub(crate) fn named_option(name: &str) -> Phrase {
+    Term::Option(name.to_owned()).into()
 }
 
 /// An error of a wrong call, with what to do.
-pub(crate) fn wrong(message: &str, advice: &str) -> Error {
-    of_use(message, advice, Status::InvalidArguments, *b"22023")
+pub(crate) fn wrong(message: impl Into<Phrase>, advice: impl Into<Phrase>) -> Error {
+    of_use(message.into(), advice.into(), Status::InvalidArguments, *b"22023")
 }
 
 /// An error of an option that is not among the known ones.
@@ -43,11 +53,15 @@ pub(crate) fn unknown_option(name: &str, known: &[&str]) -> Error {
     let same = known.iter().map(|known| short(known)).find(|known| *known == short(name));
     let near = same.or_else(|| nearest(short(name), known.iter().map(|known| short(known))));
     let meant = near.and_then(|near| known.iter().find(|known| short(known) == near));
-    let advice = match meant {
-        Some(meant) => format!("did you mean {meant}?"),
-        None => format!("available: {}", known.join(", ")),
+    let advice = match (meant, known) {
+        (Some(meant), _) => Phrase::from("did you mean ") + named_option(meant) + "?",
+        (None, [first, others @ ..]) => {
+            let available = Phrase::from("available: ") + named_option(first);
+            others.iter().fold(available, |all, other| all + ", " + named_option(other))
+        }
+        (None, []) => "leave it out".into(),
     };
-    wrong(&format!("unknown option {name}"), &advice)
+    wrong(Phrase::from("unknown option ") + named_option(name), advice)
 }
 
 /// The name of an option without the prefix, which would make all names alike.
@@ -56,49 +70,73 @@ fn short(name: &str) -> &str {
 }
 
 /// An error of something that the driver does not do, with what to do instead.
-pub(crate) fn unsupported(message: &str, advice: &str) -> Error {
-    of_use(message, advice, Status::NotImplemented, *b"0A000")
+pub(crate) fn unsupported(message: impl Into<Phrase>, advice: impl Into<Phrase>) -> Error {
+    of_use(message.into(), advice.into(), Status::NotImplemented, *b"0A000")
 }
 
-fn of_use(message: &str, advice: &str, status: Status, sqlstate: [u8; 5]) -> Error {
-    let details = [("savedsearch.kind", "usage"), ("savedsearch.advice", advice)];
+fn of_use(message: Phrase, advice: Phrase, status: Status, sqlstate: [u8; 5]) -> Error {
+    let line = message.advised(advice.clone());
+    let details = [
+        ("savedsearch.kind", Some("usage".to_owned())),
+        ("savedsearch.advice", Some(advice.worded(in_session))),
+        ("savedsearch.phrase", phrase(&line, Some(&advice), in_session)),
+    ];
+    let details = details.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into_bytes())));
     Error {
         sqlstate: sqlstate.map(|byte| c_char::from_ne_bytes([byte])),
-        details: Some(details.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).into()),
-        ..Error::with_message_and_status(format!("{message}; {advice}"), status)
+        details: Some(details.collect()),
+        ..Error::with_message_and_status(line.worded(in_session), status)
     }
 }
 
-/// Options of the program in advice of the library, and what callers of the driver use in their place.
-const OPTIONS: [(&str, &str); 5] = [
-    ("name a file with --api-key-file", "the option savedsearch.api_key_command"),
-    ("--base-url", "the option uri"),
-    ("--insecure", "the option savedsearch.insecure"),
-    (", ConnectionBuilder::insecure in a program", ""),
-    ("; the operator can raise --memory", ""),
-];
-
-/// Advice with the options of the driver.
-fn in_own_words(advice: &str) -> String {
-    OPTIONS.iter().fold(advice.to_owned(), |advice, (program, driver)| advice.replace(program, driver))
+/// A term in the words of an open connection, which runs SET.
+fn in_session(term: &Term) -> String {
+    match term {
+        Term::BaseUrl => "the option uri".to_owned(),
+        Term::KeyFile => "the option savedsearch.api_key_command".to_owned(),
+        Term::Insecure => "the option savedsearch.insecure".to_owned(),
+        Term::InsecureInRust | Term::MemoryLimit => String::new(),
+        Term::Setting(_) | Term::Change(_) | Term::Quoted | Term::Statements | Term::Option(_) | Term::AsQuery => {
+            term.to_string()
+        }
+    }
 }
 
-/// The line of a failure. Its advice is its end.
+/// A term in the words of a database that is being opened: settings are options.
+fn at_open(term: &Term) -> String {
+    match term {
+        // The option is the folder.
+        Term::Change(change) if change.setting == Setting::Store => {
+            format!("{}leave the option savedsearch.store out to keep nothing", change.lead)
+        }
+        Term::Change(change) => change.worded(&format!("the option {}", change.assignment())),
+        other => in_session(other),
+    }
+}
+
+/// A line and its advice in pieces, unless there is but one way to word them.
+fn phrase(line: &Phrase, advice: Option<&Phrase>, by: fn(&Term) -> String) -> Option<String> {
+    let advice = advice.map_or_else(|| "null".to_owned(), |advice| advice.json(by));
+    (!line.is_plain()).then(|| format!("{{\"line\":{},\"advice\":{advice}}}", line.json(by)))
+}
+
+/// The line of a failure of a statement. Its advice is its end.
 pub(crate) fn line(failure: &Failure) -> String {
-    let advice = failure.advice.as_deref().unwrap_or_default();
-    match failure.message.strip_suffix(advice) {
-        Some(line) => format!("{line}{}", in_own_words(advice)),
-        None => failure.message.clone(),
-    }
+    failure.worded(in_session)
 }
 
-/// Parts of a failure by name: `kind`, and as far as known `advice`, `table`, `aid` and `row` in the service, and `line` and `column`
-/// in the statement.
+/// Parts of the failure of a statement by name: `kind`, and as far as known `advice`, `table`, `aid` and `row` in the service, `line`
+/// and `column` in the statement, and the `phrase` of the line.
 pub(crate) fn details(failure: &Failure) -> Vec<(&'static str, String)> {
+    details_by(failure, in_session)
+}
+
+fn details_by(failure: &Failure, by: fn(&Term) -> String) -> Vec<(&'static str, String)> {
     let at = failure.at.as_deref();
     let parts = [
         ("savedsearch.kind", Some(failure.kind().to_owned())),
-        ("savedsearch.advice", failure.advice.as_deref().map(in_own_words)),
+        ("savedsearch.advice", failure.advice_worded(by)),
+        ("savedsearch.phrase", phrase(&failure.line(), failure.remedy(), by)),
         ("savedsearch.table", at.and_then(|at| at.table.clone())),
         ("savedsearch.aid", at.and_then(|at| at.aid.clone())),
         ("savedsearch.row", at.and_then(|at| at.row).map(|row| row.to_string())),
@@ -133,15 +171,16 @@ mod tests {
 
     #[test]
     fn advice_names_options_of_the_driver() {
+        let check = Phrase::from("check ") + Term::BaseUrl + " and the key";
+        let insecure = Phrase::from("use an https URL, or ") + Term::Insecure + " (insecure = true in a file";
+        let insecure = insecure + Term::InsecureInRust + ")";
         for (advice, expected) in [
-            ("check --base-url and the key", "check the option uri and the key"),
-            ("use an https URL, or --insecure", "use an https URL, or the option savedsearch.insecure"),
-            (
-                "--insecure (insecure = true in a file, ConnectionBuilder::insecure in a program)",
-                "the option savedsearch.insecure (insecure = true in a file)",
-            ),
-            ("aggregate; the operator can raise --memory", "aggregate"),
-            ("add a LIMIT", "add a LIMIT"),
+            (check, "check the option uri and the key"),
+            (insecure, "use an https URL, or the option savedsearch.insecure (insecure = true in a file)"),
+            (Phrase::from("set a key or ") + Term::KeyFile, "set a key or the option savedsearch.api_key_command"),
+            (Phrase::from("aggregate") + Term::MemoryLimit, "aggregate"),
+            (Setting::MaxRequests.to("40").after("raise it: ").into(), "raise it: SET savedsearch.max_requests = 40"),
+            ("add a LIMIT".into(), "add a LIMIT"),
         ] {
             // The statement that a message repeats is left as it is.
             let error = failed(&Failure::own(Own::new(ErrorKind::Config, "no --base-url").advice(advice)));
@@ -150,6 +189,23 @@ mod tests {
             assert!(details.contains(&("savedsearch.advice".to_owned(), expected.as_bytes().to_vec())), "{expected}");
         }
         assert_eq!(failed(&Failure::new(Code::Internal, "no")).message, "no");
+    }
+
+    #[test]
+    fn advice_about_settings_names_options_until_a_database_is_open() {
+        for setting in Setting::ALL {
+            let advice = Phrase::from("wait") + setting.to("x").after(", or ").then(" helps");
+            let error = own(Own::new(ErrorKind::Store, "no").advice(advice));
+            assert!(error.message.contains(&format!("the option {setting}")), "{}", error.message);
+            assert!(!error.message.contains("SET "), "{}", error.message);
+        }
+        let off = Setting::Store.to("off").then(" bypasses the store");
+        let error = own(Own::new(ErrorKind::Store, "no").advice(off));
+        assert_eq!(error.message, "no; leave the option savedsearch.store out to keep nothing");
+        let phrase = r#"{"line":["no",{"lead":"; ","name":"store","term":"change","words":"; leave"#;
+        let details = error.details.expect("details");
+        let (_, found) = details.iter().find(|(name, _)| name == "savedsearch.phrase").expect("a phrase");
+        assert!(found.starts_with(phrase.as_bytes()), "{}", String::from_utf8_lossy(found));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use datafusion_saved_search::datafusion::common::ScalarValue;
 use datafusion_saved_search::embedded::{
     Account, Failure, Session, bindable, chart, sets_of, stopped, takes_parameters,
 };
+use datafusion_saved_search::error::Term;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Cancel, Running};
@@ -215,7 +216,7 @@ impl adbc_core::Statement for Statement {
     fn execute_update(&mut self) -> Result<Option<i64>> {
         let (_, _, has_rows) = self.describe(Some(self.bound_types().unwrap_or_default()))?;
         if has_rows {
-            return Err(wrong("the statement has rows, which this call would drop", "execute it as a query"));
+            return Err(wrong("the statement has rows, which this call would drop", Term::AsQuery));
         }
         self.run()?;
         Ok(None)
@@ -285,7 +286,7 @@ impl Optionable for Statement {
             }
             _ => {
                 let message = format!("option {name} is not supported: the service is read-only");
-                return Err(unsupported(&message, "leave it out"));
+                return Err(unsupported(message, "leave it out"));
             }
         }
         Ok(())

@@ -13,11 +13,12 @@ use datafusion_saved_search::client::{Exchanges, HttpLimits, parse_base_url};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::connections::{Connections, key_from_command};
 use datafusion_saved_search::embedded::{Code, Failure, Session};
+use datafusion_saved_search::error::Phrase;
 use datafusion_saved_search::simulator::{self, Running};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret};
 use tokio::sync::Mutex;
 
-use crate::error::{failed, own, unknown_option, wrong};
+use crate::error::{failed, named_option, own, unknown_option, wrong};
 
 /// Options of a database.
 #[derive(Default)]
@@ -59,7 +60,8 @@ impl Options {
         match option {
             OptionDatabase::Uri => self.uri = Some(text).filter(|uri| !uri.is_empty()),
             OptionDatabase::Username | OptionDatabase::Password => {
-                return Err(wrong(&format!("option {name} is not supported"), "set savedsearch.api_key"));
+                let message = format!("option {name} is not supported");
+                return Err(wrong(message, Phrase::from("set ") + named_option("savedsearch.api_key")));
             }
             OptionDatabase::Other(_) => match name.as_str() {
                 "savedsearch.api_key" => self.key = Some(Secret::new(&text).map_err(own)?),
@@ -90,7 +92,7 @@ fn unknown(name: &str) -> Error {
 }
 
 fn invalid(name: &str, value: &str, expected: &str) -> Error {
-    wrong(&format!("invalid value `{value}` for {name}"), expected)
+    wrong(Phrase::from(format!("invalid value `{value}` for ")) + named_option(name), expected)
 }
 
 /// Reads `true` or `false`.
@@ -110,7 +112,7 @@ pub(crate) fn text_of(name: &str, value: OptionValue) -> Result<String> {
         OptionValue::String(text) => Ok(text),
         OptionValue::Int(number) => Ok(number.to_string()),
         OptionValue::Double(number) => Ok(number.to_string()),
-        _ => Err(wrong(&format!("invalid value for {name}"), "expected text")),
+        _ => Err(wrong(Phrase::from("invalid value for ") + named_option(name), "expected text")),
     }
 }
 
@@ -152,12 +154,12 @@ impl Target {
         };
         match config {
             Some(_) if options.uri.is_some() => {
-                Err(wrong("savedsearch.config cannot be combined with uri", "remove one of them"))
+                Err(wrong(named_option("savedsearch.config") + " cannot be combined with uri", "remove one of them"))
             }
             Some(config) => Self::configured(&config, options).await,
             None if options.connection.is_some() => Err(wrong(
-                "savedsearch.connection requires a configuration file",
-                "set savedsearch.config or SAVEDSEARCH_CONFIG",
+                named_option("savedsearch.connection") + " requires a configuration file",
+                Phrase::from("set ") + named_option("savedsearch.config") + " or SAVEDSEARCH_CONFIG",
             )),
             None => Self::single(options, environment).await,
         }
@@ -170,11 +172,12 @@ impl Target {
             || options.profile.is_some()
             || options.store.is_some()
         {
-            let names = "savedsearch.api_key, savedsearch.api_key_command, savedsearch.profile and savedsearch.store";
-            let message = format!("{names} cannot be combined with a configuration file");
+            let key = named_option("savedsearch.api_key") + ", " + named_option("savedsearch.api_key_command");
+            let names = key + ", " + named_option("savedsearch.profile") + " and " + named_option("savedsearch.store");
+            let message = names + " cannot be combined with a configuration file";
             let of_file = options.config.is_some() || options.connection.is_some();
             let instead = if of_file { "remove them" } else { "set uri" };
-            return Err(wrong(&message, &format!("{instead}, or set them in the file")));
+            return Err(wrong(message, format!("{instead}, or set them in the file")));
         }
         let connections = Connections::read(file, options.connection.as_deref()).map_err(own)?;
         let identity = Identity::File {
@@ -201,25 +204,26 @@ impl Target {
         let Some(base_url) = options.uri.clone().or(environment.base_url) else {
             if options.key.is_some() || options.key_command.is_some() {
                 let advice = "set uri to the base URL of the service, ending in /v4";
-                return Err(wrong("savedsearch.api_key requires uri", advice));
+                return Err(wrong(named_option("savedsearch.api_key") + " requires uri", advice));
             }
             return Self::demo(profile, store, options.now).await;
         };
         parse_base_url(&base_url).map_err(own)?;
         if options.now.is_some() {
-            return Err(wrong("savedsearch.now is for the demo data", "remove it, or uri"));
+            return Err(wrong(named_option("savedsearch.now") + " is for the demo data", "remove it, or uri"));
         }
         let key = match (options.key.clone(), &options.key_command) {
             (Some(_), Some(_)) => {
-                let message = "savedsearch.api_key cannot be combined with savedsearch.api_key_command";
-                return Err(wrong(message, "remove one of them"));
+                let message = named_option("savedsearch.api_key") + " cannot be combined with ";
+                return Err(wrong(message + named_option("savedsearch.api_key_command"), "remove one of them"));
             }
             (Some(key), None) => key,
             (None, Some(command)) => {
-                key_from_command(command, Path::new(""), "savedsearch.api_key_command").map_err(own)?
+                key_from_command(command, Path::new(""), named_option("savedsearch.api_key_command")).map_err(own)?
             }
             (None, None) => environment.api_key.ok_or_else(|| {
-                wrong("no API key", "set savedsearch.api_key, savedsearch.api_key_command or SAVEDSEARCH_API_KEY")
+                let set = Phrase::from("set ") + named_option("savedsearch.api_key") + ", ";
+                wrong("no API key", set + named_option("savedsearch.api_key_command") + " or SAVEDSEARCH_API_KEY")
             })?,
         };
         let insecure = options.insecure;
@@ -252,8 +256,9 @@ impl Target {
             let builder = match (store, now) {
                 (Some(folder), Some(now)) => builder.store(folder).store_owner(format!("demo data of {now}")),
                 (Some(_), None) => {
-                    let message = "savedsearch.store with the demo data needs a clock that stands still";
-                    return Err(wrong(message, "set savedsearch.now"));
+                    let message =
+                        named_option("savedsearch.store") + " with the demo data needs a clock that stands still";
+                    return Err(wrong(message, Phrase::from("set ") + named_option("savedsearch.now")));
                 }
                 (None, _) => builder,
             };

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::ValueEnum;
-use datafusion_saved_search::error::describe;
+use datafusion_saved_search::error::line_of;
 use datafusion_saved_search::flight::{Auth, Limits, Reload, ServeDocument, TlsSpec, Upstream, Users};
 use datafusion_saved_search::simulator::Running;
 use datafusion_saved_search::{CATALOG, Clock, Connection, Error, session};
 use tokio::task::JoinSet;
 
 use crate::connect::{Connected, connect, key_files, pass_through};
-use crate::{Arguments, Exit};
+use crate::{Arguments, Exit, in_command};
 
 /// Permission of all users to read a file.
 const OTHERS_READ: u32 = 0o004;
@@ -265,7 +265,8 @@ pub(crate) fn check_services(
     for (name, connection) in services {
         let (name, connection, told) = (name.clone(), Arc::clone(connection), told.clone());
         checks.spawn(async move {
-            let listed = list(&connection).await.map_err(|error| connection.client().redact(&describe(&error)));
+            let listed = list(&connection).await;
+            let listed = listed.map_err(|error| connection.client().redact(&line_of(&error).worded(in_command)));
             told(&name, listed.as_ref().err().map(|failed| failed.as_str()));
             listed.is_ok()
         });

@@ -31,7 +31,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::config::is_blank;
-use datafusion_saved_search::error::{describe, one_line};
+use datafusion_saved_search::error::{Term, describe, one_line};
 use datafusion_saved_search::flight::HttpServer;
 use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
@@ -374,7 +374,24 @@ impl From<Error> for Exit {
             ErrorKind::Config | ErrorKind::Profile | ErrorKind::Unsupported => USAGE,
             _ => FAILED,
         };
-        Self(status, Some(error.to_string()))
+        Self(status, Some(error.line().worded(in_command)))
+    }
+}
+
+/// A term in the words of a command: it has no session, so advice to SET something is left out.
+fn in_command(term: &Term) -> String {
+    match term {
+        Term::Change(_) => String::new(),
+        Term::Setting(_)
+        | Term::Quoted
+        | Term::Statements
+        | Term::BaseUrl
+        | Term::KeyFile
+        | Term::Insecure
+        | Term::InsecureInRust
+        | Term::MemoryLimit
+        | Term::Option(_)
+        | Term::AsQuery => term.to_string(),
     }
 }
 
@@ -440,10 +457,10 @@ fn run() -> ExitCode {
             Some(Command::Mcp(ref mcp)) => Box::pin(mcp::run(&arguments, mcp, &matches)).await,
             Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,
             Some(Command::Sync(ref options)) => {
-                Box::pin(store::run_sync(&arguments, options)).await.map_err(store::in_command)
+                Box::pin(store::run_sync(&arguments, options)).await
             }
             Some(Command::Store(ref command)) => {
-                Box::pin(store::run(&arguments, command)).await.map_err(store::in_command)
+                Box::pin(store::run(&arguments, command)).await
             }
             Some(Command::Probe(ref probe)) => Box::pin(profiles::probe(&arguments, probe)).await,
             Some(Command::Profile(ref command)) => Box::pin(profiles::run(&arguments, command)).await,

@@ -12,14 +12,14 @@ use datafusion_saved_search::client::{
     Direct, HttpFailure, HttpRequest, HttpResponse, HttpService, LimitedService, parse_base_url,
 };
 use datafusion_saved_search::config::Environment;
-use datafusion_saved_search::error::{describe, one_line};
+use datafusion_saved_search::error::{describe, line_of, one_line};
 use datafusion_saved_search::probe::{self, Facts, Probed, Recording};
 use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{Connection, Error, Profile, Secret, profile_check, session};
 
 use crate::connect::{Target, target, target_or};
 use crate::help::print;
-use crate::{Arguments, Exit, FAILED, INCOMPLETE, ProbeArguments, ProfileCommand, USAGE};
+use crate::{Arguments, Exit, FAILED, INCOMPLETE, ProbeArguments, ProfileCommand, USAGE, in_command};
 
 /// `savedsearch probe`.
 pub(crate) async fn probe(
@@ -202,7 +202,7 @@ async fn tried(connection: &Arc<Connection>, probed: &Probed, left: u64) -> Resu
                 // A quiet period does not contradict the profile.
                 Ok(0) => Ok("ok, no rows in the default window".to_owned()),
                 Ok(_) => Ok("ok".to_owned()),
-                Err(error) => Err(connection.client().redact(&describe(&error)).into()),
+                Err(error) => Err(connection.client().redact(&line_of(&error).worded(in_command)).into()),
             },
         ));
     }
@@ -271,7 +271,7 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
     drop(progress);
     compared.map_err(|error| {
         let status = if Error::find(&error).is_some() { FAILED } else { USAGE };
-        Exit(status, Some(connection.client().redact(&describe(&error)).into()))
+        Exit(status, Some(connection.client().redact(&line_of(&error).worded(in_command)).into()))
     })?;
     printed?;
     if failed > 0 { Err(Exit(FAILED, Some(format!("the service does not match {}", file.display())))) } else { Ok(()) }

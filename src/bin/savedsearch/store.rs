@@ -2,7 +2,6 @@
 
 mod hand_over;
 
-use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,7 +19,7 @@ use tokio::time::Instant;
 
 use self::hand_over::{HandOver, Handed};
 use crate::connect::{Connected, connect, retained_days};
-use crate::{Arguments, Exit, FAILED, SIGNALLED};
+use crate::{Arguments, Exit, FAILED, SIGNALLED, in_command};
 
 /// Days that are read if no first day is given.
 const USUAL: i64 = 30;
@@ -208,7 +207,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             eprintln!("{synced}{removed}{handed}");
         }
         if let Some(reason) = &synced.unindexed {
-            eprintln!("note: words are not indexed: {}", without_settings(reason));
+            eprintln!("note: words are not indexed: {}", reason.worded(in_command));
         }
         if let (None, Some(failure)) = (options.watch, handed.failure) {
             return Err(Exit(FAILED, Some(failure)));
@@ -377,21 +376,6 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
     Ok(())
 }
 
-/// The line of a failed command without advice to SET something: a command has no session.
-pub(crate) fn in_command(Exit(status, line): Exit) -> Exit {
-    Exit(status, line.map(|line| without_settings(&line)))
-}
-
-fn without_settings(line: &str) -> String {
-    let mut clauses = line.split("; ");
-    let what = clauses.next().unwrap_or_default();
-    let advice = clauses.filter_map(|clause| match clause.split_once("SET savedsearch.") {
-        Some((before, _)) => before.rsplit_once(", or ").map(|(other, _)| other),
-        None => Some(clause),
-    });
-    iter::once(what).chain(advice).collect::<Vec<_>>().join("; ")
-}
-
 /// Does work on the files of a store, and shows its name and how long it takes.
 async fn in_time<T: Send + 'static>(
     quiet: bool,
@@ -459,25 +443,20 @@ fn age_in_days(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
+    use datafusion_saved_search::error::{Phrase, Setting};
+
     use super::*;
 
     #[test]
     fn commands_give_no_advice_about_sessions() {
-        let cases = [
-            ("cannot write a: full; free space, or SET savedsearch.store = 'read'", "cannot write a: full; free space"),
-            ("cannot write a: no; SET savedsearch.store = 'off' bypasses the store", "cannot write a: no"),
-            (
-                "cannot read a: gone; `store verify` helps; SET savedsearch.store = 'off'",
-                "cannot read a: gone; `store verify` helps",
-            ),
-            (
-                "the service sent no answer; check the address, or to allow more time: SET savedsearch.request_timeout = 9",
-                "the service sent no answer; check the address",
-            ),
-            ("a; b, or c; d", "a; b, or c; d"),
-        ];
-        for (line, expected) in cases {
-            assert_eq!(without_settings(line), expected);
+        let advised = |advice: Phrase| Error::new(ErrorKind::Store, "cannot write a: no").advice(advice);
+        let less = Phrase::from("free space") + Setting::Store.to("read").after(", or ");
+        for setting in Setting::ALL {
+            let error = advised(setting.to("x").then(" helps").into());
+            assert_eq!(Exit::from(error).1.as_deref(), Some("cannot write a: no"));
         }
+        assert_eq!(Exit::from(advised(less)).1.as_deref(), Some("cannot write a: no; free space"));
+        let plain = "a; b, or SET savedsearch.c; d";
+        assert_eq!(Exit::from(Error::new(ErrorKind::Query, plain)).1.as_deref(), Some(plain));
     }
 }

@@ -25,7 +25,7 @@ use crate::client::evidence;
 use crate::client::fetch::Fetched;
 use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Phrase, Place, Result, Setting};
 use crate::memory::inherited;
 use crate::profile::{Direction, Profile, Zone};
 use crate::request::{Beside, Hint, PageRequest, Pages, RequestKey, RequestPlan, RequestedWindow};
@@ -1217,8 +1217,8 @@ impl<D: PageDecoder> PageReader<D> {
     fn incomplete_because(&mut self, reason: String, cause: &str) -> Result<()> {
         self.history.missing.push(reason.clone());
         self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
-        let error = Error::new(ErrorKind::Incomplete, reason)
-            .advice(format!("{cause}, or accept an incomplete result: SET savedsearch.completeness = 'report'"));
+        let accepted = Setting::Completeness.to("report").after(", or accept an incomplete result: ");
+        let error = Error::new(ErrorKind::Incomplete, reason).advice(Phrase::from(cause) + accepted);
         let error = error.at(Place { aid: self.plan.aid.clone(), ..Place::default() });
         match self.scan.query.completeness {
             Completeness::Strict => {

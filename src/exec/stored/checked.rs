@@ -15,7 +15,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
 use crate::error::{Error, ErrorKind};
-use crate::store::{CHANGED, Store, Sums, UNREADABLE};
+use crate::store::{CHANGED, Store, Sums, unreadable};
 
 /// Files that are read only as they were written.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl CheckedFiles {
 
 /// The error of a file that is not as it was written. The path of a local file is absolute.
 fn changed(location: &Path) -> ObjectError {
-    failed(Error::new(ErrorKind::Store, format!("cannot read /{location}: {CHANGED}")).advice(UNREADABLE))
+    failed(Error::new(ErrorKind::Store, format!("cannot read /{location}: {CHANGED}")).advice(unreadable()))
 }
 
 /// Returns a range of a file from blocks that have it.

@@ -478,7 +478,7 @@ fn uncover(connection: &Connection, regions: impl Iterator<Item = i64>) -> rusql
 /// Rejects regions that contradict their files or each other.
 fn validate(regions: &[Region]) -> Result<()> {
     let wrong =
-        |what: &str| Err(Error::new(ErrorKind::Store, format!("internal error: {what}")).advice(files::UNREADABLE));
+        |what: &str| Err(Error::new(ErrorKind::Store, format!("internal error: {what}")).advice(files::unreadable()));
     if let Some(region) = regions.iter().find(|region| !agrees(region)) {
         let path = region.file().map_or("none", |file| file.path.as_str());
         return wrong(&format!("a region from {} contradicts its file, {path}", date(region.days.start)));
