@@ -253,3 +253,14 @@ async fn messages_have_a_bounded_length() {
     .await;
     assert_eq!(text(&client, "SELECT 1").await, "1");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_number_of_a_parameter_takes_no_memory() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    each_async(["$100000::int", "$4000000000::int", "$18446744073709551615::int"], async |parameter| {
+        let (_, message) = code(&client, &format!("SELECT {parameter}")).await;
+        assert!(message.contains("invalid parameter"), "{parameter}: {message}");
+    })
+    .await;
+}
