@@ -103,7 +103,7 @@ pub(crate) use self::parse::parse_statements;
 #[cfg(any(feature = "mcp", feature = "postgres"))]
 pub(crate) use self::parse::parse_trees;
 #[cfg(feature = "postgres")]
-pub(crate) use self::parse::{check_text, is_text_literal};
+pub(crate) use self::parse::{bytes_of_tokens, check_text, is_text_literal};
 #[cfg(feature = "flight")]
 pub(crate) use self::plan_size::bytes_of_plan;
 use self::plan_size::with_plan_limits;

@@ -198,12 +198,19 @@ fn is_period(digits: &str, unit: &str) -> bool {
     whole && UNITS.into_iter().any(|known| unit.eq_ignore_ascii_case(known))
 }
 
+/// Bytes that the tokens of a text take at most: signs, and a number and a word between each two of them.
+pub(crate) fn bytes_of_tokens(text: &str) -> u64 {
+    let signs = text.bytes().filter(|byte| !byte.is_ascii_alphanumeric()).count();
+    (3 * signs as u64 + 2).saturating_mul(size_of::<TokenWithSpan>() as u64)
+}
+
 /// Rejects a text that nests too deeply or has too many tokens, before it is parsed: even dropping a deep syntax tree recurses.
 /// `dialect` is the one that it is parsed with. Returns the number of tokens.
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`] with what to write instead.
 pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<usize> {
+    let _room = memory::room(bytes_of_tokens(sql))?;
     // The parser reports invalid tokens.
     let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
     let (mut brackets, mut cases, mut deepest, mut operators, mut joins, mut queries) = (0_usize, 0_usize, 0, 0, 0, 0);
@@ -840,6 +847,16 @@ mod tests {
                     assert!(depth(&parsed) < TIMES, "{word}: {text}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_tokens_of_a_text_take_no_more_than_is_asked_for() {
+        let texts = ["", "SELECT 1", "((((", "a+-b", "1,2,3", "→→→", "1e5x", "''''", "a.\"b\".c", "$1::t", "/**/--\n;"];
+        for text in texts {
+            let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
+            let bytes = (tokens.len() * size_of::<TokenWithSpan>()) as u64;
+            assert!(bytes <= bytes_of_tokens(text), "{text}: {}", tokens.len());
         }
     }
 
