@@ -110,7 +110,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     variables.iter().try_for_each(|(name, value)| known.set(name, value)).map_err(wrong)?;
     let unset =
         |line: String| wrong(line.split("; use").next().unwrap_or_default().replacen("variable", "parameter", 1));
-    let expanded = known.expanded(&sql).map_err(unset)?;
+    let expanded = known.expanded(&sql, host.limits.statement_bytes).map_err(unset)?;
     let text = expanded.text.as_str();
     host.allow_length(text)?;
     let digest = session.log_statement(text);

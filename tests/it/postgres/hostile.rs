@@ -264,3 +264,18 @@ async fn the_number_of_a_parameter_takes_no_memory() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn types_of_parameters_count_as_kept() {
+    let served = Served::with(Settings::default(), |spec| spec.host.limits.memory_mib = 16).await;
+    let client = served.client().await;
+    let mut held = Vec::new();
+    let refused = loop {
+        match client.prepare(&format!("SELECT {} FROM pg_class WHERE relname = $30000", held.len())).await {
+            Ok(statement) => held.push(statement),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.code().unwrap().code(), "53200", "{refused}");
+    assert!(held.len() < 10, "30,000 types take hundreds of kilobytes, and a user has 4 MiB: {}", held.len());
+}
