@@ -40,7 +40,10 @@ pub(crate) async fn run(
     let seconds = host.limits.statement_seconds;
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let applied = async {
-        for plan in statement.bind_all(bound.unwrap_or_else(|| vec![Vec::new()]))? {
+        let turn = session.share.planning().await;
+        let plans = statement.bind_all(&turn, bound.unwrap_or_else(|| vec![Vec::new()]))?;
+        drop(turn);
+        for plan in plans {
             Box::pin(apply(session, plan, &host.metrics, host.limits.temporary_bytes)).await?;
         }
         Ok(())
