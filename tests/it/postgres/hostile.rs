@@ -279,3 +279,17 @@ async fn types_of_parameters_count_as_kept() {
     assert_eq!(refused.code().unwrap().code(), "53200", "{refused}");
     assert!(held.len() < 10, "30,000 types take hundreds of kilobytes, and a user has 4 MiB: {}", held.len());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_settings_have_a_bounded_length() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let long = "x".repeat(5_000);
+    each_async(["application_name", "search_path", "lc_messages", "savedsearch.timezone"], async |name| {
+        let (sqlstate, message) = code(&client, &format!("SET {name} = '{long}'")).await;
+        assert!(sqlstate == "22023" && message.contains("too long"), "{name}: {sqlstate} {message}");
+        let shown = text(&client, &format!("SHOW {name}")).await;
+        assert!(shown.len() < 100, "{name}: {shown}");
+    })
+    .await;
+}
