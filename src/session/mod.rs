@@ -93,6 +93,8 @@ pub(crate) use self::output_names::shown_name;
 pub(crate) use self::output_names::unique_names;
 #[cfg(feature = "flight")]
 pub(crate) use self::output_names::with_named_results;
+#[cfg(feature = "shell")]
+pub(crate) use self::parse::ends_within_token;
 #[cfg(feature = "wording")]
 pub(crate) use self::parse::is_unterminated;
 pub(crate) use self::parse::literal;
