@@ -195,8 +195,8 @@ mod tests {
     #[tokio::test]
     async fn columns_that_share_bytes_are_refused() {
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7; 1_000]));
-        let messages: Vec<_> = sent(batch_of(vec![numbers; 2])).collect().await;
-        let mut rows = messages.into_iter().last().expect("messages").expect("rows");
+        let mut messages: Vec<_> = sent(batch_of(vec![numbers; 2])).collect().await;
+        let mut rows = messages.pop().expect("messages").expect("rows");
         checked(&rows).expect("each column has its own bytes");
         // Half of the body: room for one of the two columns.
         rows.data_body = rows.data_body.slice(..rows.data_body.len() / 2);

@@ -166,7 +166,7 @@ mod tests {
         let columns = (0..1_000).map(|column| format!("1 AS column_{column}")).collect::<Vec<_>>().join(", ");
         let unused = format!("WITH unused AS (SELECT '{}' AS a)", "x".repeat(200_000));
         let cases = [
-            ("CREATE TABLE empty AS SELECT 1 AS a WHERE false".to_owned(), 1_000),
+            ("CREATE TABLE narrow AS SELECT 1 AS a WHERE false".to_owned(), 1_000),
             (format!("CREATE TABLE wide AS SELECT {columns} WHERE false"), 60_000),
             (format!("CREATE VIEW short AS {unused} SELECT 1 AS a"), 200_000),
         ];

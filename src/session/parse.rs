@@ -135,8 +135,8 @@ fn has_invalid_escape(text: &str, error: &TokenizerError) -> bool {
     let mut inner = lines.flat_map(str::chars).skip(number(error.location.column).saturating_add(1)).peekable();
     while let Some(c) = inner.next() {
         match c {
-            '\\' => drop(inner.next()),
-            '\'' if inner.peek() == Some(&'\'') => drop(inner.next()),
+            '\\' => _ = inner.next(),
+            '\'' if inner.peek() == Some(&'\'') => _ = inner.next(),
             '\'' => return true,
             _ => {}
         }
