@@ -208,7 +208,7 @@ impl Session {
     ) -> Result<RecordBatch, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
         let mut plans = Vec::with_capacity(sets.len());
-        for plan in prepared.0.bind_all(sets).map_err(failed)? {
+        for plan in prepared.0.bind_all(&PlanningTurn::unbounded(), sets).map_err(failed)? {
             let query = match plan {
                 LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => Arc::unwrap_or_clone(table.input),
                 _ if prepared.0.effect => {
@@ -231,7 +231,7 @@ impl Session {
     /// Those of planning.
     pub async fn result_schema(&self, prepared: &Prepared, set: Vec<ScalarValue>) -> Result<SchemaRef, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
-        let plan = prepared.0.bind(set).map_err(failed)?;
+        let plan = prepared.0.bind(&PlanningTurn::unbounded(), set).map_err(failed)?;
         if prepared.0.effect {
             return Ok(Arc::clone(&prepared.0.schema));
         }
@@ -257,7 +257,7 @@ impl Session {
         account: Account,
     ) -> Result<Rows, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
-        let plans = prepared.0.bind_all(sets).map_err(failed)?;
+        let plans = prepared.0.bind_all(&PlanningTurn::unbounded(), sets).map_err(failed)?;
         self.check_budget(&plans).await?;
         let (sender, batches) = mpsc::channel(AHEAD);
         if prepared.0.effect {
@@ -362,7 +362,7 @@ impl Session {
         sender: &mpsc::Sender<Result<RecordBatch, Failure>>,
     ) -> Result<(), Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
-        let Runnable { plan, task, query } = planned;
+        let Runnable { plan, task, query, .. } = planned;
         account.begin(query.clone(), &plan);
         let span = QuerySpan::start(Some("query"));
         let mut rows = 0;
@@ -417,7 +417,7 @@ impl Session {
         if table.or_replace || !self.context.table_exist(table.name.clone())? {
             let query = Arc::unwrap_or_clone(table.input);
             let schema = Arc::clone(query.schema().inner());
-            let Runnable { plan, task, query } = runnable(&self.context, query).await?;
+            let Runnable { plan, task, query, .. } = runnable(&self.context, query).await?;
             account.begin(query.clone(), &plan);
             let read = async { start(&plan, task, None)?.try_collect().await };
             let batches: Result<Vec<RecordBatch>, DataFusionError> = read.await;

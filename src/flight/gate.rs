@@ -7,9 +7,10 @@
 //! ```
 //!
 //! Messages may be many megabytes long and a client may open many streams; unauthenticated clients must not be able to
-//! use either. Of authenticated ones, the bytes that are not decoded yet count against the user's share of the memory.
+//! use either. Of authenticated ones, the bytes that are not decoded yet count against the user's share of the memory, and those of
+//! a question until its response is sent, which may repeat them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -116,8 +117,10 @@ where
                 request = request
                     .map(|body| Body::new(Limited::new(body, limit).map_err(move |error| too_long(error, limit))));
             }
+            let mut held = None;
             if let Some(session) = session {
-                let (memory, is_upload) = (session.received(), limit.is_none());
+                let (memory, is_upload) = (Arc::new(Mutex::new(session.received())), limit.is_none());
+                held = (!is_upload).then(|| Arc::clone(&memory));
                 request = request.map(|body| Body::new(StreamBody::new(counted(body, memory, is_upload))));
                 request.extensions_mut().insert(session);
             }
@@ -125,7 +128,7 @@ where
             // The call lasts until its response is sent.
             Ok(response.map(|body| {
                 Body::new(body.map_frame(move |frame| {
-                    let _ = &call;
+                    let _ = (&call, &held);
                     frame
                 }))
             }))
@@ -145,7 +148,7 @@ fn too_long(error: Box<dyn std::error::Error + Send + Sync>, limit: usize) -> St
 /// gathers, otherwise all of it. Fails if the user's share of the memory is used up, or the next part arrives too late.
 fn counted(
     mut body: Body,
-    mut memory: Received,
+    memory: Arc<Mutex<Received>>,
     is_upload: bool,
 ) -> impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static {
     async_stream::try_stream! {
@@ -154,7 +157,9 @@ fn counted(
             let frame = frame?;
             if let Some(part) = frame.data_ref() {
                 all += part.len();
-                memory.hold(if is_upload { message.take(part) } else { all })?;
+                let bytes = if is_upload { message.take(part) } else { all };
+                let held = memory.lock().unwrap_or_else(PoisonError::into_inner).hold(bytes);
+                held?;
             }
             yield frame;
         }
@@ -243,9 +248,9 @@ mod tests {
     }
 
     /// A counter in a share of 1 MiB, and the share.
-    fn memory() -> (Received, Arc<Share>) {
+    fn memory() -> (Arc<Mutex<Received>>, Arc<Share>) {
         let share = share_of_a_mebibyte();
-        (Received::new(&share), share)
+        (Arc::new(Mutex::new(Received::new(&share))), share)
     }
 
     /// Bytes that count after each part of a body.
@@ -287,6 +292,17 @@ mod tests {
         assert_eq!(counts(two, false).await, expected.map(beyond));
         let one_by_one = vec![message(100_000), message(1), message(100_000), message(0)];
         assert_eq!(counts(one_by_one, true).await, [100_005, 0, 100_005, 0].map(beyond));
+    }
+
+    #[tokio::test]
+    async fn a_question_counts_until_its_response_is_sent() {
+        let (memory, share) = memory();
+        let response = Arc::clone(&memory);
+        let parts: Vec<_> = counted(body(stream::iter([message(200_000)])), memory, false).collect().await;
+        assert!(parts.iter().all(Result::is_ok));
+        assert_eq!(share.pool().reserved(), 200_005 - (64 << 10));
+        drop(response);
+        assert_eq!(share.pool().reserved(), 0);
     }
 
     #[tokio::test]

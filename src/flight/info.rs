@@ -16,8 +16,13 @@ use arrow_flight::sql::{
 /// Returns the requested SqlInfo values; all if none is named.
 ///
 /// # Errors
-/// None in practice: errors of building a batch.
+/// INVALID_ARGUMENT for more values than there are: an array is made for each.
 pub(super) fn sql_info(command: CommandGetSqlInfo) -> Result<RecordBatch, FlightError> {
+    /// Values that may be named.
+    const MOST: usize = 1_000;
+    if command.info.len() > MOST {
+        return Err(FlightError::protocol(format!("too many values of SqlInfo: at most {MOST}, or none for all")));
+    }
     let infos = INFOS.as_ref().map_err(|error| FlightError::protocol(error.clone()))?;
     command.into_builder(infos).build()
 }
@@ -218,6 +223,7 @@ mod tests {
         assert!(all.num_rows() > 80, "{}", all.num_rows());
         let some = sql_info(CommandGetSqlInfo { info: vec![0, 2, 8, 504] }).expect("some");
         assert_eq!(some.num_rows(), 4);
+        sql_info(CommandGetSqlInfo { info: vec![0; 1_001] }).expect_err("too many");
     }
 
     #[test]

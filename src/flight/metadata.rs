@@ -58,8 +58,7 @@ pub(super) fn schemas(context: &SessionContext, command: CommandGetDbSchemas) ->
 /// # Errors
 /// Errors of looking up a table.
 pub(super) async fn tables(context: &SessionContext, command: CommandGetTables) -> Result<RecordBatch> {
-    let types = command.table_types.iter().map(|name| kind_named(name));
-    let mut builder = CommandGetTables { table_types: types.collect(), ..command }.into_builder();
+    let mut builder = CommandGetTables { table_types: kinds(&command.table_types), ..command }.into_builder();
     for_each(context, |place, name, table| {
         builder.append(&place[0], &place[1], name, kind(table), &table_schema(&table.schema())).map_err(external)
     })
@@ -74,6 +73,14 @@ pub fn kind_named(name: &str) -> String {
         TEMPORARY | "TEMPORARY" | "LOCAL TEMPORARY TABLE" => TEMPORARY.to_owned(),
         other => other.to_owned(),
     }
+}
+
+/// The table types that are named, each once; a name of none if none is known. The builder compares all tables with each of them.
+fn kinds(names: &[String]) -> Vec<String> {
+    let known = [TABLE, VIEW, TEMPORARY].into_iter();
+    let known = known.filter(|kind| names.iter().any(|name| kind_named(name) == **kind));
+    let known: Vec<String> = known.map(str::to_owned).collect();
+    if known.is_empty() { names.iter().take(1).cloned().collect() } else { known }
 }
 
 /// Lists the table types.
@@ -178,4 +185,17 @@ pub(crate) fn key(constraints: Option<&Constraints>) -> Vec<usize> {
 
 fn external(error: arrow_flight::error::FlightError) -> datafusion::error::DataFusionError {
     datafusion::error::DataFusionError::External(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_types_are_compared_once() {
+        let kinds = |names: &[&str]| kinds(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(kinds(&[]), Vec::<String>::new());
+        assert_eq!(kinds(&vec!["x"; 100_000]), ["x"]);
+        assert_eq!(kinds(&["view", "x", "base table", "TABLE", "temporary"]), ["TABLE", "VIEW", "LOCAL TEMPORARY"]);
+    }
 }

@@ -19,10 +19,14 @@ use futures::{Stream, TryStreamExt};
 use tonic::Status;
 
 use super::command::flight_status;
+use crate::host::failure::Failure;
 use crate::host::type_compat::bytes_of;
+use crate::memory;
 
 /// Maximum size of all parameter sets of a statement, in bytes.
 const BYTES: u64 = 16 << 20;
+/// Maximum size of their values, each on its own. A column may need no bytes for a row, and one value may be that of many rows.
+const VALUES: u64 = 64 << 20;
 
 /// Decodes the record batches that a client sends.
 pub(super) fn batches(
@@ -30,24 +34,29 @@ pub(super) fn batches(
 ) -> FlightRecordBatchStream {
     // The command may come in a separate message without data.
     let filled = messages.try_filter(|data| std::future::ready(!data.data_header.is_empty()));
-    let plain = filled.and_then(|data| std::future::ready(uncompressed(&data).map(|()| data)));
+    let plain = filled.and_then(|data| std::future::ready(checked(&data).map(|()| data)));
     FlightRecordBatchStream::new_from_flight_data(plain.map_err(Into::into))
 }
 
-/// Rejects compressed batches.
-fn uncompressed(data: &FlightData) -> Result<(), Status> {
+/// Rejects compressed batches, and those whose columns share bytes of the message: each column is checked as if it had its own, so
+/// that a short message could keep a thread busy for hours.
+fn checked(data: &FlightData) -> Result<(), Status> {
     let message = root_as_message(&data.data_header);
     let message = message.map_err(|_| Status::invalid_argument("invalid Arrow data"))?;
-    let compression = match message.header_type() {
-        MessageHeader::RecordBatch => message.header_as_record_batch().and_then(|batch| batch.compression()),
-        MessageHeader::DictionaryBatch => {
-            message.header_as_dictionary_batch().and_then(|batch| batch.data()).and_then(|batch| batch.compression())
-        }
+    let batch = match message.header_type() {
+        MessageHeader::RecordBatch => message.header_as_record_batch(),
+        MessageHeader::DictionaryBatch => message.header_as_dictionary_batch().and_then(|batch| batch.data()),
         _ => None,
     };
-    match compression {
-        Some(_) => Err(Status::unimplemented("compressed batches are not supported")),
-        None => Ok(()),
+    let Some(batch) = batch else { return Ok(()) };
+    if batch.compression().is_some() {
+        return Err(Status::unimplemented("compressed batches are not supported"));
+    }
+    let buffers = batch.buffers().into_iter().flatten();
+    let lengths = buffers.map(|buffer| u64::try_from(buffer.length()).unwrap_or(u64::MAX));
+    match lengths.fold(0, u64::saturating_add) > data.data_body.len() as u64 {
+        true => Err(Status::invalid_argument("invalid Arrow data: the columns are longer than the message")),
+        false => Ok(()),
     }
 }
 
@@ -60,27 +69,45 @@ pub(super) async fn read(
     messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
     most: usize,
 ) -> Result<Option<(Vec<Vec<ScalarValue>>, u64)>, Status> {
+    /// Bytes of a value without its text.
+    const SLOT: usize = size_of::<ScalarValue>();
     let mut batches = batches(messages);
-    let (mut sets, mut bytes) = (None::<Vec<_>>, 0);
+    let (mut sets, mut bytes, mut values) = (None::<Vec<_>>, 0, 0_u64);
+    let too_many = || {
+        let line = format!("too many parameters: the limit is {most} sets and {BYTES} bytes");
+        Status::resource_exhausted(line)
+    };
+    let wrong = |error: &dyn std::fmt::Display| Status::invalid_argument(format!("invalid parameter: {error}"));
     while let Some(batch) = batches.try_next().await.map_err(flight_status)? {
         if batch.num_columns() == 0 {
             continue;
         }
         let sets = sets.get_or_insert_default();
         bytes += bytes_of(&batch);
-        if sets.len() + batch.num_rows() > most || bytes > BYTES {
-            let line = format!("too many parameters: the limit is {most} sets and {BYTES} bytes");
-            return Err(Status::resource_exhausted(line));
+        let slots = (batch.num_rows() as u64).saturating_mul(batch.num_columns() as u64).saturating_mul(SLOT as u64);
+        values = values.saturating_add(slots);
+        if sets.len().saturating_add(batch.num_rows()) > most || bytes > BYTES || values > VALUES {
+            return Err(too_many());
         }
-        let batch = without_extensions(&batch);
-        let batch = batch.map_err(|error| Status::invalid_argument(format!("invalid parameter: {error}")))?;
+        let _room = memory::room(slots).map_err(Failure::own)?;
+        let batch = without_extensions(&batch).map_err(|error| wrong(&error))?;
         for row in 0..batch.num_rows() {
-            let set = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, row).map(plain));
-            let set = set.collect::<Result<Vec<_>, _>>();
-            sets.push(set.map_err(|error| Status::invalid_argument(format!("invalid parameter: {error}")))?);
+            let mut set = Vec::with_capacity(batch.num_columns());
+            for column in batch.columns() {
+                let value = ScalarValue::try_from_array(column, row).map(plain).map_err(|error| wrong(&error))?;
+                // Lists share the memory of the batch.
+                if !value.data_type().is_nested() {
+                    values = values.saturating_add(value.size().saturating_sub(SLOT) as u64);
+                }
+                if values > VALUES {
+                    return Err(too_many());
+                }
+                set.push(value);
+            }
+            sets.push(set);
         }
     }
-    Ok(sets.map(|sets| (sets, bytes)))
+    Ok(sets.map(|sets| (sets, bytes.max(values))))
 }
 
 /// The columns of a batch in types of SQL: an `arrow.uuid` is text, and an `arrow.bool8` a boolean.
@@ -131,9 +158,51 @@ pub(crate) fn plain(value: ScalarValue) -> ScalarValue {
 mod tests {
     use std::collections::HashMap;
 
-    use arrow::array::{BooleanArray, FixedSizeBinaryArray, Int8Array};
+    use arrow::array::{
+        BooleanArray, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, NullArray,
+    };
+    use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
+    use futures::{StreamExt, stream};
+    use tonic::Code;
 
     use super::*;
+
+    fn batch_of(columns: Vec<ArrayRef>) -> RecordBatch {
+        let names = (0..).map(|number: usize| number.to_string());
+        RecordBatch::try_from_iter(names.zip(columns)).expect("a batch")
+    }
+
+    fn sent(batch: RecordBatch) -> impl Stream<Item = Result<FlightData, Status>> + Send + 'static {
+        let encoder = FlightDataEncoderBuilder::new().with_dictionary_handling(DictionaryHandling::Resend);
+        encoder.build(stream::iter([Ok(batch)])).map(|message| message.map_err(Status::from))
+    }
+
+    #[tokio::test]
+    async fn values_count_as_often_as_they_are_there() {
+        let nulls: ArrayRef = Arc::new(NullArray::new(1_000));
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1 << 20)]));
+        let repeated = DictionaryArray::new(Int32Array::from(vec![0; 1_000]), text);
+        for columns in [vec![nulls; 2_000], vec![Arc::new(repeated) as ArrayRef]] {
+            let refused = read(sent(batch_of(columns)), 1_000).await.expect_err("128 MB and 1 GB of values");
+            assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+        }
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7; 1_000]));
+        let (sets, bytes) = read(sent(batch_of(vec![numbers; 20])), 1_000).await.expect("values").expect("sets");
+        assert_eq!((sets.len(), sets[999].len()), (1_000, 20));
+        assert!(bytes >= (20_000 * size_of::<ScalarValue>()) as u64, "{bytes}");
+    }
+
+    #[tokio::test]
+    async fn columns_that_share_bytes_are_refused() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7; 1_000]));
+        let mut messages: Vec<_> = sent(batch_of(vec![numbers; 2])).collect().await;
+        let mut rows = messages.pop().expect("messages").expect("rows");
+        checked(&rows).expect("each column has its own bytes");
+        // Half of the body: room for one of the two columns.
+        rows.data_body = rows.data_body.slice(..rows.data_body.len() / 2);
+        let refused = checked(&rows).expect_err("the columns overlap, or one is cut off");
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    }
 
     #[test]
     fn extension_types_are_read_as_types_of_sql() {

@@ -15,7 +15,6 @@ use super::metrics::Metrics;
 use super::planner::may_set;
 use super::planner::{Runnable, Statement, runnable};
 use super::sessions::Session;
-use super::shares::SessionMemory;
 use super::state::{Host, timed_out};
 use super::temporary::Making;
 use crate::client::QuerySpan;
@@ -41,7 +40,10 @@ pub(crate) async fn run(
     let seconds = host.limits.statement_seconds;
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let applied = async {
-        for plan in statement.bind_all(bound.unwrap_or_else(|| vec![Vec::new()]))? {
+        let turn = session.share.planning().await;
+        let plans = statement.bind_all(&turn, bound.unwrap_or_else(|| vec![Vec::new()]))?;
+        drop(turn);
+        for plan in plans {
             Box::pin(apply(session, plan, &host.metrics, host.limits.temporary_bytes)).await?;
         }
         Ok(())
@@ -92,8 +94,10 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
         return create(session, table, metrics, most).await;
     }
     let held = match &plan {
+        // The plan and the text of a view are kept as long as the session.
         LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
-            Some((view.name.to_string(), hold_view(session, &view.input)?))
+            let text = view.definition.as_ref().map_or(0, String::len);
+            Some((view.name.to_string(), session.share.keep("view", bytes_of_plan(&view.input) + text)?))
         }
         _ => None,
     };
@@ -110,11 +114,6 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
     views.extend(held);
     dropped.map(|name| views.remove(&name));
     Ok(())
-}
-
-/// Reserves memory for a view, since its plan is kept as long as the session.
-fn hold_view(session: &Session, plan: &LogicalPlan) -> Result<SessionMemory> {
-    Ok(session.share.keep("view", bytes_of_plan(plan))?)
 }
 
 /// Creates a table from the rows of a query.
@@ -154,4 +153,29 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
     metrics.spent(spent(&plan));
     read?;
     making.register(session, name).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::each_async;
+
+    #[tokio::test]
+    async fn what_has_no_rows_counts_as_well() {
+        let (host, session) = Host::of_tests().await;
+        let columns = (0..1_000).map(|column| format!("1 AS column_{column}")).collect::<Vec<_>>().join(", ");
+        let unused = format!("WITH unused AS (SELECT '{}' AS a)", "x".repeat(200_000));
+        let cases = [
+            ("CREATE TABLE narrow AS SELECT 1 AS a WHERE false".to_owned(), 1_000),
+            (format!("CREATE TABLE wide AS SELECT {columns} WHERE false"), 60_000),
+            (format!("CREATE VIEW short AS {unused} SELECT 1 AS a"), 200_000),
+        ];
+        each_async(cases, async |(sql, least)| {
+            let before = session.share.pool().reserved();
+            let statement = host.statement(&session, &sql).await.expect("a plan");
+            run(&host, &session, &statement, None).await.expect("done");
+            assert!(session.share.pool().reserved() >= before + least, "{}", &sql[..20]);
+        })
+        .await;
+    }
 }

@@ -1,6 +1,7 @@
 //! Listener of HTTP/1.1: admission, TLS, one connection after another, and shutdown. The server answers the requests.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -186,15 +187,20 @@ async fn speak(
 }
 
 /// Receives the body of a request. A client that sends no part of it for a while, or takes long for all of it, would keep its
-/// place for as long as it likes. If the user is known, the body counts against the user's share until it is complete.
+/// place for as long as it likes. If the user is known, the body counts against the user's share until what is returned with it is
+/// dropped, at the end of the call.
 ///
 /// # Errors
 /// Status and line for a body that is late, broken, longer than `most` bytes, or does not fit into the share.
-pub(crate) async fn received(
-    body: Incoming,
+pub(crate) async fn received<B>(
+    body: B,
     most: usize,
     mut memory: Option<Received>,
-) -> Result<Bytes, (StatusCode, String)> {
+) -> Result<(Bytes, Option<Received>), (StatusCode, String)>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Display,
+{
     let late = |time: Duration| {
         (StatusCode::REQUEST_TIMEOUT, format!("the body of the request was not received within {} s", time.as_secs()))
     };
@@ -214,7 +220,25 @@ pub(crate) async fn received(
             }
             all.extend_from_slice(&part);
         }
-        Ok(all.freeze())
+        Ok((all.freeze(), memory))
     };
     timeout(BODY, receive).await.map_err(|_| late(BODY))?
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+
+    use super::*;
+    use crate::host::shares::tests::share_of_a_mebibyte;
+
+    #[tokio::test]
+    async fn a_body_counts_until_its_call_has_ended() {
+        let share = share_of_a_mebibyte();
+        let body = Full::new(Bytes::from(vec![b'x'; 200 << 10]));
+        let (body, memory) = received(body, 1 << 20, Some(Received::new(&share))).await.expect("a body");
+        assert_eq!((body.len(), share.pool().reserved()), (200 << 10, 136 << 10));
+        drop(memory);
+        assert_eq!(share.pool().reserved(), 0);
+    }
 }

@@ -23,9 +23,10 @@ use super::complexity_limits;
 use super::type_compat::result_schema;
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind};
+use crate::memory;
 use crate::session::{
-    PlanningTurn, call, check_sizes, parse_in, plan_statement, refuse_inner, refuse_statement, refused, syntax,
-    with_named_results,
+    PlanningTurn, bytes_of_bound, bytes_of_plan, call, check_sizes, parse_in, plan_statement, refuse_inner,
+    refuse_statement, refused, syntax, with_named_results,
 };
 use crate::table::query_name;
 
@@ -51,6 +52,8 @@ pub(crate) struct Runnable {
     pub(crate) task: Arc<TaskContext>,
     /// Name of the query in `system.requests`.
     pub(crate) query: String,
+    /// Estimated bytes of the plan, with the constants that planning has computed.
+    pub(crate) bytes: usize,
 }
 
 const TIME_ZONE: &str = "datafusion.execution.time_zone";
@@ -152,26 +155,37 @@ impl Statement {
         pairs.any(|(taken, given)| taken.is_integer() && (given.is_decimal() || given.is_floating()))
     }
 
+    /// Estimates the memory of the plans of all parameter sets, before they are made.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLarge`] for a plan that would be too large.
+    pub(crate) fn bytes_of_bound(&self, sets: &[Vec<ScalarValue>]) -> Result<usize> {
+        let mut bytes = sets.iter().map(|set| bytes_of_bound(&self.plan, set));
+        bytes.try_fold(0_usize, |all, bytes| Ok(all.saturating_add(bytes?)))
+    }
+
     /// Returns the plan of each parameter set.
     ///
     /// # Errors
     /// [`ErrorKind::Query`] for several sets of a statement that changes the session: each would undo or repeat what the last one
     /// did. Those of [`bind`](Self::bind).
-    pub(crate) fn bind_all(&self, sets: Vec<Vec<ScalarValue>>) -> Result<Vec<LogicalPlan>> {
+    pub(crate) fn bind_all(&self, turn: &PlanningTurn<'_>, sets: Vec<Vec<ScalarValue>>) -> Result<Vec<LogicalPlan>> {
         if self.effect && sets.len() > 1 {
             let message = format!("a statement that changes the session takes one parameter set, got {}", sets.len());
             return Err(Error::new(ErrorKind::Query, message).advice("run it once for each set").into());
         }
-        sets.into_iter().map(|set| self.bind(set)).collect()
+        sets.into_iter().map(|set| self.bind(turn, set)).collect()
     }
 
     /// Returns the plan with parameters bound.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] for a wrong number of parameters, and for a number that a column of VALUES would cut.
-    pub(crate) fn bind(&self, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    /// [`ErrorKind::Query`] for a wrong number of parameters, and for a number that a column of VALUES would cut;
+    /// [`ErrorKind::TooLarge`] for values that are too large for the places of their parameters.
+    pub(crate) fn bind(&self, _turn: &PlanningTurn<'_>, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
         check_number(self.parameters.fields().len(), values.len())?;
         check_rows(&self.plan, &values)?;
+        let _room = memory::room(bytes_of_bound(&self.plan, &values)? as u64)?;
         bound(&self.plan, values)
     }
 }
@@ -200,10 +214,11 @@ pub(crate) async fn runnable(
     let query = query_name(&state);
     let task = state.task_ctx();
     let plan = state.optimize(&plan)?;
+    let bytes = bytes_of_plan(&plan);
     // Again, now that constant expressions are folded.
     check_sizes(&plan)?;
     let plan = state.query_planner().create_physical_plan(&plan, &state).await?;
-    Ok(Runnable { plan, task, query })
+    Ok(Runnable { plan, task, query, bytes })
 }
 
 /// Parses a single statement and numbers its `?` parameters.
@@ -472,6 +487,8 @@ fn bound(plan: &LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::running::Pending;
+    use crate::host::state::Host;
 
     #[test]
     fn question_marks_are_numbered_by_where_they_stand() {
@@ -503,6 +520,25 @@ mod tests {
             let error = parse(&PlanningTurn::unbounded(), sql, GenericDialect {}).expect_err(sql);
             assert!(error.to_string().contains(expected), "{sql}: {error}");
         }
+    }
+
+    /// 128 KiB in 900 places are 115 MB.
+    #[tokio::test]
+    async fn a_value_counts_in_each_place_of_its_parameter_before_it_is_there() {
+        let (host, session) = Host::of_tests().await;
+        let places = (0..900).map(|place| format!("$1 AS a{place}")).collect::<Vec<_>>().join(", ");
+        let statement = host.statement(&session, &format!("SELECT {places}")).await.expect("a plan");
+        let set = |kib: usize| vec![ScalarValue::from("x".repeat(kib << 10))];
+        let bound = |kib| statement.bind(&PlanningTurn::unbounded(), set(kib));
+        let refused = bound(128).expect_err("more than 64 MiB");
+        let refused = Error::find(&refused).expect("an error of this crate");
+        assert_eq!(refused.kind(), ErrorKind::TooLarge);
+        assert_eq!(refused.message(), "query plan too large: more than 64 MiB");
+        assert!(bytes_of_plan(&bound(1).expect("900 KiB")) <= statement.bytes_of_bound(&[set(1)]).expect("900 KiB"));
+        // Together, they do not fit into the share of the user.
+        let refused = Pending::plan(&host, &session, &statement, vec![set(40); 20]).await.expect_err("720 MB");
+        assert!(refused.message.contains("not enough memory for the result"), "{}", refused.message);
+        assert_eq!(session.share.pool().reserved(), 0);
     }
 
     #[test]

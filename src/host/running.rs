@@ -46,7 +46,6 @@ use crate::exec::{Spent, spent};
 use crate::exec::{WindowRead, windows};
 use crate::exec::{start, statement_kind};
 use crate::memory::{StatementMemory, until_ended};
-use crate::session::bytes_of_plan;
 
 /// Size in bytes from which a batch is not merged with further ones: copying it would cost more than another message.
 const GATHERED: usize = 1 << 18;
@@ -109,14 +108,18 @@ impl Pending {
         sets: Vec<Vec<ScalarValue>>,
     ) -> Result<Self, Failure> {
         let failed = |error: DataFusionError| session.failure(&error);
-        let plans = statement.bind_all(sets).map_err(failed)?;
         let turn = session.share.planning().await;
+        let bytes = statement.bytes_of_bound(&sets).map_err(failed)?;
+        let mut held = host.hold(session, "result", bytes)?;
+        let plans = statement.bind_all(&turn, sets).map_err(failed)?;
         let first = match plans.first() {
             Some(plan) => Some(runnable(&turn, &context, plan.clone()).await.map_err(failed)?),
             None => None,
         };
         drop(turn);
-        let held = host.hold(session, "result", plans.iter().map(bytes_of_plan).sum())?;
+        // Constants that planning has computed are kept until the query has run.
+        let computed = first.as_ref().map_or(0, |first| first.bytes.saturating_sub(bytes));
+        held.grow(computed).map_err(Failure::own)?;
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
         let cancelled = host.cancelled.child_token();
@@ -282,7 +285,7 @@ async fn send(
     let mut first = pending.first.lock().unwrap_or_else(PoisonError::into_inner).take();
     for plan in &pending.plans {
         let kind = statement_kind(plan);
-        let Runnable { plan, task, query } = match first.take() {
+        let Runnable { plan, task, query, .. } = match first.take() {
             Some(planned) => planned,
             None => {
                 let turn = session.share.planning().await;

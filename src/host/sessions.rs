@@ -198,6 +198,7 @@ impl Session {
     /// Marks the client's API key as accepted by the service; only now its owner is known to have logged in.
     pub(crate) fn prove(&self) {
         if !self.proven.swap(true, Ordering::Relaxed) {
+            self.share.accept();
             log_login(&self.principal);
         }
     }
@@ -473,7 +474,10 @@ impl Sessions {
         let caller =
             client::Caller { name: Arc::clone(&principal.name), share, allowance: principal.allowance.clone() };
         let config = session_config().with_option_extension(self.settings.clone()).with_extension(Arc::new(caller));
-        let own = self.shares.of(&principal.name)?;
+        let own = match principal.key {
+            None => self.shares.of(&principal.name)?,
+            Some(_) => self.shares.of_stranger(&principal.name)?,
+        };
         let context = session_with(&connection, config, Arc::clone(&own.runtime))?;
         let context = bounded_session(&context)?;
         #[cfg(feature = "distributed")]

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use datafusion::error::Result as EngineResult;
@@ -20,6 +21,8 @@ const UNCOUNTED: usize = 64 << 10;
 /// Statements of a user that are parsed or planned at the same time. Each takes a thread, and the memory of its constants, which
 /// nothing announces.
 const PLANNING: usize = 4;
+/// KiB that a user whose key was not accepted yet keeps without those of all such users.
+const LITTLE: usize = 256;
 
 /// The shares of all users.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct Shares {
     memory_mib: usize,
     /// Temporary files and caches, which the shares have in common.
     common: Arc<RuntimeEnv>,
+    /// Memory of what sessions keep whose keys were not accepted yet, in KiB. Anybody can have a thousand such keys.
+    strangers: Arc<Semaphore>,
     users: Mutex<HashMap<Arc<str>, Weak<Share>>>,
 }
 
@@ -39,6 +44,10 @@ pub(crate) struct Share {
     pub(crate) kib: usize,
     /// Memory of what sessions keep, in KiB.
     kept: Arc<Semaphore>,
+    /// That of all users whose keys were not accepted yet.
+    strangers: Arc<Semaphore>,
+    /// Set if the user has no key, or it was accepted.
+    is_known: AtomicBool,
     /// The engine's environment of the user's statements: operators announce their memory to its pool.
     pub(crate) runtime: Arc<RuntimeEnv>,
     turns: Turns,
@@ -59,6 +68,7 @@ pub(crate) struct SessionMemory {
     bytes: usize,
     share: Arc<Share>,
     permit: Option<OwnedSemaphorePermit>,
+    of_strangers: Option<OwnedSemaphorePermit>,
     pool: MemoryReservation,
 }
 
@@ -72,9 +82,10 @@ pub(crate) struct Received {
 
 impl Shares {
     /// Each share has a quarter of the memory for unread results, a quarter for what sessions keep, and half of the memory for all
-    /// that operators announce.
+    /// that operators announce. Users whose keys were not accepted yet keep an eighth of the memory together.
     pub(crate) fn new(memory_mib: usize, common: Arc<RuntimeEnv>) -> Self {
-        Self { memory_mib, common, users: Mutex::default() }
+        let strangers = Arc::new(Semaphore::new((memory_mib << 7).clamp(1, Semaphore::MAX_PERMITS)));
+        Self { memory_mib, common, strangers, users: Mutex::default() }
     }
 
     /// The share of a user.
@@ -82,6 +93,18 @@ impl Shares {
     /// # Errors
     /// None in practice: errors of a runtime with the settings of the one in common.
     pub(crate) fn of(&self, user: &Arc<str>) -> EngineResult<Arc<Share>> {
+        self.found(user, true)
+    }
+
+    /// As [`of`](Self::of), for the holder of a key that the service has to accept.
+    ///
+    /// # Errors
+    /// Those of [`of`](Self::of).
+    pub(crate) fn of_stranger(&self, user: &Arc<str>) -> EngineResult<Arc<Share>> {
+        self.found(user, false)
+    }
+
+    fn found(&self, user: &Arc<str>, is_known: bool) -> EngineResult<Arc<Share>> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = users.get(user).and_then(Weak::upgrade) {
             return Ok(share);
@@ -92,7 +115,8 @@ impl Shares {
         let pool = Arc::new(CountedPool::new(self.memory_mib << 20));
         let runtime = RuntimeEnvBuilder::from_runtime_env(&self.common).with_memory_pool(pool).build_arc()?;
         let turns = Turns { free: Semaphore::new(PLANNING), ended: Notify::new() };
-        let share = Arc::new(Share { unread, kib, kept, runtime, turns });
+        let (strangers, is_known) = (Arc::clone(&self.strangers), AtomicBool::new(is_known));
+        let share = Arc::new(Share { unread, kib, kept, strangers, is_known, runtime, turns });
         users.insert(Arc::clone(user), Arc::downgrade(&share));
         Ok(share)
     }
@@ -105,7 +129,8 @@ impl Share {
     /// [`ErrorKind::Memory`] if the user's share, or the memory of the server, is used up.
     pub(crate) fn keep(self: &Arc<Self>, what: &'static str, bytes: usize) -> Result<SessionMemory> {
         let pool = MemoryConsumer::new(what).register(self.pool());
-        let mut kept = SessionMemory { what, bytes: 0, share: Arc::clone(self), permit: None, pool };
+        let share = Arc::clone(self);
+        let mut kept = SessionMemory { what, bytes: 0, share, permit: None, of_strangers: None, pool };
         kept.grow(bytes)?;
         Ok(kept)
     }
@@ -129,6 +154,16 @@ impl Share {
         }
     }
 
+    /// Notes that the service has accepted the user's key.
+    pub(crate) fn accept(&self) {
+        self.is_known.store(true, Ordering::Relaxed);
+    }
+
+    /// True if what the user keeps, with what is to be added, counts for all users whose keys were not accepted yet.
+    fn counts_for_strangers(&self) -> bool {
+        !self.is_known.load(Ordering::Relaxed) && self.kib - self.kept.available_permits() > LITTLE
+    }
+
     /// True while sessions keep less than a quarter of it.
     pub(crate) fn has_room(&self) -> bool {
         self.kept.available_permits() > self.kib - self.kib / 4
@@ -143,22 +178,34 @@ impl SessionMemory {
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
         let kib = |bytes: usize| u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX);
         let all = self.bytes.saturating_add(bytes);
-        let permit = Arc::clone(&self.share.kept).try_acquire_many_owned(kib(all) - kib(self.bytes));
+        let more = kib(all) - kib(self.bytes);
+        let permit = Arc::clone(&self.share.kept).try_acquire_many_owned(more);
         let permit = permit.map_err(|_| {
             let (what, mib) = (self.what, self.share.kib >> 10);
             Error::new(ErrorKind::Memory, format!("not enough memory for the {what}: the user is limited to {mib} MiB"))
                 .advice("close statements, or drop tables and views")
         })?;
+        if self.share.counts_for_strangers() {
+            let of_strangers = Arc::clone(&self.share.strangers).try_acquire_many_owned(more).map_err(|_| {
+                let message = format!("not enough memory for the {}: the API key was not used yet", self.what);
+                Error::new(ErrorKind::Memory, message).advice("run a query that reads from the service first")
+            })?;
+            add(&mut self.of_strangers, of_strangers);
+        }
         self.pool.try_grow(bytes).map_err(|_| {
             Error::new(ErrorKind::Memory, format!("not enough memory for the {}", self.what))
                 .advice("close statements, or drop tables and views")
         })?;
-        match &mut self.permit {
-            Some(all) => all.merge(permit),
-            none => *none = Some(permit),
-        }
+        add(&mut self.permit, permit);
         self.bytes = all;
         Ok(())
+    }
+}
+
+fn add(all: &mut Option<OwnedSemaphorePermit>, permit: OwnedSemaphorePermit) {
+    match all {
+        Some(all) => all.merge(permit),
+        none => *none = Some(permit),
     }
 }
 
@@ -232,6 +279,21 @@ pub(crate) mod tests {
         other.keep("view", 1 << 20).expect("another share");
         drop(kept);
         one.keep("view", 1 << 20).expect("given back");
+    }
+
+    #[test]
+    fn those_whose_keys_were_not_accepted_share_an_eighth() {
+        let shares = Shares::new(64, Arc::default());
+        let [one, other] = ["one", "other"].map(|user| shares.of_stranger(&user.into()).expect("a share"));
+        let kept = one.keep("table", 8 << 20).expect("an eighth of 64 MiB");
+        let refused = other.keep("table", 1 << 20).expect_err("nothing is left");
+        assert!(refused.message().contains("the API key was not used yet"), "{refused}");
+        let little = other.keep("result", 200 << 10).expect("little");
+        shares.of(&"known".into()).expect("a share").keep("table", 16 << 20).expect("a share of its own");
+        other.accept();
+        shares.of_stranger(&"other".into()).expect("a share").keep("table", 1 << 20).expect("a known user");
+        drop((kept, little));
+        one.keep("table", 8 << 20).expect("given back");
     }
 
     #[test]

@@ -21,6 +21,9 @@ use super::type_compat::bytes_of;
 use crate::boxed_future::boxed_futures;
 use crate::error::{Error, ErrorKind};
 
+/// Bytes of a table without rows and columns.
+const TABLE: usize = 1 << 10;
+
 /// An in-memory table of a session.
 #[derive(Debug)]
 struct TemporaryTable {
@@ -59,7 +62,7 @@ impl Making {
             Ok(())
         })
         .await?;
-        let held = session.share.keep("temporary table", 0)?;
+        let held = session.share.keep("temporary table", TABLE + schema.fields().size())?;
         Ok(Self { schema, batches: Vec::new(), held, bytes: 0, used, most })
     }
 

@@ -123,8 +123,8 @@ impl Endpoint {
         let (most, memory) = (host.limits.statement_bytes.saturating_add(AROUND), session.received());
         request.extensions_mut().insert(session);
         let (head, body) = request.into_parts();
-        let body = match received(body, most, Some(memory)).await {
-            Ok(body) => body,
+        let (body, memory) = match received(body, most, Some(memory)).await {
+            Ok(received) => received,
             Err((status, line)) => return plain(status, line),
         };
         let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
@@ -137,7 +137,7 @@ impl Endpoint {
         // The call lasts until its response is sent.
         response.map(|body| {
             Body::new(body.map_frame(move |frame| {
-                let _ = &call;
+                let _ = (&call, &memory);
                 frame
             }))
         })

@@ -90,7 +90,7 @@ pub(super) async fn query(
             limited.and_then(LogicalPlanBuilder::build).map_err(|error| one_line(&error.to_string()))?
         }
     };
-    let Runnable { plan: running, task, query } = planned(&turn, &context, limited, &sql).await?;
+    let Runnable { plan: running, task, query, .. } = planned(&turn, &context, limited, &sql).await?;
     drop(turn);
     if running.schema().fields().is_empty() {
         account.end = Some(Code::InvalidArgument);

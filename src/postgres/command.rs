@@ -11,6 +11,9 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan
 
 use crate::session::{is_text_literal, not_supported, parse_trees};
 
+/// Bytes of the text for NULL in a COPY. A row may have it a thousand times.
+const NULL: usize = 128;
+
 /// A statement by what is done with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
@@ -302,6 +305,7 @@ fn copy(sql: &str) -> Command {
             },
             CopyOption::Header(header) => copy.header = header,
             CopyOption::Delimiter(delimiter) if separates(delimiter, copy.format) => copy.delimiter = Some(delimiter),
+            CopyOption::Null(null) if null.len() > NULL => return refused(&long_null()),
             CopyOption::Null(null) => copy.null = Some(null),
             CopyOption::Encoding(encoding) if is_utf8(&encoding) => {}
             other => return refused(&format!("COPY option {other} is not supported")),
@@ -313,6 +317,7 @@ fn copy(sql: &str) -> Command {
             CopyLegacyOption::Delimiter(delimiter) if separates(delimiter, copy.format) => {
                 copy.delimiter = Some(delimiter);
             }
+            CopyLegacyOption::Null(null) if null.len() > NULL => return refused(&long_null()),
             CopyLegacyOption::Null(null) => copy.null = Some(null),
             CopyLegacyOption::Header => copy.header = true,
             CopyLegacyOption::Csv(options) => {
@@ -328,6 +333,10 @@ fn copy(sql: &str) -> Command {
         }
     }
     Command::Copy(copy)
+}
+
+fn long_null() -> String {
+    format!("the NULL string of COPY is too long: the limit is {NULL} bytes")
 }
 
 /// The query whose rows a COPY sends, in the words of the client, and the number of characters before it. Printing the syntax tree was
@@ -477,6 +486,11 @@ mod tests {
         });
         for sql in ["COPY mentions FROM STDIN", "COPY mentions TO '/tmp/x'", "COPY mentions TO STDOUT (FORMAT xml)"] {
             assert!(matches!(Command::of(sql), Command::Refused(_)), "{sql}");
+        }
+        for (open, close) in [("(NULL '", "')"), ("NULL '", "'")] {
+            let copy = |bytes| Command::of(&format!("COPY mentions TO STDOUT {open}{}{close}", "x".repeat(bytes)));
+            assert!(matches!(copy(NULL), Command::Copy(_)), "{open}");
+            assert!(matches!(copy(NULL + 1), Command::Refused(line) if line.contains("too long")), "{open}");
         }
         assert!(matches!(Command::of("COPY (SELECT (1) TO STDOUT"), Command::Malformed(_)));
     }

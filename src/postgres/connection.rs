@@ -108,6 +108,8 @@ struct Prepared {
     parameters: Vec<Type>,
     /// Result; without columns if there is none.
     schema: SchemaRef,
+    /// See [`Portal::tag`].
+    tag: String,
     /// Set once its types were sent to the client.
     described: bool,
     plan: Option<CachedPlan<PlanKey>>,
@@ -130,8 +132,8 @@ struct Portal {
     /// First word of the line that reports its end.
     tag: String,
     hold: Hold,
-    /// Memory of its parameters.
-    _held: Option<SessionMemory>,
+    /// Memory of its parameters, and of the session of the catalogs.
+    _held: SessionMemory,
 }
 
 /// Life of a portal.
@@ -523,7 +525,8 @@ impl Connection {
         let (basis, key) = (Basis::of(&self.session.context), self.plan_key(declared.clone()));
         let (mut prepared, planned) = self.prepare(statements.pop().unwrap_or_default(), declared).await?;
         prepared.plan = planned.and_then(|planned| self.cached(&planned, basis, key));
-        let bytes = sql.len() + name.len() + bytes_of_schema(&prepared.schema);
+        let types = (types.len() + prepared.parameters.len()) * size_of::<Option<Type>>();
+        let bytes = sql.len() + name.len() + types + bytes_of_schema(&prepared.schema);
         prepared._held = Some(self.shared.host.hold(&self.session, "prepared statement", bytes)?);
         self.statements.insert(name, prepared);
         Ok(self.wire.send(Reply::ParseComplete(ParseComplete::new())).await?)

@@ -21,6 +21,8 @@ use crate::host::shares::Received;
 const ROOM: Duration = Duration::from_secs(1);
 /// Bytes of encoded messages after which they are sent.
 const SENT: usize = 64 << 10;
+/// Bytes of buffers that a connection keeps.
+const KEPT: usize = 256 << 10;
 /// Bytes that are read ahead while a statement runs.
 const AHEAD: usize = 1 << 20;
 /// Bytes of a message that starts a connection (PostgreSQL has the same limit).
@@ -101,19 +103,24 @@ pub(super) enum Message {
 pub(super) struct Wire {
     socket: Box<dyn Socket>,
     input: BytesMut,
+    /// Bytes that the buffer of the input has held.
+    longest: usize,
     output: BytesMut,
-    /// Counts the input that is not decoded yet, once the user is known.
+    /// Counts the input that is not answered yet, once the user is known.
     received: Option<Received>,
+    /// Bytes of the message that is being answered.
+    current: usize,
     /// Time within which the client must read what is sent.
     patience: Duration,
 }
 
 impl Wire {
     pub(super) fn new(socket: Box<dyn Socket>, patience: Duration) -> Self {
-        Self { socket, input: BytesMut::new(), output: BytesMut::new(), received: None, patience }
+        let (input, output) = (BytesMut::new(), BytesMut::new());
+        Self { socket, input, longest: 0, output, received: None, current: 0, patience }
     }
 
-    /// Counts messages that are not complete yet against the share of a user from now on.
+    /// Counts messages that are not answered yet against the share of a user from now on.
     pub(super) fn count(&mut self, received: Received) {
         self.received = Some(received);
     }
@@ -174,6 +181,7 @@ impl Wire {
     /// [`Lost`] for malformed or too long messages, and for those that do not fit into the user's share of the memory,
     /// because the start of the next message is unknown.
     pub(super) async fn next(&mut self, most: usize) -> Result<Option<Message>, Lost> {
+        self.current = 0;
         if self.fill(5).await.is_err() {
             return Ok(None);
         }
@@ -187,6 +195,11 @@ impl Wire {
         }
         self.fill(length + 1).await?;
         let mut body = self.input.split_to(length + 1).freeze();
+        if self.input.is_empty() && self.longest > KEPT {
+            (self.input, self.longest) = (BytesMut::new(), 0);
+        }
+        self.current = length;
+        self.hold(self.input.len())?;
         let kind = body.get_u8();
         body.advance(4);
         decode(kind, body).map(Some)
@@ -272,6 +285,9 @@ impl Wire {
         };
         timeout(self.patience, sent).await.map_err(|_| Lost::Gone)??;
         self.output.clear();
+        if self.output.capacity() > KEPT {
+            self.output = BytesMut::new();
+        }
         Ok(())
     }
 
@@ -284,12 +300,14 @@ impl Wire {
                 return Err(Lost::Gone);
             }
         }
-        self.hold(0)
+        Ok(())
     }
 
-    /// Counts so many bytes of the input.
+    /// Counts so many bytes of the input, and those of the message that is being answered.
     fn hold(&mut self, bytes: usize) -> Result<(), Lost> {
-        let held = self.received.as_mut().map_or(Ok(()), |received| received.hold(bytes));
+        self.longest = self.longest.max(bytes);
+        let all = bytes.saturating_add(self.current);
+        let held = self.received.as_mut().map_or(Ok(()), |received| received.hold(all));
         held.map_err(|failure| Lost::Reported(Report::from(failure).fatal()))
     }
 
@@ -390,6 +408,8 @@ fn codes(body: &mut Bytes) -> Result<Vec<i16>, Lost> {
 
 #[cfg(test)]
 mod tests {
+    use pgwire::messages::copy::CopyData;
+
     use super::*;
     use crate::host::shares::tests::share_of_a_mebibyte;
 
@@ -400,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unfinished_message_counts_against_the_share_of_the_user() {
+    async fn a_message_counts_against_the_share_of_the_user_until_it_is_answered() {
         let share = share_of_a_mebibyte();
         let (mut client, server) = tokio::io::duplex(16 << 10);
         let mut wire = Wire::new(Box::new(server), Duration::from_secs(60));
@@ -410,12 +430,28 @@ mod tests {
         for _ in 0..2 {
             let message = wire.next(4 << 20).await;
             assert!(matches!(message, Ok(Some(Message::Query(text))) if text.len() == 800_000));
-            assert_eq!(share.pool().reserved(), 0, "it is decoded");
+            assert!(share.pool().reserved() >= 700_000, "it is being answered");
         }
         let Err(Lost::Reported(report)) = wire.next(4 << 20).await else { panic!("more than 1 MiB was received") };
         assert!(report.fields().contains(&(b'C', "53200".to_owned())), "{report:?}");
         drop(wire);
         assert_eq!(share.pool().reserved(), 0);
         sending.await.expect("a task").expect_err("the connection is closed");
+    }
+
+    #[tokio::test]
+    async fn long_messages_leave_no_long_buffers_and_an_idle_connection_counts_nothing() {
+        let share = share_of_a_mebibyte();
+        let (mut client, server) = tokio::io::duplex(8 << 20);
+        let mut wire = Wire::new(Box::new(server), Duration::from_secs(60));
+        wire.count(Received::new(&share));
+        client.write_all(&query(1_000_000)).await.expect("sent");
+        wire.next(4 << 20).await.expect("a message").expect("a message");
+        let row = CopyData::new(vec![b'x'; 1_000_000].into());
+        wire.send(PgWireBackendMessage::CopyData(row)).await.expect("sent");
+        assert!(wire.input.capacity() <= KEPT && wire.output.capacity() <= KEPT);
+        drop(client);
+        assert!(wire.next(4 << 20).await.expect("no message").is_none());
+        assert_eq!(share.pool().reserved(), 0);
     }
 }

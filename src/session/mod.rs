@@ -96,6 +96,8 @@ pub(crate) use self::output_names::shown_name;
 pub(crate) use self::output_names::unique_names;
 #[cfg(feature = "flight")]
 pub(crate) use self::output_names::with_named_results;
+#[cfg(feature = "shell")]
+pub(crate) use self::parse::ends_within_token;
 #[cfg(feature = "wording")]
 pub(crate) use self::parse::is_unterminated;
 pub(crate) use self::parse::literal;
@@ -106,9 +108,9 @@ pub(crate) use self::parse::parse_statements;
 #[cfg(any(feature = "mcp", feature = "postgres"))]
 pub(crate) use self::parse::parse_trees;
 #[cfg(feature = "postgres")]
-pub(crate) use self::parse::{check_text, is_text_literal};
+pub(crate) use self::parse::{bytes_of_tokens, check_text, is_text_literal};
 #[cfg(feature = "flight")]
-pub(crate) use self::plan_size::bytes_of_plan;
+pub(crate) use self::plan_size::{bytes_of_bound, bytes_of_plan};
 use self::plan_size::with_plan_limits;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::planning_turn::PlanningTurn;

@@ -27,7 +27,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace};
 
 use super::syntax::{self, Reader};
 use super::table_queries;
@@ -101,6 +101,9 @@ fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = Vec::new();
     let read = Tokenizer::new(dialect, sql).tokenize_with_location_into_buf(&mut tokens);
     read.map_err(|mut error| {
+        if has_invalid_escape(sql, &error) {
+            error.message = "Invalid escape in a text".to_owned();
+        }
         if is_unterminated(&error.message) {
             // It begins behind the last token. The tokenizer names the end of the text for some.
             error.location = tokens.last().map_or(Location { line: 1, column: 1 }, |last| last.span.end);
@@ -113,6 +116,32 @@ fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
 /// True for the tokenizer's message about a text, a quoted name or a comment that does not end. Its error has no other sign of them.
 pub(crate) fn is_unterminated(message: &str) -> bool {
     ["Unterminated", "before EOF.", "Unexpected EOF while in"].iter().any(|open| message.contains(open))
+}
+
+/// True if the tokenizer's error about a text is that the text ends within a token.
+#[cfg(feature = "shell")]
+pub(crate) fn ends_within_token(text: &str, error: &TokenizerError) -> bool {
+    is_unterminated(&error.message) && !has_invalid_escape(text, error)
+}
+
+/// True for an invalid escape in `E'…'` that has an end, for which the tokenizer has the same message as for one without.
+fn has_invalid_escape(text: &str, error: &TokenizerError) -> bool {
+    if error.message != "Unterminated encoded string literal" {
+        return false;
+    }
+    let number = |from_one: u64| usize::try_from(from_one).unwrap_or(usize::MAX);
+    let lines = text.split_inclusive('\n').skip(number(error.location.line).saturating_sub(1));
+    // Behind `E'`.
+    let mut inner = lines.flat_map(str::chars).skip(number(error.location.column).saturating_add(1)).peekable();
+    while let Some(c) = inner.next() {
+        match c {
+            '\\' => _ = inner.next(),
+            '\'' if inner.peek() == Some(&'\'') => _ = inner.next(),
+            '\'' => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// True for a text, in whatever quotes.
@@ -198,12 +227,19 @@ fn is_period(digits: &str, unit: &str) -> bool {
     whole && UNITS.into_iter().any(|known| unit.eq_ignore_ascii_case(known))
 }
 
+/// Bytes that the tokens of a text take at most: signs, and a number and a word between each two of them.
+pub(crate) fn bytes_of_tokens(text: &str) -> u64 {
+    let signs = text.bytes().filter(|byte| !byte.is_ascii_alphanumeric()).count();
+    (3 * signs as u64 + 2).saturating_mul(size_of::<TokenWithSpan>() as u64)
+}
+
 /// Rejects a text that nests too deeply or has too many tokens, before it is parsed: even dropping a deep syntax tree recurses.
 /// `dialect` is the one that it is parsed with. Returns the number of tokens.
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`] with what to write instead.
 pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<usize> {
+    let _room = memory::room(bytes_of_tokens(sql))?;
     // The parser reports invalid tokens.
     let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
     let (mut brackets, mut cases, mut deepest, mut operators, mut joins, mut queries) = (0_usize, 0_usize, 0, 0, 0, 0);
@@ -843,6 +879,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_tokens_of_a_text_take_no_more_than_is_asked_for() {
+        let texts = ["", "SELECT 1", "((((", "a+-b", "1,2,3", "→→→", "1e5x", "''''", "a.\"b\".c", "$1::t", "/**/--\n;"];
+        for text in texts {
+            let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap_or_default();
+            let bytes = (tokens.len() * size_of::<TokenWithSpan>()) as u64;
+            assert!(bytes <= bytes_of_tokens(text), "{text}: {}", tokens.len());
+        }
+    }
+
     /// Every kind of token that may lack its end. An upgrade of the parser that changes a message fails here.
     #[test]
     fn what_does_not_end_is_recognized_by_its_message() {
@@ -866,6 +912,22 @@ mod tests {
             let message = message(&generic, ended);
             assert!(!is_unterminated(&message), "{ended}: {message}");
         }
+    }
+
+    #[test]
+    fn an_invalid_escape_is_no_missing_quote() {
+        let of = |text: &str| {
+            let error = Tokenizer::new(&GenericDialect {}, text).tokenize().expect_err(text);
+            has_invalid_escape(text, &error)
+        };
+        let closed = ["E'\\uzz'", "SELECT 1,\n  e'é'' \\' \\xff' AS a", "E'\\0'", "E'\\U00110000'; SELECT '"];
+        let open = ["E'x", "SELECT 'é',\n E'\\'", "E'\\uzz", "E'x''", "E'\\"];
+        let others = ["'x", "\"x", "U&'\\zz'", "$$x"];
+        for (texts, expected) in [(&closed[..], true), (&open[..], false), (&others[..], false)] {
+            texts.iter().for_each(|text| assert_eq!(of(text), expected, "{text}"));
+        }
+        let error = parse_statements("SELECT E'\\uzz'").expect_err("no character");
+        assert!(error.to_string().contains("Invalid escape in a text at Line: 1, Column: 8"), "{error}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::expr::{Between, Case, InList};
@@ -144,6 +144,30 @@ pub(crate) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
         Ok(TreeNodeRecursion::Continue)
     });
     bytes
+}
+
+/// Estimates the memory of a plan once its parameters have values, `$1` first. A value is copied to each place of its parameter.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`] for a plan that would be too large.
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers bind values"))]
+pub(crate) fn bytes_of_bound(plan: &LogicalPlan, values: &[ScalarValue]) -> Result<usize> {
+    let mut bytes = bytes_of_plan(plan);
+    let value_of = |name: &str| values.get(name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?);
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                if let Expr::Placeholder(placeholder) = part
+                    && let Some(value) = value_of(&placeholder.id)
+                {
+                    bytes = bytes.saturating_add(value.size());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    check_bytes(bytes)?;
+    Ok(bytes)
 }
 
 /// As [`bytes_of_plan`], down to some levels of operators and only as far as [`BYTES`].

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::commands::{Command, output_file};
-use crate::session::is_unterminated;
+use crate::session::ends_within_token;
 
 /// A statement or command within a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,7 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
     let open = |(line, at): (usize, usize)| Piece::new(line, &rest[at..]);
     let Some(error) = error else { return Ended::AtEnd(begun.map(open)) };
     let last = open(begun.unwrap_or((line_of(last_line), end)));
-    if is_unterminated(&error.message) {
+    if ends_within_token(rest, &error) {
         return Ended::AtEnd(Some(last));
     }
     // Other errors are reported by the parser.
@@ -133,7 +133,7 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
 pub(super) fn is_inside_token(text: &str) -> bool {
     let mut tokens = Vec::new();
     let error = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err();
-    error.is_some_and(|error| is_unterminated(&error.message))
+    error.is_some_and(|error| ends_within_token(text, &error))
 }
 
 /// Returns the sign of the token in which a text ends: a quote, or `*` for a comment.
@@ -141,7 +141,7 @@ pub(super) fn open_token(text: &str) -> Option<char> {
     let mut tokens = Vec::new();
     let error = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err()?;
     let rest = text[behind(text, &tokens)..].trim_start();
-    is_unterminated(&error.message).then(|| match rest.starts_with("/*") {
+    ends_within_token(text, &error).then(|| match rest.starts_with("/*") {
         true => '*',
         false => rest.chars().find(|c| matches!(c, '\'' | '"' | '`' | '$')).unwrap_or('\''),
     })
@@ -191,12 +191,16 @@ mod tests {
             "exit",
             "-- a note",
             "SELECT U&'\\zz';",
+            "SELECT E'\\uzz';",
+            "SELECT E'\\x80 ''';",
             "SELECT Q' x';",
         ] {
             assert_eq!(pieces(whole).1, None, "{whole}");
         }
-        for open in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT 1 -- ;", "/* ;", "SELECT $$;", "SELECT \";"]
-        {
+        let unended = ["SELECT U&';", "SELECT E'\\';", "SELECT E'\\uzz;", "SELECT X';", "SELECT $a$;$$", "/* /* */;"];
+        let others =
+            ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT 1 -- ;", "/* ;", "SELECT $$;", "SELECT \";"];
+        for open in unended.into_iter().chain(others) {
             assert!(pieces(open).1.is_some(), "{open}");
         }
     }

@@ -58,14 +58,14 @@ impl Variables {
     /// # Errors
     /// One line naming a variable that is not set.
     pub(crate) fn expand(&self, text: &str) -> Result<String, String> {
-        self.expanded(text).map(|expanded| expanded.text)
+        self.expanded(text, usize::MAX).map(|expanded| expanded.text)
     }
 
-    /// As [`expand`](Self::expand), with the places of the values.
+    /// As [`expand`](Self::expand), with the places of the values, for a text that has at most so many bytes with them.
     ///
     /// # Errors
-    /// Those of [`expand`](Self::expand).
-    pub(crate) fn expanded(&self, text: &str) -> Result<Expanded, String> {
+    /// Those of [`expand`](Self::expand); one line for a text that is longer.
+    pub(crate) fn expanded(&self, text: &str, most: usize) -> Result<Expanded, String> {
         let (mut shown, mut rest, mut depth) = (String::with_capacity(text.len()), text, 0_usize);
         let mut values = Vec::new();
         while let Some(c) = rest.chars().next() {
@@ -78,6 +78,9 @@ impl Variables {
                 ':' => {
                     if let Some((form, name, length)) = variable(rest) {
                         match self.0.get(name) {
+                            Some(value) if shown.len().saturating_add(value.len()) > most => {
+                                return Err(format!("statement too long with its variables: the limit is {most} bytes"));
+                            }
                             Some(value) => {
                                 let (from, typed) = (shown.len(), text.len() - rest.len());
                                 shown.push_str(&form.of(value));
@@ -224,7 +227,7 @@ mod tests {
             variables.set(name, value).expect("a name");
         }
         let typed = "SELECT :'long', é, :none x, :'long' y";
-        let expanded = variables.expanded(typed).expect("all are set");
+        let expanded = variables.expanded(typed, 100).expect("all are set");
         assert_eq!(expanded.text, "SELECT 'réseau social', é,  x, 'réseau social' y");
         let place = |part: &str, after: usize| {
             let before = expanded.text[..expanded.text.find(part).expect("it is there")].chars().count() + after;
@@ -243,6 +246,16 @@ mod tests {
         each(cases, |(part, after, expected)| {
             assert_eq!(place(part, after), expected, "{part}");
         });
+    }
+
+    #[test]
+    fn a_text_that_becomes_too_long_is_refused_before_it_is_made() {
+        let mut variables = Variables::default();
+        variables.set("long", &"x".repeat(1 << 20)).expect("a name");
+        let text = ":long ".repeat(100_000);
+        let error = variables.expanded(&text, 4 << 20).expect_err("100 GB");
+        assert_eq!(error, "statement too long with its variables: the limit is 4194304 bytes");
+        variables.expanded(":long :long", 4 << 20).expect("2 MiB");
     }
 
     #[test]

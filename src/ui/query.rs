@@ -40,12 +40,14 @@ use crate::host::planner::{Statement, check_setting, parse, runnable};
 use crate::host::running::Pending;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
+use crate::host::type_compat::bytes_of;
 use crate::session::{Headers, follow_time_zone, type_name, with_schema};
 use crate::shell::{Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
-/// Rows of a part of the response.
+/// Rows of a part of the response, and bytes of its values: the text of a part is made in one go.
 const PART: usize = 1_000;
+const PART_BYTES: u64 = 1 << 20;
 /// Time after which the page is told what was requested meanwhile.
 const TOLD: Duration = Duration::from_millis(250);
 /// Integers beyond this are not exact in JavaScript; they are sent as text.
@@ -110,7 +112,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     variables.iter().try_for_each(|(name, value)| known.set(name, value)).map_err(wrong)?;
     let unset =
         |line: String| wrong(line.split("; use").next().unwrap_or_default().replacen("variable", "parameter", 1));
-    let expanded = known.expanded(&sql).map_err(unset)?;
+    let expanded = known.expanded(&sql, host.limits.statement_bytes).map_err(unset)?;
     let text = expanded.text.as_str();
     host.allow_length(text)?;
     let digest = session.log_statement(text);
@@ -318,9 +320,9 @@ pub(super) async fn run(
                     };
                     keeping.add(&batch);
                     rows += batch.num_rows();
-                    let mut from = 0;
+                    let (mut from, most) = (0, rows_of_part(&batch));
                     while from < batch.num_rows() {
-                        let part = batch.slice(from, PART.min(batch.num_rows() - from));
+                        let part = batch.slice(from, most.min(batch.num_rows() - from));
                         from += part.num_rows();
                         match zoned(&part, shown).map_err(ArrowError::from).and_then(|part| lines(&part)) {
                             Ok(lines) => yield lines,
@@ -475,6 +477,12 @@ fn in_json(field: &Arc<Field>, column: &ArrayRef) -> Result<ArrayRef, ArrowError
     Ok(Arc::new(values.collect::<StringArray>()))
 }
 
+/// Rows of a batch that are sent in one part: fewer if they are long.
+fn rows_of_part(batch: &RecordBatch) -> usize {
+    let row = (bytes_of(batch) / (batch.num_rows() as u64).max(1)).max(1);
+    usize::try_from(PART_BYTES / row).unwrap_or(PART).clamp(1, PART)
+}
+
 /// Rows as objects.
 fn objects(batch: &RecordBatch) -> Result<Vec<Value>, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::own(Error::new(ErrorKind::Output, error.to_string()));
@@ -528,6 +536,17 @@ mod tests {
             let advice = Phrase::from(setting.to("x")).worded(in_page);
             assert!(!advice.contains("SET ") && !advice.contains("savedsearch."), "{advice}");
         }
+    }
+
+    #[test]
+    fn long_rows_are_sent_in_small_parts() {
+        for (bytes, expected) in [(1, 1_000), (100 << 10, 10), (2 << 20, 1)] {
+            let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(bytes); 3]));
+            let rows = rows_of_part(&RecordBatch::try_from_iter([("t", texts)]).expect("a batch"));
+            assert_eq!(rows, expected, "{bytes} bytes");
+        }
+        let none: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
+        assert_eq!(rows_of_part(&RecordBatch::try_from_iter([("t", none)]).expect("a batch")), PART);
     }
 
     #[test]

@@ -147,8 +147,8 @@ impl Page {
             None => (LOGIN, None),
             Some(session) => (shared.host.limits.statement_bytes.saturating_add(AROUND), Some(session.received())),
         };
-        let body = match received(body, most, memory).await {
-            Ok(body) => body,
+        let (body, memory) = match received(body, most, memory).await {
+            Ok(received) => received,
             Err((status, line)) => return plain(status, &line),
         };
         let Some(session) = session else { return logged_in(&shared, &body, caller).await };
@@ -159,7 +159,7 @@ impl Page {
         // The call lasts until its response is sent.
         response.map(|body| {
             Body::new(body.map_frame(move |frame| {
-                let _ = &call;
+                let _ = (&call, &memory);
                 frame
             }))
         })

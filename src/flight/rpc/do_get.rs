@@ -32,7 +32,14 @@ impl Service {
             }
             // Some clients send the command as the ticket.
             command => match self.describe_away(&session, command, true).await? {
-                Described::Known(rows) => Ok(sent(rows)),
+                Described::Known(rows) => {
+                    let held = self.0.host.hold(&session, "response", rows.get_array_memory_size())?;
+                    let messages = sent(rows).map(move |message| {
+                        let _ = &held;
+                        message
+                    });
+                    Ok(messages.boxed())
+                }
                 Described::Query(pending) => self.run(session, Arc::from(pending), None),
                 Described::Done => Ok(sent(RecordBatch::new_empty(Arc::new(Schema::empty())))),
             },

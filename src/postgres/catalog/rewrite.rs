@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use datafusion::arrow::array::Array as _;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -27,11 +28,14 @@ use crate::functions::items;
 use crate::session::syntax::{Editor, edit_expressions};
 use crate::session::{call, parse_trees};
 
+/// Bytes of the values in a statement, once they are at all places of their parameters.
+const VALUES: usize = 16 << 20;
+
 /// Rewrites a query. `values` are those of its parameters: what is replaced may have had some of them, so none are left. Missing
 /// values are NULL.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] if the statement is not a query.
+/// [`ErrorKind::Unsupported`] if the statement is not a query, and [`ErrorKind::TooLarge`] if its values are too large.
 pub(in crate::postgres) fn rewritten(mut parsed: Parsed, names: &Names, values: &[ScalarValue]) -> Result<Parsed> {
     let query = match &parsed {
         Parsed::Explain(_) => true,
@@ -41,7 +45,7 @@ pub(in crate::postgres) fn rewritten(mut parsed: Parsed, names: &Names, values: 
     if !query {
         return Err(Error::new(ErrorKind::Unsupported, "only queries may read the system catalogs").into());
     }
-    let mut rewriter = Rewriter { names, values, refused: None };
+    let mut rewriter = Rewriter { names, values, bytes: 0, refused: None };
     edit(&mut parsed, &mut rewriter);
     match rewriter.refused {
         Some(error) => Err(error.into()),
@@ -52,6 +56,8 @@ pub(in crate::postgres) fn rewritten(mut parsed: Parsed, names: &Names, values: 
 struct Rewriter<'a> {
     names: &'a Names,
     values: &'a [ScalarValue],
+    /// Bytes of the values that are in the statement.
+    bytes: usize,
     /// The first error.
     refused: Option<Error>,
 }
@@ -132,7 +138,15 @@ impl Editor for Rewriter<'_> {
                 if let Value::Placeholder(name) = &value.value {
                     let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
                     let value = number.and_then(|number| self.values.get(number.checked_sub(1)?));
-                    *expr = value.map_or_else(null, literal_of);
+                    self.bytes = self.bytes.saturating_add(value.map_or(0, bytes_of_literal));
+                    let fits = self.bytes <= VALUES;
+                    if !fits {
+                        self.refused.get_or_insert_with(|| {
+                            let message = "the values of the parameters are too large for a query of the catalogs";
+                            Error::new(ErrorKind::TooLarge, message).advice("use fewer or shorter values")
+                        });
+                    }
+                    *expr = value.filter(|_| fits).map_or_else(null, literal_of);
                 }
             }
             Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => self.array_of_text(right),
@@ -322,6 +336,12 @@ fn is_aggregate(expr: &Expr) -> bool {
 /// The last part of a name in lower case.
 fn last_name(name: &ObjectName) -> String {
     name.0.last().and_then(|part| part.as_ident()).map_or_else(String::new, |name| name.value.to_lowercase())
+}
+
+/// Bytes of a value as a literal: an item of a list is an expression.
+fn bytes_of_literal(value: &ScalarValue) -> usize {
+    let items = if let ScalarValue::List(list) = value { list.values().len() } else { 0 };
+    value.size().saturating_add(items.saturating_mul(size_of::<Expr>()))
 }
 
 /// A value in SQL.
@@ -753,6 +773,9 @@ mod tests {
             rewritten("SELECT 1 FROM pg_class WHERE relname = $1 AND oid = $2 AND relkind = $3", &names, &values);
         let expected = "SELECT 1 AS \"?column?\" FROM pg_class WHERE relname = 'it''s' AND oid = 7 AND relkind = NULL";
         assert_eq!(bound.expect("rewritten"), expected);
+        let many = format!("SELECT 1 FROM pg_class WHERE relname IN ({}$1)", "$1, ".repeat(30));
+        let refused = rewritten(&many, &names, &[ScalarValue::from("x".repeat(1 << 20))]).expect_err("31 MiB");
+        assert_eq!(Error::find(&refused).map(Error::kind), Some(ErrorKind::TooLarge), "{refused}");
         assert!(rewritten("CREATE VIEW v AS SELECT * FROM pg_class", &names, &[]).is_err());
         assert!(rewritten("SELECT 1 FROM (pg_class", &names, &[]).is_err());
         assert!(rewritten("SELECT 1 FROM pg_class WHERE relname = ANY('{a')", &names, &[]).is_err());

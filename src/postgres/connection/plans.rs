@@ -33,7 +33,19 @@ use crate::host::cached_plan::{Basis, CachedPlan};
 use crate::host::failure::Failure;
 use crate::host::planner::Statement;
 use crate::host::running::Pending;
-use crate::session::check_text;
+use crate::memory;
+use crate::session::{bytes_of_tokens, check_text};
+
+/// Estimated bytes of the session of a statement about catalogs: its functions, and the rows of its tables.
+const CATALOGS: usize = 256 << 10;
+
+/// True for a short text whose tokens alone are read. Nothing pauses meanwhile, so that a thread has the tokens of one text.
+fn is_read_at_once(text: &str) -> bool {
+    /// Bytes of a short text.
+    const SHORT: usize = 4 << 10;
+    // COPY is parsed to find its query.
+    text.len() <= SHORT && !text.to_ascii_lowercase().contains("copy")
+}
 
 impl Connection {
     /// Plans a statement for its parameters and its result. The plan is `None` for what the engine does not run.
@@ -42,8 +54,8 @@ impl Connection {
         sql: String,
         declared: Vec<Option<Type>>,
     ) -> Result<(Prepared, Option<Planned>), Stop> {
-        let read = |text: &str| check_text(text, &PostgreSqlDialect {}).map(|_| Command::of(text));
-        let command = self.on_text(sql.clone(), read).await?;
+        let read = |text: &str| check_text(text, &PostgreSqlDialect {}).map(|_| (Command::of(text), tag(text)));
+        let (command, tag) = self.on_text(sql.clone(), read).await?;
         self.may_run(&command)?;
         let empty = || Arc::new(Schema::empty());
         let (schema, parameters, planned) = match &command {
@@ -51,7 +63,10 @@ impl Connection {
             Command::Statement => {
                 let planned = self.plan(sql.clone(), declared, Vec::new()).await?;
                 let found: Vec<Type> = match planned.context {
-                    Some(_) => vec![Type::TEXT; parameter_count(&sql)],
+                    Some(_) => {
+                        let count = self.on_text(sql.clone(), |text| Ok(parameter_count(text))).await?;
+                        vec![Type::TEXT; count]
+                    }
                     None => {
                         let fields = planned.statement.parameters.fields().iter();
                         fields.map(|field| parameter_type(field.data_type())).collect()
@@ -72,7 +87,7 @@ impl Connection {
             }
             _ => (empty(), Vec::new(), None),
         };
-        Ok((Prepared { sql, command, parameters, schema, described: false, plan: None, _held: None }, planned))
+        Ok((Prepared { sql, command, parameters, schema, tag, described: false, plan: None, _held: None }, planned))
     }
 
     /// The key of a plan that is made now.
@@ -117,21 +132,20 @@ impl Connection {
         Ok(planned)
     }
 
-    /// Reads a text of statements: in the session's lane if it is long, since this thread serves other connections as well.
+    /// Reads a text of statements: in the session's lane if that may take long, since this thread serves other connections.
     pub(super) async fn on_text<T: Send + 'static>(
         &mut self,
         text: String,
         read: impl FnOnce(&str) -> datafusion::error::Result<T> + Send + 'static,
     ) -> Result<T, Stop> {
-        /// Bytes of a text that is read at once.
-        const SHORT: usize = 16 << 10;
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
-        if text.len() <= SHORT {
+        if is_read_at_once(&text) {
             return Ok(read(&text).map_err(|error| session.failure(&error))?);
         }
         let own = Arc::clone(&session);
         let work = async move {
             let _turn = own.share.planning().await;
+            let _room = memory::room(bytes_of_tokens(&text)).map_err(Failure::own)?;
             read(&text).map_err(|error| own.failure(&error))
         };
         self.unless_cancelled(host.away(&session, work)).await
@@ -245,15 +259,13 @@ impl Connection {
         for (at, (value, postgres)) in values.iter().zip(&prepared.parameters).enumerate() {
             bound.push(decode(value.as_ref(), binary(at).ok_or_else(wrong)?, postgres, at + 1, &zone)?);
         }
-        let bytes = values.iter().flatten().map(Bytes::len).sum();
-        let held = self.shared.host.hold(&self.session, "bound parameters", bytes)?;
         let portal = self.bind(prepared, None, bound, results).await?;
         // Tables may have changed since, and the types of parameters may decide.
         let told = Layout::new(&prepared.schema, &[]).filter(|_| prepared.described);
         if told.is_some_and(|told| !told.fits(&portal.layout)) {
             return Err(changed_type().into());
         }
-        Ok(Portal { _held: Some(held), ..portal })
+        Ok(portal)
     }
 
     /// Makes a portal of a statement, from the plan that `prepare` has just made if there is one. Its settings and tables must
@@ -266,6 +278,8 @@ impl Connection {
         formats: &[i16],
     ) -> Result<Portal, Stop> {
         self.may_run(&prepared.command)?;
+        let bytes = values.iter().map(ScalarValue::size).sum();
+        let mut held = self.shared.host.hold(&self.session, "bound parameters", bytes)?;
         let Prepared { sql, command, .. } = &*prepared;
         let engine = match command {
             _ if sql.is_empty() => None,
@@ -285,6 +299,9 @@ impl Connection {
                     Some(planned) => planned,
                     None => self.plan_prepared(prepared, &values).await?,
                 };
+                if context.is_some() {
+                    held.grow(CATALOGS).map_err(Failure::own)?;
+                }
                 // Those of a statement about catalogs are in its text now.
                 let values = if context.is_some() { Vec::new() } else { values };
                 if statement.effect {
@@ -301,7 +318,7 @@ impl Connection {
             let (has, needs) = (formats.len(), schema.fields().len());
             Report::error("08P01", format!("bind message has {has} result formats but query has {needs} columns"))
         })?;
-        Ok(Portal { work, layout, schema, tag: tag(&prepared.sql), hold: Hold::Transaction, _held: None })
+        Ok(Portal { work, layout, schema, tag: prepared.tag.clone(), hold: Hold::Transaction, _held: held })
     }
 
     /// Schema of the rows of a cursor; empty if there is none of this name.
@@ -350,5 +367,19 @@ fn tag(sql: &str) -> String {
             format!("{first} {}", what.unwrap_or_default())
         }
         _ => "SELECT".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_may_take_long_is_read_in_the_lane() {
+        let long = format!("SELECT '{}'", "x".repeat(4 << 10));
+        let copy = "/* x */ Copy (SELECT 1) TO STDOUT";
+        for (text, expected) in [("SELECT 1", true), (long.as_str(), false), (copy, false)] {
+            assert_eq!(is_read_at_once(text), expected, "{}", &text[..10.min(text.len())]);
+        }
     }
 }

@@ -16,6 +16,8 @@ use crate::host::effects;
 use crate::host::planner::may_set;
 use crate::session::{literal, time_zone};
 
+/// Bytes of a value, which a connection keeps as long as it is open.
+const VALUE: usize = 4 << 10;
 /// The engine's setting of the time zone.
 const ZONE: &str = "savedsearch.timezone";
 /// The engine's name for it.
@@ -24,6 +26,10 @@ const ENGINE_ZONE: &str = "datafusion.execution.time_zone";
 impl Connection {
     /// Changes a setting of the connection, or of the engine's session; `None` restores its default.
     pub(super) async fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
+        if let Some(long) = value.filter(|value| value.len() > VALUE) {
+            let line = format!("the value of the setting is too long: {} bytes, the limit is {VALUE}", long.len());
+            return Err(Report::error("22023", line).into());
+        }
         let name = if [ZONE, ENGINE_ZONE].contains(&name) { "timezone" } else { name };
         if may_set(name) {
             return self.set_in_engine(name, value).await;

@@ -69,11 +69,11 @@ pub(super) fn is_open(expr: &SqlExpr) -> bool {
     number_of(expr).is_some() && marked(expr).is_none()
 }
 
-/// The number of a parameter, marked or not.
+/// The number of a parameter, marked or not; `None` for one beyond what a message can bind, since lists are as long as it.
 pub(super) fn number_of(expr: &SqlExpr) -> Option<usize> {
     match expr {
         SqlExpr::Value(value) => match &value.value {
-            Value::Placeholder(name) => name.strip_prefix('$')?.parse().ok(),
+            Value::Placeholder(name) => name.strip_prefix('$')?.parse::<u16>().ok().map(usize::from),
             _ => None,
         },
         SqlExpr::Cast { kind: CastKind::SafeCast, expr, .. } => number_of(expr),
@@ -241,5 +241,13 @@ mod tests {
             let (long, _) = with(ScalarValue::Decimal128(Some(123_456), 6, 4));
             assert_eq!(short.to_string() != long.to_string(), depends_on_values(&types), "{known}: {short}");
         });
+    }
+
+    /// The types of parameters are listed up to the largest number.
+    #[test]
+    fn a_parameter_that_no_message_can_bind_has_no_type() {
+        let sql = "SELECT $2::int, $65536::int, $4000000000::int, $18446744073709551615::int";
+        let mut parsed = parsed(&PlanningTurn::unbounded(), sql).expect("a statement");
+        assert_eq!(types(&mut parsed, &[]), BTreeMap::from([(2, Type::INT4)]));
     }
 }

@@ -253,3 +253,43 @@ async fn messages_have_a_bounded_length() {
     .await;
     assert_eq!(text(&client, "SELECT 1").await, "1");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_number_of_a_parameter_takes_no_memory() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    each_async(["$100000::int", "$4000000000::int", "$18446744073709551615::int"], async |parameter| {
+        let (_, message) = code(&client, &format!("SELECT {parameter}")).await;
+        assert!(message.contains("invalid parameter"), "{parameter}: {message}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn types_of_parameters_count_as_kept() {
+    let served = Served::with(Settings::default(), |spec| spec.host.limits.memory_mib = 16).await;
+    let client = served.client().await;
+    let mut held = Vec::new();
+    let refused = loop {
+        match client.prepare(&format!("SELECT {} FROM pg_class WHERE relname = $30000", held.len())).await {
+            Ok(statement) => held.push(statement),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.code().unwrap().code(), "53200", "{refused}");
+    assert!(held.len() < 10, "30,000 types take hundreds of kilobytes, and a user has 4 MiB: {}", held.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_settings_have_a_bounded_length() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let long = "x".repeat(5_000);
+    each_async(["application_name", "search_path", "lc_messages", "savedsearch.timezone"], async |name| {
+        let (sqlstate, message) = code(&client, &format!("SET {name} = '{long}'")).await;
+        assert!(sqlstate == "22023" && message.contains("too long"), "{name}: {sqlstate} {message}");
+        let shown = text(&client, &format!("SHOW {name}")).await;
+        assert!(shown.len() < 100, "{name}: {shown}");
+    })
+    .await;
+}
