@@ -45,7 +45,7 @@ class Served:
         self.port = int(self.address.rsplit(":", 1)[1])
         self.uri = f"grpc+tls://localhost:{self.port}" if self.tls else f"grpc://{self.address}"
         # A server that has a key checks it with one request, which is not part of any test.
-        for _ in range(50):
+        for _ in range(600):
             if self.command != "serve" or upstream_requests(self) >= 1:
                 break
             time.sleep(0.1)
@@ -68,7 +68,7 @@ class Served:
     def __exit__(self, *_):
         for process in reversed(self.processes):
             process.terminate()
-            assert process.wait(60) == 0, "the process failed"
+            assert process.wait(300) == 0, "the process failed"
         self.folder.cleanup()
 
 
@@ -97,7 +97,7 @@ def certificates(folder):
 
 
 def metric(served, name):
-    text = urllib.request.urlopen(f"http://{served.operations}/metrics", timeout=30).read().decode()
+    text = urllib.request.urlopen(f"http://{served.operations}/metrics", timeout=300).read().decode()
     return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(f"savedsearch_{name} "))
 
 
@@ -107,17 +107,19 @@ def upstream_requests(served):
 
 
 def assert_quiet(served):
-    """Asserts that no requests are sent to the service from one second on. Returns the number sent until then."""
-    time.sleep(1)
-    then = upstream_requests(served)
-    time.sleep(1)
-    assert upstream_requests(served) == then, "requests are still being sent"
-    return then
+    """Asserts that no more requests are sent to the service, soon after a query has ended: those on their way may be counted later.
+    Returns the number sent until then."""
+    for _ in range(3):
+        then = upstream_requests(served)
+        time.sleep(1)
+        if upstream_requests(served) == then:
+            return then
+    raise AssertionError("requests are still being sent")
 
 
 def wait_until(condition):
-    for _ in range(600):
+    for _ in range(6000):
         if condition():
             return
         time.sleep(0.05)
-    raise AssertionError("condition not met within 30 s")
+    raise AssertionError("condition not met within 300 s")

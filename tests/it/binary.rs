@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::flight::access::Authority;
 use crate::pages::{Page, page, pages};
-use crate::support::{each, now};
+use crate::support::{LONGEST, each, now};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_savedsearch");
 const CANARY: &str = "canary-51c0-key";
@@ -437,6 +437,15 @@ async fn first_rows_appear_before_the_last_page_is_fetched() {
     assert!(child.wait().unwrap().success());
 }
 
+/// Waits until a result has begun to be written to a file.
+fn has_rows(file: &Path) {
+    let begun = Instant::now();
+    while fs::metadata(file).map_or(0, |file| file.len()) == 0 {
+        assert!(begun.elapsed() < LONGEST, "{} has no rows", file.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn an_interrupt_cancels_and_leaves_no_file() {
     let service = Simulate::start(&["--now", NOW, "--mentions", "5000", "--searches", "1", "--delay-ms", "2000"]);
@@ -450,10 +459,7 @@ fn an_interrupt_cancels_and_leaves_no_file() {
         .spawn()
         .unwrap();
     let partial = folder.path().join("all.csv.partial");
-    let begun = Instant::now();
-    while fs::metadata(&partial).map_or(0, |file| file.len()) == 0 && begun.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    has_rows(&partial);
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let status = child.wait().unwrap();
     let output = child.wait_with_output().unwrap();
@@ -472,10 +478,7 @@ fn what_a_killed_process_left_is_replaced_and_what_a_running_one_writes_is_not()
     let sql =
         "SELECT id FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
     let mut child = service.sql(&["-o", file.to_str().unwrap(), "-c", sql]).stderr(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    while fs::metadata(&partial).map_or(0, |file| file.len()) == 0 && begun.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    has_rows(&partial);
     let one = || run(&["--quiet", "sql", "-o", file.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
     let refused = one();
     assert_eq!(refused.status.code(), Some(2));
@@ -712,7 +715,18 @@ fn the_commands_of_the_guide_work_with_every_dialect() {
     }
 }
 
-/// Makes a line that starts a server stop after a few seconds; the server has to exit with success.
+/// Function of the shell that starts a server, and ends it once it listens; the server has to exit with success.
+const FOR_A_MOMENT: &str = r#"for_a_moment() {
+    local log
+    log=$(mktemp ./log.XXXXXX)
+    "$@" 2> "$log" &
+    until grep -q "listening on " "$log" || ! kill -0 $! 2> /dev/null; do sleep 0.1; done
+    kill -TERM $! 2> /dev/null || true
+    wait $! || { cat "$log" >&2; return 1; }
+}
+"#;
+
+/// Makes a line that starts a server stop once it listens.
 fn served_for_a_moment(line: &str) -> String {
     let shows = line.contains(" ui ") || line.ends_with(" ui");
     let serves = line.contains(" serve") || line.contains(" mcp --listen") || shows;
@@ -731,7 +745,7 @@ fn served_for_a_moment(line: &str) -> String {
     let line = addresses
         .iter()
         .fold(line.trim_end_matches('&').to_owned(), |line, address| line.replace(address, "127.0.0.1:0"));
-    format!("timeout --preserve-status --signal INT 5 {line}")
+    format!("for_a_moment {line}")
 }
 
 /// Runs the `sh` blocks of a page, one shell each, and returns their count.
@@ -750,7 +764,7 @@ fn run_commands(page: &Page, replaced: &[(&str, &str)], folder: &Path) -> usize 
             |line: &&str| left_out.iter().all(|word| !line.contains(word)) && (curl || !line.starts_with("curl"));
         let script: Vec<String> = script.lines().filter(kept).map(served_for_a_moment).collect();
         let output = Command::new("bash")
-            .args(["-euo", "pipefail", "-c", &script.join("\n")])
+            .args(["-euo", "pipefail", "-c", &format!("{FOR_A_MOMENT}{}", script.join("\n"))])
             .current_dir(folder)
             .env("PATH", &path)
             .env_remove("SAVEDSEARCH_BASE_URL")
@@ -829,7 +843,7 @@ fn a_result_for_the_file_behind_stdout_is_written_to_it() {
 
 #[test]
 fn a_hang_up_ends_things_as_a_termination_does() {
-    let mut service = Simulate::start(&["--delay-ms", "300"]);
+    let mut service = Simulate::start(&["--mentions", "5000", "--searches", "1", "--delay-ms", "1000"]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("all.csv");
     let sql = "SELECT * FROM mentions WHERE aid = '183772' AND duration = '365d'";
@@ -839,13 +853,8 @@ fn a_hang_up_ends_things_as_a_termination_does() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let partial = folder.path().join("all.csv.partial");
-        let begun = Instant::now();
-        while !partial.exists() && begun.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        // By now the statement runs.
-        std::thread::sleep(Duration::from_millis(500));
+        // The statement listens to signals before it has rows.
+        has_rows(&folder.path().join("all.csv.partial"));
         assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(status), "{name}: {}", err(&output));
@@ -1568,8 +1577,11 @@ fn a_check_that_takes_long_shows_that_it_lives() {
     let service = Simulate::start(&["--mentions", "100", "--searches", "1", "--delay-ms", "6000"]);
     let mut command = savedsearch(&["--base-url", &service.base_url, "serve", "--check", "--listen", "127.0.0.1:0"]);
     let output = command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null()).output().unwrap();
-    let rest = "checking services · 5 s\nservice savedsearch: ok\nconfiguration: ok\n";
-    assert_eq!(err(&output), format!("Flight SQL: 127.0.0.1:0\n{rest}"));
+    let told = err(&output);
+    // One line every five seconds or so.
+    let (shown, rest): (Vec<&str>, Vec<&str>) = told.lines().partition(|line| line.starts_with("checking services · "));
+    assert!(!shown.is_empty() && shown.iter().all(|line| line.ends_with(" s")), "{told}");
+    assert_eq!(rest, ["Flight SQL: 127.0.0.1:0", "service savedsearch: ok", "configuration: ok"]);
 }
 
 #[test]
@@ -1713,7 +1725,7 @@ async fn a_sync_that_is_stopped_says_what_is_stored() {
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut told = String::new();
     lines.read_line(&mut told).unwrap();
-    assert!(told.contains(" request") && told.contains(" · 5 s"), "long commands show that they live: {told}");
+    assert!(told.contains(" request") && told.contains(" s · "), "long commands show that they live: {told}");
     send("-INT", &child);
     lines.read_to_string(&mut told).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -1745,7 +1757,7 @@ async fn a_second_signal_ends_a_sync_that_is_storing_its_complete_days() {
     let service = stalling_from(25, &corpus).await;
     let mut child = sync_until(&service, 25, folder.path(), since).await;
     let catalog = rusqlite::Connection::open(folder.path().join("catalog.sqlite")).unwrap();
-    catalog.busy_timeout(Duration::from_secs(10)).unwrap();
+    catalog.busy_timeout(LONGEST).unwrap();
     catalog.execute_batch("BEGIN IMMEDIATE").unwrap();
     // Signals that arrive together are one.
     while child.try_wait().unwrap().is_none() {
@@ -1837,7 +1849,7 @@ fn a_process_that_is_killed_leaves_the_ledger_whole() {
             .unwrap();
         // At some point among its requests.
         let begun = Instant::now();
-        while ledger().unwrap_or_default() <= known && begun.elapsed() < Duration::from_secs(30) {
+        while ledger().unwrap_or_default() <= known && begun.elapsed() < LONGEST {
             std::thread::sleep(Duration::from_micros(500));
         }
         std::thread::sleep(Duration::from_millis(number % 23));

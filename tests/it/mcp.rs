@@ -28,7 +28,10 @@ use tokio_rustls::TlsConnector;
 use crate::binary::savedsearch;
 use crate::flight::access::{Authority, users};
 use crate::queries::{self, NOW};
-use crate::support::{ALONE, BIG, InProcess, OTHER, connect, corpus, each_async, expect_closed, now, rows};
+use crate::support::{
+    ALONE, BIG, InProcess, LONGEST, OTHER, connect, corpus, each_async, expect_closed, now, pages_of_90_days, rows,
+    settled,
+};
 
 /// A simulator and a connection to it inside the process.
 struct Service {
@@ -115,7 +118,7 @@ impl Agent {
     }
 
     async fn answer(&mut self) -> Value {
-        let line = timeout(Duration::from_secs(60), self.from.next_line()).await.unwrap().unwrap();
+        let line = timeout(LONGEST, self.from.next_line()).await.unwrap().unwrap();
         serde_json::from_str(&line.expect("an answer")).unwrap()
     }
 
@@ -177,7 +180,7 @@ async fn the_protocol_lists_tools_and_resources() {
     let wrong = agent.call("query", json!({ "sql": "SELECT 1", "limit": 3 })).await.unwrap_err();
     assert!(wrong.starts_with("invalid arguments of `query`: unknown field `limit`"), "{wrong}");
     agent.to.shutdown().await.unwrap();
-    timeout(Duration::from_secs(20), agent.served).await.unwrap().unwrap().unwrap();
+    timeout(LONGEST, agent.served).await.unwrap().unwrap().unwrap();
 }
 
 /// An agent with the vendor's documentation probes the service, completes the profile, checks it and writes it.
@@ -440,7 +443,8 @@ async fn only_queries_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_cancelled_sends_no_further_request() {
-    let service = Service::new(Settings { delay: Duration::from_millis(200), ..Settings::default() });
+    let service = Service::new(Settings { delay: Duration::from_secs(1), ..Settings::default() });
+    let all = pages_of_90_days(&service.simulator);
     let mut agent = service.agent().await;
     let slow = json!({ "sql": format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND duration = '90d' AND title LIKE '%a%'") });
     let number = agent.begin("tools/call", json!({ "name": "query", "arguments": slow })).await;
@@ -450,10 +454,8 @@ async fn a_call_that_is_cancelled_sends_no_further_request() {
     agent.tell("notifications/cancelled", json!({ "requestId": number, "reason": "enough" })).await;
     let other = agent.query("SELECT 1").await.unwrap();
     assert_eq!(rows_of(&other), [["1"]], "its answer is dropped, the next one is not");
-    sleep(Duration::from_millis(300)).await;
-    let spent = service.simulator.requests();
-    sleep(Duration::from_millis(900)).await;
-    assert_eq!(service.simulator.requests(), spent);
+    let spent = settled(|| service.simulator.requests()).await;
+    assert!(spent < all, "{spent} of {all} pages");
 
     // A client that closes its side ends what runs for it.
     agent.begin("tools/call", json!({ "name": "query", "arguments": slow })).await;
@@ -461,23 +463,21 @@ async fn a_call_that_is_cancelled_sends_no_further_request() {
         sleep(Duration::from_millis(10)).await;
     }
     agent.to.shutdown().await.unwrap();
-    timeout(Duration::from_secs(20), agent.served).await.unwrap().unwrap().unwrap();
-    sleep(Duration::from_millis(300)).await;
-    let spent = service.simulator.requests();
-    sleep(Duration::from_millis(900)).await;
-    assert_eq!(service.simulator.requests(), spent);
+    timeout(LONGEST, agent.served).await.unwrap().unwrap().unwrap();
+    let further = settled(|| service.simulator.requests()).await - spent;
+    assert!(further < all, "{further} of {all} pages");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_ends_the_server_while_a_query_runs() {
-    let service = Service::new(Settings { delay: Duration::from_secs(20), ..Settings::default() });
+    let service = Service::new(Settings { delay: 2 * LONGEST, ..Settings::default() });
     let mut agent = service.agent().await;
     agent.begin("tools/call", json!({ "name": "query", "arguments": { "sql": "SELECT * FROM saved_searches" } })).await;
     while service.simulator.requests() == 0 {
         sleep(Duration::from_millis(10)).await;
     }
     agent.end.send(()).unwrap();
-    timeout(Duration::from_secs(10), agent.served).await.expect("ended").unwrap().unwrap();
+    timeout(LONGEST, agent.served).await.expect("ended").unwrap().unwrap();
 }
 
 /// A server on a port.
@@ -512,7 +512,7 @@ async fn exchange(
     // A server that refuses a request need not read all of it.
     let _ = stream.write_all(request.as_bytes()).await;
     let mut response = Vec::new();
-    let _ = timeout(Duration::from_secs(60), stream.read_to_end(&mut response)).await.unwrap();
+    let _ = timeout(LONGEST, stream.read_to_end(&mut response)).await.unwrap();
     let response = String::from_utf8_lossy(&response).into_owned();
     let status = response.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
     (status, response)
@@ -659,7 +659,7 @@ async fn pages_of_a_browser_and_other_hosts_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_closes_ends_its_query() {
-    let service = Service::new(Settings { delay: Duration::from_millis(200), ..Settings::default() });
+    let service = Service::new(Settings { delay: Duration::from_secs(1), ..Settings::default() });
     let server = listening(&service, |_| {}).await;
     let all = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND duration = '90d' AND title LIKE '%a%'");
     let body = message("query", json!({ "sql": all }));
@@ -670,10 +670,8 @@ async fn a_connection_that_closes_ends_its_query() {
         sleep(Duration::from_millis(10)).await;
     }
     drop(stream);
-    sleep(Duration::from_millis(500)).await;
-    let spent = service.simulator.requests();
-    sleep(Duration::from_millis(900)).await;
-    assert_eq!(service.simulator.requests(), spent);
+    let (spent, all) = (settled(|| service.simulator.requests()).await, pages_of_90_days(&service.simulator));
+    assert!(spent < all, "{spent} of {all} pages");
     server.shut_down().await;
 }
 
@@ -687,7 +685,7 @@ async fn a_body_that_does_not_arrive_is_given_up() {
                 content-type: application/json\r\ncontent-length: 200\r\n\r\n{\"jsonrpc\"";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut response = Vec::new();
-    let read = timeout(Duration::from_secs(30), stream.read_to_end(&mut response)).await;
+    let read = timeout(LONGEST, stream.read_to_end(&mut response)).await;
     let response = String::from_utf8_lossy(&response);
     assert!(read.is_ok() && response.starts_with("HTTP/1.1 408"), "{response}");
     assert!(response.contains("not received within 10 s"), "{response}");

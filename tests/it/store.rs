@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
 use crate::binary::{err, savedsearch};
-use crate::support::{Asked, BIG, InProcess, OTHER, Scripted, corpus, each_async, knob, now, rows, runner};
+use crate::support::{Asked, BIG, InProcess, LONGEST, OTHER, Scripted, corpus, each_async, knob, now, rows, runner};
 
 /// A service, and a store of its mentions.
 pub(crate) struct Shop {
@@ -481,7 +481,7 @@ impl FirstPages {
         match (page && self.armed.load(Ordering::Relaxed)).then_some(first) {
             Some(true) => {
                 // Only a test that fails waits for this long.
-                let further = tokio::time::timeout(Duration::from_secs(30), self.further.acquire()).await;
+                let further = tokio::time::timeout(LONGEST, self.further.acquire()).await;
                 further.expect("a page is requested together with the first one").unwrap().forget();
             }
             Some(false) => self.further.add_permits(1),
@@ -536,7 +536,7 @@ async fn a_sync_reads_saved_searches_beside_each_other() {
             let is_first = aids.lock().unwrap().insert(asked.parameters["aid"].clone());
             if is_first {
                 // Only a test that fails waits for this long.
-                let all = tokio::time::timeout(Duration::from_secs(30), all.wait()).await;
+                let all = tokio::time::timeout(LONGEST, all.wait()).await;
                 all.expect("saved searches are requested beside each other");
             }
             service.call(asked.request).await

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::binary::{err, savedsearch};
 use crate::store::{Shop, Visit};
-use crate::support::{BIG, OTHER, each_async, knob, now, rows, runner};
+use crate::support::{ALONE, BIG, LONGEST, OTHER, each_async, knob, now, rows, runner};
 
 fn days(days: i64) -> TimeDelta {
     TimeDelta::days(days)
@@ -239,7 +239,7 @@ async fn changes_that_nobody_reads_keep_no_threads() {
         to.format("%Y-%m-%dT00:00:00Z")
     );
     let read = async { rows(&visit.stored.sql(&sql).await.unwrap().collect().await.unwrap()) };
-    let read = tokio::time::timeout(Duration::from_secs(120), read).await.expect("the store is not written");
+    let read = tokio::time::timeout(LONGEST, read).await.expect("the store is not written");
     assert!(!read.is_empty());
     assert_eq!(ask(&visit, &sql).await.len(), read.len(), "the days are stored");
     let (mut one, mut listed) = unread.pop().unwrap();
@@ -423,7 +423,7 @@ impl Service {
         // Those that the key may read.
         let own = corpus.searches.iter().filter(|search| search.team == 0);
         let searches = own.map(|search| search.as_ref().clone()).collect();
-        let mut service = Self { running: None, address: "127.0.0.1:0".parse().unwrap(), time, searches };
+        let mut service = Self { running: None, address: ALONE.parse().unwrap(), time, searches };
         service.restart().await;
         service
     }
@@ -432,7 +432,7 @@ impl Service {
         self.running = None;
         let searches = self.searches.iter().cloned().map(Arc::new).collect();
         let corpus = Arc::new(Corpus { searches, recent: [Vec::new(), Vec::new()] });
-        for _ in 0..200 {
+        for _ in 0..5_000 {
             match simulator::start(self.address, Arc::clone(&corpus), Settings::default()).await {
                 Ok(running) => {
                     let url = running.base_url();
@@ -571,7 +571,9 @@ async fn a_watching_sync_prints_one_line_a_round_and_ends_with_its_command() {
     while rounds.len() < 3 {
         let mut line = String::new();
         assert!(lines.read_line(&mut line).unwrap() > 0, "{rounds:?}");
-        if !rounds.is_empty() || line.starts_with("up to date: ") {
+        // A round that takes more than a few seconds also shows its progress.
+        let is_progress = line.ends_with(" page\n") || line.ends_with(" pages\n");
+        if (!rounds.is_empty() && !is_progress) || line.starts_with("up to date: ") {
             rounds.push(line);
         }
     }
@@ -582,7 +584,7 @@ async fn a_watching_sync_prints_one_line_a_round_and_ends_with_its_command() {
     assert_eq!(status, Some(130), "{rest}");
     // While the command runs.
     let marker = folder.path().join("runs");
-    let command = format!("touch '{}'; exec sleep 60", marker.display());
+    let command = format!("touch '{}'; exec sleep 600", marker.display());
     let options = ["--since", &date, "--on-new", &command];
     let mut child = service.sync(&folder.path().join("other"), &options).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());

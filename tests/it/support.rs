@@ -30,20 +30,37 @@ pub(crate) fn now() -> DateTime<Utc> {
     "2026-07-01T12:00:00Z".parse().unwrap()
 }
 
-/// Address of a server whose port has to be closed at the end, see [`expect_closed`]. On the address of the other tests, one of
-/// them may have got the port in the meantime.
+/// Address of a server whose port has to be closed at the end, see [`expect_closed`], or free for the next one. On the address of
+/// the other tests, one of them may have got the port in the meantime.
 pub(crate) const ALONE: &str = "127.0.0.2:0";
 
 /// Fails if connections to `address` are still accepted. A program that another test starts may hold the sockets of this process
 /// for a moment, so a connection that succeeds is tried again.
 pub(crate) async fn expect_closed(address: SocketAddr) {
-    for _ in 0..100 {
+    for _ in 0..1_000 {
         if TcpStream::connect(address).await.is_err() {
             return;
         }
         sleep(Duration::from_millis(50)).await;
     }
     panic!("{address} still accepts connections");
+}
+
+/// Longest wait of a test for something that takes no time on a machine with nothing else to do; only failing tests reach it.
+pub(crate) const LONGEST: Duration = Duration::from_secs(300);
+
+/// Waits until no request has been counted for a while, and returns their number: what was sent before a query ended may be
+/// counted later. A query that goes on is waited for to its end, so that the number shows it.
+pub(crate) async fn settled(requests: impl Fn() -> u64) -> u64 {
+    /// Longer than the services of these tests take for a response.
+    const QUIET: Duration = Duration::from_secs(2);
+    loop {
+        let counted = requests();
+        sleep(QUIET).await;
+        if requests() == counted {
+            return counted;
+        }
+    }
 }
 
 /// The saved search with the most mentions.
@@ -242,6 +259,13 @@ pub(crate) fn runner(cases: u64, seed: u64) -> TestRunner {
 /// page is not full, which proves the end.
 pub(crate) fn pages(mentions: u64) -> u64 {
     mentions.div_ceil(99).max(1)
+}
+
+/// Requests needed for the mentions of [`BIG`] in the last 90 days.
+pub(crate) fn pages_of_90_days(simulator: &Simulator) -> u64 {
+    let since = now() - chrono::TimeDelta::days(90);
+    let mentions = &simulator.corpus().search(BIG).unwrap().mentions;
+    pages(mentions.iter().filter(|mention| mention.facts.published >= since).count() as u64)
 }
 
 /// Reads a number from the environment, such as the count of cases of a test.

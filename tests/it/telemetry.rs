@@ -111,7 +111,7 @@ async fn spans_of(world: &World, sql: &str) -> (Vec<Captured>, Vec<Vec<String>>,
         let _captured = capture.start();
         let (rows, cost) = world.cost(sql).await;
         // Tasks that were aborted end when they are next polled.
-        for _ in 0..100 {
+        for _ in 0..10_000 {
             if capture.0.lock().unwrap().open.is_empty() {
                 break;
             }

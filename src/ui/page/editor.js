@@ -58,7 +58,7 @@ export class Editor {
   constructor(root, { changed, run }) {
     const [area, paint, list] = ["textarea", ".paint", ".words"].map((part) => root.querySelector(part));
     Object.assign(this, { area, paint, list, changed, run, keywords: new Set(), functions: new Set() });
-    Object.assign(this, { mark: null, found: [], chosen: 0, replaces: 0, asked: null });
+    Object.assign(this, { mark: null, found: [], chosen: 0, start: 0, asked: null });
     area.addEventListener("input", (event) => {
       this.mark = null;
       this.show();
@@ -182,7 +182,7 @@ export class Editor {
       if (signal.aborted) return undefined;
       const { words, replaces } = await call("complete", { before, after: this.text.slice(at) }, signal);
       const typed = before.slice(at - replaces);
-      this.replaces = replaces;
+      this.start = at - replaces;
       this.found = words.filter(([, word]) => word !== typed);
     } catch {
       return this.close();
@@ -192,7 +192,7 @@ export class Editor {
       role: "option", id: `word-${number}`, "aria-selected": "false",
       onmousedown: () => this.take(this.found[number]),
     }, shown)));
-    this.place(at - this.replaces);
+    this.place(this.start);
     this.list.hidden = false;
     this.chosen = -1;
     if (wanted) this.choose(0);
@@ -230,7 +230,7 @@ export class Editor {
     const at = this.area.selectionStart;
     const quote = typed.endsWith("'") && this.text[at] === "'" ? 1 : 0;
     this.close();
-    this.replace(at - this.replaces, at + quote, typed);
+    this.replace(this.start, at + quote, typed);
   }
 
   close() {

@@ -23,7 +23,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, IntoRequest, Request, Status};
 
 use super::{Client, Served, all_rows, open, refusal, try_rows};
-use crate::support::{BIG, InProcess, OTHER, corpus, each_async, now};
+use crate::support::{BIG, InProcess, LONGEST, OTHER, corpus, each_async, now};
 
 /// Adds the client's token to a request that the client has no method for.
 pub(super) fn with_token<T>(client: &Client, message: T) -> Request<T> {
@@ -232,13 +232,14 @@ async fn rejected_logins_are_counted_by_reason() {
 async fn a_token_ends_with_its_session_and_with_time() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
         spec.host.auth = Auth::Users(users());
-        spec.host.limits.session_idle_seconds = 1;
+        // Long enough for a query after a login.
+        spec.host.limits.session_idle_seconds = 5;
     })
     .await;
     let mut client = served.client().await;
     client.handshake("ada", "swordfish").await.unwrap();
     all_rows(&mut client, "SELECT 1").await;
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    tokio::time::sleep(Duration::from_millis(5_200)).await;
     let expired = refusal(&mut client, "SELECT 1").await;
     assert_eq!(expired.code(), Code::Unauthenticated);
     assert!(expired.message().contains("log in again"), "{expired}");
@@ -381,7 +382,7 @@ async fn a_session_of_a_connection_ends_with_it() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the session ends");
+        tokio::time::timeout(LONGEST, ended).await.expect("the session ends");
     }
 }
 

@@ -30,7 +30,7 @@ use crate::support::knob;
 /// Time in which a statement is answered or refused.
 const TIME: Duration = Duration::from_secs(300);
 /// Time in which another user's statement is answered, by a program without optimization on a busy machine.
-const HONEST: Duration = Duration::from_secs(10);
+const HONEST: Duration = Duration::from_secs(60);
 /// Memory of the servers.
 const MEMORY: &str = "1GiB";
 
@@ -413,7 +413,7 @@ async fn bombs_end_alone() {
             .await;
             let took = begun.elapsed();
             stop.store(true, Ordering::Relaxed);
-            let longest = match timeout(Duration::from_secs(60), honest).await {
+            let longest = match timeout(TIME, honest).await {
                 Ok(Ok(longest)) => longest,
                 _ => {
                     wrong.push(format!("{name} over {protocol}: another user's statement was not answered"));

@@ -9,6 +9,7 @@ use arrow_flight::sql::{
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, FlightDescriptor, FlightInfo, RenewFlightEndpointRequest,
 };
+use chrono::{DateTime, Utc};
 use datafusion_saved_search::flight::ServerSpec;
 use datafusion_saved_search::simulator::Settings;
 use futures::{StreamExt, TryStreamExt};
@@ -19,7 +20,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::{Client, Served, all_rows, fetch, refusal, status};
-use crate::support::{ALONE, BIG, corpus, each, expect_closed};
+use crate::support::{ALONE, BIG, LONGEST, corpus, each, expect_closed, pages, settled};
 
 /// Query that reads several pages in sequence.
 fn long() -> String {
@@ -29,14 +30,14 @@ fn long() -> String {
 }
 
 const PAGE: Duration = Duration::from_millis(150);
-const GONE: Duration = Duration::from_secs(1);
 
-/// Asserts that no more requests are sent to the service.
+/// Waits until no more requests are sent to the service: a query that went on would read all pages.
 async fn is_quiet(served: &Served) {
-    sleep(GONE).await;
-    let then = served.simulator.requests();
-    sleep(4 * PAGE).await;
-    assert_eq!(served.simulator.requests(), then, "requests are still being sent");
+    let sent = settled(|| served.simulator.requests()).await;
+    let since: DateTime<Utc> = "2026-01-01T00:00:00Z".parse().unwrap();
+    let mentions = &served.simulator.corpus().search(BIG).unwrap().mentions;
+    let all = pages(mentions.iter().filter(|mention| mention.facts.published >= since).count() as u64);
+    assert!(sent < all, "{sent} of {all} pages: the query went on to its end");
     let places = all_rows(&mut served.client().await, "SELECT 1").await;
     assert_eq!(places, [["1"]]);
 }
@@ -48,7 +49,7 @@ async fn asked(served: &Served, requests: u64) {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(Duration::from_secs(30), waited).await.expect("requests");
+    timeout(LONGEST, waited).await.expect("requests");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,18 +61,12 @@ async fn a_client_that_goes_takes_its_requests_along_at_any_stage() {
         all_rows(&mut client, "SET savedsearch.concurrency = 1").await;
         (served, client)
     };
-    let pages = async |served: &Served| {
-        let all = served.simulator.corpus().search(BIG).unwrap().mentions.len() as u64;
-        assert!(served.simulator.requests() < all / 99, "the query had already finished");
-    };
-
     // While a table is created in GetFlightInfo.
     let (served, mut client) = slow().await;
     let making = tokio::spawn(async move { client.execute(format!("CREATE TABLE t AS {}", long()), None).await });
     asked(&served, 2).await;
     making.abort();
     is_quiet(&served).await;
-    pages(&served).await;
 
     // Before the first row.
     let (served, mut client) = slow().await;
@@ -81,7 +76,6 @@ async fn a_client_that_goes_takes_its_requests_along_at_any_stage() {
     asked(&served, 1).await;
     reading.abort();
     is_quiet(&served).await;
-    pages(&served).await;
 
     // In the middle, by dropping the stream while the connection stays open.
     let (served, mut client) = slow().await;
@@ -91,7 +85,6 @@ async fn a_client_that_goes_takes_its_requests_along_at_any_stage() {
     asked(&served, 3).await;
     drop(stream);
     is_quiet(&served).await;
-    pages(&served).await;
 }
 
 async fn cancelled(cancel: impl AsyncFnOnce(&mut Client, FlightInfo)) {
@@ -230,7 +223,8 @@ async fn every_limit_has_its_code_and_its_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_reads_no_more_loses_its_result_and_its_place() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
-        (spec.host.limits.unread_seconds, spec.host.limits.streams) = (1, 1);
+        // Long enough for another query to be refused meanwhile.
+        (spec.host.limits.unread_seconds, spec.host.limits.streams) = (10, 1);
     })
     .await;
     let mut client = served.client().await;
@@ -246,7 +240,7 @@ async fn a_client_that_reads_no_more_loses_its_result_and_its_place() {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(Duration::from_secs(30), other).await.expect("the permit is released");
+    timeout(LONGEST, other).await.expect("the permit is released");
     let ended = loop {
         match stream.next().await.expect("an error") {
             Ok(_) => {}

@@ -28,7 +28,7 @@ use tonic::{Code, Request, Status};
 use super::load::Serve;
 use super::{Served, all_rows, refusal};
 use crate::binary::Simulate;
-use crate::support::{corpus, each_async, knob, runner};
+use crate::support::{LONGEST, corpus, each_async, knob, runner};
 
 /// Codec for raw bytes, so that invalid messages can be sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -207,9 +207,8 @@ fn whatever_is_sent_has_a_code_and_leaves_the_server_alive() {
     let outcome =
         runner(knob("FLIGHT_CASES", 600), knob("FLIGHT_SEED", 1)).run(&cases, |(method, payload, bare, body)| {
             let sent = message(method, payload, bare, body);
-            let answered = runtime.block_on(async {
-                tokio::time::timeout(Duration::from_secs(20), call(channel.clone(), method, sent)).await
-            });
+            let answered =
+                runtime.block_on(async { tokio::time::timeout(LONGEST, call(channel.clone(), method, sent)).await });
             let answered = answered.map_err(|_| TestCaseError::fail(format!("{method}: no response")))?;
             if let Err(status) = answered {
                 // The transport itself rejects invalid protobuf, with INTERNAL.
@@ -356,7 +355,7 @@ async fn a_computation_without_a_pause_keeps_nobody_waiting() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let operations = served.server.operations().unwrap();
         let health = tokio::task::spawn_blocking(move || super::ends::get(operations, "/healthz").0);
-        tokio::time::timeout(Duration::from_secs(20), health).await.expect("a response").unwrap()
+        tokio::time::timeout(LONGEST, health).await.expect("a response").unwrap()
     };
     let (codes, health) = tokio::join!(computing, watching);
     assert_eq!((codes, health), (vec![Code::DeadlineExceeded; 3], 200));

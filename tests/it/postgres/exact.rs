@@ -89,7 +89,7 @@ async fn an_error_is_sent_before_sync() {
             assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "the connection is closed");
         }
     };
-    timeout(Duration::from_secs(20), told).await.expect("the error");
+    timeout(LONGEST, told).await.expect("the error");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -269,7 +269,7 @@ async fn many_semicolons_take_no_longer_than_their_number() {
     let served = Served::new().await;
     let client = served.client().await;
     let sent = format!("{}SELECT 7", ";".repeat(500_000));
-    let answered = timeout(Duration::from_secs(60), text(&client, &sent)).await;
+    let answered = timeout(LONGEST, text(&client, &sent)).await;
     assert_eq!(answered.expect("an answer"), "7");
     assert_eq!(code(&client, &";".repeat(3 << 19)).await.0, "53000");
 }

@@ -69,7 +69,7 @@ fn whatever_is_sent_has_a_code_and_leaves_the_server_alive() {
     let sequences = prop::collection::vec(sent(), 1..8);
     let outcome = TestRunner::new(cases).run(&sequences, |sequence| {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(LONGEST)).unwrap();
         // Terminate, at the end, so that the server closes the connection whatever was understood.
         let bytes = [startup(&[("user", "ada")]), sequence.concat(), message(b'X', 4, b"")].concat();
         let _ = stream.write_all(&bytes);
@@ -145,7 +145,7 @@ async fn a_computation_without_a_pause_keeps_nobody_waiting() {
     let computing = join_all((0..3).map(|_| async { code(&served.client().await, busy).await.0 }));
     let watching = async {
         sleep(Duration::from_millis(500)).await;
-        timeout(Duration::from_secs(20), async { text(&served.client().await, "SELECT current_user").await }).await
+        timeout(LONGEST, async { text(&served.client().await, "SELECT current_user").await }).await
     };
     let (codes, watched) = tokio::join!(computing, watching);
     assert_eq!((codes, watched.expect("an answer").as_str()), (vec!["57014".to_owned(); 3], "ada"));
@@ -171,7 +171,7 @@ async fn strangers_who_stand_there_keep_nobody_out() {
     let client = served.try_client(&config).await.unwrap();
     assert_eq!(text(&client, "SELECT 1").await, "1");
     let mut rest = Vec::new();
-    let closed = timeout(Duration::from_secs(20), strangers[0].read_to_end(&mut rest)).await;
+    let closed = timeout(LONGEST, strangers[0].read_to_end(&mut rest)).await;
     assert!(closed.is_ok(), "the oldest connection without a login is still open");
 }
 

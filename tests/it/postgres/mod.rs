@@ -29,7 +29,9 @@ use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
 use crate::flight::open;
 use crate::queries::{self, NOW};
-use crate::support::{BIG, EventCounter, InProcess, OTHER, connect, corpus, each_async, now, rows};
+use crate::support::{
+    BIG, EventCounter, InProcess, LONGEST, OTHER, connect, corpus, each_async, now, pages, rows, settled,
+};
 
 /// A server over a simulator inside the process.
 struct Served {
@@ -79,6 +81,13 @@ impl Served {
         let (client, connection) = config.connect(NoTls).await?;
         tokio::spawn(connection);
         Ok(client)
+    }
+
+    /// Waits until the service has received more requests than these.
+    async fn asks_after(&self, requests: u64) {
+        while self.simulator.requests() <= requests {
+            sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Returns the output of a future and the number of requests that it caused.
@@ -498,25 +507,24 @@ async fn a_portal_that_is_not_read_requests_no_pages() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_request_or_a_client_that_leaves_ends_the_requests() {
-    let delay = Settings { delay: Duration::from_millis(100), ..Settings::default() };
+    let delay = Settings { delay: Duration::from_secs(1), ..Settings::default() };
     let served = Served::with(delay, |_| {}).await;
     let client = served.client().await;
     let sql = format!("SELECT * FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
     let token = client.cancel_token();
     let (failed, ()) = tokio::join!(client.simple_query(&sql), async {
-        sleep(Duration::from_millis(400)).await;
+        served.asks_after(0).await;
         token.cancel_query(NoTls).await.unwrap();
     });
     let error = failed.expect_err("cancelled");
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
     assert_eq!(text(&client, "SELECT 1").await, "1", "the connection goes on");
-    let quiet = async || {
-        sleep(Duration::from_millis(500)).await;
-        let before = served.simulator.requests();
-        sleep(Duration::from_millis(500)).await;
-        served.simulator.requests() - before
+    let mentions = served.simulator.corpus().search(BIG).unwrap().mentions.len() as u64;
+    let quiet = async |before: u64| {
+        let sent = settled(|| served.simulator.requests()).await - before;
+        assert!(sent < pages(mentions), "{sent} requests for {mentions} mentions");
     };
-    assert_eq!(quiet().await, 0);
+    quiet(0).await;
     let (left, connection) = served.config().connect(NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
     let begun = served.simulator.requests();
@@ -524,11 +532,10 @@ async fn a_cancel_request_or_a_client_that_leaves_ends_the_requests() {
         let sql = sql.clone();
         async move { left.simple_query(&sql).await.map(drop) }
     });
-    sleep(Duration::from_millis(300)).await;
-    assert!(served.simulator.requests() > begun, "the query runs");
+    served.asks_after(begun).await;
     connection.abort();
     reading.abort();
-    assert_eq!(quiet().await, 0);
+    quiet(begun).await;
     // A limit that the client sets itself.
     client.batch_execute("SET statement_timeout = '150ms'").await.unwrap();
     assert_eq!(code(&client, &sql).await.0, "57014");
@@ -581,7 +588,7 @@ async fn a_user_who_is_logged_out_is_told_why() {
     let [before, after] = ["swordfish", "opensesame"].map(scram_verifier);
     let one = |name: &str, verifier: &str| format!("[users.{name}]\nscram_sha_256 = \"{verifier}\"\n");
     std::fs::write(&path, ["ada", "bob", "eve", "zoe"].map(|name| one(name, &before)).concat()).unwrap();
-    let delay = Settings { delay: Duration::from_millis(100), ..Settings::default() };
+    let delay = Settings { delay: Duration::from_secs(1), ..Settings::default() };
     let served = Served::with(delay, |spec| spec.host.auth = Auth::Users(Users::read(&path).unwrap())).await;
     let open = async |user: &str| {
         let mut config = served.config();
@@ -593,7 +600,7 @@ async fn a_user_who_is_logged_out_is_told_why() {
         [open("ada").await, open("bob").await, open("eve").await, open("zoe").await];
     let sql = format!("SELECT * FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
     let (running, ()) = tokio::join!(code(&zoe, &sql), async {
-        sleep(Duration::from_millis(300)).await;
+        served.asks_after(0).await;
         // The password of one is another, two are gone.
         std::fs::write(&path, [one("ada", &after), one("bob", &before)].concat()).unwrap();
         served.postgres.reload().run(None).await.unwrap();
@@ -783,12 +790,15 @@ async fn catalogs_answer_what_clients_ask_without_a_request() {
     assert_eq!(text(&other, "SELECT viewname FROM pg_views WHERE schemaname = 'v4'").await, "");
 }
 
-/// Sends bytes and returns what is answered until the server closes the connection, or is silent.
-async fn raw(served: &Served, bytes: &[u8]) -> Vec<u8> {
+/// Sends bytes and returns what is answered until it has the expected text, or the server closes the connection. If no text is
+/// expected, the server may also be silent.
+async fn raw(served: &Served, bytes: &[u8], expected: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(served.postgres.address()).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
-    let _ = timeout(Duration::from_millis(500), stream.read_to_end(&mut answer)).await;
+    let goes_on = |answer: &[u8]| expected.is_empty() || !String::from_utf8_lossy(answer).contains(expected);
+    let read = async { while goes_on(&answer) && stream.read_buf(&mut answer).await.is_ok_and(|read| read > 0) {} };
+    let _ = timeout(if expected.is_empty() { Duration::from_millis(500) } else { LONGEST }, read).await;
     answer
 }
 
@@ -834,18 +844,19 @@ async fn malformed_messages_are_refused_and_the_server_goes_on() {
             ([begin.clone(), message(b'E', 9, b"\0\x7f\xff\xff\xff"), message(b'S', 4, b"")].concat(), "34000"),
         ],
         async |(bytes, expected)| {
-            let answer = shown(&raw(&served, &bytes).await);
+            let answer = shown(&raw(&served, &bytes, expected).await);
             assert!(answer.contains(expected), "{bytes:?}: {answer:?}");
         },
     )
     .await;
     // Without TLS it says so, and a client may go on; bytes behind the request are not taken for encrypted ones.
-    let refused = raw(&served, &[&[0, 0, 0, 8, 4, 210, 22, 47][..], &begin].concat()).await;
+    let request = [&[0, 0, 0, 8, 4, 210, 22, 47][..], &begin].concat();
+    let refused = raw(&served, &request, "server_version").await;
     assert_eq!(refused.first(), Some(&b'N'));
     assert!(shown(&refused).contains("server_version"));
     // Keys of nobody cancel nothing.
     let cancel = [&[0, 0, 0, 16, 4, 210, 22, 46][..], &[1; 8]].concat();
-    assert_eq!(raw(&served, &cancel).await, b"");
+    assert_eq!(raw(&served, &cancel, "").await, b"");
     assert_eq!(text(&served.client().await, "SELECT 1").await, "1");
 }
 
@@ -860,7 +871,7 @@ async fn health(operations: SocketAddr) -> std::io::Result<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_is_told_until_the_last_front_has_ended() {
-    let delay = Settings { delay: Duration::from_millis(500), ..Settings::default() };
+    let delay = Settings { delay: Duration::from_secs(1), ..Settings::default() };
     let served = Served::with(delay, |spec| spec.host.operations = Some("127.0.0.1:0".parse().unwrap())).await;
     let client = served.client().await;
     let operations = served.flight.operations().unwrap();
@@ -872,8 +883,13 @@ async fn health_is_told_until_the_last_front_has_ended() {
     }
     let ending = tokio::spawn(flight.shut_down_with(postgres.shut_down()));
     // Flight SQL has nothing to wait for.
-    sleep(Duration::from_millis(300)).await;
-    let told = health(operations).await;
+    let told = loop {
+        let told = health(operations).await;
+        if reading.is_finished() || !told.as_ref().is_ok_and(|told| told.starts_with("HTTP/1.1 200")) {
+            break told;
+        }
+        sleep(Duration::from_millis(10)).await;
+    };
     assert!(!reading.is_finished(), "the query has ended too early for this test");
     assert!(told.as_ref().is_ok_and(|told| told.starts_with("HTTP/1.1 503")), "{told:?}");
     assert!(reading.await.unwrap() > 100);
@@ -916,9 +932,13 @@ async fn many_clients_at_once_and_a_shutdown_that_waits_for_them() {
     let client = served.client().await;
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
     let idle = served.client().await;
-    let Served { flight, postgres, .. } = served;
+    // Pages beyond the limits of the others may be on their way.
+    let begun = settled(|| served.simulator.requests()).await;
+    let Served { flight, postgres, simulator, .. } = served;
     let (rows, ()) = tokio::join!(texts(&client, &sql), async {
-        sleep(Duration::from_millis(100)).await;
+        while simulator.requests() == begun {
+            sleep(Duration::from_millis(10)).await;
+        }
         tokio::join!(postgres.shut_down(), async { flight.shut_down().await.unwrap() });
     });
     assert!(rows.len() > 100);

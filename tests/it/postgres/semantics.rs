@@ -183,7 +183,7 @@ async fn lists_of_parameters_have_the_type_of_what_they_are_compared_with() {
             assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "{}", String::from_utf8_lossy(&answer));
         }
     };
-    timeout(Duration::from_secs(20), arrived).await.expect("a row");
+    timeout(LONGEST, arrived).await.expect("a row");
 }
 
 #[tokio::test(flavor = "multi_thread")]

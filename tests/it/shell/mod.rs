@@ -16,7 +16,7 @@ use datafusion_saved_search::{Clock, Profile};
 use self::terminal::{Start, Terminal, without_times};
 use crate::binary::Simulate;
 use crate::pages::pages;
-use crate::support::{corpus, each, knob, now};
+use crate::support::{corpus, each, knob, now, settled};
 
 /// A service, a state folder, and terminals connected to the service.
 struct Desk {
@@ -62,6 +62,11 @@ impl Desk {
         let before = self.service.requests();
         act();
         self.service.requests() - before
+    }
+
+    /// Count of requests once none is on its way.
+    fn settled(&self) -> u64 {
+        self.runtime.block_on(settled(|| self.service.requests()))
     }
 }
 
@@ -270,20 +275,23 @@ fn what_was_typed_is_there_the_next_day() {
 
 #[test]
 fn ctrl_c_cancels_the_query_and_keeps_the_shell() {
-    let corpus = Corpus::generate(CorpusSpec { seed: 7, searches: 1, mentions: 20_000, now: now() });
-    let desk = Desk::with(Arc::new(corpus), Settings { delay: Duration::from_millis(100), ..Settings::default() });
+    let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 7, searches: 1, mentions: 20_000, now: now() }));
+    let since = now() - chrono::TimeDelta::days(90);
+    let all = corpus.searches[0].mentions.iter().filter(|mention| mention.facts.published >= since).count() as u64 / 99;
+    let desk = Desk::with(corpus, Settings { delay: Duration::from_millis(100), ..Settings::default() });
     let mut terminal = desk.shell((24, 80), &[]);
     terminal.keys("SELECT count(DISTINCT text) FROM mentions WHERE duration = '90d';\r");
     // The bar appears once the total is known.
-    let screen = terminal.sees(" of ");
-    assert!(screen.contains("requests") && screen.contains("rows"), "{screen}");
+    let parts = ["rows", " of ", "requests"];
+    terminal.wait("a bar", |screen| screen.lines().any(|line| parts.iter().all(|part| line.contains(part))));
     terminal.keys("\x03");
     let screen = terminal.prompt("cancelled");
     assert!(screen.contains(" sent\n") && !screen.contains(" of "), "the bar is gone:\n{screen}");
     terminal.line("SELECT 1 + 1 AS two;", "no request");
-    let asked = desk.service.requests();
+    let asked = desk.settled();
     terminal.line("SELECT 2 + 2 AS four;", "no request");
-    assert_eq!(desk.service.requests(), asked, "nothing goes on behind the prompt");
+    assert_eq!(desk.settled(), asked, "nothing goes on behind the prompt");
+    assert!(asked < all, "{asked} requests: the query went on to its end");
     // A partial line is discarded, too.
     terminal.keys("SELECT nonsense\x03");
     terminal.prompt("SELECT nonsense");
@@ -300,8 +308,9 @@ fn the_wait_for_a_rate_limit_is_counted_down() {
     for size in [(24, 80), (24, 40)] {
         let mut terminal = desk.shell(size, &[]);
         terminal.keys("SELECT count(DISTINCT text) FROM mentions WHERE duration = '90d';\r");
-        let screen = terminal.sees("rate limit: ");
-        assert!(screen.contains(" s"), "{screen}");
+        terminal.wait("rate limit", |screen| {
+            screen.lines().any(|line| line.split_once("rate limit: ").is_some_and(|(_, wait)| wait.contains(" s")))
+        });
         terminal.keys("\x03");
         terminal.prompt("cancelled");
     }

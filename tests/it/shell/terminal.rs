@@ -9,14 +9,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
-use vt100::Parser;
+use vt100::{Parser, Screen};
 
-/// Time limit of every wait; only failing tests reach it.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::support::LONGEST;
 
 pub(crate) struct Terminal {
     keys: Box<dyn Write + Send>,
     parser: Arc<Mutex<Parser>>,
+    /// The screen that the last wait has returned, with wrapped lines joined.
+    seen: String,
     child: Box<dyn Child + Send + Sync>,
     /// Ends once the program has ended and all that it printed was read.
     reader: JoinHandle<()>,
@@ -56,11 +57,11 @@ impl Terminal {
             let mut bytes = [0; 4_096];
             // Reading ends with the terminal, possibly with an error.
             while let Ok(read @ 1..) = reader.read(&mut bytes) {
-                shown.lock().unwrap().process(&bytes[..read]);
+                process(&mut shown.lock().unwrap(), &bytes[..read]);
             }
         });
         let keys = pair.master.take_writer().unwrap();
-        Self { keys, parser, child, reader, master: pair.master }
+        Self { keys, parser, seen: String::new(), child, reader, master: pair.master }
     }
 
     /// Types keys.
@@ -82,11 +83,12 @@ impl Terminal {
         self.prompt(expected)
     }
 
-    /// Returns the screen once `expected` is visible with a prompt below it.
+    /// Returns the screen once `expected` is visible with a complete prompt below it.
     pub(crate) fn prompt(&mut self, expected: &str) -> String {
-        self.wait(expected, |screen| {
-            let after = screen.rfind(expected).map(|at| &screen[at + expected.len()..]);
-            after.is_some_and(|after| after.trim_end().ends_with('>') && after.contains('\n'))
+        self.wait_for(expected, |screen| {
+            let text = text_of(screen);
+            let after = text.rfind(expected).map(|at| &text[at + expected.len()..]);
+            after.is_some_and(|after| after.contains('\n')) && is_at_prompt(screen, &text)
         })
     }
 
@@ -98,46 +100,38 @@ impl Terminal {
 
     /// Returns the screen once `there` is true for it; `expected` describes it in a failure.
     pub(crate) fn wait(&mut self, expected: &str, there: impl Fn(&str) -> bool) -> String {
+        self.wait_for(expected, |screen| there(&text_of(screen)))
+    }
+
+    fn wait_for(&mut self, expected: &str, there: impl Fn(&Screen) -> bool) -> String {
         let begun = Instant::now();
         loop {
             // Before the screen is read: nothing follows then.
             let is_over = self.reader.is_finished();
-            let screen = self.screen();
-            if there(&screen) {
-                return screen;
-            }
+            let text = {
+                let parser = self.parser.lock().unwrap();
+                let screen = parser.screen();
+                if there(screen) {
+                    self.seen = unwrapped(screen);
+                    return text_of(screen);
+                }
+                text_of(screen)
+            };
             let ended = self.child.try_wait().unwrap();
-            assert!(begun.elapsed() < LONGEST && !is_over, "no `{expected}` ({ended:?}) in\n{screen}");
+            assert!(begun.elapsed() < LONGEST && !is_over, "no `{expected}` ({ended:?}) in\n{text}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
     /// The visible text.
     pub(crate) fn screen(&self) -> String {
-        let parser = self.parser.lock().unwrap();
-        let rows: Vec<String> = parser.screen().rows(0, u16::MAX).map(|row| row.trim_end().to_owned()).collect();
-        rows.join("\n").trim_end().to_owned()
+        self.with_screen(text_of)
     }
 
-    /// The visible text with wrapped lines joined.
-    fn unwrapped(&self) -> String {
-        let parser = self.parser.lock().unwrap();
-        let screen = parser.screen();
-        let mut text = String::new();
-        for (at, row) in (0..).zip(screen.rows(0, u16::MAX)) {
-            if screen.row_wrapped(at) {
-                text.push_str(&row);
-            } else {
-                text.push_str(row.trim_end());
-                text.push('\n');
-            }
-        }
-        text.trim_end().to_owned()
-    }
-
-    /// The last statement and its output.
+    /// The last statement and its output, on the screen that the last wait has returned: the editor may be painting its line
+    /// again by now.
     pub(crate) fn shown(&self) -> String {
-        let screen = self.unwrapped();
+        let screen = &self.seen;
         let mut prompts = screen.rmatch_indices("savedsearch>").map(|(at, _)| at);
         let (end, begin) = (prompts.next().unwrap_or(screen.len()), prompts.next().unwrap_or_default());
         screen[begin..end].trim_end().to_owned()
@@ -149,7 +143,7 @@ impl Terminal {
     }
 
     /// Reads the screen.
-    pub(crate) fn with_screen<T>(&self, read: impl FnOnce(&vt100::Screen) -> T) -> T {
+    pub(crate) fn with_screen<T>(&self, read: impl FnOnce(&Screen) -> T) -> T {
         read(self.parser.lock().unwrap().screen())
     }
 
@@ -165,7 +159,10 @@ impl Terminal {
     /// Clears the screen.
     pub(crate) fn clear(&mut self) {
         self.keys("\x0c");
-        self.wait("a clear screen", |screen| screen.lines().count() == 1 && screen.ends_with('>'));
+        self.wait_for("a clear screen", |screen| {
+            let text = text_of(screen);
+            text.lines().count() == 1 && is_at_prompt(screen, &text)
+        });
     }
 
     /// Sends the program a signal.
@@ -212,6 +209,38 @@ impl Drop for Terminal {
     }
 }
 
+/// Shows what was printed, byte by byte: the parser drops the space of `é │` if it gets the letter in two parts.
+fn process(parser: &mut Parser, bytes: &[u8]) {
+    bytes.iter().for_each(|byte| parser.process(&[*byte]));
+}
+
+/// The visible text of a screen.
+fn text_of(screen: &Screen) -> String {
+    let rows: Vec<String> = screen.rows(0, u16::MAX).map(|row| row.trim_end().to_owned()).collect();
+    rows.join("\n").trim_end().to_owned()
+}
+
+/// The visible text of a screen with wrapped lines joined.
+fn unwrapped(screen: &Screen) -> String {
+    let mut text = String::new();
+    for (at, row) in (0..).zip(screen.rows(0, u16::MAX)) {
+        if screen.row_wrapped(at) {
+            text.push_str(&row);
+        } else {
+            text.push_str(row.trim_end());
+            text.push('\n');
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+/// True if a screen with this text ends with a prompt, and the cursor is behind it: the editor has painted all of it, and waits.
+fn is_at_prompt(screen: &Screen, text: &str) -> bool {
+    let (row, col) = screen.cursor_position();
+    let last = text.lines().last().unwrap_or_default();
+    last.ends_with('>') && usize::from(row) + 1 == text.lines().count() && usize::from(col) == last.chars().count() + 1
+}
+
 fn lines(number: u16) -> NonZero<u16> {
     NonZero::new(number).unwrap()
 }
@@ -226,4 +255,16 @@ pub(crate) fn without_times(text: &str) -> String {
         line.split(" · ").map(|part| if is_time(part) { "TIME" } else { part }).collect::<Vec<_>>().join(" · ")
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_screen_does_not_depend_on_the_parts_in_which_it_was_read() {
+    let text = "é │ ع ع · │ 日本";
+    for at in 0..=text.len() {
+        let mut parser = Parser::new(lines(1), lines(40), 0);
+        let (first, second) = text.as_bytes().split_at(at);
+        process(&mut parser, first);
+        process(&mut parser, second);
+        assert_eq!(text_of(parser.screen()), text, "divided at {at}");
+    }
 }
