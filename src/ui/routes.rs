@@ -301,7 +301,7 @@ async fn complete(State(shared): Server, Extension(session): Own, body: Bytes) -
         let known = connection.known_searches().unwrap_or_default();
         let words = Words::of(&own.context, connection, known, Vec::new()).await;
         let (start, found) = words.complete(&before, &after);
-        let found = found.iter().take(60).map(|word| json!([word.shown, word.typed])).collect::<Vec<_>>();
+        let found = found.iter().take(60).map(|word| json!([word.shown, word.chosen])).collect::<Vec<_>>();
         Ok::<_, Failure>(json!({ "replaces": before[start..].encode_utf16().count(), "words": found }))
     };
     answered(shared.host.away(&session, work).await)

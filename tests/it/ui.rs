@@ -569,6 +569,13 @@ async fn variables_settings_and_completion_are_those_of_the_shell() {
     let before = format!("SELECT * FROM mentions WHERE aid = '{}", &BIG[..3]);
     let words = served.post("/api/complete", &json!({ "before": before, "after": "" })).await.json();
     assert!(words["words"][0][1].as_str().unwrap().starts_with(BIG), "{words}");
+    // Two saved searches have the typed part of a name: each can be chosen, by its aid.
+    let acme = json!({ "before": "SELECT * FROM mentions WHERE aid = 'acm", "after": "" });
+    let words = served.post("/api/complete", &acme).await.json();
+    let acme = served.query("SELECT aid, name FROM saved_searches WHERE name LIKE 'Acme%'").await.rows;
+    let part = |row: &Value, at: usize| row[at].as_str().unwrap().to_owned();
+    let pairs = |row: &Value| json!([format!("{}  {}", part(row, 0), part(row, 1)), format!("{}'", part(row, 0))]);
+    assert_eq!((acme.len(), &words["words"]), (2, &acme.iter().map(pairs).collect::<Value>()), "{words}");
     let tables = served.get("/api/tables").await.json();
     let names: Vec<_> = tables.as_array().unwrap().iter().map(|table| table["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"mentions") && names.contains(&"system.budget"), "{names:?}");
