@@ -23,6 +23,15 @@ pub(crate) struct Expanded {
     values: Vec<(Range<usize>, Range<usize>)>,
 }
 
+/// A variable of a text that is not set.
+#[derive(Debug)]
+pub(crate) struct Unset {
+    pub(crate) name: String,
+    /// Number of characters before it in the text.
+    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "the page alone marks it"))]
+    pub(crate) before: usize,
+}
+
 /// Form in which a variable is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -58,14 +67,15 @@ impl Variables {
     /// # Errors
     /// One line naming a variable that is not set.
     pub(crate) fn expand(&self, text: &str) -> Result<String, String> {
-        self.expanded(text).map(|expanded| expanded.text)
+        let unset = |Unset { name, .. }: Unset| format!("variable `{name}` is not set; use \\set {name} VALUE");
+        self.expanded(text).map(|expanded| expanded.text).map_err(unset)
     }
 
     /// As [`expand`](Self::expand), with the places of the values.
     ///
     /// # Errors
-    /// Those of [`expand`](Self::expand).
-    pub(crate) fn expanded(&self, text: &str) -> Result<Expanded, String> {
+    /// The first variable that is not set.
+    pub(crate) fn expanded(&self, text: &str) -> Result<Expanded, Unset> {
         let (mut shown, mut rest, mut depth) = (String::with_capacity(text.len()), text, 0_usize);
         let mut values = Vec::new();
         while let Some(c) = rest.chars().next() {
@@ -86,7 +96,10 @@ impl Variables {
                                 continue;
                             }
                             None if depth > 0 && form == Form::Text => {}
-                            None => return Err(format!("variable `{name}` is not set; use \\set {name} VALUE")),
+                            None => {
+                                let before = text[..text.len() - rest.len()].chars().count();
+                                return Err(Unset { name: name.to_owned(), before });
+                            }
                         }
                     }
                     1
@@ -243,6 +256,15 @@ mod tests {
         each(cases, |(part, after, expected)| {
             assert_eq!(place(part, after), expected, "{part}");
         });
+    }
+
+    #[cfg(feature = "ui")]
+    #[test]
+    fn a_variable_that_is_not_set_has_a_place() {
+        let mut variables = Variables::default();
+        variables.set("a", "a long value").expect("a name");
+        let unset = variables.expanded("é :a ':b' :'b'").expect_err("one is not set");
+        assert_eq!((unset.name.as_str(), unset.before), ("b", 10));
     }
 
     #[test]

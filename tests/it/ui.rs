@@ -500,13 +500,15 @@ async fn mistakes_have_a_place_and_advice_and_cost_nothing() {
         ("SELECT titel\nFROM mentions", "did you mean", Some((1, 8))),
         ("SELECT title\nFROM mention", "did you mean mentions?", Some((2, 6))),
         ("SELECT 1,\n  )", "", Some((2, 3))),
+        ("SELECT count(*),\n  title FROM mentions", "must be in GROUP BY", Some((2, 3))),
+        ("SELECT\n  aid FROM mentions a JOIN mentions b ON a.id = b.id", "is ambiguous", Some((2, 3))),
         ("SELEC 1", "", Some((1, 1))),
         ("INSERT INTO mentions SELECT * FROM mentions", "read-only; only queries run here", None),
         ("SET savedsearch.max_requests = 5", "only queries run here", None),
         ("CREATE TABLE t AS SELECT 1", "only queries run here", None),
         ("SELECT 1; SELECT 2", "exactly one statement", None),
         ("SELECT $1", "write parameters as :name", None),
-        ("SELECT :x", "parameter `x` is not set", None),
+        ("SELECT :x", "parameter `x` is not set", Some((1, 8))),
     ] {
         for path in ["/api/estimate", "/api/query"] {
             let reply = served.post(path, &json!({ "sql": sql })).await;
