@@ -9,9 +9,7 @@ import { Overview, Service } from "./overview.js";
 const THEMES = { "": ["◐", "automatic"], light: ["☀", "light"], dark: ["☾", "dark"] };
 
 /** Takes what calls learn: the closest limit. */
-function told({ left }) {
-  find("left").textContent = leftInWords(left);
-}
+const told = ({ left }) => void (find("left").textContent = leftInWords(left));
 
 /** Asks for a login until one is accepted. Calls that wait share the question. */
 let asking = null;

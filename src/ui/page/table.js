@@ -65,13 +65,9 @@ export class Table {
     }, 300);
   }
 
-  get length() {
-    return this.order ? this.order.length : this.rows.length;
-  }
+  get length() { return this.order ? this.order.length : this.rows.length; }
 
-  row(at) {
-    return this.rows[this.order ? this.order[at] : at];
-  }
+  row(at) { return this.rows[this.order ? this.order[at] : at]; }
 
   /** Widths by the names, and the values of the first rows. */
   measure() {
@@ -195,9 +191,7 @@ export class Table {
   }
 
   /** The row at the top of the view for a scroll position; a fraction of it is out of view. */
-  rowAt(scrollTop) {
-    return (scrollTop * this.view.scale) / ROW;
-  }
+  rowAt(scrollTop) { return (scrollTop * this.view.scale) / ROW; }
 
   /** Makes elements of the rows in view. */
   draw() {
