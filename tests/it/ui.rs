@@ -308,12 +308,13 @@ async fn the_token_of_the_url_becomes_a_cookie_without_which_nothing_is_answered
     let cookie = opened.header("set-cookie").unwrap();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     let wrong = send(address, "GET", "/?token=wrong", &[], "").await;
-    assert_eq!((wrong.status, wrong.header("set-cookie")), (303, None));
+    assert_eq!((wrong.status, wrong.header("location"), wrong.header("set-cookie")), (303, Some("/?stale"), None));
     let name = served.cookie.split('=').next().unwrap();
     for cookie in ["", &format!("{name}="), &format!("{name}=wrong"), "other=x", &format!("{name}x={token}")] {
         for path in ["/api/state", "/api/tables", "/api/names", "/api/dashboards", "/api/results/1/rows.csv"] {
             let reply = send(address, "GET", path, &[("cookie", cookie)], "").await;
             assert_eq!((reply.status, &reply.json()["login"]), (401, &json!("token")), "{cookie} {path}");
+            assert_eq!(reply.json()["stale"], json!(cookie == format!("{name}=wrong")), "{cookie} {path}");
         }
         for path in ["/api/query", "/api/estimate", "/api/size", "/api/complete", "/api/logout"] {
             assert_eq!(post(address, path, cookie, &json!({ "sql": "SELECT 1" })).await.status, 401, "{cookie}");

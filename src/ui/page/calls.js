@@ -58,7 +58,7 @@ export async function answer(path, body, signal) {
       return await once(path, body, signal);
     } catch (error) {
       if (!error.login || path === "logout") throw error;
-      await login(error.login);
+      await login(error);
     }
   }
 }
@@ -162,7 +162,7 @@ export async function* run(question, signal) {
     } catch (error) {
       // Only before its first line. No place is held meanwhile, since other tabs may be logged in.
       if (!error.login) throw error;
-      await login(error.login);
+      await login(error);
     }
   }
 }
