@@ -106,6 +106,8 @@ pub(super) struct Costs {
     likely: Option<u64>,
     /// Requests that tell how many mentions the statement reads, if that is not known; otherwise 0.
     unknown: u64,
+    /// Requests left of the user's own budget, which refuses a query that needs more before its first request.
+    allowance: Option<i64>,
     /// Each scan: its table, request and cost.
     scans: Vec<Value>,
     /// The limit of which least is left.
@@ -223,8 +225,9 @@ async fn costs_of(session: &Session, plan: &Arc<dyn ExecutionPlan>) -> Result<Co
     scans.pop();
     let budget = budget(session).await?;
     let remaining = |row: &Value| row["remaining"].as_i64();
+    let allowance = budget.iter().filter(|row| row["source"] == "caller").filter_map(remaining).min();
     let left = budget.into_iter().filter(|row| remaining(row).is_some()).min_by_key(remaining);
-    Ok(Costs { requests, at_least, exact, likely: likely.or(least), unknown, scans, left })
+    Ok(Costs { requests, at_least, exact, likely: likely.or(least), unknown, allowance, scans, left })
 }
 
 /// Limits of the key and of the user. Sends no request.

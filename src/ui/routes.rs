@@ -273,6 +273,7 @@ async fn state(State(shared): Server, Extension(session): Own) -> Response {
             "search": known_search(&session).await?,
             "store": session.context.table_provider("system.store").await.is_ok(),
             "profile": profile,
+            "dashboards": shared.dashboards.path(),
         }))
     };
     answered(state.await)

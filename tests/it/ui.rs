@@ -756,6 +756,10 @@ async fn users_log_in_and_do_not_see_each_others_results() {
     let file = format!("/api/results/{}/rows.csv", answer.last["end"]["result"].as_str().unwrap());
     assert_eq!((get(&file, &ada).await.status, get(&file, &bob).await.status), (200, 404));
     // His budget is 3 requests an hour; hers is the key's.
+    let free = json!({ "sql": "SELECT 1" });
+    let allowance =
+        async |cookie: &str| post(address, "/api/estimate", cookie, &free).await.json()["allowance"].clone();
+    assert_eq!([allowance(&ada).await, allowance(&bob).await], [Value::Null, json!(3)]);
     let own = json!({ "sql": "SELECT count(*) FROM system.requests" });
     assert_eq!(Answer::of(&post(address, "/api/query", &bob, &own).await.body).rows, [json!([0])]);
     let wide = json!({ "sql": format!("SELECT aid, total_mentions FROM overview WHERE aid IN ('{BIG}', '{OTHER}')") });
@@ -787,6 +791,8 @@ async fn dashboards_are_files_of_a_folder() {
     let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
     let dashboards = Some(folder.path().to_owned());
     let served = Served::with(corpus(), settings, |page, _| page.dashboards = dashboards).await;
+    let state = served.get("/api/state").await.json();
+    assert_eq!(state["dashboards"], json!(folder.path().to_str().unwrap()), "where to put others");
     let listed = served.get("/api/dashboards").await.json();
     assert_eq!(listed, json!([{ "name": "brand", "title": "Brand <b>", "error": null }]));
     let read = served.get("/api/dashboards/brand").await.json();
