@@ -460,6 +460,20 @@ async fn what_an_estimate_lacks_is_requested_on_demand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_likely_cost_of_a_join_with_the_list_is_what_it_spends() {
+    let served = Served::new(Settings::default()).await;
+    served.query("SELECT aid FROM saved_searches").await;
+    for (columns, table) in [("s.name, count(*) AS n", "mentions"), ("s.name, o.total_mentions", "overview")] {
+        let grouped = if table == "mentions" { "GROUP BY 1" } else { "" };
+        let joined = format!("saved_searches s JOIN {table} o ON s.aid = o.aid WHERE o.duration = '7d'");
+        let sql = format!("SELECT {columns} FROM {joined} {grouped}");
+        let cost = served.cost(&sql).await;
+        let spent = served.query(&sql).await.last["end"]["requests"].clone();
+        assert!(spent.as_u64() > Some(2) && cost["likely"] == spent, "{sql}: {spent} were sent: {cost}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_are_those_of_the_shell() {
     let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
     let service = simulator::start("127.0.0.1:0".parse().unwrap(), corpus(), settings).await.unwrap();
