@@ -637,9 +637,9 @@ impl FetchExec {
         counted.or_else(|| self.likely_pages(joins_list))
     }
 
-    /// The likely number of requests for counts of the saved searches that a join selects by all rows of the list.
+    /// The likely number of requests for counts and overviews of the saved searches that a join selects by all rows of the list.
     fn likely_counts(&self, joins_list: bool) -> Option<u64> {
-        if !joins_list || self.config.summary().is_none() {
+        if !joins_list {
             return None;
         }
         let searches = self.estimated_list()?.aids.len() as u64;

@@ -139,7 +139,8 @@ pub struct Place {
 }
 
 impl Place {
-    fn of(text: &str, (line, column): (usize, usize)) -> Option<Self> {
+    /// The place at a 1-based line and column; `None` if the text has none there.
+    pub(crate) fn of(text: &str, (line, column): (usize, usize)) -> Option<Self> {
         let lines = text.split_inclusive('\n').take(line.checked_sub(1)?);
         let before = lines.map(|line| line.chars().count()).sum::<usize>() + column.checked_sub(1)?;
         (before <= text.chars().count()).then_some(Self { line, column, before })

@@ -8,6 +8,7 @@ use datafusion::common::{Result, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, OrderingRequirements, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::filter_pushdown::{ChildFilterDescription, FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
@@ -34,6 +35,12 @@ pub(crate) trait Pass: Clone + fmt::Debug + Send + Sync + 'static {
     /// Returns whether filters on a column of this name may pass the node.
     fn accepts(&self, _column: &str) -> bool {
         true
+    }
+
+    /// Returns the effect on the number of rows. The engine moves limits past nodes without one, so that it is unknown of a node that a
+    /// limit must not pass.
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Unknown
     }
 
     /// Prepares the execution of a partition.
@@ -123,6 +130,10 @@ impl<P: Pass> ExecutionPlan for PassThroughExec<P> {
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        self.pass.cardinality_effect()
     }
 
     fn gather_filters_for_pushdown(

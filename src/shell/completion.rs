@@ -44,6 +44,15 @@ pub(crate) struct Candidate {
     pub(crate) shown: String,
     /// Replacement of the typed word.
     pub(crate) typed: String,
+    /// Replacement if this candidate is chosen from the list. It differs if several saved searches have the typed part of a name, which
+    /// stays until one is left.
+    pub(crate) chosen: String,
+}
+
+impl Candidate {
+    fn new(shown: &str, typed: String) -> Self {
+        Self { shown: shown.to_owned(), chosen: typed.clone(), typed }
+    }
 }
 
 /// SQL keywords.
@@ -190,14 +199,14 @@ impl Words {
             let columns = self.columns.iter().filter(|(of, column)| of == table && column.starts_with(&lower));
             let candidate = |(_, column): &(String, String)| {
                 let word = format!("{alias}.{column}");
-                Candidate { shown: word.clone(), typed: word }
+                Candidate::new(&word, word.clone())
             };
             return (start, columns.map(candidate).collect());
         }
         let of = |words: &mut dyn Iterator<Item = &str>| {
             let lower = word.to_lowercase();
             let fits = words.filter(|known| known.to_lowercase().starts_with(&lower));
-            fits.map(|known| Candidate { shown: known.to_owned(), typed: known.to_owned() }).collect::<Vec<_>>()
+            fits.map(|known| Candidate::new(known, known.to_owned())).collect::<Vec<_>>()
         };
         let found = match last {
             "FROM" | "JOIN" | "DESCRIBE" => of(&mut self.tables.iter().chain(&self.catalogs).map(String::as_str)),
@@ -268,7 +277,7 @@ impl Words {
         let lower = typed.replace("''", "'").to_lowercase();
         let plain = |values: &mut dyn Iterator<Item = &str>| {
             let fits = values.filter(|value| value.to_lowercase().starts_with(&lower));
-            fits.map(|value| Candidate { shown: value.to_owned(), typed: behind_quote(value) }).collect()
+            fits.map(|value| Candidate::new(value, behind_quote(value))).collect()
         };
         match compared(before).as_deref() {
             Some("aid") => {
@@ -282,6 +291,7 @@ impl Words {
                 let candidate = |(aid, name): &(String, String)| Candidate {
                     shown: format!("{aid}  {}", one_line(name)),
                     typed: if stays { typed.to_owned() } else { behind_quote(aid) },
+                    chosen: behind_quote(aid),
                 };
                 fits.into_iter().map(candidate).collect()
             }
@@ -415,5 +425,9 @@ mod tests {
         assert_eq!(typed("SELECT 1 FROM mentions m WHERE m.sentiment = 'ne"), ["negative'", "neutral'"]);
         let (start, found) = words().complete("SELECT 'x' WHERE aid = 'gl", "");
         assert_eq!((start, found[0].shown.as_str()), (24, "184889  Globex"));
+        // The letter of both names stays, but each can be chosen.
+        let (_, found) = words().complete("SELECT 1 WHERE aid = 'e", "");
+        let found: Vec<_> = found.iter().map(|candidate| (&*candidate.typed, &*candidate.chosen)).collect();
+        assert_eq!(found, [("e", "183772'"), ("e", "184889'")]);
     }
 }

@@ -55,7 +55,7 @@ pub(crate) use output::write_file;
 #[cfg(feature = "ui")]
 pub(crate) use run::covered;
 #[cfg(feature = "ui")]
-pub(crate) use variables::Variables;
+pub(crate) use variables::{Expanded, NotExpanded, Variables};
 pub(crate) use writer::chart_svg;
 #[cfg(feature = "ui")]
 pub(crate) use writer::{in_zone, zoned};

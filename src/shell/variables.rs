@@ -6,6 +6,7 @@
 //! brackets and braces, where `[a:b]` is a slice and `{a:b}` a struct.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
 use crate::session::literal;
@@ -21,6 +22,29 @@ pub(crate) struct Expanded {
     /// Each value in this text, and the variable in the typed one that it replaces: ranges of bytes, in order.
     #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "the page alone maps places back"))]
     values: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// Reason for which a text has no values.
+#[derive(Debug)]
+pub(crate) enum NotExpanded {
+    /// A variable is not set.
+    Unset {
+        name: String,
+        /// Number of characters before it in the text.
+        #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "the page alone marks it"))]
+        before: usize,
+    },
+    /// The text would have more than this many bytes.
+    TooLong(usize),
+}
+
+impl fmt::Display for NotExpanded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unset { name, .. } => write!(f, "variable `{name}` is not set; use \\set {name} VALUE"),
+            Self::TooLong(most) => write!(f, "statement too long with its variables: the limit is {most} bytes"),
+        }
+    }
 }
 
 /// Form in which a variable is inserted.
@@ -58,14 +82,14 @@ impl Variables {
     /// # Errors
     /// One line naming a variable that is not set.
     pub(crate) fn expand(&self, text: &str) -> Result<String, String> {
-        self.expanded(text, usize::MAX).map(|expanded| expanded.text)
+        self.expanded(text, usize::MAX).map(|expanded| expanded.text).map_err(|reason| reason.to_string())
     }
 
     /// As [`expand`](Self::expand), with the places of the values, for a text that has at most so many bytes with them.
     ///
     /// # Errors
-    /// Those of [`expand`](Self::expand); one line for a text that is longer.
-    pub(crate) fn expanded(&self, text: &str, most: usize) -> Result<Expanded, String> {
+    /// The first variable that is not set, or the limit.
+    pub(crate) fn expanded(&self, text: &str, most: usize) -> Result<Expanded, NotExpanded> {
         let (mut shown, mut rest, mut depth) = (String::with_capacity(text.len()), text, 0_usize);
         let mut values = Vec::new();
         while let Some(c) = rest.chars().next() {
@@ -79,7 +103,7 @@ impl Variables {
                     if let Some((form, name, length)) = variable(rest) {
                         match self.0.get(name) {
                             Some(value) if shown.len().saturating_add(value.len()) > most => {
-                                return Err(format!("statement too long with its variables: the limit is {most} bytes"));
+                                return Err(NotExpanded::TooLong(most));
                             }
                             Some(value) => {
                                 let (from, typed) = (shown.len(), text.len() - rest.len());
@@ -89,7 +113,10 @@ impl Variables {
                                 continue;
                             }
                             None if depth > 0 && form == Form::Text => {}
-                            None => return Err(format!("variable `{name}` is not set; use \\set {name} VALUE")),
+                            None => {
+                                let before = text[..text.len() - rest.len()].chars().count();
+                                return Err(NotExpanded::Unset { name: name.to_owned(), before });
+                            }
                         }
                     }
                     1
@@ -248,13 +275,22 @@ mod tests {
         });
     }
 
+    #[cfg(feature = "ui")]
+    #[test]
+    fn a_variable_that_is_not_set_has_a_place() {
+        let mut variables = Variables::default();
+        variables.set("a", "a long value").expect("a name");
+        let unset = variables.expanded("é :a ':b' :'b'", usize::MAX).expect_err("one is not set");
+        assert!(matches!(&unset, NotExpanded::Unset { name, before: 10 } if name == "b"), "{unset}");
+    }
+
     #[test]
     fn a_text_that_becomes_too_long_is_refused_before_it_is_made() {
         let mut variables = Variables::default();
         variables.set("long", &"x".repeat(1 << 20)).expect("a name");
         let text = ":long ".repeat(100_000);
         let error = variables.expanded(&text, 4 << 20).expect_err("100 GB");
-        assert_eq!(error, "statement too long with its variables: the limit is 4194304 bytes");
+        assert_eq!(error.to_string(), "statement too long with its variables: the limit is 4194304 bytes");
         variables.expanded(":long :long", 4 << 20).expect("2 MiB");
     }
 

@@ -162,6 +162,13 @@ impl Access {
         value
     }
 
+    /// True if the server has a token, and a request another one: that of an earlier start.
+    pub(super) fn is_stale(&self, headers: &HeaderMap) -> bool {
+        let differs =
+            |token: &SecretString| self.given(headers).is_some_and(|given| !is_same(token.expose_secret(), given));
+        self.token.as_ref().is_some_and(differs)
+    }
+
     fn cookie(&self, value: &str) -> HeaderValue {
         let secure = if self.secure { "; Secure" } else { "" };
         let text = format!("{}={value}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie);

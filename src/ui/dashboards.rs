@@ -89,6 +89,11 @@ impl Folder {
         there.try_for_each(|(_, path)| Dashboard::read(&path).map(drop))
     }
 
+    /// Path of the folder, for people.
+    pub(super) fn path(&self) -> Option<String> {
+        self.0.as_ref().map(|folder| folder.display().to_string())
+    }
+
     /// All dashboards with their files, or the mistakes in them.
     pub(super) fn all(&self) -> impl Iterator<Item = (PathBuf, Result<Dashboard>)> {
         self.names().into_iter().map(|(_, path)| {

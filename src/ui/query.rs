@@ -23,9 +23,11 @@ use arrow::json::writer::{LineDelimited, WriterBuilder};
 use async_stream::stream;
 use axum::body::Bytes;
 use datafusion::common::config::ExtensionOptions;
+use datafusion::error::DataFusionError;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use futures::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -42,7 +44,7 @@ use crate::host::sessions::Session;
 use crate::host::state::Host;
 use crate::host::type_compat::bytes_of;
 use crate::session::{Headers, follow_time_zone, type_name, with_schema};
-use crate::shell::{Variables, covered, in_zone, zoned};
+use crate::shell::{Expanded, NotExpanded, Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
 /// Rows of a part of the response, and bytes of its values: the text of a part is made in one go.
@@ -74,6 +76,25 @@ struct PlannedStatement {
     context: SessionContext,
     statement: Statement,
     headers: Headers,
+    typed: TypedText,
+}
+
+/// The text of a statement, as it was typed and with its parameters replaced.
+struct TypedText {
+    sql: String,
+    expanded: Expanded,
+}
+
+impl TypedText {
+    /// A failure of planning, which has a place in the expanded text, with the place in the typed one. Without a place, it is that of the
+    /// name or value which the message quotes, if the text has it once.
+    fn placed(&self, failure: Failure) -> Failure {
+        let Self { sql, expanded } = self;
+        let wrong = matches!(failure.code, Code::InvalidArgument | Code::Unimplemented | Code::FailedPrecondition);
+        let quoted = || place_of_quoted(&failure.message, &expanded.text).filter(|_| wrong);
+        let place = failure.place.or_else(quoted);
+        Failure { place: place.map(|place| Place::after(sql, expanded.typed(sql, place.before))), ..failure }
+    }
 }
 
 /// Cost of a statement.
@@ -87,6 +108,8 @@ pub(super) struct Costs {
     likely: Option<u64>,
     /// Requests that tell how many mentions the statement reads, if that is not known; otherwise 0.
     unknown: u64,
+    /// Requests left of the user's own budget, which refuses a query that needs more before its first request.
+    allowance: Option<i64>,
     /// Each scan: its table, request and cost.
     scans: Vec<Value>,
     /// The limit of which least is left.
@@ -110,27 +133,26 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     }
     let mut known = Variables::default();
     variables.iter().try_for_each(|(name, value)| known.set(name, value)).map_err(wrong)?;
-    let unset =
-        |line: String| wrong(line.split("; use").next().unwrap_or_default().replacen("variable", "parameter", 1));
-    let expanded = known.expanded(&sql, host.limits.statement_bytes).map_err(unset)?;
-    let text = expanded.text.as_str();
+    let expanded = known.expanded(&sql, host.limits.statement_bytes).map_err(|reason| match reason {
+        NotExpanded::Unset { name, before } => {
+            let place = Some(Place::after(&sql, before));
+            Failure { place, ..wrong(format!("parameter `{name}` is not set")) }
+        }
+        NotExpanded::TooLong(most) => wrong(format!("query too long with its parameters: the limit is {most} bytes")),
+    })?;
+    let typed = TypedText { sql, expanded };
+    let text = typed.expanded.text.as_str();
     host.allow_length(text)?;
     let digest = session.log_statement(text);
-    let failed = async |error| {
-        let failure = session.failure(&error).in_text(&error, text, &context).await;
-        // The place is one in the text that the page has.
-        let place = failure.place.map(|place| Place::after(&sql, expanded.typed(&sql, place.before)));
-        Failure { place, ..failure }
-    };
     let planned = async {
         let turn = session.share.planning().await;
         let parsed = parse(&turn, text, GenericDialect {})?;
         let headers = Headers::of(&parsed);
-        Ok((Statement::of_parsed(&turn, &context, parsed, &[], Ok).await?, headers))
+        Ok::<_, DataFusionError>((Statement::of_parsed(&turn, &context, parsed, &[], Ok).await?, headers))
     };
     let (statement, headers) = match planned.await {
         Ok((statement, headers)) => (Statement { digest, ..statement }, headers),
-        Err(error) => return Err(failed(error).await),
+        Err(error) => return Err(typed.placed(session.failure(&error).in_text(&error, text, &context).await)),
     };
     if statement.effect {
         return Err(wrong(QUERIES.to_owned()));
@@ -138,7 +160,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     if !statement.parameters.fields().is_empty() {
         return Err(wrong("write parameters as :name, or :'name' for a text".to_owned()));
     }
-    Ok(PlannedStatement { context, statement, headers })
+    Ok(PlannedStatement { context, statement, headers, typed })
 }
 
 /// Estimates a statement. Sends no request.
@@ -182,10 +204,11 @@ async fn planned(
     session: &Session,
     question: Question,
 ) -> Result<(SessionContext, Arc<dyn ExecutionPlan>), Failure> {
-    let PlannedStatement { context, statement, .. } = read(host, session, question).await?;
+    let PlannedStatement { context, statement, typed, .. } = read(host, session, question).await?;
     let turn = session.share.planning().await;
-    let runnable = runnable(&turn, &context, statement.plan).await.map_err(|error| session.failure(&error))?;
+    let planned = runnable(&turn, &context, statement.plan).await;
     drop(turn);
+    let runnable = planned.map_err(|error| typed.placed(session.failure(&error)))?;
     Ok((context, runnable.plan))
 }
 
@@ -206,8 +229,9 @@ async fn costs_of(session: &Session, plan: &Arc<dyn ExecutionPlan>) -> Result<Co
     scans.pop();
     let budget = budget(session).await?;
     let remaining = |row: &Value| row["remaining"].as_i64();
+    let allowance = budget.iter().filter(|row| row["source"] == "caller").filter_map(remaining).min();
     let left = budget.into_iter().filter(|row| remaining(row).is_some()).min_by_key(remaining);
-    Ok(Costs { requests, at_least, exact, likely: likely.or(least), unknown, scans, left })
+    Ok(Costs { requests, at_least, exact, likely: likely.or(least), unknown, allowance, scans, left })
 }
 
 /// Limits of the key and of the user. Sends no request.
@@ -272,10 +296,10 @@ pub(super) async fn run(
     let planned = {
         let (host, session) = (Arc::clone(&host), Arc::clone(&session));
         async move {
-            let PlannedStatement { context, statement, headers } = read(&host, &session, question).await?;
+            let PlannedStatement { context, statement, headers, typed } = read(&host, &session, question).await?;
             let zone = SessionSettings::zone(context.state().config_options());
-            let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await?;
-            Ok::<_, Failure>((Arc::new(pending), headers, zone))
+            let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await;
+            Ok::<_, Failure>((Arc::new(pending.map_err(|failure| typed.placed(failure))?), headers, zone))
         }
     };
     let (pending, headers, zone) = host.away(&session, planned).await?;
@@ -361,6 +385,22 @@ pub(super) async fn run(
             "result": kept.ok(),
         } }));
     })
+}
+
+/// Place of the first name or value in the backticks of a message that a text has, if it has that once.
+fn place_of_quoted(message: &str, text: &str) -> Option<Place> {
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
+    let quoted = message.split('`').skip(1).step_by(2).map(|quoted| quoted.rsplit('.').next().unwrap_or(quoted));
+    let start = quoted.filter(|quoted| !quoted.is_empty()).find_map(|quoted| {
+        let mut same = tokens.iter().filter(|token| match &token.token {
+            Token::Word(word) => word.value.eq_ignore_ascii_case(quoted),
+            Token::SingleQuotedString(value) => value == quoted,
+            _ => false,
+        });
+        let first = same.next().map(|token| token.span.start);
+        first.filter(|_| same.next().is_none())
+    })?;
+    Place::of(text, (usize::try_from(start.line).ok()?, usize::try_from(start.column).ok()?))
 }
 
 /// A failure as the page reads it.
@@ -547,6 +587,22 @@ mod tests {
         }
         let none: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
         assert_eq!(rows_of_part(&RecordBatch::try_from_iter([("t", none)]).expect("a batch")), PART);
+    }
+
+    #[test]
+    fn names_and_values_that_a_message_quotes_have_a_place() {
+        let text = "SELECT m.aid\nFROM mentions m WHERE duration = '30x' AND aid = '30'";
+        for (message, expected) in [
+            ("period `30x` is too long", Some((2, 34))),
+            ("table `savedsearch.Mentions` is read-only", Some((2, 6))),
+            ("column `aid` is ambiguous", None),
+            ("`other` and `30`", Some((2, 50))),
+            ("nothing `` is `quoted", None),
+            ("nothing", None),
+        ] {
+            let place = place_of_quoted(message, text).map(|place| (place.line, place.column));
+            assert_eq!(place, expected, "{message}");
+        }
     }
 
     #[test]

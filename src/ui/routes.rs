@@ -140,7 +140,7 @@ impl Page {
             true => None,
             false => match shared.access.session(&head.headers, caller).await {
                 Ok(session) => Some(session),
-                Err(failure) => return refused(&shared, &failure),
+                Err(failure) => return refused(&shared, &failure, shared.access.is_stale(&head.headers)),
             },
         };
         let (most, memory) = match &session {
@@ -166,7 +166,8 @@ impl Page {
     }
 }
 
-/// A file of the page. A token in the address becomes a cookie, and disappears from the address.
+/// A file of the page. A token in the address becomes a cookie, and disappears from the address. A wrong one leaves `?stale` there, so
+/// that the page can say why it asks for a token.
 fn file(access: &Access, query: Option<&str>, kind: &'static str, text: &'static str) -> Response {
     let token = query.and_then(|query| url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "token"));
     if kind == HTML
@@ -174,8 +175,10 @@ fn file(access: &Access, query: Option<&str>, kind: &'static str, text: &'static
     {
         let mut response = StatusCode::SEE_OTHER.into_response();
         let headers = response.headers_mut();
-        headers.insert(header::LOCATION, HeaderValue::from_static("/"));
-        if let Some(cookie) = access.cookie_of_url(&token) {
+        let cookie = access.cookie_of_url(&token);
+        let stale = cookie.is_none() && access.form() == "token";
+        headers.insert(header::LOCATION, HeaderValue::from_static(if stale { "/?stale" } else { "/" }));
+        if let Some(cookie) = cookie {
             headers.insert(header::SET_COOKIE, cookie);
         }
         return response;
@@ -186,19 +189,20 @@ fn file(access: &Access, query: Option<&str>, kind: &'static str, text: &'static
 async fn logged_in(shared: &Shared, body: &Bytes, caller: Caller) -> Response {
     let login: Login = match parsed(body) {
         Ok(login) => login,
-        Err(failure) => return refused(shared, &failure),
+        Err(failure) => return refused(shared, &failure, false),
     };
     match shared.access.log_in(login, caller).await {
         Ok(cookie) => ([(header::SET_COOKIE, cookie)], json_of(&json!({}))).into_response(),
-        Err(failure) => refused(shared, &failure),
+        Err(failure) => refused(shared, &failure, false),
     }
 }
 
-/// A failure that says how to log in.
-fn refused(shared: &Shared, failure: &Failure) -> Response {
+/// A failure that says how to log in, and if the token is of an earlier start.
+fn refused(shared: &Shared, failure: &Failure, stale: bool) -> Response {
     shared.host.metrics.called("refused".to_owned(), failure.code.name());
     let mut told = told_of(failure);
     told["login"] = shared.access.form().into();
+    told["stale"] = stale.into();
     (status_of(failure.code), json_of(&told)).into_response()
 }
 
@@ -269,6 +273,7 @@ async fn state(State(shared): Server, Extension(session): Own) -> Response {
             "search": known_search(&session).await?,
             "store": session.context.table_provider("system.store").await.is_ok(),
             "profile": profile,
+            "dashboards": shared.dashboards.path(),
         }))
     };
     answered(state.await)
@@ -301,7 +306,7 @@ async fn complete(State(shared): Server, Extension(session): Own, body: Bytes) -
         let known = connection.known_searches().unwrap_or_default();
         let words = Words::of(&own.context, connection, known, Vec::new()).await;
         let (start, found) = words.complete(&before, &after);
-        let found = found.iter().take(60).map(|word| json!([word.shown, word.typed])).collect::<Vec<_>>();
+        let found = found.iter().take(60).map(|word| json!([word.shown, word.chosen])).collect::<Vec<_>>();
         Ok::<_, Failure>(json!({ "replaces": before[start..].encode_utf16().count(), "words": found }))
     };
     answered(shared.host.away(&session, work).await)

@@ -310,12 +310,13 @@ async fn the_token_of_the_url_becomes_a_cookie_without_which_nothing_is_answered
     let cookie = opened.header("set-cookie").unwrap();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     let wrong = send(address, "GET", "/?token=wrong", &[], "").await;
-    assert_eq!((wrong.status, wrong.header("set-cookie")), (303, None));
+    assert_eq!((wrong.status, wrong.header("location"), wrong.header("set-cookie")), (303, Some("/?stale"), None));
     let name = served.cookie.split('=').next().unwrap();
     for cookie in ["", &format!("{name}="), &format!("{name}=wrong"), "other=x", &format!("{name}x={token}")] {
         for path in ["/api/state", "/api/tables", "/api/names", "/api/dashboards", "/api/results/1/rows.csv"] {
             let reply = send(address, "GET", path, &[("cookie", cookie)], "").await;
             assert_eq!((reply.status, &reply.json()["login"]), (401, &json!("token")), "{cookie} {path}");
+            assert_eq!(reply.json()["stale"], json!(cookie == format!("{name}=wrong")), "{cookie} {path}");
         }
         for path in ["/api/query", "/api/estimate", "/api/size", "/api/complete", "/api/logout"] {
             assert_eq!(post(address, path, cookie, &json!({ "sql": "SELECT 1" })).await.status, 401, "{cookie}");
@@ -461,6 +462,20 @@ async fn what_an_estimate_lacks_is_requested_on_demand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_likely_cost_of_a_join_with_the_list_is_what_it_spends() {
+    let served = Served::new(Settings::default()).await;
+    served.query("SELECT aid FROM saved_searches").await;
+    for (columns, table) in [("s.name, count(*) AS n", "mentions"), ("s.name, o.total_mentions", "overview")] {
+        let grouped = if table == "mentions" { "GROUP BY 1" } else { "" };
+        let joined = format!("saved_searches s JOIN {table} o ON s.aid = o.aid WHERE o.duration = '7d'");
+        let sql = format!("SELECT {columns} FROM {joined} {grouped}");
+        let cost = served.cost(&sql).await;
+        let spent = served.query(&sql).await.last["end"]["requests"].clone();
+        assert!(spent.as_u64() > Some(2) && cost["likely"] == spent, "{sql}: {spent} were sent: {cost}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_are_those_of_the_shell() {
     let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
     let service = simulator::start("127.0.0.1:0".parse().unwrap(), corpus(), settings).await.unwrap();
@@ -502,13 +517,15 @@ async fn mistakes_have_a_place_and_advice_and_cost_nothing() {
         ("SELECT titel\nFROM mentions", "did you mean", Some((1, 8))),
         ("SELECT title\nFROM mention", "did you mean mentions?", Some((2, 6))),
         ("SELECT 1,\n  )", "", Some((2, 3))),
+        ("SELECT count(*),\n  title FROM mentions", "must be in GROUP BY", Some((2, 3))),
+        ("SELECT\n  aid FROM mentions a JOIN mentions b ON a.id = b.id", "is ambiguous", Some((2, 3))),
         ("SELEC 1", "", Some((1, 1))),
         ("INSERT INTO mentions SELECT * FROM mentions", "read-only; only queries run here", None),
         ("SET savedsearch.max_requests = 5", "only queries run here", None),
         ("CREATE TABLE t AS SELECT 1", "only queries run here", None),
         ("SELECT 1; SELECT 2", "exactly one statement", None),
         ("SELECT $1", "write parameters as :name", None),
-        ("SELECT :x", "parameter `x` is not set", None),
+        ("SELECT :x", "parameter `x` is not set", Some((1, 8))),
     ] {
         for path in ["/api/estimate", "/api/query"] {
             let reply = served.post(path, &json!({ "sql": sql })).await;
@@ -571,6 +588,13 @@ async fn variables_settings_and_completion_are_those_of_the_shell() {
     let before = format!("SELECT * FROM mentions WHERE aid = '{}", &BIG[..3]);
     let words = served.post("/api/complete", &json!({ "before": before, "after": "" })).await.json();
     assert!(words["words"][0][1].as_str().unwrap().starts_with(BIG), "{words}");
+    // Two saved searches have the typed part of a name: each can be chosen, by its aid.
+    let acme = json!({ "before": "SELECT * FROM mentions WHERE aid = 'acm", "after": "" });
+    let words = served.post("/api/complete", &acme).await.json();
+    let acme = served.query("SELECT aid, name FROM saved_searches WHERE name LIKE 'Acme%'").await.rows;
+    let part = |row: &Value, at: usize| row[at].as_str().unwrap().to_owned();
+    let pairs = |row: &Value| json!([format!("{}  {}", part(row, 0), part(row, 1)), format!("{}'", part(row, 0))]);
+    assert_eq!((acme.len(), &words["words"]), (2, &acme.iter().map(pairs).collect::<Value>()), "{words}");
     let tables = served.get("/api/tables").await.json();
     let names: Vec<_> = tables.as_array().unwrap().iter().map(|table| table["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"mentions") && names.contains(&"system.budget"), "{names:?}");
@@ -746,6 +770,10 @@ async fn users_log_in_and_do_not_see_each_others_results() {
     let file = format!("/api/results/{}/rows.csv", answer.last["end"]["result"].as_str().unwrap());
     assert_eq!((get(&file, &ada).await.status, get(&file, &bob).await.status), (200, 404));
     // His budget is 3 requests an hour; hers is the key's.
+    let free = json!({ "sql": "SELECT 1" });
+    let allowance =
+        async |cookie: &str| post(address, "/api/estimate", cookie, &free).await.json()["allowance"].clone();
+    assert_eq!([allowance(&ada).await, allowance(&bob).await], [Value::Null, json!(3)]);
     let own = json!({ "sql": "SELECT count(*) FROM system.requests" });
     assert_eq!(Answer::of(&post(address, "/api/query", &bob, &own).await.body).rows, [json!([0])]);
     let wide = json!({ "sql": format!("SELECT aid, total_mentions FROM overview WHERE aid IN ('{BIG}', '{OTHER}')") });
@@ -777,6 +805,8 @@ async fn dashboards_are_files_of_a_folder() {
     let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
     let dashboards = Some(folder.path().to_owned());
     let served = Served::with(corpus(), settings, |page, _| page.dashboards = dashboards).await;
+    let state = served.get("/api/state").await.json();
+    assert_eq!(state["dashboards"], json!(folder.path().to_str().unwrap()), "where to put others");
     let listed = served.get("/api/dashboards").await.json();
     assert_eq!(listed, json!([{ "name": "brand", "title": "Brand <b>", "error": null }]));
     let read = served.get("/api/dashboards/brand").await.json();

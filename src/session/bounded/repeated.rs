@@ -26,6 +26,7 @@ use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggrega
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, PhysicalGroupBy};
 use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::unnest::{ListUnnest, UnnestExec};
@@ -388,6 +389,10 @@ impl Pass for Repetition {
 
     fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
         Arc::clone(input.properties())
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
     }
 
     fn rows(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream {

@@ -9,19 +9,18 @@ import { Overview, Service } from "./overview.js";
 const THEMES = { "": ["◐", "automatic"], light: ["☀", "light"], dark: ["☾", "dark"] };
 
 /** Takes what calls learn: the closest limit. */
-function told({ left }) {
-  find("left").textContent = leftInWords(left);
-}
+const told = ({ left }) => void (find("left").textContent = leftInWords(left));
 
 /** Asks for a login until one is accepted. Calls that wait share the question. */
 let asking = null;
 /** Who is logged in, once it is known. */
 let user = null;
-function logIn(form) {
+function logIn({ login: form, stale }) {
   asking ??= new Promise((done) => {
     const dialog = find("login");
     const texts = {
-      token: ["Token", "Open the address that the server printed when it started, or enter the token in it."],
+      token: ["Token", `${stale || location.search === "?stale" ? "The token is of an earlier start of the server, or was cut off. " : ""}`
+        + "Open the address in the line “page on …” that the server printed when it started, or enter the token in it."],
       password: ["Password", "Your name and password on this server. Without a name, a token."],
       key: ["API key", "Your API key of the service. It stays on the server until you log out."],
     }[form];

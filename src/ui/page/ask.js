@@ -13,7 +13,6 @@ const EXAMPLES = [
   ["Saved searches", "SELECT aid, name\nFROM saved_searches"],
   ["Sources", "SELECT source, count(*) AS mentions\nFROM mentions\nWHERE aid = :'aid'\nGROUP BY source\nORDER BY mentions DESC"],
 ];
-const SEARCHES = EXAMPLES[2][1];
 const HISTORY = 60;
 /** Files of a result: name of the link, extension, and options. With decimal commas, spreadsheets expect semicolons. */
 const FORMATS = [["CSV", "csv", {}],
@@ -82,17 +81,14 @@ export class Ask {
     this.state = state;
     find("zone").value ||= stored("zone").toString();
     this.lists();
-    const first = state.search ? this.example(EXAMPLES[0][1]) : SEARCHES;
+    const first = state.search ? this.example(EXAMPLES[0][1]) : EXAMPLES[2][1];
     if (!this.editor.text) this.editor.text = stored("draft").toString() || first;
     else this.editor.show();
     this.tables();
   }
 
   /** An example for the saved search that is known. */
-  example(sql) {
-    const aid = this.state.search;
-    return aid ? sql.replaceAll(":'aid'", () => quoted(aid)) : sql;
-  }
+  example(sql) { return this.state.search ? sql.replaceAll(":'aid'", () => quoted(this.state.search)) : sql; }
 
   /** Shows a query, of a link with its zone, limit and values. It is not run: its cost is seen first. */
   open(sql, given = new URLSearchParams()) {
@@ -228,18 +224,13 @@ export class Ask {
           const drawn = !find("chart").hidden && part.columns.some((column) => /^(number|time)$/.test(column.class));
           this.show(drawn ? "tab-chart" : "tab-rows");
         }
-        if (part.rows) {
-          rows += part.rows.length;
-          this.table.add(part.rows);
-        }
+        if (part.rows) this.table.add(part.rows);
+        rows += part.rows?.length ?? 0;
         if (part.progress) requests = part.progress.requests;
         if (part.end) this.ended(part.end);
-        if (part.queued !== undefined) {
-          progress.textContent = part.queued ? WAITING : "Running…";
-          continue;
-        }
-        const waits = waitInWords(part.progress);
-        progress.textContent = part.end ? "" : `Running… ${counted(requests, "request")} · ${counted(rows, "row")}${waits}`;
+        const spent = `${counted(requests, "request")} · ${counted(rows, "row")}${waitInWords(part.progress)}`;
+        if (part.queued !== undefined) progress.textContent = part.queued ? WAITING : "Running…";
+        else progress.textContent = part.end ? "" : `Running… ${spent}`;
       }
     } catch (error) {
       // The last part may be older than the error, which has the number at its end.

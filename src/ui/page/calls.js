@@ -26,10 +26,8 @@ const gone = (message) => Object.assign(new Refusal({ error: { message } }), { g
 const CLOSED = "the connection was closed before the result was complete; is the server still running?";
 
 let login = async () => {};
-/** Sets what asks for a login; it resolves once somebody has logged in. */
-export function onLogin(ask) {
-  login = ask;
-}
+/** Sets what asks for the login that a refusal needs; it resolves once somebody has logged in. */
+export const onLogin = (ask) => void (login = ask);
 
 /** The answer to one call. */
 async function once(path, body, signal) {
@@ -41,20 +39,15 @@ async function once(path, body, signal) {
     if (error.name === "AbortError") throw error;
     throw gone("the server cannot be reached; is it still running?");
   }
+  const type = response.headers.get("content-type") ?? "";
   // The server itself answers no call with a page: this one is of a proxy, for a server that is gone, or for its own login.
-  if (/^text\/html/.test(response.headers.get("content-type"))) {
+  if (type.startsWith("text/html")) {
     throw gone(`the server cannot be reached: a proxy answers with a page (status ${response.status}); reload if it has a login`);
   }
   if (response.ok) return response;
-  const text = await response.text();
-  let told;
-  try {
-    told = JSON.parse(text);
-  } catch {
-    told = { error: { message: text.trim() } };
-  }
+  const told = /json/.test(type) ? await response.json() : { error: { message: (await response.text()).trim() } };
   const refusal = new Refusal(told);
-  if (response.status === 401 && path !== "login") refusal.login = told.login;
+  if (response.status === 401 && path !== "login") Object.assign(refusal, { login: told.login, stale: told.stale });
   throw refusal;
 }
 
@@ -65,7 +58,7 @@ export async function answer(path, body, signal) {
       return await once(path, body, signal);
     } catch (error) {
       if (!error.login || path === "logout") throw error;
-      await login(error.login);
+      await login(error);
     }
   }
 }
@@ -169,7 +162,7 @@ export async function* run(question, signal) {
     } catch (error) {
       // Only before its first line. No place is held meanwhile, since other tabs may be logged in.
       if (!error.login) throw error;
-      await login(error.login);
+      await login(error);
     }
   }
 }
@@ -197,9 +190,8 @@ async function* streamed(question, signal) {
   try {
     for (;;) {
       await pause();
-      const { value, done } = await reader.read().catch((error) => {
-        throw error.name === "AbortError" ? error : gone(CLOSED);
-      });
+      const closed = (error) => Promise.reject(error.name === "AbortError" ? error : gone(CLOSED));
+      const { value, done } = await reader.read().catch(closed);
       rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
       const end = rest.lastIndexOf("\n") + 1;
       const lines = rest.slice(0, end).split("\n");

@@ -1,8 +1,8 @@
 // Dashboards: queries of a file with their charts. Opening one shows its cost; running it is a click, or its own refresh.
 
-import { all, beside, call, estimate, inWords } from "./calls.js";
+import { all, beside, call, inWords } from "./calls.js";
 import { picture } from "./ask.js";
-import { el, failed, number, running, tell } from "./draw.js";
+import { counted, el, failed, number, running, tell } from "./draw.js";
 import { bySentiment, quoted } from "./editor.js";
 import { AGAIN } from "./overview.js";
 import { Table } from "./table.js";
@@ -52,9 +52,11 @@ export class Dashboards {
     const card = ({ name, title, error }) => el("article", { class: "card" },
       el("h2", { dir: "auto" }, el("a", { href: `#/dashboards/${encodeURIComponent(name)}` }, title)),
       el("p", { class: error ? "problem" : "quiet" }, error ?? `${name}.toml`));
+    const folder = this.state.dashboards;
+    const words = folder ? `The folder ${folder} has no dashboards. Put a file there, such as brand.toml, and open this view again:`
+      : "A dashboard is a file in a folder: start the page with savedsearch ui DIR. Such as DIR/brand.toml:";
     const shown = entries.length ? el("div", { class: "cards" }, entries.map(card)) : el("div", { class: "quiet" },
-      el("p", {}, "A dashboard is a file in a folder: start the page with savedsearch ui DIR. Such as DIR/brand.toml:"),
-      el("pre", { class: "sample", tabindex: "0" }, sample(this.state.search ?? "AID")));
+      el("p", {}, words), el("pre", { class: "sample", tabindex: "0" }, sample(this.state.search ?? "AID")));
     this.root.replaceChildren(el("h1", {}, "Dashboards"), shown);
   }
 
@@ -74,15 +76,20 @@ export class Dashboards {
     await this.offer({ name, dashboard, panels, controls, visit }, true);
   }
 
-  /** The buttons with their cost; what the store has is shown at once. Without an estimate of each panel, nothing runs. */
-  async offer(shown, first) {
+  /**
+   * The buttons with their cost; what the store has is shown at once, and what is `due` runs. Without an estimate of each panel, and
+   * beyond the budget, nothing runs. The path `size` also requests the numbers of mentions.
+   */
+  async offer(shown, first, { path = "estimate", due = false } = {}) {
     const { dashboard, panels, controls, visit } = shown;
-    const settings = { freshness: first ? dashboard.refresh ?? "1d" : "0s" };
+    const freshness = first ? dashboard.refresh ?? "1d" : "0s";
+    if (path === "size") controls.replaceChildren(running("Requesting the numbers of mentions…"));
     try {
       await Promise.all(panels.map(async (panel) => {
         try {
-          panel.cost = await estimate({ sql: panel.query.sql, settings }, visit);
-          if (first) Object.assign(panel.foot, { className: "quiet", textContent: inWords(panel.cost) });
+          const question = { sql: panel.query.sql, settings: { freshness } };
+          panel.cost = await call(panel.cost?.unknown ? path : "estimate", question, visit);
+          if (first && !due) Object.assign(panel.foot, { className: "quiet", textContent: inWords(panel.cost) });
         } catch (error) {
           // It is the call that failed, not the query.
           if (!error.code) throw error;
@@ -93,34 +100,41 @@ export class Dashboards {
       }));
     } catch (error) {
       if (!visit.aborted) controls.replaceChildren(failed(error, () => this.offer(shown, first)));
-      return undefined;
+      return this.wait(shown);
     }
     // A run that began meanwhile shows its own buttons.
     if (visit.aborted || this.loading) return undefined;
     const cost = sum(panels);
-    if (first && cost.exact && cost.at_least === 0) return this.run(shown, settings.freshness);
-    const button = (id, words, some) => el("button", { type: "button", class: id === "run-all" && "main", id,
-      onclick: () => this.again(shown, some) }, `${words}: ${inWords(sum(some))}`);
+    this.told(cost);
+    if (due && cost.refused) return this.offer(shown, false);
+    if (due || (first && cost.exact && cost.at_least === 0)) return this.run(shown, freshness);
+    // What runs has the age of what was estimated. An age of 0 would not be kept by the store.
+    const button = (id, words, some, own = sum(some)) => el("button", { type: "button", id, disabled: own.refused,
+      class: id === "run-all" && "main", onclick: () => this.again(shown, some, first ? freshness : AGAIN) }, `${words}: ${inWords(own)}`);
     const lost = panels.filter((panel) => panel.lost);
+    const open = panels.filter((panel) => panel.cost.unknown);
+    const find = cost.unknown > 0 && cost.unknown <= (cost.left?.remaining ?? Infinity) && el("button", { type: "button", id: "size-all",
+      onclick: () => this.offer(shown, first, { path: "size" }) }, `Find out: ${open.length > 1 ? "at most " : ""}${counted(cost.unknown, "request")}`);
     const again = dashboard.refresh_seconds ? `again every ${dashboard.refresh} while this page is in view` : "";
-    controls.replaceChildren(button("run-all", first ? "Run" : "Refresh", panels), beside(cost, again),
+    controls.replaceChildren(button("run-all", first ? "Run" : "Refresh", panels), find || "",
+      beside(cost, cost.refused ? "your budget would refuse a part of it, so nothing runs" : again),
       lost.length ? button("run-lost", "Run what failed", lost) : "");
-    return undefined;
+    return this.wait(shown);
   }
 
   /** Runs panels. If the file has changed since it was opened, it is opened again instead, and shows its cost. */
-  async again(shown, some) {
+  async again(shown, some, freshness) {
     const { name, dashboard, controls, visit } = shown;
     try {
       const file = await call(`dashboards/${encodeURIComponent(name)}`, undefined, visit);
-      await (JSON.stringify(file) === JSON.stringify(dashboard) ? this.run(shown, AGAIN, some) : this.show(name));
+      await (JSON.stringify(file) === JSON.stringify(dashboard) ? this.run(shown, freshness, some) : this.show(name));
     } catch (error) {
-      if (!visit.aborted) controls.replaceChildren(failed(error, () => this.again(shown, some)));
+      if (!visit.aborted) controls.replaceChildren(failed(error, () => this.again(shown, some, freshness)));
     }
   }
 
   async run(shown, freshness, some = shown.panels) {
-    const { dashboard, controls } = shown;
+    const { controls } = shown;
     clearTimeout(this.next);
     this.loading?.abort();
     this.loading = new AbortController();
@@ -142,13 +156,20 @@ export class Dashboards {
     }
     if (this.loading?.signal !== signal) return;
     this.loading = null;
+    shown.ran = !signal.aborted;
     await this.offer(shown, false);
-    if (shown.visit.aborted || this.loading || !dashboard.refresh_seconds || signal.aborted) return;
-    // Other tabs may have filled the store meanwhile.
-    const again = () => this.run(shown, dashboard.refresh);
+  }
+
+  /** Waits until results are old; what was not run, or cancelled, has none. */
+  wait(shown) {
+    const { dashboard, visit, ran } = shown;
+    if (visit.aborted || !ran || !dashboard.refresh_seconds) return;
+    clearTimeout(this.next);
+    // Other tabs may have filled the store meanwhile, or spent the budget.
+    const again = () => this.offer(shown, true, { due: true });
     this.next = setTimeout(() => {
       // Nothing is requested for a page that nobody sees.
-      if (document.hidden) document.addEventListener("visibilitychange", again, { once: true, signal: shown.visit });
+      if (document.hidden) document.addEventListener("visibilitychange", again, { once: true, signal: visit });
       else again();
     }, dashboard.refresh_seconds * 1000);
   }
@@ -164,7 +185,8 @@ function sum(panels) {
   const exact = costs.every((cost) => cost.exact);
   const known = costs.every((cost) => cost.exact || cost.likely || cost.spent);
   const left = costs.map((cost) => cost.left).filter(Boolean).sort((one, other) => one.remaining - other.remaining)[0];
-  return { at_least: least, exact, left, likely: known && !exact ? probable : null,
+  const refused = costs.some((cost) => least > (cost.allowance ?? Infinity));
+  return { at_least: least, exact, left, refused, unknown: total((cost) => cost.unknown ?? 0), likely: known && !exact ? probable : null,
     requests: exact ? String(least) : known ? `about ${probable}` : `at least ${least}` };
 }
 

@@ -74,9 +74,7 @@ export class Editor {
     list.addEventListener("mousedown", (event) => event.preventDefault());
   }
 
-  get text() {
-    return this.area.value;
-  }
+  get text() { return this.area.value; }
 
   set text(text) {
     this.area.value = text;

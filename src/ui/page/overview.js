@@ -27,16 +27,10 @@ SELECT 'day', aid, bucket_start::text, mentions, NULL, NULL, NULL FROM volume WH
 
 const ABOUT = `Each saved search over the last ${DAYS} days, and the ${DAYS} days before.`;
 
-/** A view that loads what it shows. */
+/** A view that loads what it shows, which ends once it is left. */
 class View {
-  constructor(root, told) {
-    Object.assign(this, { root, told });
-  }
-
-  /** Ends what is requested. */
-  leave() {
-    this.loading?.abort();
-  }
+  constructor(root, told) { Object.assign(this, { root, told }); }
+  leave() { this.loading?.abort(); }
 }
 
 export class Overview extends View {
@@ -54,10 +48,7 @@ export class Overview extends View {
   async offer(first) {
     try {
       const cost = await estimate({ sql: SQL, settings: { freshness: first ? AGE : "0s" } });
-      if (first && cost.exact && cost.at_least === 0) {
-        await this.load(AGE);
-        return;
-      }
+      if (first && cost.exact && cost.at_least === 0) return await this.load(AGE);
       const words = `${this.shown ? "Refresh" : "Load"}: ${inWords(cost)}`;
       this.controls.replaceChildren(
         el("button", { type: "button", class: "main", id: "refresh", onclick: () => this.load(AGAIN) }, words),
@@ -65,6 +56,7 @@ export class Overview extends View {
     } catch (error) {
       this.controls.replaceChildren(failed(error, () => this.offer(first)));
     }
+    return undefined;
   }
 
   async load(freshness) {

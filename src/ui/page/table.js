@@ -12,6 +12,8 @@ const RUN = 2_048;
 const TYPED = 150;
 /** Operands of comparisons, by the class of the column. */
 const EXPECTED = { number: "a number, as in > 1,000", time: "a date or a time, as in >= 2026-07-01 05:00", boolean: "= true or = false" };
+/** What a part of a value in lower case may consist of, by the class of the column: letters, and words. */
+const PARTS = { number: [/^[-+.\de]+$/, "null nan -inf"], time: [/^[-+:.\dtz]+$/, "null"], boolean: [/^$/, "null true false"] };
 /** An id, which is never cut. */
 const ID = /^[\w.:+-]{1,40}$/;
 
@@ -29,7 +31,7 @@ export class Table {
     clearTimeout(this.typing);
     this.turn += 1;
     Object.assign(this, {
-      columns, rows: [], order: null, sorted: null, filters: columns.map(() => null), widths: null, drawn: "", active: null,
+      columns, rows: [], order: null, sorted: null, filters: columns.map(() => null), wrong: [], widths: null, drawn: "", active: null,
       arranging: false, soon: 0,
     });
     this.body = el("div", { class: "body", role: "rowgroup" });
@@ -65,13 +67,9 @@ export class Table {
     }, 300);
   }
 
-  get length() {
-    return this.order ? this.order.length : this.rows.length;
-  }
+  get length() { return this.order ? this.order.length : this.rows.length; }
 
-  row(at) {
-    return this.rows[this.order ? this.order[at] : at];
-  }
+  row(at) { return this.rows[this.order ? this.order[at] : at]; }
 
   /** Widths by the names, and the values of the first rows. */
   measure() {
@@ -131,7 +129,8 @@ export class Table {
     this.filters[at] = text ? test(text, this.columns[at]) : null;
     const wrong = text !== "" && !this.filters[at];
     field.setAttribute("aria-invalid", String(wrong));
-    field.title = wrong ? `Expected ${EXPECTED[this.columns[at].class]}` : "";
+    this.wrong[at] = wrong ? `${this.columns[at].name}: expected ${EXPECTED[this.columns[at].class]}` : "";
+    field.title = this.wrong[at];
     clearTimeout(this.typing);
     this.typing = setTimeout(() => this.arrange(), TYPED);
   }
@@ -176,7 +175,8 @@ export class Table {
     this.grid.setAttribute("aria-rowcount", String(this.length + 2));
     if (this.active !== null) this.active = this.length ? Math.min(this.active, this.length - 1) : null;
     const all = this.rows.length;
-    this.count.textContent = this.length === all ? counted(all, "row") : `${number(this.length)} of ${number(all)} rows`;
+    const rows = this.length === all ? counted(all, "row") : `${number(this.length)} of ${number(all)} rows`;
+    this.count.textContent = [rows, ...this.wrong.filter(Boolean)].join(" · ");
     this.later();
   }
 
@@ -195,9 +195,7 @@ export class Table {
   }
 
   /** The row at the top of the view for a scroll position; a fraction of it is out of view. */
-  rowAt(scrollTop) {
-    return (scrollTop * this.view.scale) / ROW;
-  }
+  rowAt(scrollTop) { return (scrollTop * this.view.scale) / ROW; }
 
   /** Makes elements of the rows in view. */
   draw() {
@@ -401,16 +399,20 @@ async function merged(numbers, compare, unwanted) {
   return source;
 }
 
-/** What a filter compares with, as values are written; null if the column has no such values. */
-function operandOf(text, { class: kind }) {
-  const plain = kind === "number" ? text.replace(/(?<=\d)[,_](?=\d{3}(?!\d))/g, "") : text.replace(/^(\d{4}-\d\d-\d\d) +/, "$1T");
+/** A number without separators of thousands, or a time, as values are written. */
+const written = (text, { class: kind }) => (kind === "number" ? text.replace(/(?<=\d)[,_](?=\d{3}(?!\d))/g, "")
+  : kind === "time" ? text.replace(/^(\d{4}-\d\d-\d\d) +/, "$1T") : text);
+
+/** What a filter compares with; null if the column has no such values. */
+function operandOf(text, column) {
+  const [plain, kind] = [written(text, column), column.class];
   if (kind === "boolean") return /^(true|false)$/i.test(text) ? text.toLowerCase() : null;
   const valid = kind === "number" ? plain === "NaN" || (plain && !Number.isNaN(Number(exactly(plain))))
     : zoned(plain) ? !Number.isNaN(instant(plain)) : /^\d{4}-\d\d(-\d\d(T[\d:.]*)?)?$/.test(plain);
   return valid ? plain : null;
 }
 
-/** The test of a filter: a comparison, or a part of the text; null if the column has no such value to compare with. */
+/** The test of a filter: a comparison, or a part of the text; null if no value of the column has it, or can be compared with it. */
 function test(text, column) {
   const parts = EXPECTED[column.class] && /^(<=|>=|<>|!=|=|<|>)\s*(.*)$/.exec(text);
   if (parts) {
@@ -427,6 +429,8 @@ function test(text, column) {
     }[sign];
     return (value) => value !== null && holds(compare(value));
   }
-  const part = text.toLowerCase();
+  const part = written(text, column).toLowerCase();
+  const [letters, words] = PARTS[column.class] ?? [/^/, ""];
+  if (!letters.test(part) && !words.includes(part)) return null;
   return (value) => shown(value).toLowerCase().includes(part);
 }
