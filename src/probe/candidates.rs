@@ -51,8 +51,15 @@ pub(super) fn more_periods(
     let effective = |periods: &Dimension, label: &str| {
         periods.taken().any(|(tried, reply)| tried.label == label && found.has_effect(periods, tried, reply, newest))
     };
-    let (control, days) = (periods.outcome(NONSENSE).cloned(), periods.outcome("60d").cloned());
-    let (Some(control), Some(days)) = (control, days) else { return };
+    let Some(control) = periods.outcome(NONSENSE).cloned() else { return };
+    if let Outcome::Refused(text) = &control
+        && lists_no_letters(text)
+        && let Some(at) = periods.queue.iter().position(|tried| tried.label == "60d")
+    {
+        let tried = periods.queue.remove(at);
+        periods.done.extend(tried.map(|tried| (tried, Outcome::Refused(text.clone()))));
+    }
+    let Some(days) = periods.outcome("60d").cloned() else { return };
     // A list in a refusal is treated as exhaustive.
     let (told, shown) = match &control {
         Outcome::Refused(text) => (values(text), examples(text)),
@@ -184,6 +191,15 @@ pub(super) fn more_periods(
         let (others, first): (Vec<Try>, Vec<Try>) = periods.queue.drain(..).partition(is_other);
         periods.queue.extend(first.into_iter().chain(others));
     }
+}
+
+/// True if a refusal lists periods, and none of them is a number before a letter, as `60d` is: what it lists is all that it accepts, so
+/// that the refusal of `60d` is known.
+fn lists_no_letters(refusal: &str) -> bool {
+    let listed = values(refusal);
+    let letters = |hint: &String| any_notation(hint).is_some_and(|(_, template)| template == "{n}d");
+    let is_open = |hint: &String| slot(hint).is_some() || letters(hint);
+    listed.len() > 1 && listed.iter().any(|hint| hours(hint).is_some()) && !listed.iter().any(is_open)
 }
 
 /// Windows by their labels, one of each form, the likeliest first.
@@ -703,6 +719,29 @@ mod tests {
         let next = periods.queue.front().expect("the ends that are named");
         let names: Vec<&str> = next.pairs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!((next.label.as_str(), names), ("ends rfc3339", vec!["dateFrom", "dateTo", DURATION]));
+    }
+
+    #[test]
+    fn a_list_of_other_periods_stands_for_the_refusal_of_days() {
+        let cases = [
+            ("duration: one of [last-7-days, last-30-days]", false),
+            ("duration; supported: P7D, P30D", false),
+            ("duration: use one of 7 days, 1 month, 3 months", false),
+            // These may be refused or not.
+            ("duration: one of [<n>d, <n>w]", true),
+            ("duration: one of [7d, LAST_30_DAYS]", true),
+            ("duration: one of [ultimos7dias, ultimos30dias]", true),
+            ("duration: must be a period such as P7D", true),
+            ("duration: unknown period", true),
+        ];
+        each(cases, |(refusal, is_asked)| {
+            let mut periods = Dimension::new("period", [Try::relative(DURATION, 'd', "{n}d", 60)]);
+            let control = Outcome::Refused(refusal.to_owned());
+            periods.done.push((Try::new(NONSENSE, DURATION, NONSENSE), control));
+            more_periods(&Findings::default(), &mut periods, Some(1_780_000_000_000_000), None, &[]);
+            let asked = periods.queue.iter().any(|tried| tried.label == "60d");
+            assert_eq!((asked, periods.outcome("60d").is_none()), (is_asked, is_asked), "{refusal}");
+        });
     }
 
     #[test]
