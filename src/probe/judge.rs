@@ -181,6 +181,8 @@ impl Dialogue {
                     "order" => more_orders(found, dimension, &spoken.orders),
                     "filter" => more_filters(found, dimension),
                     "zone" if dimension.taken().next().is_none() => more_zones(dimension),
+                    // Another zone shows no more than the one that was accepted if no entry of a timeline is an instant.
+                    "zone" if found.timeline.is_none() || found.has_plain_days => dimension.queue.clear(),
                     "zone" if dimension.taken().any(|(_, reply)| found.days_begin(reply) == Some(KOLKATA)) => {
                         dimension.queue.clear();
                     }
