@@ -28,6 +28,12 @@ pub(super) fn pair(name: &str, value: impl ToString) -> Pair {
     (name.to_owned(), value.to_string())
 }
 
+/// The first periods that are tried: a control, and a number of days that no list of usual windows has.
+pub(super) fn periods() -> Dimension {
+    let control = Try::new(NONSENSE, DURATION, NONSENSE);
+    Dimension::new("period", [control, Try::relative(DURATION, 'd', "{n}d", LONG[unit_at('d')])])
+}
+
 /// Parts of words that mean an absolute window in other parameters.
 const CUSTOM: [&str; 6] = ["custom", "range", "absolute", "between", "interval", "period"];
 

@@ -27,9 +27,11 @@ impl Dialogue {
         /// Known periods, and sort orders, that are worth a request each.
         const PERIODS: usize = 5;
         const ORDERS: usize = 6;
-        let newest = self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max();
-        let days = Try::relative(DURATION, 'd', "{n}d", 60);
-        let mut periods = Dimension::new("period", [Try::new(NONSENSE, DURATION, NONSENSE), days]);
+        // Periods that were requested beside other parameters refer to the same time.
+        let beside = self.beside.take().filter(|_| !self.knows_periods());
+        let newest = beside.as_ref().and_then(|beside| beside.newest);
+        let newest = newest.or_else(|| self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max());
+        let mut periods = beside.map_or_else(super::candidates::periods, |beside| beside.periods);
         let zones = ["Asia/Kolkata", "+05:30"].map(|zone| Try::new(zone, TIMEZONE, zone));
         let mut zones = Dimension::new("zone", zones);
         let mut orders =
@@ -132,8 +134,13 @@ impl Dialogue {
             self.try_all(&fixed, &mut others, newest).await?;
             [orders, filters] = others;
         }
-        let taken = orders.taken().chain(filters.taken()).chain(periods.taken());
-        taken.for_each(|(_, reply)| self.keep(Some(self.accepted(LOOK)), reply));
+        for (_, reply) in orders.taken().chain(filters.taken()).chain(periods.taken()) {
+            let size = reply.asked.iter().find(|(name, _)| name == SIZE);
+            let size: Option<u64> = size.and_then(|(_, size)| size.parse().ok());
+            if !self.seen.iter().any(|seen| seen.reply.asked == reply.asked) {
+                self.keep(size.or(Some(self.accepted(LOOK))), reply);
+            }
+        }
         self.look_at_mentions();
         self.follow_zone(&zones);
         if self.found.window.widest.is_none() {
