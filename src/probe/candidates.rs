@@ -37,6 +37,11 @@ pub(super) fn periods() -> Dimension {
 /// Parts of words that mean an absolute window in other parameters.
 const CUSTOM: [&str; 6] = ["custom", "range", "absolute", "between", "interval", "period"];
 
+/// True for a word that means an absolute window in other parameters.
+fn is_custom(hint: &str) -> bool {
+    CUSTOM.iter().any(|word| plain(hint).contains(word))
+}
+
 /// Label of a word that stands for the ends of a window, sent without them: its refusal may name their parameters.
 pub(super) const ALONE: &str = "ends alone";
 
@@ -64,6 +69,12 @@ pub(super) fn more_periods(
     {
         let tried = periods.queue.remove(at);
         periods.done.extend(tried.map(|tried| (tried, Outcome::Refused(text.clone()))));
+        // A listed word for the ends of a window goes with the parameters that are known.
+        let word = values(text).into_iter().find(|hint| is_custom(hint));
+        let alone = |tried: &&mut Try| tried.is_absolute() && tried.pairs.iter().all(|(name, _)| name != DURATION);
+        for ends in periods.queue.iter_mut().filter(alone) {
+            ends.pairs.extend(word.iter().map(|word| pair(DURATION, word)));
+        }
     }
     let Some(days) = periods.outcome("60d").cloned() else { return };
     // A list in a refusal is treated as exhaustive.
@@ -166,8 +177,7 @@ pub(super) fn more_periods(
         }
     }
     // Names of unknown length are tried if no others are known; their effect shows the length.
-    let custom = |hint: &str| CUSTOM.iter().any(|word| plain(hint).contains(word));
-    let is_word = |hint: &str| hours(hint).is_none() && is_name(hint) && !custom(hint) && slot(hint).is_none();
+    let is_word = |hint: &str| hours(hint).is_none() && is_name(hint) && !is_custom(hint) && slot(hint).is_none();
     let unknown = listed.iter().flatten().filter(|hint| is_word(hint) && !lists("<"));
     unknown.take(if names.is_empty() { NAMES } else { 0 }).for_each(|name| add(periods, name));
     // A window name that responses echo belongs to a family of names.
@@ -397,7 +407,7 @@ fn absolute_periods(
         template(periods, "..", "rfc3339");
     }
     // A word that stands for the ends in the other parameters.
-    let words = listed.iter().flatten().filter(|name| CUSTOM.iter().any(|word| plain(name).contains(word)));
+    let words = listed.iter().flatten().filter(|name| is_custom(name));
     for word in words.filter(|_| !ends.is_empty()) {
         if named.is_none() {
             periods.add(Try::absolute(ALONE, vec![pair(DURATION, word)]));
@@ -725,6 +735,22 @@ mod tests {
         let next = periods.queue.front().expect("the ends that are named");
         let names: Vec<&str> = next.pairs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!((next.label.as_str(), names), ("ends rfc3339", vec!["dateFrom", "dateTo", DURATION]));
+    }
+
+    #[test]
+    fn a_listed_word_for_the_ends_of_a_window_goes_with_parameters_that_are_known() {
+        let ends = vec![pair("from", "2026-06-01"), pair("to", "2026-06-02")];
+        let known = [Try::absolute("ends date", ends.clone()), Try::relative(DURATION, 'd', "{n}d", 60)];
+        let cases = [("duration: one of [last-7-days, custom]", Some("custom")), ("duration: unknown", None)];
+        for (refusal, word) in cases {
+            let mut periods = Dimension::new("period", known.clone());
+            let control = Outcome::Refused(refusal.to_owned());
+            periods.done.push((Try::new(NONSENSE, DURATION, NONSENSE), control));
+            more_periods(&Findings::default(), &mut periods, None, None, &[]);
+            let word = word.map(|word| pair(DURATION, word));
+            let expected: Vec<Pair> = ends.iter().cloned().chain(word).collect();
+            assert_eq!(periods.queue[0].pairs, expected, "{refusal}");
+        }
     }
 
     #[test]
