@@ -202,10 +202,13 @@ impl Dialogue {
                 match dimension.name {
                     "period" => {
                         let working = taken.filter(|(tried, reply)| found.has_effect(dimension, tried, reply, newest));
-                        let lengths = working.map(|(tried, _)| match tried.kind {
+                        let working: Vec<&Try> = working.map(|(tried, _)| tried).collect();
+                        let lengths = working.iter().map(|tried| match tried.kind {
                             Kind::Relative(..) => PERIODS,
                             Kind::Value | Kind::Absolute => 1,
                         });
+                        // Beside names, only windows with ends tell the zone of times. Those that work are among several.
+                        let is_divided = is_local && is_among_several(&working);
                         // The service names the parameters of the ends of a window, or a refusal has the form of a window or
                         // says how its ends are written.
                         let absolute = |(tried, _): &&(Try, Outcome)| tried.is_absolute();
@@ -220,7 +223,7 @@ impl Dialogue {
                         let told = dimension.queue.front().is_some_and(Try::is_absolute)
                             && done.count() == refused
                             && (usize::from(!named)..ENDS).contains(&refused);
-                        told || lengths.sum::<usize>() < PERIODS
+                        told || is_divided || lengths.sum::<usize>() < PERIODS
                     }
                     "order" => taken.count() < 2,
                     _ => false,
@@ -865,6 +868,14 @@ fn whole_days(found: &Findings, reply: &Reply) -> Days {
     entries.into_iter().skip(1).map(|(day, count)| (day.to_string(), count)).collect()
 }
 
+/// True if the parameters of the ends of a window are among several that had an effect together, and no period is a number.
+fn is_among_several(working: &[&Try]) -> bool {
+    let absolute = working.iter().filter(|tried| tried.is_absolute());
+    let ends = absolute.map(|tried| tried.pairs.iter().filter(|(name, _)| name != DURATION).count());
+    let is_number = working.iter().any(|tried| matches!(tried.kind, Kind::Relative(..)));
+    !is_number && ends.min().is_some_and(|ends| ends > 2)
+}
+
 /// True if a day has other counts in one timeline than in the other.
 fn differ(one: &Days, other: &Days) -> bool {
     one.iter().any(|(day, count)| other.get(day).is_some_and(|there| there != count))
@@ -912,4 +923,23 @@ fn kind_of_zone(label: &str) -> (&'static str, &'static str) {
 fn written(label: &str) -> &'static str {
     let ways = ["date", "epoch_ms", "epoch_s", "local"];
     ways.into_iter().find(|way| label.ends_with(way)).unwrap_or("rfc3339")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_parameters_that_had_an_effect_together_are_divided_beside_names() {
+        let of = |names: &[&str]| {
+            Try::absolute("ends date", names.iter().map(|name| pair(name, "2026-06-01")).collect())
+        };
+        let (name, days) = (Try::new("week", DURATION, "week"), Try::relative(DURATION, 'd', "{n}d", 60));
+        let (several, one) = (of(&["since", "until", "start", "end"]), of(&["start", "end", DURATION]));
+        assert!(is_among_several(&[&name, &several]));
+        assert!(!is_among_several(&[&name, &several, &one]));
+        assert!(!is_among_several(&[&name]));
+        // A number of days tells the zone as well.
+        assert!(!is_among_several(&[&days, &several]));
+    }
 }
