@@ -198,6 +198,7 @@ impl Dialogue {
         self.found.utc_is_named = ["utc", "gmt"].iter().any(|zone| name.starts_with(zone) || name.ends_with(zone));
         let (mut units, mut oldest) = (Vec::new(), self.found.oldest_times(&self.seen).is_some());
         let (mut spans, mut done, mut pages) = (Vec::new(), Vec::new(), 0);
+        let mut has_other_days = false;
         for _ in 0..REQUESTS {
             if fitting.is_empty() || self.found.told_zone_of_times(&fitting).is_some() || self.asker.left() <= LEFT {
                 break;
@@ -230,10 +231,17 @@ impl Dialogue {
                 fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
                 continue;
             }
-            let asked = match &window {
-                Some((_, words)) => [vec![self.aid(), pair(DURATION, words)], self.found.with.clone()].concat(),
+            // The days of another zone begin at other instants.
+            let is_timed = self.seen.iter().any(|seen| self.found.has_timed_entries(&seen.reply));
+            let other = self.other_zone().filter(|_| oldest && is_timed && !has_other_days);
+            let asked = match (&window, other) {
+                (Some((_, words)), _) => [vec![self.aid(), pair(DURATION, words)], self.found.with.clone()].concat(),
+                (None, Some((_, zone))) => {
+                    has_other_days = true;
+                    [vec![self.aid()], self.found.with.clone(), self.widest(), vec![zone]].concat()
+                }
                 // Old mentions are from before a change of clocks.
-                None if !oldest => {
+                (None, None) if !oldest => {
                     oldest = true;
                     if !self.oldest_page().await? {
                         break;
@@ -242,7 +250,7 @@ impl Dialogue {
                     fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
                     continue;
                 }
-                None => {
+                (None, None) => {
                     pages += 1;
                     if fitting.len() > FEW_ZONES || !self.further_page(pages).await? {
                         break;
