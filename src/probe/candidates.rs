@@ -28,8 +28,19 @@ pub(super) fn pair(name: &str, value: impl ToString) -> Pair {
     (name.to_owned(), value.to_string())
 }
 
+/// The first periods that are tried: a control, and a number of days that no list of usual windows has.
+pub(super) fn periods() -> Dimension {
+    let control = Try::new(NONSENSE, DURATION, NONSENSE);
+    Dimension::new("period", [control, Try::relative(DURATION, 'd', "{n}d", LONG[unit_at('d')])])
+}
+
 /// Parts of words that mean an absolute window in other parameters.
 const CUSTOM: [&str; 6] = ["custom", "range", "absolute", "between", "interval", "period"];
+
+/// True for a word that means an absolute window in other parameters.
+fn is_custom(hint: &str) -> bool {
+    CUSTOM.iter().any(|word| plain(hint).contains(word))
+}
 
 /// Label of a word that stands for the ends of a window, sent without them: its refusal may name their parameters.
 pub(super) const ALONE: &str = "ends alone";
@@ -51,8 +62,21 @@ pub(super) fn more_periods(
     let effective = |periods: &Dimension, label: &str| {
         periods.taken().any(|(tried, reply)| tried.label == label && found.has_effect(periods, tried, reply, newest))
     };
-    let (control, days) = (periods.outcome(NONSENSE).cloned(), periods.outcome("60d").cloned());
-    let (Some(control), Some(days)) = (control, days) else { return };
+    let Some(control) = periods.outcome(NONSENSE).cloned() else { return };
+    if let Outcome::Refused(text) = &control
+        && lists_no_letters(text)
+        && let Some(at) = periods.queue.iter().position(|tried| tried.label == "60d")
+    {
+        let tried = periods.queue.remove(at);
+        periods.done.extend(tried.map(|tried| (tried, Outcome::Refused(text.clone()))));
+        // A listed word for the ends of a window goes with the parameters that are known.
+        let word = values(text).into_iter().find(|hint| is_custom(hint));
+        let alone = |tried: &&mut Try| tried.is_absolute() && tried.pairs.iter().all(|(name, _)| name != DURATION);
+        for ends in periods.queue.iter_mut().filter(alone) {
+            ends.pairs.extend(word.iter().map(|word| pair(DURATION, word)));
+        }
+    }
+    let Some(days) = periods.outcome("60d").cloned() else { return };
     // A list in a refusal is treated as exhaustive.
     let (told, shown) = match &control {
         Outcome::Refused(text) => (values(text), examples(text)),
@@ -153,8 +177,7 @@ pub(super) fn more_periods(
         }
     }
     // Names of unknown length are tried if no others are known; their effect shows the length.
-    let custom = |hint: &str| CUSTOM.iter().any(|word| plain(hint).contains(word));
-    let is_word = |hint: &str| hours(hint).is_none() && is_name(hint) && !custom(hint) && slot(hint).is_none();
+    let is_word = |hint: &str| hours(hint).is_none() && is_name(hint) && !is_custom(hint) && slot(hint).is_none();
     let unknown = listed.iter().flatten().filter(|hint| is_word(hint) && !lists("<"));
     unknown.take(if names.is_empty() { NAMES } else { 0 }).for_each(|name| add(periods, name));
     // A window name that responses echo belongs to a family of names.
@@ -184,6 +207,15 @@ pub(super) fn more_periods(
         let (others, first): (Vec<Try>, Vec<Try>) = periods.queue.drain(..).partition(is_other);
         periods.queue.extend(first.into_iter().chain(others));
     }
+}
+
+/// True if a refusal lists periods, and none of them is a number before a letter, as `60d` is: what it lists is all that it accepts, so
+/// that the refusal of `60d` is known.
+fn lists_no_letters(refusal: &str) -> bool {
+    let listed = values(refusal);
+    let letters = |hint: &String| any_notation(hint).is_some_and(|(_, template)| template == "{n}d");
+    let is_open = |hint: &String| slot(hint).is_some() || letters(hint);
+    listed.len() > 1 && listed.iter().any(|hint| hours(hint).is_some()) && !listed.iter().any(is_open)
 }
 
 /// Windows by their labels, one of each form, the likeliest first.
@@ -375,7 +407,7 @@ fn absolute_periods(
         template(periods, "..", "rfc3339");
     }
     // A word that stands for the ends in the other parameters.
-    let words = listed.iter().flatten().filter(|name| CUSTOM.iter().any(|word| plain(name).contains(word)));
+    let words = listed.iter().flatten().filter(|name| is_custom(name));
     for word in words.filter(|_| !ends.is_empty()) {
         if named.is_none() {
             periods.add(Try::absolute(ALONE, vec![pair(DURATION, word)]));
@@ -703,6 +735,45 @@ mod tests {
         let next = periods.queue.front().expect("the ends that are named");
         let names: Vec<&str> = next.pairs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!((next.label.as_str(), names), ("ends rfc3339", vec!["dateFrom", "dateTo", DURATION]));
+    }
+
+    #[test]
+    fn a_listed_word_for_the_ends_of_a_window_goes_with_parameters_that_are_known() {
+        let ends = vec![pair("from", "2026-06-01"), pair("to", "2026-06-02")];
+        let known = [Try::absolute("ends date", ends.clone()), Try::relative(DURATION, 'd', "{n}d", 60)];
+        let cases = [("duration: one of [last-7-days, custom]", Some("custom")), ("duration: unknown", None)];
+        for (refusal, word) in cases {
+            let mut periods = Dimension::new("period", known.clone());
+            let control = Outcome::Refused(refusal.to_owned());
+            periods.done.push((Try::new(NONSENSE, DURATION, NONSENSE), control));
+            more_periods(&Findings::default(), &mut periods, None, None, &[]);
+            let word = word.map(|word| pair(DURATION, word));
+            let expected: Vec<Pair> = ends.iter().cloned().chain(word).collect();
+            assert_eq!(periods.queue[0].pairs, expected, "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_other_periods_stands_for_the_refusal_of_days() {
+        let cases = [
+            ("duration: one of [last-7-days, last-30-days]", false),
+            ("duration; supported: P7D, P30D", false),
+            ("duration: use one of 7 days, 1 month, 3 months", false),
+            // These may be refused or not.
+            ("duration: one of [<n>d, <n>w]", true),
+            ("duration: one of [7d, LAST_30_DAYS]", true),
+            ("duration: one of [ultimos7dias, ultimos30dias]", true),
+            ("duration: must be a period such as P7D", true),
+            ("duration: unknown period", true),
+        ];
+        each(cases, |(refusal, is_asked)| {
+            let mut periods = Dimension::new("period", [Try::relative(DURATION, 'd', "{n}d", 60)]);
+            let control = Outcome::Refused(refusal.to_owned());
+            periods.done.push((Try::new(NONSENSE, DURATION, NONSENSE), control));
+            more_periods(&Findings::default(), &mut periods, Some(1_780_000_000_000_000), None, &[]);
+            let asked = periods.queue.iter().any(|tried| tried.label == "60d");
+            assert_eq!((asked, periods.outcome("60d").is_none()), (is_asked, is_asked), "{refusal}");
+        });
     }
 
     #[test]

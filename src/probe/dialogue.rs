@@ -14,14 +14,16 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::asker::{Asker, Pair, Reply, reset_format};
+use super::beside::Beside;
 use super::candidates::{AID, DURATION, NONSENSE, OFFSET, SIZE, SORT, pair, shape_of_instant, written};
 use super::effects;
 use super::facts;
 use super::judge::Days;
 use super::known::Known;
 use super::observations::{Breakdown, ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
-use super::paging::written_at;
+use super::paging::{TRIAL, written_at};
 use super::refusal;
+use super::scheduler::Outcome;
 use super::shape::{self, Columns, Counts, Layout, Path, Series, at, leaves, place, pointer, said, walk};
 use super::vocabulary::{self, plain};
 use super::{numbers, roles, zones};
@@ -51,12 +53,14 @@ pub(super) struct Dialogue {
     key_refusals: Vec<Reply>,
     pub(super) refusals: Vec<Reply>,
     /// The overview without window, zone or filter parameters.
-    first: Option<Reply>,
+    pub(super) first: Option<Reply>,
     /// Responses with data.
     pub(super) seen: Vec<Seen>,
     pub(super) known: Known,
     /// The response to a request for a few mentions with a parameter that the service ignored.
     sized: Option<Reply>,
+    /// Periods that are requested beside parameters that may request mentions.
+    pub(super) beside: Option<Beside>,
     /// Set if two saved searches have other numbers than each other.
     aids_differ: bool,
     /// Set once a search was requested without a saved search.
@@ -85,6 +89,7 @@ impl Dialogue {
             first: None,
             seen: Vec::new(),
             sized: None,
+            beside: None,
             aids_differ: false,
             has_tried_bare: false,
             has_tried_ends: false,
@@ -193,6 +198,7 @@ impl Dialogue {
         self.found.utc_is_named = ["utc", "gmt"].iter().any(|zone| name.starts_with(zone) || name.ends_with(zone));
         let (mut units, mut oldest) = (Vec::new(), self.found.oldest_times(&self.seen).is_some());
         let (mut spans, mut done, mut pages) = (Vec::new(), Vec::new(), 0);
+        let mut has_other_days = false;
         for _ in 0..REQUESTS {
             if fitting.is_empty() || self.found.told_zone_of_times(&fitting).is_some() || self.asker.left() <= LEFT {
                 break;
@@ -225,18 +231,26 @@ impl Dialogue {
                 fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
                 continue;
             }
-            let asked = match &window {
-                Some((_, words)) => [vec![self.aid(), pair(DURATION, words)], self.found.with.clone()].concat(),
+            // The days of another zone begin at other instants.
+            let is_timed = self.seen.iter().any(|seen| self.found.has_timed_entries(&seen.reply));
+            let other = self.other_zone().filter(|_| oldest && is_timed && !has_other_days);
+            let asked = match (&window, other) {
+                (Some((_, words)), _) => [vec![self.aid(), pair(DURATION, words)], self.found.with.clone()].concat(),
+                (None, Some((_, zone))) => {
+                    has_other_days = true;
+                    [vec![self.aid()], self.found.with.clone(), self.widest(), vec![zone]].concat()
+                }
                 // Old mentions are from before a change of clocks.
-                None if !oldest => {
+                (None, None) if !oldest => {
                     oldest = true;
                     if !self.oldest_page().await? {
                         break;
                     }
+                    self.count_of_widest().await?;
                     fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
                     continue;
                 }
-                None => {
+                (None, None) => {
                     pages += 1;
                     if fitting.len() > FEW_ZONES || !self.further_page(pages).await? {
                         break;
@@ -334,6 +348,23 @@ impl Dialogue {
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(false) };
         self.keep(Some(size), &Arc::new(reply));
         Ok(true)
+    }
+
+    /// Requests the widest window alone if its number of mentions came with other parameters only, which may have an effect on it.
+    async fn count_of_widest(&mut self) -> Result<()> {
+        let widest = self.widest();
+        let counts = |reply: &Reply| {
+            let is_widest = widest.iter().all(|pair| reply.asked.contains(pair));
+            is_widest && self.found.is_plain(reply) && self.found.count(reply).is_some()
+        };
+        if widest.is_empty() || self.asker.left() <= TRIAL || self.seen.iter().any(|seen| counts(&seen.reply)) {
+            return Ok(());
+        }
+        let asked = [vec![self.aid()], self.found.with.clone(), widest].concat();
+        if let Some(reply) = self.asker.ask("search", &asked).await? {
+            self.keep(None, &Arc::new(reply));
+        }
+        Ok(())
     }
 
     /// Finds the time that windows refer to, if mentions came whose publication lies outside of the requested window: another
@@ -711,6 +742,11 @@ impl Dialogue {
             seen.reply = Arc::new(seen.reply.as_ref().clone().with_header(Some(name.as_str())));
         }
         self.first = self.first.take().map(|first| first.with_header(Some(name.as_str())));
+        for (_, outcome) in self.beside.iter_mut().flat_map(|beside| &mut beside.periods.done) {
+            if let Outcome::Taken(reply) = outcome {
+                *reply = Arc::new(reply.as_ref().clone().with_header(Some(name.as_str())));
+            }
+        }
         (self.found.total_header, self.asker.total_header) = (Some(name.clone()), Some(name));
         true
     }
@@ -1342,11 +1378,12 @@ impl Dialogue {
             }
         }
         let (names, values) = self.flags();
+        self.begin_beside();
         for value in values {
             let mut left = names.clone();
             let mut last: Option<(Path, Reply)> = None;
-            // All at once if the service accepts that, then halves.
-            while !left.is_empty() && self.asker.left() > MENTIONS_RESERVE {
+            // All at once if the service accepts that, then halves. Periods that are known need no request later.
+            while !left.is_empty() && self.asker.left() > MENTIONS_RESERVE.saturating_sub(self.done_beside()) {
                 let half = match (&last, &self.parameters) {
                     (None, None) => left.clone(),
                     (None, Some(_)) => left[..1].to_vec(),
@@ -1355,9 +1392,21 @@ impl Dialogue {
                     (Some(_), _) => left[..left.len().div_ceil(2)].to_vec(),
                 };
                 let tried = half.iter().map(|name| pair(name, vocabulary::flag_value(name, &value)));
-                let asked: Vec<Pair> = sized.iter().cloned().chain(tried).collect();
-                let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-                match mentions_in(&reply) {
+                let (tried, period): (Vec<Pair>, Vec<Pair>) = (tried.collect(), self.next_beside());
+                let asked = [sized.as_slice(), &tried, &period].concat();
+                let Some(reply) = self.asker.ask("search", &asked).await? else {
+                    if period.is_empty() || !self.asker.is_recording() {
+                        return Ok(());
+                    }
+                    // A recording may have the request without a period.
+                    self.end_beside();
+                    continue;
+                };
+                let came = mentions_in(&reply);
+                if !period.is_empty() && !self.answers_beside(&reply, &tried, came.as_ref()) {
+                    continue;
+                }
+                match came {
                     Some(path) => {
                         left = half;
                         last = Some((path, reply));

@@ -527,7 +527,7 @@ impl Findings {
         };
         let mut found: Vec<(u64, i64, bool)> = seen.iter().filter_map(of).collect();
         found.sort_unstable();
-        found.dedup_by_key(|(count, ..)| *count);
+        found.dedup();
         found
     }
 
@@ -629,9 +629,13 @@ impl Findings {
             };
             let (_, times) = pages.iter().find(covers)?;
             let since = |hours: i64| starts(hours).map(move |start| times.partition_point(|at| *at >= start));
+            // A mention that is as close to the beginning as clocks differ may be in the window or not.
             let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
-            for count in since(hours) {
-                *groups.entry(count).or_default() += 1;
+            for start in starts(hours) {
+                let least = times.partition_point(|at| *at > start + SLACK);
+                for count in least..=times.partition_point(|at| *at >= start - SLACK) {
+                    *groups.entry(count).or_default() += 1;
+                }
             }
             let is_guess = known.iter().all(|(known, _)| *known != unit);
             let days = [hours / 24 * 24, (hours + 23) / 24 * 24];
@@ -984,6 +988,26 @@ mod tests {
         found.window.units.push(('h', "{n}h".to_owned()));
         let told = found.telling_window(&seen, &zones, &[]);
         assert!(matches!(&told, Some(('h', words)) if !words.starts_with('P')), "{told:?}");
+    }
+
+    #[test]
+    fn a_mention_next_to_the_beginning_of_a_window_does_not_tell_zones_apart() {
+        let now = instant(&Value::from("2026-06-30T12:00:00Z")).expect("an instant");
+        let zones = ["+05:30", "+05:45"].map(|zone| zone.parse::<Zone>().expect("a zone"));
+        // The second one is 13 minutes after the beginning of the last two hours, and the fourth one 10 minutes after that of five.
+        let rows = [45, 107, 194, 290, 364].map(|minutes| {
+            let at = chrono::DateTime::from_timestamp_micros(zones::local(zones[0], now - minutes * MINUTE));
+            json!({"id": minutes, "at": at.expect("a time").format("%Y-%m-%d %H:%M:%S").to_string()})
+        });
+        let date = http::HeaderValue::from_static("Tue, 30 Jun 2026 12:00:00 GMT");
+        let headers = http::HeaderMap::from_iter([(http::header::DATE, date)]);
+        let reply = Reply::new(&[], 200, headers, json!({"items": rows}).to_string());
+        let time = vec!["at".to_owned()];
+        let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        found.columns = Columns::of(vocabulary::MENTION, &found.rows(&reply), &[("published_at", &time)]);
+        found.window.units = vec![('h', "{n}h".to_owned())];
+        let seen = [Seen { size: Some(20), reply: Arc::new(reply) }];
+        assert_eq!(found.telling_window(&seen, &zones, &[]), Some(('h', "5h".to_owned())));
     }
 
     #[test]

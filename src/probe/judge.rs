@@ -27,9 +27,11 @@ impl Dialogue {
         /// Known periods, and sort orders, that are worth a request each.
         const PERIODS: usize = 5;
         const ORDERS: usize = 6;
-        let newest = self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max();
-        let days = Try::relative(DURATION, 'd', "{n}d", 60);
-        let mut periods = Dimension::new("period", [Try::new(NONSENSE, DURATION, NONSENSE), days]);
+        // Periods that were requested beside other parameters refer to the same time.
+        let beside = self.beside.take().filter(|_| !self.knows_periods());
+        let newest = beside.as_ref().and_then(|beside| beside.newest);
+        let newest = newest.or_else(|| self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max());
+        let mut periods = beside.map_or_else(super::candidates::periods, |beside| beside.periods);
         let zones = ["Asia/Kolkata", "+05:30"].map(|zone| Try::new(zone, TIMEZONE, zone));
         let mut zones = Dimension::new("zone", zones);
         let mut orders =
@@ -132,8 +134,13 @@ impl Dialogue {
             self.try_all(&fixed, &mut others, newest).await?;
             [orders, filters] = others;
         }
-        let taken = orders.taken().chain(filters.taken()).chain(periods.taken());
-        taken.for_each(|(_, reply)| self.keep(Some(self.accepted(LOOK)), reply));
+        for (_, reply) in orders.taken().chain(filters.taken()).chain(periods.taken()) {
+            let size = reply.asked.iter().find(|(name, _)| name == SIZE);
+            let size: Option<u64> = size.and_then(|(_, size)| size.parse().ok());
+            if !self.seen.iter().any(|seen| seen.reply.asked == reply.asked) {
+                self.keep(size.or(Some(self.accepted(LOOK))), reply);
+            }
+        }
         self.look_at_mentions();
         self.follow_zone(&zones);
         if self.found.window.widest.is_none() {
@@ -181,6 +188,8 @@ impl Dialogue {
                     "order" => more_orders(found, dimension, &spoken.orders),
                     "filter" => more_filters(found, dimension),
                     "zone" if dimension.taken().next().is_none() => more_zones(dimension),
+                    // Another zone shows no more than the one that was accepted if no entry of a timeline is an instant.
+                    "zone" if found.timeline.is_none() || found.has_plain_days => dimension.queue.clear(),
                     "zone" if dimension.taken().any(|(_, reply)| found.days_begin(reply) == Some(KOLKATA)) => {
                         dimension.queue.clear();
                     }
@@ -193,10 +202,13 @@ impl Dialogue {
                 match dimension.name {
                     "period" => {
                         let working = taken.filter(|(tried, reply)| found.has_effect(dimension, tried, reply, newest));
-                        let lengths = working.map(|(tried, _)| match tried.kind {
+                        let working: Vec<&Try> = working.map(|(tried, _)| tried).collect();
+                        let lengths = working.iter().map(|tried| match tried.kind {
                             Kind::Relative(..) => PERIODS,
                             Kind::Value | Kind::Absolute => 1,
                         });
+                        // Beside names, only windows with ends tell the zone of times. Those that work are among several.
+                        let is_divided = is_local && is_among_several(&working);
                         // The service names the parameters of the ends of a window, or a refusal has the form of a window or
                         // says how its ends are written.
                         let absolute = |(tried, _): &&(Try, Outcome)| tried.is_absolute();
@@ -211,7 +223,7 @@ impl Dialogue {
                         let told = dimension.queue.front().is_some_and(Try::is_absolute)
                             && done.count() == refused
                             && (usize::from(!named)..ENDS).contains(&refused);
-                        told || lengths.sum::<usize>() < PERIODS
+                        told || is_divided || lengths.sum::<usize>() < PERIODS
                     }
                     "order" => taken.count() < 2,
                     _ => false,
@@ -856,6 +868,14 @@ fn whole_days(found: &Findings, reply: &Reply) -> Days {
     entries.into_iter().skip(1).map(|(day, count)| (day.to_string(), count)).collect()
 }
 
+/// True if the parameters of the ends of a window are among several that had an effect together, and no period is a number.
+fn is_among_several(working: &[&Try]) -> bool {
+    let absolute = working.iter().filter(|tried| tried.is_absolute());
+    let ends = absolute.map(|tried| tried.pairs.iter().filter(|(name, _)| name != DURATION).count());
+    let is_number = working.iter().any(|tried| matches!(tried.kind, Kind::Relative(..)));
+    !is_number && ends.min().is_some_and(|ends| ends > 2)
+}
+
 /// True if a day has other counts in one timeline than in the other.
 fn differ(one: &Days, other: &Days) -> bool {
     one.iter().any(|(day, count)| other.get(day).is_some_and(|there| there != count))
@@ -903,4 +923,23 @@ fn kind_of_zone(label: &str) -> (&'static str, &'static str) {
 fn written(label: &str) -> &'static str {
     let ways = ["date", "epoch_ms", "epoch_s", "local"];
     ways.into_iter().find(|way| label.ends_with(way)).unwrap_or("rfc3339")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_parameters_that_had_an_effect_together_are_divided_beside_names() {
+        let of = |names: &[&str]| {
+            Try::absolute("ends date", names.iter().map(|name| pair(name, "2026-06-01")).collect())
+        };
+        let (name, days) = (Try::new("week", DURATION, "week"), Try::relative(DURATION, 'd', "{n}d", 60));
+        let (several, one) = (of(&["since", "until", "start", "end"]), of(&["start", "end", DURATION]));
+        assert!(is_among_several(&[&name, &several]));
+        assert!(!is_among_several(&[&name, &several, &one]));
+        assert!(!is_among_several(&[&name]));
+        // A number of days tells the zone as well.
+        assert!(!is_among_several(&[&days, &several]));
+    }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! dialogue ─▶ judge (window, zone, sort order, filters, in rounds) ─▶ paging ─▶ observations ─▶ document, report
 //!     │                    effects, numbers, roles: coverage of a response, its total, the meaning of its fields
-//!     │                    refusal: hints in error responses
+//!     │                    refusal: hints in error responses; beside: periods in the requests for other parameters
 //!     └▶ asker ─▶ service or recording
 //!                          shape, vocabulary, zones: structure of responses, usual names, clocks
 //! ```
@@ -17,6 +17,7 @@
 
 mod abilities;
 mod asker;
+mod beside;
 mod candidates;
 mod dialogue;
 mod document;

@@ -93,7 +93,7 @@ impl Dimension {
     }
 
     /// True if the last few candidates were refused.
-    fn is_refused(&self) -> bool {
+    pub(super) fn is_refused(&self) -> bool {
         const FEW: usize = 3;
         let refused = self.done.iter().rev().take_while(|(_, outcome)| matches!(outcome, Outcome::Refused(_)));
         refused.count() >= FEW

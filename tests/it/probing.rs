@@ -318,6 +318,17 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn days_that_are_dates_show_no_effect_of_a_second_zone_and_none_is_tried() {
+    let service = odd(Quirk::NamedDays);
+    let probed = Arc::clone(&service);
+    let (address, key) = ("http://odd.test/v4".parse().unwrap(), Secret::new(KEY).unwrap());
+    probe(Arc::new(Direct::new(probed)), address, key, CALLS).await.unwrap();
+    let asked = service.seen();
+    let has = |zone: &str| asked.iter().any(|asked| asked.get("timezone").is_some_and(|sent| sent == zone));
+    assert!(has("Asia/Kolkata") && !has("+05:30"), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_check_of_a_profile_finds_names_of_periods_that_do_not_end_now() {
     let address = "http://odd.test/v4".parse().unwrap();
     let found =

@@ -289,6 +289,17 @@ async fn difficulties_of_services_cost_answers_and_never_rows() {
     assert!(good * 100 >= cases * knob("UNSEEN_SHARE", 80), "{good} of {cases} services");
 }
 
+/// No midnight of UTC lies so close after a mention that zones a quarter of an hour apart differ, but one of the other zone does.
+#[tokio::test(start_paused = true)]
+async fn the_days_of_another_zone_tell_zones_a_quarter_of_an_hour_apart() {
+    let hard = [Hard::Minutes, Hard::NullWords, Hard::HalfHour];
+    let service = Arc::new(Unseen::hard(1_678, now(), &hard));
+    let found = probed(&service, CALLS).await.unwrap();
+    assert!(found.to_string().contains("times without a zone are those of +05:30"), "{found}");
+    let share = asked(&service, &found).await;
+    assert!(share.wrong.is_empty() && share.right >= 16, "{share:?}\n{found}");
+}
+
 /// In November, zones with daylight saving time have been without it for a month.
 #[tokio::test(start_paused = true)]
 async fn a_zone_is_told_from_offsets_by_old_mentions_or_not_at_all() {
