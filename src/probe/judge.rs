@@ -931,9 +931,8 @@ mod tests {
 
     #[test]
     fn several_parameters_that_had_an_effect_together_are_divided_beside_names() {
-        let of = |names: &[&str]| {
-            Try::absolute("ends date", names.iter().map(|name| pair(name, "2026-06-01")).collect())
-        };
+        let of =
+            |names: &[&str]| Try::absolute("ends date", names.iter().map(|name| pair(name, "2026-06-01")).collect());
         let (name, days) = (Try::new("week", DURATION, "week"), Try::relative(DURATION, 'd', "{n}d", 60));
         let (several, one) = (of(&["since", "until", "start", "end"]), of(&["start", "end", DURATION]));
         assert!(is_among_several(&[&name, &several]));

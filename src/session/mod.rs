@@ -109,9 +109,9 @@ pub(crate) use self::parse::parse_statements;
 pub(crate) use self::parse::parse_trees;
 #[cfg(feature = "postgres")]
 pub(crate) use self::parse::{bytes_of_tokens, check_text, is_text_literal};
+use self::plan_size::with_plan_limits;
 #[cfg(feature = "flight")]
 pub(crate) use self::plan_size::{bytes_of_bound, bytes_of_plan};
-use self::plan_size::with_plan_limits;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::planning_turn::PlanningTurn;
 #[cfg(feature = "postgres")]

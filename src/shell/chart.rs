@@ -29,7 +29,7 @@ use super::output::ChartForm;
 use crate::error::one_line;
 use crate::numbers::{counted, grouped};
 use crate::profile::Zone;
-use crate::wording::schema::type_name;
+use crate::session::type_name;
 
 /// Data of a chart.
 #[derive(Debug, PartialEq)]

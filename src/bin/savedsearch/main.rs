@@ -456,12 +456,8 @@ fn run() -> ExitCode {
             Some(Command::Worker(ref worker)) => Box::pin(worker::run(&arguments, worker)).await,
             Some(Command::Mcp(ref mcp)) => Box::pin(mcp::run(&arguments, mcp, &matches)).await,
             Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,
-            Some(Command::Sync(ref options)) => {
-                Box::pin(store::run_sync(&arguments, options)).await
-            }
-            Some(Command::Store(ref command)) => {
-                Box::pin(store::run(&arguments, command)).await
-            }
+            Some(Command::Sync(ref options)) => Box::pin(store::run_sync(&arguments, options)).await,
+            Some(Command::Store(ref command)) => Box::pin(store::run(&arguments, command)).await,
             Some(Command::Probe(ref probe)) => Box::pin(profiles::probe(&arguments, probe)).await,
             Some(Command::Profile(ref command)) => Box::pin(profiles::run(&arguments, command)).await,
             Some(Command::Simulate(simulate)) => Box::pin(run_simulate(simulate, arguments.now)).await,

@@ -47,7 +47,7 @@ use crate::exec::scan_exec::sort_key;
 use crate::exec::stream::{Batches, Driver, Merging};
 use crate::profile::Origin;
 use crate::request::RequestPlan;
-use crate::store::{AID, DataFile, FromStore, Store, Stored, Subject, retyped, span_of, unreadable};
+use crate::store::{AID, DataFile, FromStore, Store, Stored, Subject, retyped, span_of};
 
 /// Rows of a batch that is read from a file.
 const BATCH: usize = 8_192;
@@ -520,7 +520,8 @@ fn unreadable(error: &DataFusionError, store: &Store, used: &[Stored]) -> Error 
     if let Some(error) = store.first_unreadable(used.iter().map(|part| (&part.filters, part.region.as_ref()))) {
         return error;
     }
-    Error::new(ErrorKind::Store, format!("cannot read the store: {}", error.strip_backtrace())).advice(unreadable())
+    Error::new(ErrorKind::Store, format!("cannot read the store: {}", error.strip_backtrace()))
+        .advice(crate::store::unreadable())
 }
 
 /// Returns a batch with another schema of the same columns: nullability and metadata may differ.
