@@ -34,8 +34,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::client::{Client, QueryBudget, QuerySpan, SentBefore};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind};
-use crate::exec::{least_requests, spent, start, statement_kind, windows};
+use crate::error::{Error, ErrorKind, one_line};
+use crate::exec::{least_requests, notes, spent, start, statement_kind, windows};
 pub use crate::flight::metadata::{TABLE, TEMPORARY, VIEW, kind_named};
 use crate::flight::metadata::{key, kind};
 use crate::flight::parameters::{plain, without_extensions};
@@ -573,20 +573,34 @@ impl Account {
         queries.iter().map(|(_, plan)| spent(plan).requests).sum()
     }
 
-    /// Notes about what is read, a line each: the window of a query that has no time filter.
+    /// Notes, a line each: the window of a query that has no time filter, what may not have been intended, why counts or stored
+    /// mentions were not used.
     pub fn notes(&self) -> Vec<String> {
-        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut notes: Vec<String> = queries.iter().filter_map(|(_, plan)| window_note(&windows(plan))).collect();
-        notes.dedup();
-        notes
+        let clean = |note: String| {
+            let clients = self.connections.iter().map(|connection| connection.client());
+            String::from(Client::redact_all(clients, &note))
+        };
+        let of_plan = |plan: &Arc<dyn ExecutionPlan>| window_note(&windows(plan)).into_iter().chain(notes(plan));
+        let mut found: Vec<String> = {
+            let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+            queries.iter().flat_map(|(_, plan)| of_plan(plan)).map(clean).collect()
+        };
+        found.extend(self.logged(false));
+        let mut known = HashSet::new();
+        found.iter().map(|note| one_line(note)).filter(|note| known.insert(note.clone())).collect()
     }
 
     /// Warnings about missing rows, a line each.
     pub fn warnings(&self) -> Vec<String> {
+        self.logged(true)
+    }
+
+    /// Messages about the queries in the logs of the connections: warnings about missing rows, or notes.
+    fn logged(&self, incomplete: bool) -> Vec<String> {
         let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.connections.iter().flat_map(|connection| connection.client().log().warnings());
         let own = all.filter(|warning| queries.iter().any(|(query, _)| *query == warning.query));
-        own.filter(|warning| warning.incomplete).map(|warning| warning.message.into()).collect()
+        own.filter(|warning| warning.incomplete == incomplete).map(|warning| warning.message.into()).collect()
     }
 }
 

@@ -219,6 +219,30 @@ def frames():
         assert connection.sql("SELECT count(*) FROM few").rows() == [(2,)]
 
 
+def notes():
+    """All that the shell notes."""
+    labels = re.compile(r"breakdowns has rows of each dimension \(source, .*\): select dimension, or add dimension = '…'")
+    with Simulator() as service, savedsearch.connect(service.url, api_key=KEY) as connection:
+        query = connection.sql("SELECT name, mentions FROM breakdowns WHERE aid = '183772'")
+        for ran in (False, True):
+            if ran:
+                query.arrow()
+            [window, label] = query.notes
+            assert window.startswith("no time filter: reading the last 7 days") and labels.fullmatch(label), query.notes
+
+
+def zones():
+    """polars has no zones that are offsets; the instants stay."""
+    for zone, name in [("+02:00", "Etc/GMT-2"), ("+05:30", "UTC"), ("Europe/Berlin", "Europe/Berlin")]:
+        with savedsearch.connect(now=NOW, timezone=zone) as connection, connection.cursor() as cursor:
+            statement = "SELECT now() AS t, [now()] AS list, named_struct('a', now()) AS pair"
+            query = connection.sql(statement)
+            frame, [(expected, *_)] = query.pl(), query.rows()
+            assert frame.schema["t"].time_zone == name and frame["t"][0] == expected, (zone, frame)
+            assert frame["list"][0][0] == frame["pair"][0]["a"] == expected, (zone, frame)
+            assert cursor.execute(statement).fetch_polars().equals(frame), zone
+
+
 def metadata():
     with savedsearch.connect() as connection:
         assert connection.adbc_get_info()["vendor_name"] == "savedsearch"

@@ -85,6 +85,22 @@ fn rows_arrive_and_their_requests_are_counted() {
     assert_eq!(counted, read as i64);
 }
 
+#[test]
+fn notes_are_those_of_the_shell_before_and_after_a_run() {
+    let mut connection = connection();
+    let option = |name: &str| OptionStatement::Other(format!("savedsearch.{name}"));
+    for estimate in ["true", "false"] {
+        let sql = "SELECT name, mentions FROM breakdowns WHERE aid = '183772'";
+        let mut breakdowns = statement(&mut connection, sql);
+        breakdowns.set_option(option("estimate"), estimate.into()).expect("an option");
+        rows(breakdowns.execute().expect("a result"));
+        let notes = breakdowns.get_option_string(option("notes")).expect("notes");
+        let starts = ["no time filter: reading the last 7 days", "breakdowns has rows of each dimension (source, "];
+        assert_eq!(notes.lines().count(), starts.len(), "{notes}");
+        assert!(notes.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{notes}");
+    }
+}
+
 /// A service with the corpus of the benchmark of requests, and a database for it.
 fn served(runtime: &Runtime) -> (simulator::Running, Database) {
     let settings = Settings { clock: Clock::fixed(NOW.parse().expect("an instant")), ..Settings::default() };
