@@ -486,6 +486,22 @@ def cancelling():
             except KeyboardInterrupt:
                 pass
             assert refused(savedsearch.Error, cursor.fetchall).kind == "cancelled"
+        # In a stream that another library reads, and by closing its reader, while the cursor stays open.
+        with connection.cursor() as cursor:
+            names = [name for name, *_ in cursor.execute(statement).description]
+            rows = cursor.fetch_arrow()
+            assert pyarrow.schema(rows).names == names
+            assert "consumed" in str(refused(savedsearch.ProgrammingError, lambda: cursor.description))
+            with pressing_ctrl_c(1):
+                line = str(refused(pyarrow.ArrowException, lambda: pyarrow.table(rows)))
+            assert "the query was cancelled" in line, line
+            quiet("Ctrl-C in a stream of fetch_arrow")
+            assert "the rows were streamed" in str(refused(savedsearch.InterfaceError, rows.__arrow_c_stream__))
+            for stream in (lambda: cursor.execute(statement).fetch_arrow(), lambda: connection.sql(statement)):
+                reader = pyarrow.RecordBatchReader.from_stream(stream())
+                reader.read_next_batch()
+                reader.close()
+                quiet("a closed reader")
         # Between two calls of the driver, which do not see the signal.
         def interrupt(frame, event, _):
             if event == "return" and frame.f_code.co_name == "fetchone":
@@ -744,6 +760,7 @@ def created_tables():
 
 def in_the_middle():
     """Failures after the first rows are those of the package, on every path and on every further call."""
+    import adbc_driver_manager
     import pyarrow
 
     statement = f"SELECT id FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
@@ -768,6 +785,15 @@ def in_the_middle():
             assert error.kind in ("unavailable", "timeout") and error.place.aid == AID, (error, error.place)
             for again in (cursor.fetchall, cursor.fetchone, cursor.fetch_arrow_table):
                 assert str(refused(savedsearch.OperationalError, again)) == str(error)
+    # The class of the exception is the one that a call would have raised.
+    sets = pyarrow.table({"aid": [AID, "nope"]})
+    with Simulator() as service, savedsearch.connect(service.url, api_key=KEY) as connection, connection.cursor() as cursor:
+        for read in (
+            lambda: cursor.execute("SELECT id FROM mentions WHERE aid = ?", sets).fetchall(),
+            lambda: connection.sql("SELECT id FROM mentions WHERE aid = ?", sets).arrow(),
+        ):
+            error = refused(savedsearch.ProgrammingError, read)
+            assert (error.kind, error.status_code) == ("not_found", adbc_driver_manager.AdbcStatusCode.NOT_FOUND), error
     for use in (lambda query: query.arrow(), lambda query: pyarrow.table(query)):
         stack, connection = failing()
         with stack:
@@ -1276,8 +1302,9 @@ imports()
 import savedsearch  # noqa: E402
 
 CHECKS = (
-    program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters, created_tables,
-    in_the_middle, exceptions, threads, copies, notebook, forked, manifest, dbt, dagster_asset, other_languages, pages, leaks,
+    program, same_as_the_shell, frames, notes, zones, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters,
+    created_tables, in_the_middle, exceptions, threads, copies, notebook, forked, manifest, dbt, dagster_asset, other_languages, pages,
+    leaks,
 )
 # python_package.py [CHECK…]
 for check in CHECKS:
