@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ScalarValue, TableReference};
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
@@ -34,8 +35,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::client::{Client, QueryBudget, QuerySpan, SentBefore};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind};
-use crate::exec::{least_requests, spent, start, statement_kind, windows};
+use crate::error::{Error, ErrorKind, one_line};
+use crate::exec::{least_requests, notes, spent, start, statement_kind, windows};
 pub use crate::flight::metadata::{TABLE, TEMPORARY, VIEW, kind_named};
 use crate::flight::metadata::{key, kind};
 use crate::flight::parameters::{plain, without_extensions};
@@ -47,6 +48,7 @@ use crate::host::temporary::for_each;
 use crate::host::type_compat::{result_schema, sent_batch, table_schema};
 use crate::session::{PlanningTurn, follow_time_zone, refuse_writes, session_of, syntax};
 use crate::shell::{ChartOptions, chart_svg};
+use crate::table::ApiTable;
 use crate::wording::{estimate_all, window_note};
 
 /// Batches that wait for the reader: the next one is read while the last one is processed.
@@ -258,7 +260,6 @@ impl Session {
     ) -> Result<Rows, Failure> {
         let failed = |error: DataFusionError| self.failure(&error);
         let plans = prepared.0.bind_all(&PlanningTurn::unbounded(), sets).map_err(failed)?;
-        self.check_budget(&plans).await?;
         let (sender, batches) = mpsc::channel(AHEAD);
         if prepared.0.effect {
             for plan in plans {
@@ -269,7 +270,11 @@ impl Session {
         }
         let mut plans = plans.into_iter();
         let first = match plans.next() {
-            Some(plan) => Some(runnable(&self.context, plan).await.map_err(failed)?),
+            Some(plan) => {
+                let first = runnable(&self.context, plan).await.map_err(failed)?;
+                self.check_budget(&first, plans.as_slice()).await?;
+                Some(first)
+            }
             None => None,
         };
         let schema =
@@ -292,19 +297,22 @@ impl Session {
 
     /// Refuses the plans of parameter sets that together need more requests than `max_requests` allows. With a store, their sum is
     /// no minimum, since a set takes what an earlier one has stored; nothing that was read is lost then if the budget ends them.
-    async fn check_budget(&self, plans: &[LogicalPlan]) -> Result<(), Failure> {
+    async fn check_budget(&self, first: &Runnable, others: &[LogicalPlan]) -> Result<(), Failure> {
         let settings = SessionSettings::of(self.context.state().config_options());
-        if plans.len() < 2 || self.shares_stored(&settings) {
+        // All sets have the same tables.
+        if !others.first().is_some_and(reads_service) || self.shares_stored(&settings) {
             return Ok(());
         }
-        let mut needed = 0_u64;
-        for plan in plans {
+        let mut needed = least_requests(&first.plan);
+        // These plans are not kept: they would take memory, and become old while the earlier sets run.
+        for plan in others {
             let planned = runnable(&self.context, plan.clone()).await.map_err(|error| self.failure(&error))?;
             needed = needed.saturating_add(least_requests(&planned.plan));
         }
         let SessionSettings { max_requests, query_deadline, request_timeout, .. } = settings;
         let allowed = QueryBudget::new(String::new(), max_requests, query_deadline, request_timeout).allow(needed);
-        allowed.map_err(|error| Failure::own(error).led_by(&format!("{} parameter sets: ", plans.len())))
+        let sets = others.len() + 1;
+        allowed.map_err(|error| Failure::own(error).led_by(&format!("{sets} parameter sets: ")))
     }
 
     /// True if queries take from a store what earlier ones have stored.
@@ -567,20 +575,34 @@ impl Account {
         queries.iter().map(|(_, plan)| spent(plan).requests).sum()
     }
 
-    /// Notes about what is read, a line each: the window of a query that has no time filter.
+    /// Notes, a line each: the window of a query that has no time filter, what may not have been intended, why counts or stored
+    /// mentions were not used.
     pub fn notes(&self) -> Vec<String> {
-        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut notes: Vec<String> = queries.iter().filter_map(|(_, plan)| window_note(&windows(plan))).collect();
-        notes.dedup();
-        notes
+        let clean = |note: String| {
+            let clients = self.connections.iter().map(|connection| connection.client());
+            String::from(Client::redact_all(clients, &note))
+        };
+        let of_plan = |plan: &Arc<dyn ExecutionPlan>| window_note(&windows(plan)).into_iter().chain(notes(plan));
+        let mut found: Vec<String> = {
+            let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+            queries.iter().flat_map(|(_, plan)| of_plan(plan)).map(clean).collect()
+        };
+        found.extend(self.logged(false));
+        let mut known = HashSet::new();
+        found.iter().map(|note| one_line(note)).filter(|note| known.insert(note.clone())).collect()
     }
 
     /// Warnings about missing rows, a line each.
     pub fn warnings(&self) -> Vec<String> {
+        self.logged(true)
+    }
+
+    /// Messages about the queries in the logs of the connections: warnings about missing rows, or notes.
+    fn logged(&self, incomplete: bool) -> Vec<String> {
         let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.connections.iter().flat_map(|connection| connection.client().log().warnings());
         let own = all.filter(|warning| queries.iter().any(|(query, _)| *query == warning.query));
-        own.filter(|warning| warning.incomplete).map(|warning| warning.message.into()).collect()
+        own.filter(|warning| warning.incomplete == incomplete).map(|warning| warning.message.into()).collect()
     }
 }
 
@@ -633,6 +655,19 @@ fn parameters_of(sql: &str) -> Option<usize> {
     Some(names.len())
 }
 
+/// True for a plan with a table of a service, which may send requests.
+fn reads_service(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let visited = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            // That of a view is a plan of its own.
+            found |= ApiTable::of(scan).is_some() || scan.source.get_logical_plan().is_some();
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    visited.is_err() || found
+}
+
 /// An executable plan.
 async fn runnable(context: &SessionContext, plan: LogicalPlan) -> Result<Runnable, DataFusionError> {
     Box::pin(planner::runnable(&PlanningTurn::unbounded(), context, plan)).await
@@ -656,4 +691,33 @@ pub fn sets_of(batch: &RecordBatch) -> Result<Vec<Vec<ScalarValue>>, Failure> {
         ScalarValue::try_from_array(column, row).map(plain).map_err(failed)
     };
     (0..batch.num_rows()).map(|row| batch.columns().iter().map(|column| value(column, row)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Secret;
+
+    #[tokio::test]
+    async fn tables_of_a_service_are_found_in_subqueries_views_and_calls() {
+        // Planning sends no request, so no service is needed.
+        let key = Secret::new("key").expect("a key");
+        let connection = Connection::builder("http://127.0.0.1:9/v4", key).build().expect("a connection");
+        let session = Arc::new(Session::open(&connection, &[]).expect("a session"));
+        let view = session.prepare("CREATE VIEW acme AS SELECT aid FROM saved_searches", None).await.expect("a view");
+        let run = session.run(&view, vec![Vec::new()], CancellationToken::new(), session.account());
+        Box::pin(run).await.expect("the view is created");
+        for (sql, expected) in [
+            ("SELECT ? AS n", false),
+            ("SELECT * FROM generate_series(1, 3) AS s(n) WHERE n = ?", false),
+            ("SELECT count(*) FROM system.requests WHERE query = ?", false),
+            ("SELECT count(*) FROM mentions WHERE aid = ?", true),
+            ("SELECT count(*) FROM mentions(aid => ?)", true),
+            ("SELECT 1 WHERE EXISTS (SELECT aid FROM saved_searches WHERE aid = ?)", true),
+            ("SELECT aid FROM acme WHERE aid = ?", true),
+        ] {
+            let Prepared(statement) = session.prepare(sql, None).await.expect(sql);
+            assert_eq!(reads_service(&statement.plan), expected, "{sql}");
+        }
+    }
 }

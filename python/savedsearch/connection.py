@@ -17,11 +17,11 @@ import adbc_driver_manager
 import pyarrow
 from adbc_driver_manager import dbapi
 
-from .errors import Error, in_range, misused, require, typed, uncopied, warn, wrong
+from .errors import Error, in_range, misused, of_status, require, typed, uncopied, warn, wrong
 from .library import driver_path
 from .parameters import bindable, bindable_sets, text
-from .query import Query
-from .stream import through
+from .query import Query, to_polars
+from .stream import Rows, through
 
 if TYPE_CHECKING:
     import pandas
@@ -357,7 +357,7 @@ class Cursor(dbapi.Cursor):
 
     def _failure(self) -> Error | None:
         """The failure that the rows ended with; `None` if there is none."""
-        names = ("message", "sqlstate", "kind", "advice", "table", "aid", "row", "line", "column")
+        names = ("message", "status", "sqlstate", "kind", "advice", "table", "aid", "row", "line", "column")
         parts = {}
         for name in names if not self._closed else ():
             with suppress(adbc_driver_manager.Error):
@@ -378,12 +378,16 @@ class Cursor(dbapi.Cursor):
 
     def fetch_polars(self) -> polars.DataFrame:
         """Fetches all rows as a polars data frame."""
-        require("polars")
-        import polars
+        return to_polars(self.fetch_arrow_table())
 
-        frame = polars.from_arrow(self.fetch_arrow_table())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+    @_fetching
+    def fetch_arrow(self) -> Rows:  # type: ignore[override]
+        """Fetches the rows once, as an object that libraries read as an Arrow stream (PyCapsule interface)."""
+        return Rows(through(self, self._stream()))
+
+    def _stream(self) -> pyarrow.RecordBatchReader:
+        """The driver's reader, which no signal and no other thread can end."""
+        return pyarrow.RecordBatchReader.from_stream(super().fetch_arrow())
 
     @_fetching
     def fetch_record_batch(self) -> pyarrow.RecordBatchReader:
@@ -407,21 +411,23 @@ class Cursor(dbapi.Cursor):
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
         """The columns; `None` for a statement without rows."""
-        return super().description or None
+        with _typed():
+            return super().description or None
 
     locals().update(_others(dbapi.Cursor, locals()))
 
 
-_CANCELLED = {"message": "the query was cancelled", "sqlstate": "57014", "kind": "cancelled"}
+_CANCELLED = {
+    "message": "the query was cancelled",
+    "status": str(int(adbc_driver_manager.AdbcStatusCode.CANCELLED)),
+    "sqlstate": "57014",
+    "kind": "cancelled",
+}
 
 
 def _as_error(parts: dict[str, str]) -> Error:
-    cancelled = parts.get("kind") == "cancelled"
-    status = adbc_driver_manager.AdbcStatusCode.CANCELLED if cancelled else adbc_driver_manager.AdbcStatusCode.IO
-    plain = adbc_driver_manager.OperationalError(
-        parts["message"], status_code=status, sqlstate=parts.get("sqlstate")
-    )
-    return typed(plain, parts.items())
+    status = adbc_driver_manager.AdbcStatusCode(int(parts["status"]))
+    return typed(of_status(status, parts["message"], parts.get("sqlstate")), parts.items())
 
 
 def _statement(operation: bytes | str) -> bytes | str:

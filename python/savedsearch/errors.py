@@ -154,6 +154,25 @@ def typed(
     return made
 
 
+def of_status(
+    status: adbc_driver_manager.AdbcStatusCode, message: str, sqlstate: str | None
+) -> adbc_driver_manager.Error:
+    """The exception of the driver manager for a status, as its calls raise it."""
+    statuses = adbc_driver_manager.AdbcStatusCode
+    if status == statuses.NOT_IMPLEMENTED:
+        return adbc_driver_manager.NotSupportedError(message, sqlstate=sqlstate)
+    classes: dict[int, type[adbc_driver_manager.Error]] = {
+        statuses.UNKNOWN: adbc_driver_manager.OperationalError,
+        statuses.IO: adbc_driver_manager.OperationalError,
+        statuses.CANCELLED: adbc_driver_manager.OperationalError,
+        statuses.TIMEOUT: adbc_driver_manager.OperationalError,
+        statuses.INVALID_DATA: adbc_driver_manager.DataError,
+        statuses.INTEGRITY: adbc_driver_manager.IntegrityError,
+        statuses.INTERNAL: adbc_driver_manager.InternalError,
+    }
+    return classes.get(status, adbc_driver_manager.ProgrammingError)(message, status_code=status, sqlstate=sqlstate)
+
+
 def warn(line: str) -> None:
     """Warns of missing rows, at the line of the program that called this package."""
     level, frame = 1, sys._getframe()

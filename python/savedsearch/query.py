@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import suppress
 from copy import copy
@@ -87,12 +88,7 @@ class Query:
 
     def pl(self) -> polars.DataFrame:
         """All rows as a polars data frame."""
-        require("polars")
-        import polars
-
-        frame = polars.from_arrow(self.arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+        return to_polars(self.arrow())
 
     def df(self) -> pandas.DataFrame:
         """All rows as a pandas data frame."""
@@ -150,7 +146,38 @@ class Query:
             raise misused(message, "call arrow() before to keep them, or sql() again")
         self._cursor.execute(self.statement, self._parameters)
         self._ran = self._streamed = True
-        return pyarrow.RecordBatchReader.from_stream(self._cursor.fetch_arrow())
+        return self._cursor._read(self._cursor._stream)
+
+
+def to_polars(table: pyarrow.Table) -> polars.DataFrame:
+    """The table as a polars data frame."""
+    require("polars")
+    import polars
+
+    for place, field in enumerate(table.schema):
+        kind = _with_named_zones(field.type)
+        if kind != field.type:
+            table = table.set_column(place, field.with_type(kind), table.column(place).cast(kind))
+    frame = polars.from_arrow(table)
+    assert isinstance(frame, polars.DataFrame)
+    return frame
+
+
+def _with_named_zones(kind: pyarrow.DataType) -> pyarrow.DataType:
+    """The type with names in the place of zones that are offsets, which polars does not take. The instants stay."""
+    if pyarrow.types.is_timestamp(kind) and kind.tz and (found := _OFFSET.fullmatch(kind.tz)):
+        sign, hours, minutes = found.groups()
+        # The names have the opposite sign, and reach from UTC-12 to UTC+14.
+        whole = minutes == "00" and 0 < int(hours) <= (14 if sign == "+" else 12)
+        return pyarrow.timestamp(kind.unit, f"Etc/GMT{'-' if sign == '+' else '+'}{int(hours)}" if whole else "UTC")
+    if pyarrow.types.is_list(kind):
+        return pyarrow.list_(kind.value_field.with_type(_with_named_zones(kind.value_type)))
+    if pyarrow.types.is_struct(kind):
+        return pyarrow.struct([field.with_type(_with_named_zones(field.type)) for field in kind])
+    return kind
+
+
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 
 def with_times(table: pyarrow.Table) -> pyarrow.Table:

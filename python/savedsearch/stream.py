@@ -34,6 +34,23 @@ def _end() -> None:
             thread.join(1)
 
 
+class Rows:
+    """The rows of a statement, which are read once (Arrow PyCapsule interface). Closing or dropping their reader ends their requests."""
+
+    def __init__(self, reader: pyarrow.RecordBatchReader) -> None:
+        self._reader: pyarrow.RecordBatchReader | None = reader
+        self._schema = reader.schema
+
+    def __arrow_c_schema__(self) -> object:
+        return self._schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        reader, self._reader = self._reader, None
+        if reader is None:
+            raise misused("the rows were streamed and are gone", "execute the statement again")
+        return reader.__arrow_c_stream__(requested_schema)
+
+
 def through(cursor: Cursor, reader: pyarrow.RecordBatchReader) -> pyarrow.RecordBatchReader:
     """The rows of a reader of the driver, which are those of the last statement of a cursor."""
     return pyarrow.RecordBatchReader.from_batches(reader.schema, _batches(cursor, reader))

@@ -63,6 +63,8 @@ pub(crate) use traced::start;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use traced::statement_kind;
 pub use usage::{Spent, spent};
+#[cfg(all(unix, feature = "flight", feature = "shell"))]
+pub(crate) use windows_read::notes;
 #[cfg(feature = "wording")]
 pub(crate) use windows_read::{WindowRead, windows};
 

@@ -165,6 +165,12 @@ impl FetchExec {
         }
     }
 
+    /// Notes that were queued.
+    #[cfg(all(unix, feature = "flight", feature = "shell"))]
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.config.plan_notes.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Name of the table that the scan reads.
     pub(crate) fn table(&self) -> &str {
         &self.config.spec.name

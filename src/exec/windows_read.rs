@@ -1,4 +1,4 @@
-//! The time windows that a plan reads.
+//! The time windows that a plan reads, and notes about what it reads.
 
 use std::sync::Arc;
 
@@ -12,6 +12,14 @@ use crate::pushdown::SummaryRows;
 pub(crate) fn windows(plan: &Arc<dyn ExecutionPlan>) -> Vec<WindowRead> {
     let mut found: Vec<WindowRead> = Vec::new();
     collect(plan, &mut found);
+    found
+}
+
+/// Returns the notes about what a plan reads, which it logs when it runs.
+#[cfg(all(unix, feature = "flight", feature = "shell"))]
+pub(crate) fn notes(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
+    let mut found = plan.downcast_ref::<FetchExec>().map(FetchExec::notes).unwrap_or_default();
+    found.extend(plan.children().into_iter().flat_map(notes));
     found
 }
 

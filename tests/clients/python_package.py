@@ -219,6 +219,30 @@ def frames():
         assert connection.sql("SELECT count(*) FROM few").rows() == [(2,)]
 
 
+def notes():
+    """All that the shell notes."""
+    labels = re.compile(r"breakdowns has rows of each dimension \(source, .*\): select dimension, or add dimension = '…'")
+    with Simulator() as service, savedsearch.connect(service.url, api_key=KEY) as connection:
+        query = connection.sql("SELECT name, mentions FROM breakdowns WHERE aid = '183772'")
+        for ran in (False, True):
+            if ran:
+                query.arrow()
+            [window, label] = query.notes
+            assert window.startswith("no time filter: reading the last 7 days") and labels.fullmatch(label), query.notes
+
+
+def zones():
+    """polars has no zones that are offsets; the instants stay."""
+    for zone, name in [("+02:00", "Etc/GMT-2"), ("+05:30", "UTC"), ("Europe/Berlin", "Europe/Berlin")]:
+        with savedsearch.connect(now=NOW, timezone=zone) as connection, connection.cursor() as cursor:
+            statement = "SELECT now() AS t, [now()] AS list, named_struct('a', now()) AS pair"
+            query = connection.sql(statement)
+            frame, [(expected, *_)] = query.pl(), query.rows()
+            assert frame.schema["t"].time_zone == name and frame["t"][0] == expected, (zone, frame)
+            assert frame["list"][0][0] == frame["pair"][0]["a"] == expected, (zone, frame)
+            assert cursor.execute(statement).fetch_polars().equals(frame), zone
+
+
 def metadata():
     with savedsearch.connect() as connection:
         assert connection.adbc_get_info()["vendor_name"] == "savedsearch"
@@ -465,6 +489,22 @@ def cancelling():
             except KeyboardInterrupt:
                 pass
             assert refused(savedsearch.Error, cursor.fetchall).kind == "cancelled"
+        # In a stream that another library reads, and by closing its reader, while the cursor stays open.
+        with connection.cursor() as cursor:
+            names = [name for name, *_ in cursor.execute(statement).description]
+            rows = cursor.fetch_arrow()
+            assert pyarrow.schema(rows).names == names
+            assert "consumed" in str(refused(savedsearch.ProgrammingError, lambda: cursor.description))
+            with pressing_ctrl_c(1):
+                line = str(refused(pyarrow.ArrowException, lambda: pyarrow.table(rows)))
+            assert "the query was cancelled" in line, line
+            quiet("Ctrl-C in a stream of fetch_arrow")
+            assert "the rows were streamed" in str(refused(savedsearch.InterfaceError, rows.__arrow_c_stream__))
+            for stream in (lambda: cursor.execute(statement).fetch_arrow(), lambda: connection.sql(statement)):
+                reader = pyarrow.RecordBatchReader.from_stream(stream())
+                reader.read_next_batch()
+                reader.close()
+                quiet("a closed reader")
         # Between two calls of the driver, which do not see the signal.
         def interrupt(frame, event, _):
             if event == "return" and frame.f_code.co_name == "fetchone":
@@ -723,6 +763,7 @@ def created_tables():
 
 def in_the_middle():
     """Failures after the first rows are those of the package, on every path and on every further call."""
+    import adbc_driver_manager
     import pyarrow
 
     statement = f"SELECT id FROM mentions WHERE aid = '{AID}' AND duration = '365d'"
@@ -747,6 +788,15 @@ def in_the_middle():
             assert error.kind in ("unavailable", "timeout") and error.place.aid == AID, (error, error.place)
             for again in (cursor.fetchall, cursor.fetchone, cursor.fetch_arrow_table):
                 assert str(refused(savedsearch.OperationalError, again)) == str(error)
+    # The class of the exception is the one that a call would have raised.
+    sets = pyarrow.table({"aid": [AID, "nope"]})
+    with Simulator() as service, savedsearch.connect(service.url, api_key=KEY) as connection, connection.cursor() as cursor:
+        for read in (
+            lambda: cursor.execute("SELECT id FROM mentions WHERE aid = ?", sets).fetchall(),
+            lambda: connection.sql("SELECT id FROM mentions WHERE aid = ?", sets).arrow(),
+        ):
+            error = refused(savedsearch.ProgrammingError, read)
+            assert (error.kind, error.status_code) == ("not_found", adbc_driver_manager.AdbcStatusCode.NOT_FOUND), error
     for use in (lambda query: query.arrow(), lambda query: pyarrow.table(query)):
         stack, connection = failing()
         with stack:
@@ -1255,8 +1305,9 @@ imports()
 import savedsearch  # noqa: E402
 
 CHECKS = (
-    program, same_as_the_shell, frames, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters, created_tables,
-    in_the_middle, exceptions, threads, copies, notebook, forked, manifest, dbt, dagster_asset, other_languages, pages, leaks,
+    program, same_as_the_shell, frames, notes, zones, metadata, failures, two_keys, cancelling, incomplete, sets_of_parameters,
+    created_tables, in_the_middle, exceptions, threads, copies, notebook, forked, manifest, dbt, dagster_asset, other_languages, pages,
+    leaks,
 )
 # python_package.py [CHECK…]
 for check in CHECKS:

@@ -85,6 +85,22 @@ fn rows_arrive_and_their_requests_are_counted() {
     assert_eq!(counted, read as i64);
 }
 
+#[test]
+fn notes_are_those_of_the_shell_before_and_after_a_run() {
+    let mut connection = connection();
+    let option = |name: &str| OptionStatement::Other(format!("savedsearch.{name}"));
+    for estimate in ["true", "false"] {
+        let sql = "SELECT name, mentions FROM breakdowns WHERE aid = '183772'";
+        let mut breakdowns = statement(&mut connection, sql);
+        breakdowns.set_option(option("estimate"), estimate.into()).expect("an option");
+        rows(breakdowns.execute().expect("a result"));
+        let notes = breakdowns.get_option_string(option("notes")).expect("notes");
+        let starts = ["no time filter: reading the last 7 days", "breakdowns has rows of each dimension (source, "];
+        assert_eq!(notes.lines().count(), starts.len(), "{notes}");
+        assert!(notes.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{notes}");
+    }
+}
+
 /// A service with the corpus of the benchmark of requests, and a database for it.
 fn served(runtime: &Runtime) -> (simulator::Running, Database) {
     let settings = Settings { clock: Clock::fixed(NOW.parse().expect("an instant")), ..Settings::default() };
@@ -208,6 +224,14 @@ fn a_budget_holds_for_all_parameter_sets_together() {
     let error = all.execute().err().expect("three requests are needed");
     assert!(error.message.starts_with(refused), "{error}");
     assert_eq!(requests(&all), Some(0));
+    rows(statement(&mut connection, "CREATE VIEW counts AS SELECT aid FROM overview").execute().expect("a view"));
+    let mut viewed = statement(&mut connection, "SELECT aid FROM counts WHERE aid = ?");
+    viewed.bind(sets()).expect("bound");
+    let error = viewed.execute().err().expect("three requests are needed");
+    assert!(error.message.starts_with(refused), "{error}");
+    let mut none = statement(&mut connection, "SELECT ? AS aid");
+    none.bind(sets()).expect("bound");
+    assert_eq!(cells(&rows(none.execute().expect("a result"))), [["183772"], ["184889"], ["183772"]]);
     let mut created = statement(&mut connection, "CREATE TABLE kept AS SELECT aid FROM saved_searches");
     assert!(rows(created.execute().expect("a table")).is_empty());
     assert_eq!(requests(&created), Some(1));
@@ -406,6 +430,20 @@ fn a_base_url_is_checked_before_the_key() {
     let error = Driver.new_database_with_opts([(OptionDatabase::Uri, "http://127.0.0.1/v4".into())]).err();
     let error = error.expect("there is no key");
     assert!(error.message.starts_with("no API key; "), "{error}");
+}
+
+#[test]
+fn a_key_or_a_profile_without_an_address_is_an_error() {
+    for (option, value) in [
+        ("savedsearch.api_key", KEY),
+        ("savedsearch.api_key_command", "echo demo-key-comms"),
+        ("savedsearch.profile", "flags"),
+    ] {
+        let error = Driver.new_database_with_opts([(OptionDatabase::from(option), value.into())]).err().expect(option);
+        let advice = "set uri to the base URL of the service, ending in /v4";
+        assert_eq!(error.message, format!("{option} requires uri or SAVEDSEARCH_BASE_URL; {advice}"));
+        assert_eq!(error.status, Status::InvalidArguments);
+    }
 }
 
 #[test]

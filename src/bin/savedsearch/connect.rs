@@ -186,6 +186,9 @@ pub(crate) async fn target_or(
     };
     let base_url = arguments.base_url.clone().or(environment.base_url).or(base_url);
     let (base_url, demo) = address(base_url, key.is_some(), arguments).await?;
+    if demo.is_some() && key.is_some() && !arguments.quiet {
+        tell(Level::WARN, "warning: ", "the API key is not used: no --base-url names its service");
+    }
     let key = match demo {
         Some(_) => Secret::new(simulator::KEY)?,
         None => key.ok_or_else(|| Exit::usage("no API key; set SAVEDSEARCH_API_KEY or use --api-key-file"))?,
