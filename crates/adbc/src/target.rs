@@ -202,9 +202,13 @@ impl Target {
             profile.map_or_else(|| Ok(Profile::v4()), |name| Profile::named(Path::new(""), &name)).map_err(own)?;
         let store = options.store.clone().or(environment.store);
         let Some(base_url) = options.uri.clone().or(environment.base_url) else {
-            if options.key.is_some() || options.key_command.is_some() {
+            let keys = [
+                (options.key.is_some(), "savedsearch.api_key"),
+                (options.key_command.is_some(), "savedsearch.api_key_command"),
+            ];
+            if let Some((_, given)) = keys.into_iter().find(|(given, _)| *given) {
                 let advice = "set uri to the base URL of the service, ending in /v4";
-                return Err(wrong(named_option("savedsearch.api_key") + " requires uri", advice));
+                return Err(wrong(named_option(given) + " requires uri", advice));
             }
             return Self::demo(profile, store, options.now).await;
         };
