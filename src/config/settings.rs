@@ -5,10 +5,10 @@ use std::any::Any;
 use std::time::Duration;
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
-use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::error::Result as DataFusionResult;
 
 use crate::client::{Completeness, QueryBudget};
-use crate::error::{Error, ErrorKind, Phrase, Setting, Term, nearest};
+use crate::error::{Error, ErrorKind, Phrase, Setting, nearest};
 use crate::profile::Zone;
 
 /// Largest useful number of concurrent requests of one scan.
@@ -33,10 +33,10 @@ macro_rules! settings {
 
         impl $name {
             /// Sets a value from text; `name` has no prefix. Returns `None` if there is no such setting.
-            fn read(&mut self, name: &str, text: &str) -> Option<Result<(), Phrase>> {
+            fn read(&mut self, name: &str, text: &str) -> Option<Result<(), String>> {
                 match name {
                     $(stringify!($field) => {
-                        let read: fn(&str) -> Result<$type, Phrase> = $read;
+                        let read: fn(&str) -> Result<$type, String> = $read;
                         Some(read(text).map(|value| self.$field = value))
                     })*
                     _ => None,
@@ -183,19 +183,19 @@ impl CountFromOverview {
     }
 }
 
-fn whole_number(text: &str) -> Result<u64, Phrase> {
-    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "a whole number of at least 1".into())
+fn whole_number(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "a whole number of at least 1".to_owned())
 }
 
-fn at_once(text: &str) -> Result<usize, Phrase> {
+fn at_once(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=MOST_AT_ONCE).contains(number));
-    number.ok_or_else(|| format!("a whole number from 1 to {MOST_AT_ONCE}").into())
+    number.ok_or_else(|| format!("a whole number from 1 to {MOST_AT_ONCE}"))
 }
 
-fn seconds(text: &str) -> Result<Duration, Phrase> {
+fn seconds(text: &str) -> Result<Duration, String> {
     let longest = QueryBudget::LONGEST_DEADLINE;
     let number = text.parse().ok().filter(|number| (1..=longest).contains(number));
-    number.map(Duration::from_secs).ok_or_else(|| format!("a number of seconds from 1 to {longest}").into())
+    number.map(Duration::from_secs).ok_or_else(|| format!("a number of seconds from 1 to {longest}"))
 }
 
 fn in_seconds(time: &Duration) -> String {
@@ -203,8 +203,8 @@ fn in_seconds(time: &Duration) -> String {
 }
 
 /// Reads a length of time: a number with one of the units s, m, h and d.
-fn age(text: &str) -> Result<Duration, Phrase> {
-    let expected = || Phrase::from("a number with a unit: '0s', '15m', '12h' or '7d'");
+fn age(text: &str) -> Result<Duration, String> {
+    let expected = || "a number with a unit: '0s', '15m', '12h' or '7d'".to_owned();
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(expected)?;
     let (_, seconds) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(expected)?;
     let number: u64 = number.parse().map_err(|_| expected())?;
@@ -222,11 +222,11 @@ fn in_units(age: &Duration) -> String {
     whole.map_or_else(|| format!("{seconds}s"), |(name, unit)| format!("{}{name}", seconds / unit))
 }
 
-fn switch(text: &str) -> Result<bool, Phrase> {
+fn switch(text: &str) -> Result<bool, String> {
     match text {
         "on" | "true" => Ok(true),
         "off" | "false" => Ok(false),
-        _ => Err("on or off".into()),
+        _ => Err("on or off".to_owned()),
     }
 }
 
@@ -234,15 +234,15 @@ fn on_off(switch: &bool) -> String {
     if *switch { "on" } else { "off" }.to_owned()
 }
 
-fn one_of<T: Copy, const N: usize>(all: [T; N], name: fn(T) -> &'static str, text: &str) -> Result<T, Phrase> {
+fn one_of<T: Copy, const N: usize>(all: [T; N], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
     let expected = || match all.map(name).as_slice() {
-        [others @ .., last] => Phrase::from(format!("{} or {last}", others.join(", "))),
-        [] => Phrase::default(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+        [] => String::new(),
     };
     all.into_iter().find(|choice| name(*choice) == text).ok_or_else(expected)
 }
 
-fn zone(text: &str) -> Result<String, Phrase> {
+fn zone(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Ok(String::new());
     }
@@ -250,7 +250,7 @@ fn zone(text: &str) -> Result<String, Phrase> {
         return Ok(zone.to_string());
     }
     let near = nearest(text, Zone::names()).map(|near| format!(" such as '{near}'")).unwrap_or_default();
-    Err(Phrase::from(Term::Quoted) + format!(" IANA time zone name{near}, or a UTC offset such as +01:00"))
+    Err(format!("an IANA time zone name{near}, or a UTC offset such as '+01:00'"))
 }
 
 impl SessionSettings {
@@ -302,13 +302,12 @@ impl ExtensionOptions for SessionSettings {
     }
 
     fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
-        let refused = |message: Phrase| Error::new(ErrorKind::Config, message);
         match self.read(key, value) {
             Some(Ok(())) => Ok(()),
             Some(Err(expected)) => {
                 let setting = Setting::named(key).map_or_else(|| key.into(), Phrase::from);
-                let error = refused(Phrase::from(format!("invalid value `{value}` for ")) + setting);
-                Err(error.advice(Phrase::from("expected ") + expected).into())
+                let message = Phrase::from(format!("invalid value `{value}` for ")) + setting;
+                Err(Error::new(ErrorKind::Config, message).advice(format!("expected {expected}")).into())
             }
             None => {
                 let known: Vec<_> = self.entries().into_iter().map(|entry| entry.key).collect();
@@ -319,7 +318,7 @@ impl ExtensionOptions for SessionSettings {
                     Some(near) => format!("did you mean {}.{near}?", Self::PREFIX),
                     None => format!("available: {}", known.join(", ")),
                 };
-                Err(DataFusionError::from(refused(format!("unknown setting {full}").into()).advice(advice)))
+                Err(Error::new(ErrorKind::Config, format!("unknown setting {full}")).advice(advice).into())
             }
         }
     }

@@ -155,8 +155,6 @@ pub enum Term {
     Setting(Setting),
     /// Advice to change a setting.
     Change(Change),
-    /// Article of a value that is a text in SQL.
-    Quoted,
     /// Statements that run in a session.
     Statements,
     /// The address of the service.
@@ -181,7 +179,6 @@ impl Term {
         match self {
             Self::Setting(_) => "setting",
             Self::Change(_) => "change",
-            Self::Quoted => "quoted",
             Self::Statements => "statements",
             Self::BaseUrl => "base_url",
             Self::KeyFile => "key_file",
@@ -198,8 +195,7 @@ impl Term {
         match self {
             Self::Setting(setting) | Self::Change(Change { setting, .. }) => Some(setting.name()),
             Self::Option(name) => Some(name.strip_prefix("savedsearch.").unwrap_or(name)),
-            Self::Quoted
-            | Self::Statements
+            Self::Statements
             | Self::BaseUrl
             | Self::KeyFile
             | Self::Insecure
@@ -216,7 +212,6 @@ impl fmt::Display for Term {
             Self::Setting(setting) => return write!(f, "{setting}"),
             Self::Change(change) => return f.write_str(&change.worded(&format!("SET {}", change.assignment()))),
             Self::Option(name) => name.as_str(),
-            Self::Quoted => "a quoted",
             Self::Statements => {
                 "supported: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, DROP VIEW, DROP TABLE"
             }
@@ -385,7 +380,7 @@ mod tests {
         let json = r#"["full",{"lead":"; ","name":"store","term":"change","words":"leave it out"},""]"#;
         let found: serde_json::Value = alone.json(|_| "leave it out".to_owned()).parse().expect("JSON");
         assert_eq!(found, json.parse::<serde_json::Value>().expect("JSON"));
-        let cut = Phrase { text: "é".to_owned(), terms: vec![(1, Term::Quoted), (usize::MAX, Term::Quoted)] };
+        let cut = Phrase { text: "é".to_owned(), terms: vec![(1, Term::BaseUrl), (usize::MAX, Term::BaseUrl)] };
         assert_eq!(cut.worded(without), "", "places that are none");
     }
 }

@@ -199,7 +199,6 @@ fn in_call(term: &Term) -> String {
     match term {
         Term::Setting(setting) => setting.name().to_owned(),
         Term::Change(_)
-        | Term::Quoted
         | Term::Statements
         | Term::BaseUrl
         | Term::KeyFile

@@ -423,7 +423,6 @@ fn in_page(term: &Term) -> String {
                 other => format!("the option --set {}={} of the program", other.name(), value.unwrap_or("…")),
             })
         }
-        Term::Quoted => "an".to_owned(),
         Term::Statements => QUERIES.to_owned(),
         Term::Setting(_)
         | Term::BaseUrl
@@ -546,10 +545,7 @@ mod tests {
         let zone = Phrase::from("invalid value `x` for ") + Setting::Timezone;
         for (phrase, expected) in [
             (Phrase::from("no SET savedsearch.setting"), "no SET savedsearch.setting"),
-            (
-                zone + "; expected " + Term::Quoted + " IANA time zone name",
-                "invalid value `x` for “Zone”; expected an IANA time zone name",
-            ),
+            (zone + "; expected an IANA name", "invalid value `x` for “Zone”; expected an IANA name"),
             (Phrase::from("needs 9, but ") + Setting::MaxRequests + " allows 2", "needs 9, but “At most” allows 2"),
             (Phrase::from("within ") + Setting::QueryDeadline, "within savedsearch.query_deadline"),
             (

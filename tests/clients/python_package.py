@@ -289,7 +289,7 @@ def failures():
             (good | {"max_requests": "many"}, "max_requests"),
             (good | {"colour": "red"}, "unknown option colour; available: uri, api_key, "),
             (good | {"max_request": 5}, "unknown option max_request; did you mean max_requests?"),
-            (good | {"timezone": "Europe/Belin"}, "invalid value `Europe/Belin` for timezone; expected a quoted"),
+            (good | {"timezone": "Europe/Belin"}, "invalid value `Europe/Belin` for timezone; expected an IANA"),
             ({"uri": "http://example.com/v4", "api_key": KEY}, "use an https URL, or insecure=True on"),
             ({"uri": service.url, "api_key": " "}, "the API key is empty; set SAVEDSEARCH_API_KEY or the option api_key_command"),
             (good | {"config": "missing.toml"}, "config cannot be combined with uri"),

@@ -96,9 +96,7 @@ fn in_session(term: &Term) -> String {
         Term::KeyFile => "the option savedsearch.api_key_command".to_owned(),
         Term::Insecure => "the option savedsearch.insecure".to_owned(),
         Term::InsecureInRust | Term::MemoryLimit => String::new(),
-        Term::Setting(_) | Term::Change(_) | Term::Quoted | Term::Statements | Term::Option(_) | Term::AsQuery => {
-            term.to_string()
-        }
+        Term::Setting(_) | Term::Change(_) | Term::Statements | Term::Option(_) | Term::AsQuery => term.to_string(),
     }
 }
 

@@ -383,7 +383,6 @@ fn in_command(term: &Term) -> String {
     match term {
         Term::Change(_) => String::new(),
         Term::Setting(_)
-        | Term::Quoted
         | Term::Statements
         | Term::BaseUrl
         | Term::KeyFile
