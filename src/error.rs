@@ -170,7 +170,7 @@ impl Error {
         }))
     }
 
-    /// Adds advice: what the user can do about the error. Settings and options in it are values, since fronts name them differently.
+    /// Adds advice: what the user can do about the error. Write settings and options as values, since fronts name them differently.
     #[must_use]
     pub fn advice(mut self, advice: impl Into<Phrase>) -> Self {
         self.0.advice = Some(advice.into());
@@ -232,7 +232,7 @@ impl Error {
         self.0.message.as_str()
     }
 
-    /// Description of the failure, of which fronts word the terms.
+    /// As [`message`](Self::message), with its terms.
     pub fn description(&self) -> &Phrase {
         &self.0.message
     }
@@ -242,12 +242,12 @@ impl Error {
         self.0.advice.as_ref().map(Phrase::as_str)
     }
 
-    /// Advice, of which fronts word the terms.
+    /// As [`what_to_do`](Self::what_to_do), with its terms.
     pub fn remedy(&self) -> Option<&Phrase> {
         self.0.advice.as_ref()
     }
 
-    /// Place, description and advice in one line, of which fronts word the terms. `Display` is how SQL words it.
+    /// Place, description and advice in one line, with their terms. `Display` has the line in the words of SQL.
     pub fn line(&self) -> Phrase {
         let Inner { message, advice, place, attempts, elapsed, .. } = self.0.as_ref();
         let mut at = String::new();
@@ -319,7 +319,7 @@ impl StdError for Error {}
 impl From<Error> for DataFusionError {
     fn from(error: Error) -> Self {
         match error.kind() {
-            // The engine and embedders already handle this variant, which has only a text: it is worded for all fronts.
+            // The engine and embedders already handle this variant. It has only a text, so its words suit all fronts.
             ErrorKind::Memory => DataFusionError::ResourcesExhausted(error.line().worded(|term| match term {
                 Term::Change(change) => change.worded(&change.assignment()),
                 other => other.to_string(),

@@ -96,7 +96,7 @@ pub struct Warning {
     pub aid: Option<Clean>,
     /// Missing rows, or a note, in one line.
     pub message: Clean,
-    /// The same line without keys, of which fronts word the terms.
+    /// As `message`, with its terms.
     pub(crate) line: Phrase,
 }
 

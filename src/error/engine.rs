@@ -37,7 +37,7 @@ pub(crate) fn out_of_space(error: &DataFusionError) -> Option<Error> {
     Some(Error::new(ErrorKind::Memory, message).advice(advice))
 }
 
-/// Returns one line for people, of which fronts word the terms: our own errors unchanged, and known errors of the engine in our words.
+/// Returns one line for people, with its terms: our own errors unchanged, and known errors of the engine in our words.
 pub fn line_of(error: &DataFusionError) -> Phrase {
     if let Some(own) = Error::find(error) {
         return own.line();
@@ -48,7 +48,7 @@ pub fn line_of(error: &DataFusionError) -> Phrase {
     }
 }
 
-/// The line of an error as SQL words it.
+/// As [`line_of`], in the words of SQL.
 pub fn describe(error: &DataFusionError) -> String {
     line_of(error).to_string()
 }

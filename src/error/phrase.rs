@@ -1,13 +1,14 @@
-//! Text for people in which settings and options are values, so that each front words them in its own way.
+//! Messages in which settings and options are values, so that each front (shell, page, driver …) names them in its own way.
 //!
 //! ```text
-//! Phrase ─ Display ▶ as SQL words it:   add a LIMIT, or raise the limit: SET savedsearch.max_requests = 40
-//!        └ worded ─▶ as the page does:  add a LIMIT, or raise the limit: “At most 40 requests”
+//! Phrase ─ Display ▶ in SQL:       add a LIMIT, or raise the limit: SET savedsearch.max_requests = 40
+//!        └ worded ─▶ in the page:  add a LIMIT, or raise the limit: “At most 40 requests”
 //! ```
 //!
-//! Each front has one function from a [`Term`] to text, which is a match of all of them.
+//! Each front has one function from a [`Term`] to text. Fronts without SQL and options of the program, the page and the driver, match
+//! all terms, so that a new one does not compile until they have words for it.
 //!
-//! Invariant: no code looks for a setting in a text. `tests/it/layout.rs` fails for advice with a setting that is plain text.
+//! Invariant: no code searches a message for a setting. `tests/it/layout.rs` fails if advice has a setting as plain text.
 
 use std::fmt;
 use std::ops::Add;
@@ -71,7 +72,7 @@ impl Setting {
         Change { value: Some(value.into()), ..self.any() }
     }
 
-    /// Advice to set it, which leaves the value open.
+    /// Advice to set it to any value.
     pub fn any(self) -> Change {
         Change { lead: String::new(), setting: self, value: None, rest: String::new() }
     }
@@ -107,28 +108,28 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Advice to change a setting. A front without settings leaves it out, with the text around it.
+/// Advice to change a setting. Fronts without settings leave it out, together with `lead` and `rest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 pub struct Change {
-    /// Text that leads to it, such as `, or raise the limit: `.
+    /// Text before it, such as `, or raise the limit: `.
     pub lead: String,
     /// Setting.
     pub setting: Setting,
     /// Value without quotes.
     pub value: Option<String>,
-    /// Text that follows it, such as ` bypasses the store`.
+    /// Text after it, such as ` bypasses the store`.
     pub rest: String,
 }
 
 impl Change {
-    /// Adds the text that leads to it.
+    /// Sets the text before it.
     #[must_use]
     pub fn after(self, lead: &str) -> Self {
         Self { lead: lead.to_owned(), ..self }
     }
 
-    /// Adds the text that follows it.
+    /// Sets the text after it.
     #[must_use]
     pub fn then(self, rest: &str) -> Self {
         Self { rest: rest.to_owned(), ..self }
@@ -141,13 +142,13 @@ impl Change {
         format!("{setting}{value}")
     }
 
-    /// The words of a front for the change, with the text around it.
+    /// The change in the words of a front, with the text before and after it.
     pub fn worded(&self, words: &str) -> String {
         format!("{}{words}{}", self.lead, self.rest)
     }
 }
 
-/// A part of a text that fronts word differently. Its `Display` is how SQL and the command line word it.
+/// A part of a message that fronts word differently. `Display` has the words of SQL and of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 pub enum Term {
@@ -155,17 +156,17 @@ pub enum Term {
     Setting(Setting),
     /// Advice to change a setting.
     Change(Change),
-    /// Statements that run in a session.
+    /// List of the statements that a session accepts.
     Statements,
-    /// The address of the service.
+    /// Option with the address of the service.
     BaseUrl,
-    /// Advice to name a file that has the key.
+    /// Advice to read the key from a file.
     KeyFile,
-    /// Permission to send the key in clear text.
+    /// Option that permits sending the key in clear text.
     Insecure,
-    /// The same permission in a Rust program, after that in a file.
+    /// Clause with the same permission in a Rust program. It follows that of a configuration file.
     InsecureInRust,
-    /// Clause about the limit of memory.
+    /// Clause with the option that sets the limit of memory.
     MemoryLimit,
     /// Option of the driver, by its full name.
     Option(String),
@@ -190,7 +191,7 @@ impl Term {
         }
     }
 
-    /// Name of the setting or option that it is about, without the prefix.
+    /// Name of its setting or option, without the prefix.
     fn name(&self) -> Option<&str> {
         match self {
             Self::Setting(setting) | Self::Change(Change { setting, .. }) => Some(setting.name()),
@@ -226,29 +227,29 @@ impl fmt::Display for Term {
     }
 }
 
-/// See the module's documentation.
+/// A message with its terms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 pub struct Phrase {
-    /// The text as SQL words it.
+    /// The message in the words of SQL.
     text: String,
-    /// Terms, each with its place in the text, in their order.
+    /// Terms in their order, each with the byte of the text at which its words begin.
     terms: Vec<(usize, Term)>,
 }
 
 impl Phrase {
-    /// The text as SQL words it.
+    /// The message in the words of SQL.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The text with its terms as a front words them.
+    /// The message in the words of a front.
     pub fn worded(&self, by: impl Fn(&Term) -> String) -> String {
         let pieces = self.pieces().into_iter();
         pieces.fold(String::new(), |line, (text, term)| line + text + &term.map(&by).unwrap_or_default())
     }
 
-    /// The text before each term, with the term, and that after the last one.
+    /// Each term with the text before it, then the text after the last term.
     pub fn pieces(&self) -> Vec<(&str, Option<&Term>)> {
         let mut from = 0;
         let mut pieces = Vec::with_capacity(self.terms.len() + 1);
@@ -260,7 +261,7 @@ impl Phrase {
         pieces
     }
 
-    /// The pieces as JSON, for programs with words of their own: texts, and terms with the words of a front.
+    /// The pieces as JSON, for programs with their own words: a string is text, an object is a term with its words in a front.
     pub fn json(&self, by: impl Fn(&Term) -> String) -> String {
         let term = |term: &Term| {
             let lead = if let Term::Change(change) = term { change.lead.as_str() } else { "" };
@@ -271,12 +272,12 @@ impl Phrase {
         serde_json::Value::from_iter(pieces).to_string()
     }
 
-    /// True if a term fits.
+    /// True if any term fits.
     pub fn has(&self, fits: impl Fn(&Term) -> bool) -> bool {
         self.terms.iter().any(|(_, term)| fits(term))
     }
 
-    /// True if every front words the text alike.
+    /// True if there are no terms: the message is the same in all fronts.
     pub fn is_plain(&self) -> bool {
         self.terms.is_empty()
     }
@@ -292,11 +293,11 @@ impl Phrase {
         })
     }
 
-    /// The text with advice behind it.
+    /// The message, followed by advice.
     #[must_use]
     pub fn advised(mut self, mut advice: Self) -> Self {
         match advice.terms.first_mut() {
-            // It is left out with what leads to it.
+            // The separator is left out together with the change.
             Some((0, Term::Change(change))) => {
                 const LEAD: &str = "; ";
                 change.lead.insert_str(0, LEAD);

@@ -104,7 +104,7 @@ pub struct Failure {
     pub advice: Option<Box<str>>,
     /// Place in the service, as far as known.
     pub at: Option<Box<error::Place>>,
-    /// Message and advice with their terms; `None` if every front words them alike.
+    /// Message and advice with their terms; `None` if the message has none.
     pub(crate) phrases: Option<Box<Phrases>>,
 }
 
@@ -195,22 +195,22 @@ impl Failure {
         Self { message: format!("{lead}{}", self.message), phrases, ..self }
     }
 
-    /// The message, of which fronts word the terms.
+    /// The message, with its terms.
     pub fn line(&self) -> Phrase {
         self.phrases.as_ref().map_or_else(|| self.message.as_str().into(), |phrases| phrases.line.clone())
     }
 
-    /// The advice, of which fronts word the terms; `None` if there is none, or no term in the message.
+    /// The advice, with its terms; `None` if there is no advice, or if the message has no terms.
     pub fn remedy(&self) -> Option<&Phrase> {
         self.phrases.as_ref().map(|phrases| &phrases.advice).filter(|_| self.advice.is_some())
     }
 
-    /// The message as a front words it.
+    /// The message in the words of a front.
     pub fn worded(&self, by: impl Fn(&Term) -> String) -> String {
         shortened(self.line().worded(by))
     }
 
-    /// The advice as a front words it.
+    /// The advice in the words of a front.
     pub fn advice_worded(&self, by: impl Fn(&Term) -> String) -> Option<String> {
         let worded = self.remedy().map(|advice| shortened(advice.worded(by)));
         worded.or_else(|| self.advice.as_deref().map(str::to_owned))

@@ -173,7 +173,7 @@ async fn planned(
     }
 }
 
-/// An error in one line, without the commands and statements that change settings: a call has neither.
+/// An error in one line. If its advice changes a setting, the line says that only the operator can.
 async fn failure(error: &DataFusionError, context: &SessionContext, sql: &str) -> String {
     let own = Error::find(error);
     let names_setting = own.is_some_and(|own| own.description().has(|term| matches!(term, Term::Setting(_))));
@@ -194,23 +194,15 @@ async fn failure(error: &DataFusionError, context: &SessionContext, sql: &str) -
     }
 }
 
-/// A term in the words of a call, of which the limit of requests is an argument.
+/// A term in the words of a call: settings have no prefix, since the limit of requests is an argument.
 fn in_call(term: &Term) -> String {
     match term {
         Term::Setting(setting) => setting.name().to_owned(),
-        Term::Change(_)
-        | Term::Statements
-        | Term::BaseUrl
-        | Term::KeyFile
-        | Term::Insecure
-        | Term::InsecureInRust
-        | Term::MemoryLimit
-        | Term::Option(_)
-        | Term::AsQuery => term.to_string(),
+        other => other.to_string(),
     }
 }
 
-/// The end of a line with advice to change a setting.
+/// The end of a line: a hint if its advice changes a setting, which a call cannot.
 fn operator(phrase: &Phrase) -> &'static str {
     match phrase.has(|term| matches!(term, Term::Change(_))) {
         true => " (calls cannot change settings; the operator of this server can, with --set)",

@@ -1,7 +1,7 @@
 //! Failures as ADBC has them: a status, an SQLSTATE, one line, and the parts of it as details for programs.
 //!
-//! Advice names options of the driver where the library names those of the program. Programs that have other names for them, such as
-//! arguments, find the pieces of a line and its advice as JSON in the detail `savedsearch.phrase`.
+//! Advice names options of the driver instead of those of the program. The detail `savedsearch.phrase` has the line and its advice in
+//! pieces, as JSON, for programs with other names, such as the arguments of the Python package.
 
 use std::ffi::c_char;
 
@@ -89,7 +89,7 @@ fn of_use(message: Phrase, advice: Phrase, status: Status, sqlstate: [u8; 5]) ->
     }
 }
 
-/// A term in the words of an open connection, which runs SET.
+/// A term in the words of an open connection, which can run SET.
 fn in_session(term: &Term) -> String {
     match term {
         Term::BaseUrl => "the option uri".to_owned(),
@@ -103,7 +103,7 @@ fn in_session(term: &Term) -> String {
 /// A term in the words of a database that is being opened: settings are options.
 fn at_open(term: &Term) -> String {
     match term {
-        // The option is the folder.
+        // As an option, `store` is a folder.
         Term::Change(change) if change.setting == Setting::Store => {
             format!("{}leave the option savedsearch.store out to keep nothing", change.lead)
         }
@@ -112,7 +112,7 @@ fn at_open(term: &Term) -> String {
     }
 }
 
-/// A line and its advice in pieces, unless there is but one way to word them.
+/// A line and its advice in pieces, as JSON. `None` if no piece is a term.
 fn phrase(line: &Phrase, advice: Option<&Phrase>, by: fn(&Term) -> String) -> Option<String> {
     let advice = advice.map_or_else(|| "null".to_owned(), |advice| advice.json(by));
     (!line.is_plain()).then(|| format!("{{\"line\":{},\"advice\":{advice}}}", line.json(by)))

@@ -378,19 +378,11 @@ impl From<Error> for Exit {
     }
 }
 
-/// A term in the words of a command: it has no session, so advice to SET something is left out.
+/// A term in the words of a command. It has no session, so advice to change a setting is left out.
 fn in_command(term: &Term) -> String {
     match term {
         Term::Change(_) => String::new(),
-        Term::Setting(_)
-        | Term::Statements
-        | Term::BaseUrl
-        | Term::KeyFile
-        | Term::Insecure
-        | Term::InsecureInRust
-        | Term::MemoryLimit
-        | Term::Option(_)
-        | Term::AsQuery => term.to_string(),
+        other => other.to_string(),
     }
 }
 
