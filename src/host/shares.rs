@@ -21,7 +21,7 @@ const UNCOUNTED: usize = 64 << 10;
 /// Statements of a user that are parsed or planned at the same time. Each takes a thread, and the memory of its constants, which
 /// nothing announces.
 const PLANNING: usize = 4;
-/// KiB that a user whose key was not accepted yet keeps without those of all such users.
+/// KiB that a user may keep before the service has accepted the key. Beyond them, the limit of all such users applies as well.
 const LITTLE: usize = 256;
 
 /// The shares of all users.
@@ -31,7 +31,7 @@ pub(crate) struct Shares {
     memory_mib: usize,
     /// Temporary files and caches, which the shares have in common.
     common: Arc<RuntimeEnv>,
-    /// Memory of what sessions keep whose keys were not accepted yet, in KiB. Anybody can have a thousand such keys.
+    /// Memory of what sessions keep before the service has accepted their keys, in KiB. Anybody can invent a thousand keys.
     strangers: Arc<Semaphore>,
     users: Mutex<HashMap<Arc<str>, Weak<Share>>>,
 }
@@ -44,9 +44,9 @@ pub(crate) struct Share {
     pub(crate) kib: usize,
     /// Memory of what sessions keep, in KiB.
     kept: Arc<Semaphore>,
-    /// That of all users whose keys were not accepted yet.
+    /// See [`Shares::strangers`].
     strangers: Arc<Semaphore>,
-    /// Set if the user has no key, or it was accepted.
+    /// Set if the user needs no key, or the service has accepted it.
     is_known: AtomicBool,
     /// The engine's environment of the user's statements: operators announce their memory to its pool.
     pub(crate) runtime: Arc<RuntimeEnv>,
@@ -82,7 +82,7 @@ pub(crate) struct Received {
 
 impl Shares {
     /// Each share has a quarter of the memory for unread results, a quarter for what sessions keep, and half of the memory for all
-    /// that operators announce. Users whose keys were not accepted yet keep an eighth of the memory together.
+    /// that operators announce. Users whose keys the service has not accepted yet keep an eighth of the memory together.
     pub(crate) fn new(memory_mib: usize, common: Arc<RuntimeEnv>) -> Self {
         let strangers = Arc::new(Semaphore::new((memory_mib << 7).clamp(1, Semaphore::MAX_PERMITS)));
         Self { memory_mib, common, strangers, users: Mutex::default() }
@@ -159,7 +159,7 @@ impl Share {
         self.is_known.store(true, Ordering::Relaxed);
     }
 
-    /// True if what the user keeps, with what is to be added, counts for all users whose keys were not accepted yet.
+    /// True if what the user keeps counts against the limit of all users whose keys were not accepted yet.
     fn counts_for_strangers(&self) -> bool {
         !self.is_known.load(Ordering::Relaxed) && self.kib - self.kept.available_permits() > LITTLE
     }
@@ -185,18 +185,21 @@ impl SessionMemory {
             Error::new(ErrorKind::Memory, format!("not enough memory for the {what}: the user is limited to {mib} MiB"))
                 .advice("close statements, or drop tables and views")
         })?;
-        if self.share.counts_for_strangers() {
-            let of_strangers = Arc::clone(&self.share.strangers).try_acquire_many_owned(more).map_err(|_| {
+        let of_strangers = match self.share.counts_for_strangers() {
+            true => Some(Arc::clone(&self.share.strangers).try_acquire_many_owned(more).map_err(|_| {
                 let message = format!("not enough memory for the {}: the API key was not used yet", self.what);
                 Error::new(ErrorKind::Memory, message).advice("run a query that reads from the service first")
-            })?;
-            add(&mut self.of_strangers, of_strangers);
-        }
+            })?),
+            false => None,
+        };
         self.pool.try_grow(bytes).map_err(|_| {
             Error::new(ErrorKind::Memory, format!("not enough memory for the {}", self.what))
                 .advice("close statements, or drop tables and views")
         })?;
         add(&mut self.permit, permit);
+        if let Some(permit) = of_strangers {
+            add(&mut self.of_strangers, permit);
+        }
         self.bytes = all;
         Ok(())
     }
@@ -294,6 +297,17 @@ pub(crate) mod tests {
         shares.of_stranger(&"other".into()).expect("a share").keep("table", 1 << 20).expect("a known user");
         drop((kept, little));
         one.keep("table", 8 << 20).expect("given back");
+    }
+
+    #[test]
+    fn what_the_pool_refuses_does_not_count_for_others() {
+        let shares = Shares::new(64, Arc::default());
+        let [one, other] = ["one", "other"].map(|user| shares.of_stranger(&user.into()).expect("a share"));
+        let mut kept = one.keep("table", 1 << 20).expect("1 MiB");
+        let sort = MemoryConsumer::new("sort").register(one.pool());
+        sort.try_grow(30 << 20).expect("the pool has 32 MiB");
+        kept.grow(2 << 20).expect_err("the pool is full");
+        other.keep("table", 7 << 20).expect("the rest of an eighth of 64 MiB");
     }
 
     #[test]
