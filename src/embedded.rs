@@ -304,7 +304,7 @@ impl Session {
             return Ok(());
         }
         let mut needed = least_requests(&first.plan);
-        // These plans are not kept: they would take memory, and become old while the earlier sets run.
+        // The plans of the other sets are not kept: they would take memory, and would be old when their turn comes.
         for plan in others {
             let planned = runnable(&self.context, plan.clone()).await.map_err(|error| self.failure(&error))?;
             needed = needed.saturating_add(least_requests(&planned.plan));
@@ -575,8 +575,7 @@ impl Account {
         queries.iter().map(|(_, plan)| spent(plan).requests).sum()
     }
 
-    /// Notes, a line each: the window of a query that has no time filter, what may not have been intended, why counts or stored
-    /// mentions were not used.
+    /// Notes of one line each: the default window, what may not be intended, and why counts or stored mentions were not used.
     pub fn notes(&self) -> Vec<String> {
         let clean = |note: String| {
             let clients = self.connections.iter().map(|connection| connection.client());
@@ -660,7 +659,7 @@ fn reads_service(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            // That of a view is a plan of its own.
+            // The plan of a view is not visited.
             found |= ApiTable::of(scan).is_some() || scan.source.get_logical_plan().is_some();
         }
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

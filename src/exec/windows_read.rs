@@ -15,7 +15,7 @@ pub(crate) fn windows(plan: &Arc<dyn ExecutionPlan>) -> Vec<WindowRead> {
     found
 }
 
-/// Returns the notes about what a plan reads, which it logs when it runs.
+/// Returns the notes about what a plan reads. They are logged when it runs.
 #[cfg(all(unix, feature = "flight", feature = "shell"))]
 pub(crate) fn notes(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut found = plan.downcast_ref::<FetchExec>().map(FetchExec::notes).unwrap_or_default();

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Messages may be many megabytes long and a client may open many streams; unauthenticated clients must not be able to
-//! use either. Of authenticated ones, the bytes that are not decoded yet count against the user's share of the memory, and those of
-//! a question until its response is sent, which may repeat them.
+//! use either. If a client is authenticated, bytes count against its user's share of the memory: those of an upload until they are
+//! decoded, those of any other call until its response is sent, since the response may repeat them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};

@@ -16,12 +16,12 @@ use arrow_flight::sql::{
 /// Returns the requested SqlInfo values; all if none is named.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for more values than there are: an array is made for each.
+/// INVALID_ARGUMENT for a long list of values: the builder makes an array for each.
 pub(super) fn sql_info(command: CommandGetSqlInfo) -> Result<RecordBatch, FlightError> {
     /// Values that may be named.
     const MOST: usize = 1_000;
     if command.info.len() > MOST {
-        return Err(FlightError::protocol(format!("too many values of SqlInfo: at most {MOST}, or none for all")));
+        return Err(FlightError::protocol(format!("too many SqlInfo values: name at most {MOST}, or none for all")));
     }
     let infos = INFOS.as_ref().map_err(|error| FlightError::protocol(error.clone()))?;
     command.into_builder(infos).build()

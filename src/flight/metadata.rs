@@ -75,7 +75,8 @@ pub fn kind_named(name: &str) -> String {
     }
 }
 
-/// The table types that are named, each once; a name of none if none is known. The builder compares all tables with each of them.
+/// The known table types among the names, each once. The builder compares all tables with each. If none is known, an unknown name
+/// is left, which selects nothing.
 fn kinds(names: &[String]) -> Vec<String> {
     let known = [TABLE, VIEW, TEMPORARY].into_iter();
     let known = known.filter(|kind| names.iter().any(|name| kind_named(name) == **kind));

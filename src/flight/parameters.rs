@@ -25,7 +25,7 @@ use crate::memory;
 
 /// Maximum size of all parameter sets of a statement, in bytes.
 const BYTES: u64 = 16 << 20;
-/// Maximum size of their values, each on its own. A column may need no bytes for a row, and one value may be that of many rows.
+/// Maximum size of their values in bytes, each counted on its own: NULL needs no bytes in Arrow, and many rows may share a value.
 const VALUES: u64 = 64 << 20;
 
 /// Decodes the record batches that a client sends.
@@ -38,8 +38,8 @@ pub(super) fn batches(
     FlightRecordBatchStream::new_from_flight_data(plain.map_err(Into::into))
 }
 
-/// Rejects compressed batches, and those whose columns share bytes of the message: each column is checked as if it had its own, so
-/// that a short message could keep a thread busy for hours.
+/// Rejects compressed batches, and batches in which columns share bytes of the message. Each column is validated separately, so a
+/// short message with many columns over the same bytes could keep a thread busy for hours.
 fn checked(data: &FlightData) -> Result<(), Status> {
     let message = root_as_message(&data.data_header);
     let message = message.map_err(|_| Status::invalid_argument("invalid Arrow data"))?;

@@ -187,8 +187,8 @@ async fn speak(
 }
 
 /// Receives the body of a request. A client that sends no part of it for a while, or takes long for all of it, would keep its
-/// place for as long as it likes. If the user is known, the body counts against the user's share until what is returned with it is
-/// dropped, at the end of the call.
+/// place for as long as it likes. If the user is known, the body counts against the user's share until the returned [`Received`] is
+/// dropped. Keep it to the end of the call.
 ///
 /// # Errors
 /// Status and line for a body that is late, broken, longer than `most` bytes, or does not fit into the share.

@@ -187,7 +187,8 @@ impl SessionMemory {
         })?;
         let of_strangers = match self.share.counts_for_strangers() {
             true => Some(Arc::clone(&self.share.strangers).try_acquire_many_owned(more).map_err(|_| {
-                let message = format!("not enough memory for the {}: the API key was not used yet", self.what);
+                let what = self.what;
+                let message = format!("not enough memory for the {what}: the service has not accepted the API key yet");
                 Error::new(ErrorKind::Memory, message).advice("run a query that reads from the service first")
             })?),
             false => None,
@@ -290,7 +291,7 @@ pub(crate) mod tests {
         let [one, other] = ["one", "other"].map(|user| shares.of_stranger(&user.into()).expect("a share"));
         let kept = one.keep("table", 8 << 20).expect("an eighth of 64 MiB");
         let refused = other.keep("table", 1 << 20).expect_err("nothing is left");
-        assert!(refused.message().contains("the API key was not used yet"), "{refused}");
+        assert!(refused.message().contains("has not accepted the API key yet"), "{refused}");
         let little = other.keep("result", 200 << 10).expect("little");
         shares.of(&"known".into()).expect("a share").keep("table", 16 << 20).expect("a share of its own");
         other.accept();

@@ -37,8 +37,8 @@ pub(crate) trait Pass: Clone + fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Returns the effect on the number of rows. The engine moves limits past nodes without one, so that it is unknown of a node that a
-    /// limit must not pass.
+    /// Returns the effect on the number of rows. The engine moves limits below nodes with the effect `Equal`. The default keeps
+    /// limits above the node.
     fn cardinality_effect(&self) -> CardinalityEffect {
         CardinalityEffect::Unknown
     }

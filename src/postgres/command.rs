@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan
 
 use crate::session::{is_text_literal, not_supported, parse_trees};
 
-/// Bytes of the text for NULL in a COPY. A row may have it a thousand times.
+/// Maximum length in bytes of the NULL string of COPY. A row may repeat it a thousand times.
 const NULL: usize = 128;
 
 /// A statement by what is done with it.

@@ -21,7 +21,7 @@ use crate::host::shares::Received;
 const ROOM: Duration = Duration::from_secs(1);
 /// Bytes of encoded messages after which they are sent.
 const SENT: usize = 64 << 10;
-/// Bytes of buffers that a connection keeps.
+/// Capacity of a buffer in bytes beyond which a connection frees it.
 const KEPT: usize = 256 << 10;
 /// Bytes that are read ahead while a statement runs.
 const AHEAD: usize = 1 << 20;
@@ -103,7 +103,7 @@ pub(super) enum Message {
 pub(super) struct Wire {
     socket: Box<dyn Socket>,
     input: BytesMut,
-    /// Bytes that the buffer of the input has held.
+    /// Most bytes that the input buffer has held since it was made.
     longest: usize,
     output: BytesMut,
     /// Counts the input that is not answered yet, once the user is known.
@@ -303,7 +303,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Counts so many bytes of the input, and those of the message that is being answered.
+    /// Counts the given bytes of the input, and those of the message that is being answered.
     fn hold(&mut self, bytes: usize) -> Result<(), Lost> {
         self.longest = self.longest.max(bytes);
         let all = bytes.saturating_add(self.current);

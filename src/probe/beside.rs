@@ -1,7 +1,7 @@
-//! Periods beside the parameters that may request mentions: a service that accepts any parameter is asked about both in one request.
+//! Periods in the requests that search for the parameter of mentions. This saves requests if the service accepts any parameter.
 //!
-//! The effect of a period shows in the overview, and that of such a parameter in an array of mentions. A response answers both
-//! questions, one of them, or neither: what it does not prove is asked again, without the other.
+//! The effect of a period shows in the overview, the effect of the other parameters in an array of mentions. A response may answer
+//! both questions, one of them, or neither. If it does not answer one, that question is requested again, alone.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use super::shape::{Path, at, instant};
 #[derive(Debug)]
 pub(super) struct Beside {
     pub(super) periods: Dimension,
-    /// Time to which the windows with ends refer; `None` if there are none.
+    /// Reference time of windows with ends; `None` if no such windows are tried.
     pub(super) newest: Option<i64>,
-    /// Set once a response did not show what it answered: the parameters are requested alone from then on.
+    /// Set once a response answered neither question. From then on, the other parameters are requested alone.
     is_over: bool,
 }
 
 impl Dialogue {
-    /// True if a person knows periods, or the names of their ends.
+    /// True if a person has stated periods, or the names of their ends.
     pub(super) fn knows_periods(&self) -> bool {
         !self.known.facts.values(DURATION).is_empty() || self.known.facts.ends().is_some()
     }
 
-    /// Begins with periods if the service accepts any parameter, and if a timeline shows their effect.
+    /// Begins to try periods if the service accepts any parameter, and has a timeline that shows their effect.
     pub(super) fn begin_beside(&mut self) {
         let accepts_any = self.parameters.is_none() && self.found.timeline.is_some();
         if self.beside.is_none() && accepts_any && !self.knows_periods() {
@@ -35,7 +35,7 @@ impl Dialogue {
         }
     }
 
-    /// The time of the first response, if mentions are counted in the days before it that a window with ends would have.
+    /// The time of the first response, if its timeline has mentions in the days of the windows with ends.
     fn counted_lately(&self) -> Option<i64> {
         let first = self.first.as_ref()?;
         let now = first.date()?;
@@ -63,8 +63,8 @@ impl Dialogue {
         }
     }
 
-    /// Takes what a response says about the period in its request. `true` if it answers the question beside it as well: if these
-    /// parameters request mentions. `came`: the array that may be that of mentions.
+    /// Records the outcome of the period in a request. Returns true if the response also shows whether `parameters` request
+    /// mentions. `came` is the array that may contain mentions.
     pub(super) fn answers_beside(&mut self, reply: &Reply, parameters: &[Pair], came: Option<&Path>) -> bool {
         let Some(mut beside) = self.beside.take() else { return true };
         let (outcome, answered) = self.outcomes(&beside, reply, parameters, came);
@@ -82,7 +82,7 @@ impl Dialogue {
         answered
     }
 
-    /// The outcome of the period in a request, if the response shows one, and `true` if it shows if the other parameters request
+    /// The outcome of the period in a request, if the response shows it, and true if it shows whether the other parameters request
     /// mentions.
     fn outcomes(
         &self,
@@ -102,14 +102,14 @@ impl Dialogue {
         }
         let length = |reply: &Reply, path: &Path| Some(at(reply.body.as_ref()?, path)?.as_array()?.len());
         let answered = match came {
-            // As many as were requested, where none were before. Other arrays may have another length in another period.
+            // The array was empty, and has the requested length now. The length of other arrays may depend on the period.
             Some(path) => {
                 let size = reply.asked.iter().find(|(name, _)| name == SIZE);
                 let size: Option<usize> = size.and_then(|(_, size)| size.parse().ok());
                 let before = self.first.as_ref().and_then(|first| length(first, path)).unwrap_or_default();
                 before == 0 && size.is_some() && length(reply, path) == size
             }
-            // Where nothing is counted, no mentions would come.
+            // A window without mentions cannot show that mentions were requested.
             None => self.found.count(reply).or_else(|| self.found.sum(reply)).is_some_and(|count| count > 0),
         };
         (self.found.has_overview(reply).then(|| Outcome::Taken(Arc::new(reply.clone()))), answered)

@@ -209,8 +209,8 @@ pub(super) fn more_periods(
     }
 }
 
-/// True if a refusal lists periods, and none of them is a number before a letter, as `60d` is: what it lists is all that it accepts, so
-/// that the refusal of `60d` is known.
+/// True if a refusal lists periods without the notation of `60d`, a number before a letter. Lists are treated as complete, so `60d`
+/// would be refused.
 fn lists_no_letters(refusal: &str) -> bool {
     let listed = values(refusal);
     let letters = |hint: &String| any_notation(hint).is_some_and(|(_, template)| template == "{n}d");
@@ -759,7 +759,7 @@ mod tests {
             ("duration: one of [last-7-days, last-30-days]", false),
             ("duration; supported: P7D, P30D", false),
             ("duration: use one of 7 days, 1 month, 3 months", false),
-            // These may be refused or not.
+            // The list does not decide about `60d`.
             ("duration: one of [<n>d, <n>w]", true),
             ("duration: one of [7d, LAST_30_DAYS]", true),
             ("duration: one of [ultimos7dias, ultimos30dias]", true),

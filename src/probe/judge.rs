@@ -188,7 +188,7 @@ impl Dialogue {
                     "order" => more_orders(found, dimension, &spoken.orders),
                     "filter" => more_filters(found, dimension),
                     "zone" if dimension.taken().next().is_none() => more_zones(dimension),
-                    // Another zone shows no more than the one that was accepted if no entry of a timeline is an instant.
+                    // If no entry of a timeline is an instant, a second zone would show nothing new.
                     "zone" if found.timeline.is_none() || found.has_plain_days => dimension.queue.clear(),
                     "zone" if dimension.taken().any(|(_, reply)| found.days_begin(reply) == Some(KOLKATA)) => {
                         dimension.queue.clear();
@@ -207,7 +207,8 @@ impl Dialogue {
                             Kind::Relative(..) => PERIODS,
                             Kind::Value | Kind::Absolute => 1,
                         });
-                        // Beside names, only windows with ends tell the zone of times. Those that work are among several.
+                        // If all other periods are names, only windows with ends tell the zone of times. Find their parameters
+                        // among those that had an effect together.
                         let is_divided = is_local && is_among_several(&working);
                         // The service names the parameters of the ends of a window, or a refusal has the form of a window or
                         // says how its ends are written.
@@ -868,7 +869,7 @@ fn whole_days(found: &Findings, reply: &Reply) -> Days {
     entries.into_iter().skip(1).map(|(day, count)| (day.to_string(), count)).collect()
 }
 
-/// True if the parameters of the ends of a window are among several that had an effect together, and no period is a number.
+/// True if several parameters had an effect together, so that those of the ends are not known, and no period is a number.
 fn is_among_several(working: &[&Try]) -> bool {
     let absolute = working.iter().filter(|tried| tried.is_absolute());
     let ends = absolute.map(|tried| tried.pairs.iter().filter(|(name, _)| name != DURATION).count());

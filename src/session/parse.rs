@@ -118,13 +118,13 @@ pub(crate) fn is_unterminated(message: &str) -> bool {
     ["Unterminated", "before EOF.", "Unexpected EOF while in"].iter().any(|open| message.contains(open))
 }
 
-/// True if the tokenizer's error about a text is that the text ends within a token.
+/// True if the tokenizer failed because the text ends within a token.
 #[cfg(feature = "shell")]
 pub(crate) fn ends_within_token(text: &str, error: &TokenizerError) -> bool {
     is_unterminated(&error.message) && !has_invalid_escape(text, error)
 }
 
-/// True for an invalid escape in `E'…'` that has an end, for which the tokenizer has the same message as for one without.
+/// True if the error is an invalid escape in an `E'…'` with a closing quote. The tokenizer reports it as a missing quote.
 fn has_invalid_escape(text: &str, error: &TokenizerError) -> bool {
     if error.message != "Unterminated encoded string literal" {
         return false;
@@ -227,7 +227,7 @@ fn is_period(digits: &str, unit: &str) -> bool {
     whole && UNITS.into_iter().any(|known| unit.eq_ignore_ascii_case(known))
 }
 
-/// Bytes that the tokens of a text take at most: signs, and a number and a word between each two of them.
+/// Upper bound of the bytes that the tokens of a text take. Between two signs there are at most two tokens: a number and a word.
 pub(crate) fn bytes_of_tokens(text: &str) -> u64 {
     let signs = text.bytes().filter(|byte| !byte.is_ascii_alphanumeric()).count();
     (3 * signs as u64 + 2).saturating_mul(size_of::<TokenWithSpan>() as u64)

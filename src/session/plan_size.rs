@@ -146,7 +146,7 @@ pub(crate) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
     bytes
 }
 
-/// Estimates the memory of a plan once its parameters have values, `$1` first. A value is copied to each place of its parameter.
+/// Estimates the memory of a plan with values for its parameters, `$1` first. A value is copied to each place of its parameter.
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`] for a plan that would be too large.

@@ -44,8 +44,8 @@ pub(crate) struct Candidate {
     pub(crate) shown: String,
     /// Replacement of the typed word.
     pub(crate) typed: String,
-    /// Replacement if this candidate is chosen from the list. It differs if several saved searches have the typed part of a name, which
-    /// stays until one is left.
+    /// Replacement of the typed word if this candidate is chosen from a list. It differs from `typed` if several saved searches
+    /// match: the shell then leaves the typed part.
     pub(crate) chosen: String,
 }
 

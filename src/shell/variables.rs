@@ -24,7 +24,7 @@ pub(crate) struct Expanded {
     values: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// Reason for which a text has no values.
+/// Reason why variables cannot be inserted into a text.
 #[derive(Debug)]
 pub(crate) enum NotExpanded {
     /// A variable is not set.
@@ -34,7 +34,7 @@ pub(crate) enum NotExpanded {
         #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "the page alone marks it"))]
         before: usize,
     },
-    /// The text would have more than this many bytes.
+    /// The expanded text would have more bytes than this limit.
     TooLong(usize),
 }
 
@@ -85,10 +85,10 @@ impl Variables {
         self.expanded(text, usize::MAX).map(|expanded| expanded.text).map_err(|reason| reason.to_string())
     }
 
-    /// As [`expand`](Self::expand), with the places of the values, for a text that has at most so many bytes with them.
+    /// As [`expand`](Self::expand), with the places of the values. The expanded text has at most `most` bytes.
     ///
     /// # Errors
-    /// The first variable that is not set, or the limit.
+    /// A variable that is not set, or a text that would be too long.
     pub(crate) fn expanded(&self, text: &str, most: usize) -> Result<Expanded, NotExpanded> {
         let (mut shown, mut rest, mut depth) = (String::with_capacity(text.len()), text, 0_usize);
         let mut values = Vec::new();

@@ -162,7 +162,7 @@ impl Access {
         value
     }
 
-    /// True if the server has a token, and a request another one: that of an earlier start.
+    /// True if the request has another token than that of the server, such as the token of an earlier start.
     pub(super) fn is_stale(&self, headers: &HeaderMap) -> bool {
         let differs =
             |token: &SecretString| self.given(headers).is_some_and(|given| !is_same(token.expose_secret(), given));

@@ -47,7 +47,7 @@ use crate::session::{Headers, follow_time_zone, type_name, with_schema};
 use crate::shell::{Expanded, NotExpanded, Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
-/// Rows of a part of the response, and bytes of its values: the text of a part is made in one go.
+/// Maximum rows of a part of the response, and maximum bytes of its values. The text of a part is made without a pause.
 const PART: usize = 1_000;
 const PART_BYTES: u64 = 1 << 20;
 /// Time after which the page is told what was requested meanwhile.
@@ -86,8 +86,8 @@ struct TypedText {
 }
 
 impl TypedText {
-    /// A failure of planning, which has a place in the expanded text, with the place in the typed one. Without a place, it is that of the
-    /// name or value which the message quotes, if the text has it once.
+    /// A failure of planning with its place in the typed text instead of the expanded one. If it has no place, the place is that of
+    /// a name or value that its message quotes, if the text has it once.
     fn placed(&self, failure: Failure) -> Failure {
         let Self { sql, expanded } = self;
         let wrong = matches!(failure.code, Code::InvalidArgument | Code::Unimplemented | Code::FailedPrecondition);
@@ -108,7 +108,7 @@ pub(super) struct Costs {
     likely: Option<u64>,
     /// Requests that tell how many mentions the statement reads, if that is not known; otherwise 0.
     unknown: u64,
-    /// Requests left of the user's own budget, which refuses a query that needs more before its first request.
+    /// Requests left in the user's own budget. A query that needs more is refused before its first request.
     allowance: Option<i64>,
     /// Each scan: its table, request and cost.
     scans: Vec<Value>,
@@ -387,7 +387,7 @@ pub(super) async fn run(
     })
 }
 
-/// Place of the first name or value in the backticks of a message that a text has, if it has that once.
+/// Place of the first name or value that a message has in backticks and a text has exactly once.
 fn place_of_quoted(message: &str, text: &str) -> Option<Place> {
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
     let quoted = message.split('`').skip(1).step_by(2).map(|quoted| quoted.rsplit('.').next().unwrap_or(quoted));
@@ -410,7 +410,7 @@ pub(super) fn told_of(failure: &Failure) -> Value {
     json!({ "error": { "code": code.name(), "message": failure.worded(in_page), "place": place } })
 }
 
-/// A term in the words of the page, which has no SET: some settings are its fields, and whoever runs the program sets others.
+/// A term in the words of the page. Some settings are fields of the page; the operator of the program sets the others.
 fn in_page(term: &Term) -> String {
     match term {
         Term::Setting(Setting::MaxRequests) => "“At most”".to_owned(),

@@ -197,7 +197,7 @@ async fn logged_in(shared: &Shared, body: &Bytes, caller: Caller) -> Response {
     }
 }
 
-/// A failure that says how to log in, and if the token is of an earlier start.
+/// A refusal with the form of login that it needs, and whether the request has an old token.
 fn refused(shared: &Shared, failure: &Failure, stale: bool) -> Response {
     shared.host.metrics.called("refused".to_owned(), failure.code.name());
     let mut told = told_of(failure);

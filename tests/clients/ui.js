@@ -1697,7 +1697,7 @@ async function withinBudget(browser, url) {
   await page.context().close();
 }
 
-/** Without dashboards, the view says what to put where. */
+/** Without dashboards, the view shows a sample and its place. */
 async function noDashboards(browser, url) {
   let folder = null;
   const page = await answering(browser, url, {
@@ -1719,7 +1719,7 @@ async function noDashboards(browser, url) {
   await page.context().close();
 }
 
-/** A link of an earlier start says so, and where the new one is; a first visit without a token does not. */
+/** A link from an earlier start is named as such, with the line that has the new one. A first visit without a token is not. */
 async function stale(browser, url) {
   for (const [address, told] of [[url.replace(/token=.*/, "token=wrong"), true], [new URL("/", url).href, false]]) {
     const page = await open(browser, address);

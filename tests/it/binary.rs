@@ -97,7 +97,7 @@ fn without_a_base_url_it_answers_from_demo_data_and_says_so() {
     let output = run(&["--quiet", "sql", "--format", "csv", "-c", "SELECT id, source FROM mentions LIMIT 3"]);
     assert_eq!((out(&output).lines().count(), err(&output).as_str()), (4, ""));
     let output = savedsearch(&["sql", "-c", "SELECT 1"]).env("SAVEDSEARCH_API_KEY", "x").output().unwrap();
-    let warning = "warning: the API key is not used: no --base-url names its service\n";
+    let warning = "warning: the API key is not used, because no base URL is set; use --base-url\n";
     assert!(output.status.success() && err(&output).ends_with(warning), "{}", err(&output));
 }
 

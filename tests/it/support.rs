@@ -49,8 +49,8 @@ pub(crate) async fn expect_closed(address: SocketAddr) {
 /// Longest wait of a test for something that takes no time on a machine with nothing else to do; only failing tests reach it.
 pub(crate) const LONGEST: Duration = Duration::from_secs(300);
 
-/// Waits until no request has been counted for a while, and returns their number: what was sent before a query ended may be
-/// counted later. A query that goes on is waited for to its end, so that the number shows it.
+/// Waits until no request has been counted for a while, and returns their number. Requests that were sent before a query ended may
+/// be counted later. If a query goes on, this waits for its end, so its requests are in the number.
 pub(crate) async fn settled(requests: impl Fn() -> u64) -> u64 {
     /// Longer than the services of these tests take for a response.
     const QUIET: Duration = Duration::from_secs(2);

@@ -187,7 +187,7 @@ pub(crate) async fn target_or(
     let base_url = arguments.base_url.clone().or(environment.base_url).or(base_url);
     let (base_url, demo) = address(base_url, key.is_some(), arguments).await?;
     if demo.is_some() && key.is_some() && !arguments.quiet {
-        tell(Level::WARN, "warning: ", "the API key is not used: no --base-url names its service");
+        tell(Level::WARN, "warning: ", "the API key is not used, because no base URL is set; use --base-url");
     }
     let key = match demo {
         Some(_) => Secret::new(simulator::KEY)?,

@@ -28,7 +28,7 @@ use crate::functions::items;
 use crate::session::syntax::{Editor, edit_expressions};
 use crate::session::{call, parse_trees};
 
-/// Bytes of the values in a statement, once they are at all places of their parameters.
+/// Maximum size in bytes of the values in a statement. A value counts once for each place of its parameter.
 const VALUES: usize = 16 << 20;
 
 /// Rewrites a query. `values` are those of its parameters: what is replaced may have had some of them, so none are left. Missing

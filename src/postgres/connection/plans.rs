@@ -39,7 +39,7 @@ use crate::session::{bytes_of_tokens, check_text};
 /// Estimated bytes of the session of a statement about catalogs: its functions, and the rows of its tables.
 const CATALOGS: usize = 256 << 10;
 
-/// True for a short text whose tokens alone are read. Nothing pauses meanwhile, so that a thread has the tokens of one text.
+/// True for a short text that is not parsed. Its tokens may be read on this thread, which has those of only one text at a time.
 fn is_read_at_once(text: &str) -> bool {
     /// Bytes of a short text.
     const SHORT: usize = 4 << 10;

@@ -16,7 +16,7 @@ use crate::host::effects;
 use crate::host::planner::may_set;
 use crate::session::{literal, time_zone};
 
-/// Bytes of a value, which a connection keeps as long as it is open.
+/// Maximum length of a value in bytes. A connection keeps values until it is closed.
 const VALUE: usize = 4 << 10;
 /// The engine's setting of the time zone.
 const ZONE: &str = "savedsearch.timezone";

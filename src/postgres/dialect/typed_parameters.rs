@@ -69,7 +69,8 @@ pub(super) fn is_open(expr: &SqlExpr) -> bool {
     number_of(expr).is_some() && marked(expr).is_none()
 }
 
-/// The number of a parameter, marked or not; `None` for one beyond what a message can bind, since lists are as long as it.
+/// The number of a parameter, marked or not. `None` if it is larger than a message can bind: lists of parameters are as long as the
+/// largest number.
 pub(super) fn number_of(expr: &SqlExpr) -> Option<usize> {
     match expr {
         SqlExpr::Value(value) => match &value.value {

@@ -19,8 +19,8 @@ function logIn({ login: form, stale }) {
   asking ??= new Promise((done) => {
     const dialog = find("login");
     const texts = {
-      token: ["Token", `${stale || location.search === "?stale" ? "The token is of an earlier start of the server, or was cut off. " : ""}`
-        + "Open the address in the line “page on …” that the server printed when it started, or enter the token in it."],
+      token: ["Token", `${stale || location.search === "?stale" ? "The link is from an earlier start of the server, or incomplete. " : ""}`
+        + "Open the address in the line “page on …” that the server printed when it started, or enter the token from it."],
       password: ["Password", "Your name and password on this server. Without a name, a token."],
       key: ["API key", "Your API key of the service. It stays on the server until you log out."],
     }[form];

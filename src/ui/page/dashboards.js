@@ -77,8 +77,8 @@ export class Dashboards {
   }
 
   /**
-   * The buttons with their cost; what the store has is shown at once, and what is `due` runs. Without an estimate of each panel, and
-   * beyond the budget, nothing runs. The path `size` also requests the numbers of mentions.
+   * Shows the buttons with their costs. Runs the panels at once if the store has all data, or if they are `due`. Nothing runs
+   * without an estimate of each panel, or beyond the budget. With the path `size`, the numbers of mentions are requested as well.
    */
   async offer(shown, first, { path = "estimate", due = false } = {}) {
     const { dashboard, panels, controls, visit } = shown;
@@ -108,7 +108,7 @@ export class Dashboards {
     this.told(cost);
     if (due && cost.refused) return this.offer(shown, false);
     if (due || (first && cost.exact && cost.at_least === 0)) return this.run(shown, freshness);
-    // What runs has the age of what was estimated. An age of 0 would not be kept by the store.
+    // The age is the one of the estimate. With an age of 0, the store would not keep the result.
     const button = (id, words, some, own = sum(some)) => el("button", { type: "button", id, disabled: own.refused,
       class: id === "run-all" && "main", onclick: () => this.again(shown, some, first ? freshness : AGAIN) }, `${words}: ${inWords(own)}`);
     const lost = panels.filter((panel) => panel.lost);
@@ -160,7 +160,7 @@ export class Dashboards {
     await this.offer(shown, false);
   }
 
-  /** Waits until results are old; what was not run, or cancelled, has none. */
+  /** Waits for the next automatic refresh. Panels that were not run, or were cancelled, have none. */
   wait(shown) {
     const { dashboard, visit, ran } = shown;
     if (visit.aborted || !ran || !dashboard.refresh_seconds) return;

@@ -12,7 +12,7 @@ const RUN = 2_048;
 const TYPED = 150;
 /** Operands of comparisons, by the class of the column. */
 const EXPECTED = { number: "a number, as in > 1,000", time: "a date or a time, as in >= 2026-07-01 05:00", boolean: "= true or = false" };
-/** What a part of a value in lower case may consist of, by the class of the column: letters, and words. */
+/** Valid parts of a value in lower case, by the class of the column: their characters, and words. */
 const PARTS = { number: [/^[-+.\de]+$/, "null nan -inf"], time: [/^[-+:.\dtz]+$/, "null"], boolean: [/^$/, "null true false"] };
 /** An id, which is never cut. */
 const ID = /^[\w.:+-]{1,40}$/;
