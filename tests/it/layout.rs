@@ -300,6 +300,12 @@ fn pushdown_and_decode_know_no_runtime_and_no_network() {
     }
 }
 
+/// The text of a file before its module of tests.
+fn without_tests(text: &str) -> &str {
+    let begin = ["\nmod tests {", "\npub(crate) mod tests {"].iter().find_map(|module| text.find(module));
+    &text[..begin.unwrap_or(text.len())]
+}
+
 /// Fronts name settings and options differently, so texts have them as values (`error/phrase`). A text with one would be right in one
 /// front and wrong in the others.
 #[test]
@@ -340,7 +346,7 @@ fn texts_have_settings_and_options_as_values() {
         let name = path.strip_prefix(root).unwrap().display().to_string();
         let is_among = |own: &[&str]| name.ends_with("tests.rs") || own.iter().any(|own| name.starts_with(own));
         let text = fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let code = without_tests(&text);
         for (number, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
             if names_setting(line) && !is_among(&of_sql) || names_option(line) && !is_among(&of_program) {
                 wrong.push(format!("{name}:{}: {}", number + 1, line.trim()));
@@ -357,7 +363,7 @@ fn statements_are_parsed_in_one_module() {
     for path in sources(&source) {
         let text = fs::read_to_string(&path).unwrap();
         // Tests parse what they wrote.
-        let own = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let own = without_tests(&text);
         let parses = ["DFParser", "sqlparser::parser", "sql_to_statement", "create_logical_plan"];
         let found = parses.iter().find(|call| own.contains(**call));
         assert!(found.is_none() || path.ends_with("session/parse.rs"), "{}: {found:?}", path.display());
@@ -372,7 +378,7 @@ fn statements_start_in_one_function() {
     let mut callers = BTreeSet::new();
     for path in sources(&source) {
         let text = fs::read_to_string(&path).unwrap();
-        if text.split("#[cfg(test)]").next().unwrap_or_default().contains("execute_stream(") {
+        if without_tests(&text).contains("execute_stream(") {
             callers.insert(path.strip_prefix(&source).unwrap().display().to_string());
         }
     }
@@ -388,7 +394,7 @@ fn servers_plan_with_turns() {
     let (mut unbounded, mut of_engine) = (BTreeSet::new(), BTreeSet::new());
     for path in sources(&source) {
         let text = fs::read_to_string(&path).unwrap();
-        let own = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let own = without_tests(&text);
         let name = path.strip_prefix(&source).unwrap().display().to_string();
         if own.contains("PlanningTurn::unbounded") {
             unbounded.insert(name.clone());

@@ -54,6 +54,14 @@ fn the_readme_names_every_page() {
 }
 
 #[test]
+fn pages_have_no_marks_of_a_merge() {
+    for page in pages().into_iter().chain([page("CHANGELOG.md"), page("ARCHITECTURE.md")]) {
+        let is_mark = |line: &&str| ["<<<<<<< ", ">>>>>>> "].iter().any(|mark| line.starts_with(mark));
+        assert_eq!(page.text.lines().find(is_mark), None, "{}", page.name);
+    }
+}
+
+#[test]
 fn pages_name_all_tables_and_all_examples() {
     let readme = page("README.md");
     let tables = ["saved_searches", "recent_searches", "mentions", "overview", "volume", "breakdowns"];
