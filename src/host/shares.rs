@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use datafusion::error::Result as EngineResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
@@ -44,10 +43,8 @@ pub(crate) struct Share {
     pub(crate) kib: usize,
     /// Memory of what sessions keep, in KiB.
     kept: Arc<Semaphore>,
-    /// See [`Shares::strangers`].
-    strangers: Arc<Semaphore>,
-    /// Set if the user needs no key, or the service has accepted it.
-    is_known: AtomicBool,
+    /// The part of it that counts as [`Shares::strangers`]; `None` if the user needs no key, or the service has accepted it.
+    of_strangers: Mutex<Option<OwnedSemaphorePermit>>,
     /// The engine's environment of the user's statements: operators announce their memory to its pool.
     pub(crate) runtime: Arc<RuntimeEnv>,
     turns: Turns,
@@ -68,7 +65,8 @@ pub(crate) struct SessionMemory {
     bytes: usize,
     share: Arc<Share>,
     permit: Option<OwnedSemaphorePermit>,
-    of_strangers: Option<OwnedSemaphorePermit>,
+    /// KiB of it that were counted as [`Shares::strangers`].
+    of_strangers: usize,
     pool: MemoryReservation,
 }
 
@@ -115,8 +113,10 @@ impl Shares {
         let pool = Arc::new(CountedPool::new(self.memory_mib << 20));
         let runtime = RuntimeEnvBuilder::from_runtime_env(&self.common).with_memory_pool(pool).build_arc()?;
         let turns = Turns { free: Semaphore::new(PLANNING), ended: Notify::new() };
-        let (strangers, is_known) = (Arc::clone(&self.strangers), AtomicBool::new(is_known));
-        let share = Arc::new(Share { unread, kib, kept, strangers, is_known, runtime, turns });
+        // None of them yet. The semaphore is never closed.
+        let nothing = || Arc::clone(&self.strangers).try_acquire_many_owned(0).ok();
+        let of_strangers = Mutex::new(if is_known { None } else { nothing() });
+        let share = Arc::new(Share { unread, kib, kept, of_strangers, runtime, turns });
         users.insert(Arc::clone(user), Arc::downgrade(&share));
         Ok(share)
     }
@@ -130,7 +130,7 @@ impl Share {
     pub(crate) fn keep(self: &Arc<Self>, what: &'static str, bytes: usize) -> Result<SessionMemory> {
         let pool = MemoryConsumer::new(what).register(self.pool());
         let share = Arc::clone(self);
-        let mut kept = SessionMemory { what, bytes: 0, share, permit: None, of_strangers: None, pool };
+        let mut kept = SessionMemory { what, bytes: 0, share, permit: None, of_strangers: 0, pool };
         kept.grow(bytes)?;
         Ok(kept)
     }
@@ -154,14 +154,13 @@ impl Share {
         }
     }
 
-    /// Notes that the service has accepted the user's key.
+    /// Notes that the service has accepted the user's key: the limit of all users without such a key no longer applies.
     pub(crate) fn accept(&self) {
-        self.is_known.store(true, Ordering::Relaxed);
+        drop(self.of_strangers().take());
     }
 
-    /// True if what the user keeps counts against the limit of all users whose keys were not accepted yet.
-    fn counts_for_strangers(&self) -> bool {
-        !self.is_known.load(Ordering::Relaxed) && self.kib - self.kept.available_permits() > LITTLE
+    fn of_strangers(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.of_strangers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True while sessions keep less than a quarter of it.
@@ -185,31 +184,36 @@ impl SessionMemory {
             Error::new(ErrorKind::Memory, format!("not enough memory for the {what}: the user is limited to {mib} MiB"))
                 .advice("close statements, or drop tables and views")
         })?;
-        let of_strangers = match self.share.counts_for_strangers() {
-            true => Some(Arc::clone(&self.share.strangers).try_acquire_many_owned(more).map_err(|_| {
-                let what = self.what;
-                let message = format!("not enough memory for the {what}: the service has not accepted the API key yet");
-                Error::new(ErrorKind::Memory, message).advice("run a query that reads from the service first")
-            })?),
-            false => None,
-        };
+        let mut strangers = self.share.of_strangers();
+        let keeps_much = self.share.kib - self.share.kept.available_permits() > LITTLE;
+        let of_strangers = strangers.as_ref().filter(|_| keeps_much).map(|known| Arc::clone(known.semaphore()));
+        let of_strangers = of_strangers.map(|all| all.try_acquire_many_owned(more)).transpose().map_err(|_| {
+            let what = self.what;
+            let message = format!("not enough memory for the {what}: the service has not accepted the API key yet");
+            Error::new(ErrorKind::Memory, message).advice("run a query that reads from the service first")
+        })?;
         self.pool.try_grow(bytes).map_err(|_| {
             Error::new(ErrorKind::Memory, format!("not enough memory for the {}", self.what))
                 .advice("close statements, or drop tables and views")
         })?;
-        add(&mut self.permit, permit);
-        if let Some(permit) = of_strangers {
-            add(&mut self.of_strangers, permit);
+        if let Some((known, more)) = strangers.as_mut().zip(of_strangers) {
+            self.of_strangers += more.num_permits();
+            known.merge(more);
+        }
+        match &mut self.permit {
+            Some(all) => all.merge(permit),
+            none => *none = Some(permit),
         }
         self.bytes = all;
         Ok(())
     }
 }
 
-fn add(all: &mut Option<OwnedSemaphorePermit>, permit: OwnedSemaphorePermit) {
-    match all {
-        Some(all) => all.merge(permit),
-        none => *none = Some(permit),
+impl Drop for SessionMemory {
+    fn drop(&mut self) {
+        if let Some(known) = self.share.of_strangers().as_mut() {
+            drop(known.split(self.of_strangers));
+        }
     }
 }
 
@@ -297,7 +301,13 @@ pub(crate) mod tests {
         other.accept();
         shares.of_stranger(&"other".into()).expect("a share").keep("table", 1 << 20).expect("a known user");
         drop((kept, little));
-        one.keep("table", 8 << 20).expect("given back");
+        let kept = one.keep("table", 8 << 20).expect("given back");
+        // What was kept before the key was accepted is that of a known user afterwards, and is given back once.
+        one.accept();
+        let third = shares.of_stranger(&"third".into()).expect("a share");
+        let _all = third.keep("table", 8 << 20).expect("an eighth of 64 MiB");
+        drop(kept);
+        third.keep("table", 1 << 20).expect_err("nothing is left");
     }
 
     #[test]
