@@ -150,8 +150,12 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
     };
     let read: Result<()> = read.await;
     span.ended_with(&read, rows);
-    metrics.spent(spent(&plan));
+    let cost = spent(&plan);
+    metrics.spent(cost);
     read?;
+    if cost.requests > 0 {
+        session.prove();
+    }
     making.register(session, name).map(drop)
 }
 
