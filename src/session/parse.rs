@@ -227,10 +227,20 @@ fn is_period(digits: &str, unit: &str) -> bool {
     whole && UNITS.into_iter().any(|known| unit.eq_ignore_ascii_case(known))
 }
 
-/// Upper bound of the bytes that the tokens of a text take. Between two signs there are at most two tokens: a number and a word.
+/// Upper bound of the bytes that the tokens of a text take. Between two signs there are at most two tokens: a number and a word. Each
+/// token has a character.
 pub(crate) fn bytes_of_tokens(text: &str) -> u64 {
     let signs = text.bytes().filter(|byte| !byte.is_ascii_alphanumeric()).count();
-    (3 * signs as u64 + 2).saturating_mul(size_of::<TokenWithSpan>() as u64)
+    let tokens = (3 * signs + 2).min(text.chars().count());
+    (tokens as u64).saturating_mul(size_of::<TokenWithSpan>() as u64)
+}
+
+/// Asks for room for the tokens of a text before they are made. A short one needs none: a thread has the tokens of one text at a time,
+/// and statements that free memory are read when memory is short as well.
+fn room_for_tokens(text: &str) -> Result<Option<memory::Room>> {
+    /// Bytes of a short text.
+    const SHORT: usize = 4 << 10;
+    Ok((text.len() > SHORT).then(|| memory::room(bytes_of_tokens(text))).transpose()?)
 }
 
 /// Rejects a text that nests too deeply or has too many tokens, before it is parsed: even dropping a deep syntax tree recurses.
@@ -239,7 +249,7 @@ pub(crate) fn bytes_of_tokens(text: &str) -> u64 {
 /// # Errors
 /// [`ErrorKind::TooLarge`] with what to write instead.
 pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<usize> {
-    let _room = memory::room(bytes_of_tokens(sql))?;
+    let _room = room_for_tokens(sql)?;
     // The parser reports invalid tokens.
     let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
     let (mut brackets, mut cases, mut deepest, mut operators, mut joins, mut queries) = (0_usize, 0_usize, 0, 0, 0, 0);
@@ -887,6 +897,9 @@ mod tests {
             let bytes = (tokens.len() * size_of::<TokenWithSpan>()) as u64;
             assert!(bytes <= bytes_of_tokens(text), "{text}: {}", tokens.len());
         }
+        // The text is one token, and its characters have several bytes.
+        let text = format!("SELECT '{}'", "検索".repeat(50_000));
+        assert!(bytes_of_tokens(&text) < 10 << 20, "{}", bytes_of_tokens(&text));
     }
 
     /// Every kind of token that may lack its end. An upgrade of the parser that changes a message fails here.
