@@ -1,7 +1,8 @@
 //! Periods in the requests that search for the parameter of mentions. This saves requests if the service accepts any parameter.
 //!
 //! The effect of a period shows in the overview, the effect of the other parameters in an array of mentions. A response may answer
-//! both questions, one of them, or neither. If it does not answer one, that question is requested again, alone.
+//! both questions, one of them, or neither. If it does not answer one, that question is requested again, after a few such responses
+//! alone.
 
 use std::sync::Arc;
 
@@ -17,7 +18,10 @@ pub(super) struct Beside {
     pub(super) periods: Dimension,
     /// Reference time of windows with ends; `None` if no such windows are tried.
     pub(super) newest: Option<i64>,
-    /// Set once a response answered neither question. From then on, the other parameters are requested alone.
+    /// Responses in a row that did not show if the other parameters request mentions.
+    unanswered: usize,
+    /// Set once a response answered neither question, or several in a row left the other parameters open. From then on, these are
+    /// requested alone.
     is_over: bool,
 }
 
@@ -31,7 +35,8 @@ impl Dialogue {
     pub(super) fn begin_beside(&mut self) {
         let accepts_any = self.parameters.is_none() && self.found.timeline.is_some();
         if self.beside.is_none() && accepts_any && !self.knows_periods() {
-            self.beside = Some(Beside { periods: periods(), newest: self.counted_lately(), is_over: false });
+            let newest = self.counted_lately();
+            self.beside = Some(Beside { periods: periods(), newest, unanswered: 0, is_over: false });
         }
     }
 
@@ -66,9 +71,12 @@ impl Dialogue {
     /// Records the outcome of the period in a request. Returns true if the response also shows whether `parameters` request
     /// mentions. `came` is the array that may contain mentions.
     pub(super) fn answers_beside(&mut self, reply: &Reply, parameters: &[Pair], came: Option<&Path>) -> bool {
+        /// Responses in a row that may leave the other parameters open. Without mentions in any window, all would.
+        const UNANSWERED: usize = 3;
         let Some(mut beside) = self.beside.take() else { return true };
         let (outcome, answered) = self.outcomes(&beside, reply, parameters, came);
-        beside.is_over |= outcome.is_none() && !answered;
+        beside.unanswered = if answered { 0 } else { beside.unanswered + 1 };
+        beside.is_over |= (outcome.is_none() && !answered) || beside.unanswered >= UNANSWERED;
         if let Some(outcome) = outcome
             && let Some(tried) = beside.periods.queue.pop_front()
         {
@@ -190,5 +198,18 @@ mod tests {
             assert_eq!(outcome.map(|outcome| matches!(outcome, Outcome::Taken(_))), taken);
             assert_eq!(!dialogue.next_beside().is_empty(), goes_on);
         });
+    }
+
+    #[test]
+    fn windows_without_mentions_do_not_take_all_requests() {
+        let mut dialogue = dialogue();
+        let flag = [pair("view", "full")];
+        let mut requests = 0;
+        while !dialogue.next_beside().is_empty() && requests < 20 {
+            let asked = [vec![pair(AID, "7"), pair(SIZE, 13)], flag.to_vec(), dialogue.next_beside()].concat();
+            assert!(!dialogue.answers_beside(&reply(&asked, 200, &overview(0)), &flag, None));
+            requests += 1;
+        }
+        assert_eq!(requests, 3);
     }
 }
