@@ -92,6 +92,9 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Least [`memory_mib`](Self::memory_mib) that a configuration file or `--memory` may set: a session needs a part of it.
+    pub const LEAST_MEMORY_MIB: usize = 64;
+
     /// Checks that all limits are in their valid range.
     ///
     /// # Errors
@@ -241,6 +244,15 @@ impl ServeDocument {
         for path in paths.into_iter().flatten() {
             *path = folder.join(&path);
         }
+        if serve.limits.memory_mib < Limits::LEAST_MEMORY_MIB {
+            let found = serve.limits.memory_mib;
+            let line = format!(
+                "{}: serve.limits.memory_mib must be at least {}, found {found}",
+                path.display(),
+                Limits::LEAST_MEMORY_MIB
+            );
+            return Err(Error::new(ErrorKind::Config, line));
+        }
         Ok(serve)
     }
 }
@@ -266,5 +278,8 @@ mod tests {
         std::fs::write(&path, "[serve.limits]\nstream = 7\n").expect("written");
         let error = ServeDocument::read(&path).expect_err("unknown limit").to_string();
         assert!(error.contains("unknown field `stream`"), "{error}");
+        std::fs::write(&path, "[serve.limits]\nmemory_mib = 1\n").expect("written");
+        let error = ServeDocument::read(&path).expect_err("too little memory").to_string();
+        assert!(error.ends_with("serve.limits.memory_mib must be at least 64, found 1"), "{error}");
     }
 }

@@ -46,7 +46,6 @@ use super::startup::{Started, closed, end};
 use super::wire::{Lost, Message, Wire};
 use crate::catalog::SCHEMA;
 use crate::error::describe;
-use crate::exec::Spent;
 use crate::host::cached_plan::{Basis, CachedPlan};
 use crate::host::connection_limit::Ended;
 use crate::host::effects;
@@ -59,6 +58,7 @@ use crate::host::shares::SessionMemory;
 use crate::memory::{StatementMemory, within};
 use crate::numbers::counted;
 use crate::session::{literal, time_zone};
+use crate::wording::window_note;
 
 /// Bytes that a message may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
@@ -604,7 +604,7 @@ impl Connection {
             let rows = portal.layout.rows(&batch).map_err(|error| Report::error("22000", error.to_string()))?;
             running.rest = Some((rows, 0));
         }
-        self.notices(running.query.take(), running.pending.spent()).await?;
+        self.notices(running.query.take(), &running.pending).await?;
         let rows = if portal.tag == "SELECT" { format!("SELECT {sent}") } else { portal.tag.clone() };
         self.complete(&rows).await
     }
@@ -624,19 +624,22 @@ impl Connection {
         }
     }
 
-    /// Tells what was noted while a query ran, and what it cost if the client wants to know.
-    async fn notices(&mut self, query: Option<String>, spent: Spent) -> Result<(), Stop> {
+    /// Tells the default window that a query has read and what was noted while it ran, and what it cost if the client wants to
+    /// know. A client may do without notices, but not without a warning of missing rows.
+    async fn notices(&mut self, query: Option<String>, pending: &Pending) -> Result<(), Stop> {
         let Some(query) = query else { return Ok(()) };
-        for warning in self.session.warnings(&query) {
-            let message = warning.message;
-            let report = match warning.incomplete {
-                true => Report::new(Severity::Warning, "01000", format!("incomplete result: {message}")),
-                false => Report::new(Severity::Notice, "00000", message),
-            };
-            self.wire.report(&report).await?;
+        let notice = |line| Report::new(Severity::Notice, "00000", line);
+        let window = window_note(&pending.windows()).map(notice);
+        let noted = self.session.warnings(&query).into_iter().map(|warning| match warning.incomplete {
+            true => Report::new(Severity::Warning, "01000", format!("incomplete result: {}", warning.message)),
+            false => notice(warning.message),
+        });
+        let told: Vec<Report> = window.into_iter().chain(noted).collect();
+        for report in told.iter().filter(|told| told.severity != Severity::Notice || self.settings.tells_notices()) {
+            self.wire.report(report).await?;
         }
         if self.settings.tells_costs() {
-            let line = counted(spent.requests, "request");
+            let line = counted(pending.spent().requests, "request");
             self.wire.report(&Report::new(Severity::Info, "00000", line)).await?;
         }
         Ok(())

@@ -238,8 +238,18 @@ impl Settings {
 
     /// True if the client wants to know what a statement is estimated to cost, and what it did cost.
     pub(super) fn tells_costs(&self) -> bool {
-        let level = self.get("client_min_messages").unwrap_or_default().to_lowercase();
+        let level = self.level();
         level == "log" || level.starts_with("debug")
+    }
+
+    /// True if the client wants notices.
+    pub(super) fn tells_notices(&self) -> bool {
+        !["warning", "error", "fatal", "panic"].contains(&self.level().as_str())
+    }
+
+    /// The least severity that the client wants to know.
+    fn level(&self) -> String {
+        self.get("client_min_messages").unwrap_or_default().to_lowercase()
     }
 }
 

@@ -996,7 +996,7 @@ fn messages_are_what_they_are() {
         (&["profile", "show", "mine"], "unknown built-in profile `mine`; available: v4, flags, pages, names"),
         (&["man", "sqll"], "unknown command `sqll`; available: "),
         (&["serve", "--auth", "users"], "--auth users requires --users-file"),
-        (&["serve", "--memory", "20000GiB"], "expected a size from 64MiB to 16384GiB"),
+        (&["serve", "--memory", "20000GiB"], "expected a size from 64MiB to 16TiB"),
         (&["serve", "--tls-cert", "x.pem"], "--tls-cert and --tls-key require each other"),
         (
             &["serve", "--listen", "0.0.0.0:0"],

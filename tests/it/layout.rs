@@ -210,6 +210,7 @@ const MAY_USE: [(&str, &[&str]); 42] = [
             "serving",
             "distributed",
             "host",
+            "wording",
         ],
     ),
     (

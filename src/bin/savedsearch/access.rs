@@ -299,9 +299,11 @@ pub(crate) fn certificates(certificate: &Path, key: &Path, authorities: Option<&
     Ok(TlsSpec::read(certificate, key, authorities.map(PathBuf::as_path))?)
 }
 
-/// Reads a size in MiB or GiB.
+/// Reads a size in MiB, GiB or TiB.
 pub(crate) fn mebibytes(text: &str) -> Result<usize, String> {
-    let size = |unit, of_one: usize| text.strip_suffix(unit)?.trim().parse::<usize>().ok()?.checked_mul(of_one);
-    let size = size("GiB", 1 << 10).or_else(|| size("MiB", 1)).filter(|mib| (64..=1 << 24).contains(mib));
-    size.ok_or_else(|| "expected a size from 64MiB to 16384GiB, such as 512MiB or 4GiB".to_owned())
+    let size =
+        |(unit, of_one): (&str, usize)| text.strip_suffix(unit)?.trim().parse::<usize>().ok()?.checked_mul(of_one);
+    let size = [("MiB", 1), ("GiB", 1 << 10), ("TiB", 1 << 20)].into_iter().find_map(size);
+    let size = size.filter(|mib| (Limits::LEAST_MEMORY_MIB..=1 << 24).contains(mib));
+    size.ok_or_else(|| "expected a size from 64MiB to 16TiB, such as 512MiB or 4GiB".to_owned())
 }

@@ -7,6 +7,7 @@ mod hostile;
 mod numbers;
 mod semantics;
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +24,10 @@ use futures::TryStreamExt;
 use futures::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, SimpleQueryMessage};
 
 use crate::flight::open;
 use crate::queries::{self, NOW};
@@ -423,6 +425,32 @@ async fn what_postgresql_writes_differently_is_translated() {
 }
 
 /// Statements of Grafana's macros and Metabase's questions, and the same as a person would write them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_window_is_a_notice() {
+    let served = Served::new().await;
+    let (client, mut connection) = served.config().connect(NoTls).await.unwrap();
+    let (sender, mut told) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notice(notice) = message {
+                sender.send((notice.severity().to_owned(), notice.message().to_owned())).unwrap();
+            }
+        }
+    });
+    let note = "no time filter: reading the last 7 days; add `published_at >= …` or `duration = '…'` to change this";
+    for (statement, expected) in [
+        ("SELECT count(*) FROM mentions", Some(note)),
+        ("SELECT count(*) FROM mentions WHERE duration = '7d'", None),
+        ("SET client_min_messages = warning", None),
+        ("SELECT count(*) FROM mentions", None),
+    ] {
+        client.simple_query(statement).await.unwrap();
+        // Notices come before the end of their statement.
+        let told = told.try_recv().ok();
+        assert_eq!(told, expected.map(|note| ("NOTICE".to_owned(), note.to_owned())), "{statement}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn dashboards_pay_what_the_plain_statement_costs() {
     let served = Served::new().await;
