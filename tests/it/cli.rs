@@ -924,7 +924,7 @@ fn messages_are_what_they_are() {
         ("SELEC 1", "syntax error: Expected: an SQL statement, found: SELEC".into()),
         (
             "SELECT id FROM mentions WHERE published_at < '2026-06-01'",
-            "mentions: no lower bound for `published_at`; add AND published_at >= now() - INTERVAL '30 days', or AND duration = '7d'".into(),
+            "mentions: no lower bound for `published_at`; add AND published_at >= '2026-05-02'".into(),
         ),
         (
             "SELECT id FROM mentions WHERE duration = '7 days'",
