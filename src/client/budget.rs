@@ -154,6 +154,12 @@ impl QueryBudget {
         }
     }
 
+    /// Seconds of a deadline twice as long; `None` if it would be longer than the longest.
+    pub(super) fn twice_the_deadline(&self) -> Option<u64> {
+        let seconds = self.query_deadline.as_secs().max(1).saturating_mul(2);
+        (seconds <= Self::LONGEST_DEADLINE).then_some(seconds)
+    }
+
     /// Counts its requests together with those of other connections.
     #[must_use]
     pub fn with_counts(self, counts: Arc<QueryCounts>) -> Self {
