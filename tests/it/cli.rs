@@ -716,6 +716,28 @@ fn suggestions_are_names_that_were_meant() {
 }
 
 #[test]
+fn an_excess_of_requests_advises_what_the_query_can_use() {
+    for (sql, advice) in [
+        ("SELECT * FROM overview WHERE duration = '7d'", "narrow the query by aid or duration, or raise the limit"),
+        (
+            "SELECT id FROM mentions WHERE aid = '183772' AND duration = '90d'",
+            "narrow the query by published_at, add a LIMIT, or raise the limit",
+        ),
+        (
+            "SELECT count(DISTINCT author_id) FROM mentions WHERE aid = '183772' AND duration = '90d' LIMIT 5",
+            "narrow the query by published_at, or raise the limit",
+        ),
+        (
+            "SELECT id FROM mentions WHERE aid = '183772' AND duration = '90d' LIMIT 2000",
+            "narrow the query by published_at, or raise the limit",
+        ),
+    ] {
+        let line = refused(&["--set", "max_requests=1", "-c", sql]);
+        assert!(line.contains(&format!("; {advice}: SET savedsearch.max_requests = ")), "{line}");
+    }
+}
+
+#[test]
 fn a_store_of_demo_data_belongs_to_its_now() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().to_str().unwrap();
