@@ -46,7 +46,7 @@ impl Client {
                 Ok(outcome) => outcome,
                 // Our own request ends by the deadline too, with a more specific error.
                 Err(_) if !shared => outcome.await,
-                Err(_) => return Outcome::Failed(past_deadline()),
+                Err(_) => return Outcome::Failed(past_deadline(query)),
             };
             match outcome {
                 // The other query's deadline has passed, not ours.
@@ -75,7 +75,7 @@ impl Client {
             }
         }
         match answer {
-            None if query.deadline <= Instant::now() => Outcome::Failed(past_deadline()),
+            None if query.deadline <= Instant::now() => Outcome::Failed(past_deadline(query)),
             None => {
                 let seconds = query.request_timeout.as_secs_f64();
                 let error = Error::new(ErrorKind::Timeout, format!("no complete response within {seconds} s"))

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -86,6 +86,42 @@ impl Drop for Held {
 #[derive(Debug, Clone, Copy)]
 pub struct SentBefore(pub u64);
 
+/// Changes of a query by which it needs fewer requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Narrower {
+    /// Conditions on `aid`: several saved searches are read.
+    pub(crate) aid: bool,
+    /// Conditions on `published_at`; where a table has no such column, on `duration`.
+    pub(crate) published_at: bool,
+    /// A LIMIT: rows are returned as they are read, and there is none.
+    pub(crate) limit: bool,
+}
+
+impl Default for Narrower {
+    /// All of them, for queries that are not known.
+    fn default() -> Self {
+        Self { aid: true, published_at: true, limit: true }
+    }
+}
+
+impl Narrower {
+    /// The changes of a query with two scans.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self {
+            aid: self.aid || other.aid,
+            published_at: self.published_at && other.published_at,
+            limit: self.limit || other.limit,
+        }
+    }
+
+    /// Advice, with these words about a LIMIT.
+    fn advice(self, limit: &str) -> String {
+        let aid = if self.aid { "aid or " } else { "" };
+        let time = if self.published_at { "published_at" } else { "duration" };
+        format!("narrow the query by {aid}{time}{}", if self.limit { limit } else { "" })
+    }
+}
+
 /// Budget of one query, shared by all its scans.
 #[derive(Debug)]
 pub struct QueryBudget {
@@ -108,6 +144,7 @@ pub struct QueryBudget {
     before: u64,
     /// Requests that the service's declared budget allows before the deadline.
     possible: Option<u64>,
+    narrower: OnceLock<Narrower>,
     counts: Arc<QueryCounts>,
 }
 
@@ -150,8 +187,20 @@ impl QueryBudget {
             max_requests,
             before: 0,
             possible: None,
+            narrower: OnceLock::new(),
             counts: Arc::default(),
         }
+    }
+
+    /// Seconds of a deadline twice as long; `None` if it would be longer than the longest.
+    pub(super) fn twice_the_deadline(&self) -> Option<u64> {
+        let seconds = self.query_deadline.as_secs().max(1).saturating_mul(2);
+        (seconds <= Self::LONGEST_DEADLINE).then_some(seconds)
+    }
+
+    /// Sets what errors advise against an excess. The first plan of the query decides.
+    pub(crate) fn narrow_by(&self, narrower: Narrower) {
+        self.narrower.get_or_init(|| narrower);
     }
 
     /// Counts its requests together with those of other connections.
@@ -303,14 +352,18 @@ impl QueryBudget {
         let message = Phrase::from(format!("{message}, but ")) + Setting::MaxRequests + format!(" allows {limit}");
         let enough = round(least.saturating_add(before).saturating_mul(4)).to_string();
         Error::new(ErrorKind::Budget, message).advice(
-            Phrase::from("narrow the query by aid or published_at, add a LIMIT")
+            Phrase::from(self.narrower(", add a LIMIT"))
                 + Setting::MaxRequests.to(enough).after(", or raise the limit: "),
         )
     }
 
+    fn narrower(&self, limit: &str) -> String {
+        self.narrower.get().copied().unwrap_or_default().advice(limit)
+    }
+
     /// Advice if the declared budget allows too few requests before the deadline.
     fn more_time(&self, needed: u64, possible: u64) -> Phrase {
-        let narrower = "narrow the query by aid or published_at, or add a LIMIT";
+        let narrower = self.narrower(", or add a LIMIT");
         let seconds = self.query_deadline.as_secs().saturating_mul(needed).checked_div(possible);
         let seconds = seconds.map(|seconds| seconds.saturating_add(1));
         match seconds.filter(|seconds| *seconds <= Self::LONGEST_DEADLINE) {
@@ -509,6 +562,33 @@ fn round(number: u64) -> u64 {
         match round {
             Some(round) => return round,
             None => step = step.saturating_mul(10),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excess_advises_only_what_the_query_can_use() {
+        let advice = |narrower: Option<Narrower>| {
+            let query = QueryBudget::new("q".to_owned(), 1, Duration::from_secs(1), Duration::from_secs(1));
+            if let Some(narrower) = narrower {
+                query.narrow_by(narrower);
+            }
+            let error = query.allow(2).expect_err("more than one").to_string();
+            error.split("; ").nth(1).and_then(|advice| advice.split(", or raise").next()).map(str::to_owned)
+        };
+        let mentions = Narrower { aid: false, published_at: true, limit: true };
+        let counts = Narrower { aid: true, published_at: false, limit: false };
+        for (narrower, expected) in [
+            (None, "narrow the query by aid or published_at, add a LIMIT"),
+            (Some(mentions), "narrow the query by published_at, add a LIMIT"),
+            (Some(counts), "narrow the query by aid or duration"),
+            (Some(mentions.with(counts)), "narrow the query by aid or duration, add a LIMIT"),
+        ] {
+            assert_eq!(advice(narrower).as_deref(), Some(expected));
         }
     }
 }

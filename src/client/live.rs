@@ -44,12 +44,14 @@ impl Live {
     async fn call(self, request: HttpRequest, spending: Spending) -> Result<Exchange> {
         let Self { service, key, limiter, ledger, clock, requests } = self;
         let Spending { query, places, units, requests: of_scan, sent } = spending;
-        let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
+        let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else {
+            return Err(past_deadline(&query));
+        };
         // A request that may not be spent must not take up a permit.
         query.check()?;
         let permit = match limiter.acquire(query.deadline, units, &query.share).await {
             Ok(permit) => permit,
-            Err(Duration::ZERO) => return Err(past_deadline()),
+            Err(Duration::ZERO) => return Err(past_deadline(&query)),
             Err(wait) => return Err(too_long(wait)),
         };
         let waits = permit.delays.clone();

@@ -45,6 +45,7 @@ mod waits;
 
 pub use self::auth::Secret;
 pub use self::base_url::parse_base_url;
+pub(crate) use self::budget::Narrower;
 pub use self::budget::{Completeness, Held, Memory, QueryBudget, QueryCounts, Scan, SentBefore};
 pub use self::fetch::Client;
 pub(crate) use self::fetch::ClientSpec;

@@ -111,9 +111,12 @@ pub enum Unsent {
 }
 
 /// Error for a query whose deadline has passed.
-pub(super) fn past_deadline() -> Error {
-    Error::new(ErrorKind::Timeout, "query deadline exceeded")
-        .advice(Setting::QueryDeadline.to("…").after("to allow more time: "))
+pub(super) fn past_deadline(query: &QueryBudget) -> Error {
+    let error = Error::new(ErrorKind::Timeout, "query deadline exceeded");
+    match query.twice_the_deadline() {
+        Some(seconds) => error.advice(Setting::QueryDeadline.to(seconds.to_string()).after("to allow more time: ")),
+        None => error,
+    }
 }
 
 /// Error for a wait that exceeds the query's deadline.
@@ -124,4 +127,20 @@ pub(super) fn too_long(wait: Duration) -> Error {
         format!("the rate limit requires a wait of {seconds} s, longer than the query may take"),
     )
     .advice(Phrase::from("try again after that time") + Setting::QueryDeadline.to("…").after(", or allow more time: "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_that_has_passed_is_to_be_set_to_twice_its_seconds() {
+        let past = |seconds| {
+            let limit = Duration::from_secs(seconds);
+            past_deadline(&QueryBudget::new("q".to_owned(), 1, limit, limit)).to_string()
+        };
+        let advice = "query deadline exceeded; to allow more time: SET savedsearch.query_deadline = 1800";
+        assert_eq!(past(900), advice);
+        assert_eq!(past(QueryBudget::LONGEST_DEADLINE), "query deadline exceeded");
+    }
 }

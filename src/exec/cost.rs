@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -18,6 +19,7 @@ use super::requests::has_unlisted_filters;
 use super::scan_config::{Mode, ScanConfig, Slice};
 #[cfg(feature = "store")]
 use super::stored::{self, StoreUse};
+use crate::client::Narrower;
 use crate::connection::{Connection, LastList};
 use crate::numbers::counted;
 use crate::profile::TableKind;
@@ -264,6 +266,18 @@ fn named_list(earlier: Option<DateTime<Utc>>) -> String {
 /// Returns the minimum number of requests of a plan, without estimating each scan according to the last list.
 pub(crate) fn least_requests(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     total(&scans_of(plan)).at_least
+}
+
+/// Returns the changes by which a plan needs fewer requests. A LIMIT is none of them if the plan has one, or aggregates.
+pub(crate) fn narrower_of(plan: &Arc<dyn ExecutionPlan>) -> Narrower {
+    let scans = scans_of(plan).into_iter().filter_map(|planned| planned.scan.narrower());
+    let narrower = scans.reduce(Narrower::with).unwrap_or_default();
+    Narrower { limit: narrower.limit && !is_limited(plan), ..narrower }
+}
+
+fn is_limited(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let limited = plan.fetch().is_some() || plan.downcast_ref::<AggregateExec>().is_some();
+    limited || plan.children().into_iter().any(is_limited)
 }
 
 /// True if a plan is certain to read all rows of its scans of mentions, or of those of other tables, and their requests are all

@@ -43,7 +43,7 @@ mod windows_read;
 
 #[cfg(feature = "wording")]
 pub(crate) use cost::ExpectedRequests;
-pub(crate) use cost::least_requests;
+pub(crate) use cost::{least_requests, narrower_of};
 #[cfg(feature = "distributed")]
 pub(crate) use cost::reads_all;
 pub use cost::{Cost, PlanCost, plan_cost};

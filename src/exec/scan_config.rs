@@ -13,6 +13,7 @@ use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::prelude::ident;
 
+use crate::client::Narrower;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
 use crate::error::{Error, ErrorKind, Place};
@@ -82,6 +83,8 @@ pub(crate) struct LateConditions {
 pub(crate) struct PlanNotes {
     /// Minimum number of requests of all scans of the plan.
     pub(crate) announced: Arc<AtomicU64>,
+    /// Changes of the query by which it needs fewer requests, for errors.
+    pub(crate) narrower: Arc<Mutex<Narrower>>,
     /// Notes to the author of the query, logged when it runs.
     pub(crate) notes: Arc<Mutex<Vec<String>>>,
 }

@@ -27,6 +27,7 @@ use datafusion::physical_plan::{
 use super::requests::Requests;
 use super::scan_config::{Mode, ScanConfig, Slice, looks_at_question, scan_schema};
 use super::stream;
+use crate::client::Narrower;
 use crate::decode::arrow_schema;
 use crate::profile::{Origin, TableKind};
 use crate::pushdown::{Aids, ServiceOrder, SummaryRows, service_order};
@@ -155,6 +156,23 @@ impl FetchExec {
     /// Records the minimum number of requests of all scans of the plan; the budget admits or refuses them together.
     pub(crate) fn announce(&self, requests: u64) {
         self.config.plan_notes.announced.store(requests, Ordering::Relaxed);
+    }
+
+    /// Records the changes by which the query needs fewer requests.
+    pub(crate) fn narrow_by(&self, narrower: Narrower) {
+        *self.config.plan_notes.narrower.lock().unwrap_or_else(PoisonError::into_inner) = narrower;
+    }
+
+    /// The changes by which this scan needs fewer requests; `None` for the list.
+    pub(super) fn narrower(&self) -> Option<Narrower> {
+        let aid = match &self.config.plan.aids {
+            Aids::NotNeeded => return None,
+            Aids::Given(aids) => aids.len() > 1,
+            Aids::Listed => true,
+        };
+        let published_at = self.config.spec.kind == TableKind::Mentions;
+        let limit = published_at && self.config.summary().is_none();
+        Some(Narrower { aid, published_at, limit })
     }
 
     /// Queues a note to the author of the query, logged when the query runs.

@@ -143,6 +143,7 @@ impl Starting {
     /// [`ErrorKind::Budget`] if all scans of the plan together need more requests than allowed; errors of bounds.
     pub(super) fn driver(self) -> DataFusionResult<Arc<Driver>> {
         let Self { config, requests, output, settings, counters, memory, query, within, in_parts, .. } = self;
+        query.budget.narrow_by(*config.plan_notes.narrower.lock().unwrap_or_else(PoisonError::into_inner));
         // The minimum for the whole plan, checked before the first request of any scan.
         query.budget.allow(config.plan_notes.announced.load(Ordering::Relaxed))?;
         let planned = Arc::clone(&config);

@@ -9,7 +9,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::exec::{FetchExec, least_requests};
+use crate::exec::{FetchExec, least_requests, narrower_of};
 
 /// See the module's documentation. It replaces no node, since filters may already refer to them.
 #[derive(Debug)]
@@ -25,11 +25,12 @@ impl PhysicalOptimizerRule for BudgetCheck {
     }
 
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let requests = least_requests(&plan);
+        let (requests, narrower) = (least_requests(&plan), narrower_of(&plan));
         plan.apply(|node| {
             if let Some(scan) = node.downcast_ref::<FetchExec>() {
                 scan.check_bounds()?;
                 scan.announce(requests);
+                scan.narrow_by(narrower);
             }
             Ok(TreeNodeRecursion::Continue)
         })?;

@@ -93,6 +93,8 @@ pub(super) fn plan_scan(
     // An explicit window takes precedence; a time range then only filters its rows.
     let range = known.range.as_ref().filter(|_| period.is_none()).map(|range| without_far_end(range, now));
     let default_window = period.is_none() && range.is_none();
+    let apart = period.as_deref().zip(known.range.as_ref()).zip(columns.time);
+    let apart = apart.and_then(|((words, range), time)| period_apart(profile, words, range, time, zone, now));
     let one = |words| {
         let (windows, named) = one_window(profile, words, known.range.is_none(), zone, now)?;
         Ok::<_, Error>((windows, None, named))
@@ -110,6 +112,7 @@ pub(super) fn plan_scan(
         refuse_times_without_window(table, conjuncts)?;
     }
     let mut notes = if default_window { other_times(profile, table, conjuncts) } else { Vec::new() };
+    notes.extend(apart);
     notes.extend(unknown_label(table, &known.values));
     if table.kind == TableKind::Mentions {
         notes.extend(known.range.as_ref().zip(columns.instants).and_then(|(range, time)| one_midnight(range, time)));
@@ -386,6 +389,26 @@ fn one_midnight(range: &Ranges, time: TimeColumn<'_>) -> Option<String> {
     Some(format!(
         "the conditions on {name} leave one instant, midnight of {day}; for the whole day, use {name}::date = '{day}'"
     ))
+}
+
+/// Returns a note on a period that contains none of the times of a range, such as `duration = '7d'` beside times of last year.
+fn period_apart(
+    profile: &Profile,
+    words: &str,
+    range: &Ranges,
+    time: &str,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Option<String> {
+    /// Services may begin and end a period at midnight, and rows of days begin before it.
+    const MARGIN: TimeDelta = TimeDelta::days(1);
+    let spec = &profile.window;
+    let relative = || Some((now.checked_sub_signed(spec.length_of(words)?)?, now));
+    let (from, to) = spec.span_of(words, zone).or_else(relative)?;
+    let (from, to) = (from.checked_sub_signed(MARGIN)?, to.checked_add_signed(MARGIN)?);
+    let period = Ranges::of([Range { from: from.timestamp_micros(), to: to.timestamp_micros() }], true);
+    let apart = !range.spans().is_empty() && range.and(&period).spans().is_empty();
+    apart.then(|| format!("the period `{words}` has none of the times that the conditions on {time} allow"))
 }
 
 /// A range without an end that no mention reaches. Tools write `9999-12-31` for it, which no service accepts in a period.

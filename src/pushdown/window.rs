@@ -79,10 +79,8 @@ pub(super) fn windows_of(
         let earliest = spec.earliest.map(|earliest| earliest.timestamp_micros());
         let start = range.start().max(earliest);
         let Some(start) = start else {
-            return Err(Error::new(ErrorKind::Query, format!("no lower bound for `{time}`")).advice(format!(
-                "add AND {time} >= now() - INTERVAL '30 days', or AND duration = '{}'",
-                spec.default
-            )));
+            let error = Error::new(ErrorKind::Query, format!("no lower bound for `{time}`"));
+            return Err(error.advice(lower_bound(spec, *range, time, now)));
         };
         let end = range.end().unwrap_or(open_end.timestamp_micros());
         // Bounds are widened to those that the service can express.
@@ -130,6 +128,18 @@ pub(super) fn windows_of(
         }
         Some(_) => Err(too_long(time, &spec.longest.map(|longest| longest.to_string()).unwrap_or_default())),
         None => Err(too_long(time, &spec.forms())),
+    }
+}
+
+/// Advice on a lower bound for a range: one with which instants of the range remain.
+fn lower_bound(spec: &WindowSpec, range: Range, time: &str, now: DateTime<Utc>) -> String {
+    const USUAL: TimeDelta = TimeDelta::days(30);
+    let default = spec.length_of(&spec.default).unwrap_or_default().min(USUAL);
+    let recent = now.checked_sub_signed(default).map_or(Range::OPEN.from, |at| at.timestamp_micros());
+    let earlier = range.end().filter(|end| *end <= recent).and_then(DateTime::from_timestamp_micros);
+    match earlier.and_then(|end| end.checked_sub_signed(USUAL)) {
+        Some(from) => format!("add AND {time} >= '{}'", from.date_naive()),
+        None => format!("add AND {time} >= now() - INTERVAL '30 days', or AND duration = '{}'", spec.default),
     }
 }
 
@@ -303,9 +313,18 @@ mod tests {
     #[test]
     fn a_range_open_to_the_past_is_closed_by_the_profile_or_refused() {
         let mut spec = Profile::v4().window;
+        let refused = |end| {
+            let open = range(None, Some(end));
+            windows_of(&spec, &open, "published_at", Zone::UTC, false, now()).expect_err("open range").to_string()
+        };
+        let recent = refused("2026-06-30T00:00:00Z");
+        assert!(recent.ends_with("; add AND published_at >= now() - INTERVAL '30 days', or AND duration = '7d'"));
+        // Neither bound would leave an instant of these ranges.
+        let before = refused("2026-05-01T00:00:00Z");
+        assert!(before.ends_with("; add AND published_at >= '2026-04-01'"), "{before}");
+        let outside_period = refused("2026-06-24T12:00:00Z");
+        assert!(outside_period.ends_with("; add AND published_at >= '2026-05-25'"), "{outside_period}");
         let open = range(None, Some("2026-06-01T00:00:00Z"));
-        let error = windows_of(&spec, &open, "published_at", Zone::UTC, false, now()).expect_err("open range");
-        assert!(error.to_string().contains("published_at >= now()"), "{error}");
         spec.earliest = Some("2025-01-01T00:00:00Z".parse().expect("valid timestamp"));
         assert_eq!(windows(&spec, &open).words, ["2025-01-01T00:00:00Z..2026-06-01T00:00:00Z"]);
     }

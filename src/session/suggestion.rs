@@ -57,8 +57,8 @@ pub(crate) fn place_of_name(message: &str, text: &str) -> Option<(usize, usize)>
     Some((before.matches('\n').count() + 1, before[start..].chars().count() + 1))
 }
 
-/// A message about an unknown column, with what a value is written in instead of the list of columns, if the text has the name in
-/// double quotes as an operand to compare with or in an IN list.
+/// A message about an unknown column, with what a value is written in, if the text has the name as an operand to compare with or in
+/// an IN list. It takes the place of the list of columns if the name is in double quotes.
 pub(crate) fn of_value(message: &str, text: &str) -> Option<String> {
     let (problem, _) = message.split_once("; available: ")?;
     let name = problem.strip_prefix("unknown column `")?.strip_suffix('`')?;
@@ -67,7 +67,18 @@ pub(crate) fn of_value(message: &str, text: &str) -> Option<String> {
     let quoted =
         |token: &Token| matches!(token, Token::Word(word) if word.quote_style == Some('"') && word.value == name);
     let is_value = |at: usize| quoted(tokens[at]) && is_compared(&tokens[..at]);
-    (0..tokens.len()).any(is_value).then(|| format!("{problem}; {}", value_in_quotes(name)))
+    if (0..tokens.len()).any(is_value) {
+        return Some(format!("{problem}; {}", value_in_quotes(name)));
+    }
+    let plain = |at: usize| match tokens[at] {
+        Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name) => {
+            let is_value = is_compared(&tokens[..at]) && !matches!(tokens.get(at + 1), Some(Token::Period));
+            is_value.then_some(&word.value)
+        }
+        _ => None,
+    };
+    let value = (0..tokens.len()).find_map(plain)?;
+    Some(format!("{message}; for a text, write '{value}'"))
 }
 
 fn is_word(token: &Token, keyword: Keyword) -> bool {
@@ -260,9 +271,8 @@ fn foreign(text: &str) -> Option<String> {
             None if matches!(c, '\'' | '"') => quote = Some(c),
             None => {
                 let (name, meant) = match c {
-                    '‘' | '’' | '‚' | '‛' | '´' | '“' | '”' | '„' | '«' | '»' => {
-                        ("a typographic quote", "'")
-                    }
+                    '‘' | '’' | '‚' | '‛' | '´' => ("a typographic quote", "'"),
+                    '“' | '”' | '„' | '«' | '»' => ("a typographic quote", "\" around a name, ' around a text"),
                     '–' | '—' | '−' => ("a dash", "-"),
                     '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{200b}' | '\u{feff}' => ("an invisible space", "a space"),
                     _ => continue,
@@ -330,11 +340,15 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
 /// Advice for an unknown table, setting or function; `tables` says what lists the tables. The engine itself suggests columns, and our own errors settings and zones.
 pub(crate) async fn suggestion(line: &str, context: &SessionContext, tables: Option<&str>) -> Option<String> {
     let did_you_mean = |name: &str| format!("did you mean {name}?");
-    if let Some(key) = between(line, "unknown setting `", "`").or_else(|| between(line, "config namespace \"", "\"")) {
+    let with_prefix = |key: &str| {
         let full = format!("savedsearch.{key}");
-        let known = SessionSettings::default().entries();
-        let known = known.iter().map(|entry| entry.key.as_str()).find(|known| **known == full);
-        return known.map(did_you_mean);
+        SessionSettings::default().entries().into_iter().map(|entry| entry.key).find(|known| *known == full)
+    };
+    if let Some(key) = between(line, "unknown setting `", "`").or_else(|| between(line, "config namespace \"", "\"")) {
+        return with_prefix(key).map(|known| did_you_mean(&known));
+    }
+    if let Some(key) = between(line, "'", "' is not a variable which can be viewed with 'SHOW'") {
+        return with_prefix(key).map(|known| format!("write SHOW {known}"));
     }
     if let Some(name) = between(line, "unknown function `", "`") {
         let lower = name.to_lowercase();
@@ -398,7 +412,7 @@ mod tests {
     fn characters_of_word_processors_are_named() {
         for (text, told) in [
             ("SELECT 1 WHERE a = ‘x’", "the statement has a typographic quote ‘; write '"),
-            ("SELECT “a” FROM t", "the statement has a typographic quote “; write '"),
+            ("SELECT “a” FROM t", "the statement has a typographic quote “; write \" around a name, ' around a text"),
             ("SELECT 2 – 1", "the statement has a dash –; write -"),
             ("SELECT\u{a0}1", "the statement has an invisible space; write a space"),
         ] {
@@ -421,7 +435,9 @@ mod tests {
             // Here it can only be a name.
             ("SELECT \"positive\" FROM m", None),
             ("SELECT 1 FROM m WHERE \"positive\" = 'x'", None),
-            ("SELECT 1 FROM m WHERE sentiment = positive", None),
+            ("SELECT positive FROM m", None),
+            ("SELECT 1 FROM m WHERE positive = 'x'", None),
+            ("SELECT 1 FROM m WHERE sentiment = positive.x", None),
             ("SELECT 1 FROM m WHERE sentiment = m.\"positive\"", None),
             ("SELECT count(\"positive\") FROM m", None),
         ];
@@ -429,6 +445,10 @@ mod tests {
             let message = "unknown column `positive`; available: id, aid";
             assert_eq!(of_value(message, text).as_deref(), told, "{text}");
         });
+        let message = "unknown column `positive`; available: id, aid";
+        let listed = |value| Some(format!("{message}; for a text, write '{value}'"));
+        assert_eq!(of_value(message, "SELECT 1 FROM m WHERE sentiment = positive"), listed("positive"));
+        assert_eq!(of_value(message, "SELECT 1 FROM m WHERE sentiment IN (Positive, neutral)"), listed("Positive"));
         assert_eq!(of_value("unknown column `tag`; did you mean tags?", "SELECT 1 WHERE a = \"tag\""), None);
     }
 

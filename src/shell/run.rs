@@ -299,7 +299,8 @@ impl Shell {
         match connection {
             "" => Ok(()),
             "system" | "information_schema" => {
-                Err(format!("USE expects a connection; to choose a schema, qualify the table, as in {name}.tables"))
+                let table = if connection == "system" { "requests" } else { "tables" };
+                Err(format!("USE expects a connection; to choose a schema, qualify the table, as in {name}.{table}"))
             }
             connection => self.choose(connection),
         }

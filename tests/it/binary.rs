@@ -1508,6 +1508,7 @@ fn an_address_in_use_is_no_mistake_of_the_configuration() {
         let told = err(&output);
         let line = format!("error: cannot listen on {address}: ");
         assert!(output.status.code() == Some(1) && told.contains(&line), "{arguments:?}: {told}");
+        assert_eq!(told.contains("; choose another address with --listen"), arguments[0] == "ui", "{told}");
     }
 }
 

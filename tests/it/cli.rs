@@ -140,6 +140,11 @@ fn a_file_or_words_in_place_of_a_statement_are_explained() {
     let words = told(&["SELECT", "title", "FROM", "mentions"]);
     assert!(words.contains("unexpected argument 'title'") && words.contains("put the statement in quotes"), "{words}");
     assert!(!told(&["-c", "SELECT 1", "--nonsense"]).contains("quotes"));
+    assert!(!told(&["-c", "SELECT 1", "--port", "80"]).contains("--listen"));
+    for command in ["ui", "serve", "simulate"] {
+        let port = err(&savedsearch(&[command, "--port", "80"]).stdin(Stdio::null()).output().unwrap());
+        assert!(port.contains("--listen takes an address with its port") && !port.contains("similar"), "{port}");
+    }
     let apostrophe = refused(&["-c", "SELECT 'it's'"]);
     assert!(apostrophe.ends_with("; double a quote within a text, as in 'it''s'"), "{apostrophe}");
 }
@@ -553,6 +558,10 @@ fn statements_are_taken_as_people_type_them() {
     // Statements and commands of other shells.
     assert_eq!(csv(&["-c", "USE v4; USE savedsearch.v4; SELECT 1 AS n"]), "n\n1\n");
     assert_eq!(refused(&["-c", "USE nowhere"]), "unknown connection `nowhere`; available: savedsearch");
+    for (schema, table) in [("system", "system.requests"), ("information_schema", "information_schema.tables")] {
+        assert!(refused(&["-c", &format!("USE {schema}")]).ends_with(&format!("qualify the table, as in {table}")));
+        printed(&["-c", &format!("SELECT 1 FROM {table} LIMIT 1")]);
+    }
     assert_eq!(printed(&["-c", ".tables"]), printed(&["-c", "\\d"]));
     assert_eq!(printed(&["-c", "\\dt mentions"]), printed(&["-c", "\\d mentions"]));
     assert_eq!(refused(&["-c", "\\gx"]), "unknown command \\gx; write it at the end of a statement, in place of ;");
@@ -704,6 +713,44 @@ fn suggestions_are_names_that_were_meant() {
     });
     let line = refused(&["-c", "SELECT nope FROM mentions"]);
     assert!(line.contains("unknown column `nope`; available: aid, id, ") && !line.contains("did you mean"), "{line}");
+}
+
+#[test]
+fn an_excess_of_requests_advises_what_the_query_can_use() {
+    for (sql, advice) in [
+        ("SELECT * FROM overview WHERE duration = '7d'", "narrow the query by aid or duration, or raise the limit"),
+        (
+            "SELECT id FROM mentions WHERE aid = '183772' AND duration = '90d'",
+            "narrow the query by published_at, add a LIMIT, or raise the limit",
+        ),
+        (
+            "SELECT count(DISTINCT author_id) FROM mentions WHERE aid = '183772' AND duration = '90d' LIMIT 5",
+            "narrow the query by published_at, or raise the limit",
+        ),
+        (
+            "SELECT id FROM mentions WHERE aid = '183772' AND duration = '90d' LIMIT 2000",
+            "narrow the query by published_at, or raise the limit",
+        ),
+    ] {
+        let line = refused(&["--set", "max_requests=1", "-c", sql]);
+        assert!(line.contains(&format!("; {advice}: SET savedsearch.max_requests = ")), "{line}");
+    }
+}
+
+#[test]
+fn a_store_of_demo_data_belongs_to_its_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().to_str().unwrap();
+    let sync = |now: &str| {
+        let arguments = ["--now", now, "--store", store, "sync", "--aid", "183772", "--since", "1d"];
+        let output = savedsearch(&arguments).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), err(&output))
+    };
+    let (code, told) = sync(NOW);
+    assert_eq!(code, Some(0), "{told}");
+    let (code, told) = sync("2026-07-02T12:00:00Z");
+    assert!(code == Some(2) && told.contains("use the --now with which the store was made"), "{told}");
+    assert!(!told.contains("--base-url and the key"), "{told}");
 }
 
 #[test]
@@ -924,7 +971,7 @@ fn messages_are_what_they_are() {
         ("SELEC 1", "syntax error: Expected: an SQL statement, found: SELEC".into()),
         (
             "SELECT id FROM mentions WHERE published_at < '2026-06-01'",
-            "mentions: no lower bound for `published_at`; add AND published_at >= now() - INTERVAL '30 days', or AND duration = '7d'".into(),
+            "mentions: no lower bound for `published_at`; add AND published_at >= '2026-05-02'".into(),
         ),
         (
             "SELECT id FROM mentions WHERE duration = '7 days'",
@@ -933,6 +980,10 @@ fn messages_are_what_they_are() {
         (
             "SELECT id FROM mentions WHERE timezone = 'Europe/Belin'",
             "mentions: invalid time zone `Europe/Belin`: the service takes IANA names such as Europe/Berlin".into(),
+        ),
+        (
+            "SHOW max_requests",
+            "'max_requests' is not a variable which can be viewed with 'SHOW'; write SHOW savedsearch.max_requests".into(),
         ),
         ("SET savedsearch.max_request = 5", "unknown setting savedsearch.max_request; did you mean savedsearch.max_requests?".into()),
         (

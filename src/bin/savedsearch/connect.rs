@@ -9,7 +9,7 @@ use datafusion_saved_search::config::{Environment, is_blank};
 use datafusion_saved_search::connections::{Connections, Named, Unavailable};
 use datafusion_saved_search::flight::{PassThrough, ServeDocument};
 use datafusion_saved_search::simulator::{self, Running};
-use datafusion_saved_search::{Clock, Connection, Error, Profile, Secret};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret};
 use tracing::Level;
 
 use crate::stderr::tell;
@@ -61,7 +61,12 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
             Some(folder) => builder.store(folder),
             None => builder,
         };
-        let connection = builder.clock(clock).build()?;
+        let connection = builder.clock(clock).build().map_err(|error| match error.kind() {
+            ErrorKind::Config if demo.is_some() => {
+                error.advice("use the --now with which the store was made, or another folder")
+            }
+            _ => error,
+        })?;
         return Ok(Connected { connection, others: Vec::new(), demo });
     };
     check_alone(arguments)?;

@@ -413,18 +413,27 @@ fn cannot_start(error: &io::Error) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// Adds a tip to the error for a statement without quotes, of whose words each is an argument.
+/// Adds a tip to the error for a statement without quotes, of whose words each is an argument, and for the port of a server.
 fn with_tip(mut error: clap::Error) -> clap::Error {
     let is_word = matches!(
         error.get(ContextKind::InvalidArg),
         Some(ContextValue::String(word)) if !word.starts_with('-')
     );
-    let is_of_sql = matches!(
-        error.get(ContextKind::Usage),
-        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains(" sql ")
-    );
-    if error.kind() == clap::error::ErrorKind::UnknownArgument && is_word && is_of_sql {
-        let tip = "put the statement in quotes: savedsearch sql \"SELECT … FROM …\"";
+    let is_port = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word == "--port");
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let is_of = |command: &str| usage.contains(&format!(" {command} "));
+    let tip = if is_word && is_of("sql") {
+        "put the statement in quotes: savedsearch sql \"SELECT … FROM …\""
+    } else if is_port && ["ui", "serve", "mcp", "worker", "simulate"].into_iter().any(is_of) {
+        "--listen takes an address with its port, such as --listen 127.0.0.1:8080"
+    } else {
+        return error;
+    };
+    if error.kind() == clap::error::ErrorKind::UnknownArgument {
+        error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error

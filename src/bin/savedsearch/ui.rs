@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use datafusion_saved_search::ErrorKind;
 use datafusion_saved_search::flight::{HostSpec, ServeDocument};
 use datafusion_saved_search::ui::{PageSpec, serve};
 use tracing::Level;
@@ -82,8 +83,12 @@ async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument
     }
     let (services, checks) = (services(&upstream, demo.as_ref()), RefCell::new(checks));
     let page = PageSpec { listen: ui.listen, tls, insecure, dashboards: ui.dashboards.clone() };
+    let alone = operations.is_none();
     let host = HostSpec { operations, limits, settings, ..HostSpec::new(auth, upstream) };
-    let server = serve(page, host).await?;
+    let server = serve(page, host).await.map_err(|error| match error.kind() {
+        ErrorKind::Unavailable if alone => error.advice("choose another address with --listen"),
+        _ => error,
+    })?;
     tell(Level::INFO, "", &format!("page on {}", server.url()));
     let reloading =
         Reloading { server: server.reload(), access: &ui.access, document: &document, secret_files, services, checks };

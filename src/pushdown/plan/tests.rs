@@ -80,6 +80,21 @@ fn a_time_that_must_be_midnight_is_noted() {
     }
 }
 
+#[test]
+fn a_period_without_the_times_that_are_allowed_is_noted() {
+    let notes = |period: &str, condition: Expr| plan(&[col("duration").eq(lit(period)), condition]).notes;
+    let published = || col("published_at");
+    let noted =
+        |period| format!("the period `{period}` has none of the times that the conditions on published_at allow");
+    let may = || published().lt(at("2026-05-01T00:00:00Z"));
+    assert_eq!(notes("7d", may()), [noted("7d")]);
+    assert_eq!(notes("90d", may()), [""; 0]);
+    assert_eq!(notes("7d", published().gt_eq(at("2026-01-01T00:00:00Z"))), [""; 0]);
+    let june = "2026-06-01T00:00:00Z..2026-07-01T00:00:00Z";
+    assert_eq!(notes(june, may()), [noted(june)]);
+    assert_eq!(notes(june, published().lt(at("2026-06-02T00:00:00Z"))), [""; 0]);
+}
+
 fn at(text: &str) -> Expr {
     let micros = text.parse::<DateTime<Utc>>().expect("valid timestamp").timestamp_micros();
     Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into())), None)
