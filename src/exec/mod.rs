@@ -43,10 +43,10 @@ mod windows_read;
 
 #[cfg(feature = "wording")]
 pub(crate) use cost::ExpectedRequests;
-pub(crate) use cost::{least_requests, narrower_of};
 #[cfg(feature = "distributed")]
 pub(crate) use cost::reads_all;
 pub use cost::{Cost, PlanCost, plan_cost};
+pub(crate) use cost::{least_requests, narrower_of};
 pub(crate) use scan_exec::FetchExec;
 #[cfg(feature = "shell")]
 pub(crate) use sizes::Unsized;

@@ -628,11 +628,11 @@ impl Connection {
     /// know. A client may do without notices, but not without a warning of missing rows.
     async fn notices(&mut self, query: Option<String>, pending: &Pending) -> Result<(), Stop> {
         let Some(query) = query else { return Ok(()) };
-        let notice = |line| Report::new(Severity::Notice, "00000", line);
+        let notice = |line: String| Report::new(Severity::Notice, "00000", line);
         let window = window_note(&pending.windows()).map(notice);
         let noted = self.session.warnings(&query).into_iter().map(|warning| match warning.incomplete {
             true => Report::new(Severity::Warning, "01000", format!("incomplete result: {}", warning.message)),
-            false => notice(warning.message),
+            false => notice(warning.message.into()),
         });
         let told: Vec<Report> = window.into_iter().chain(noted).collect();
         for report in told.iter().filter(|told| told.severity != Severity::Notice || self.settings.tells_notices()) {

@@ -59,7 +59,7 @@ impl Connection {
             }
         }
         self.wire.send(Reply::CopyDone(CopyDone::new())).await?;
-        self.notices(running.query.take(), running.pending.spent()).await?;
+        self.notices(running.query.take(), &running.pending).await?;
         self.complete(&format!("COPY {sent}")).await
     }
 
@@ -114,7 +114,7 @@ impl Connection {
                         current.rest = Some((rows, 0));
                     }
                     None => {
-                        self.notices(current.query.take(), current.pending.spent()).await?;
+                        self.notices(current.query.take(), &current.pending).await?;
                         *running = None;
                     }
                 },
