@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateOutputMode};
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::FetchExec;
 use super::prune::possible;
@@ -487,7 +487,7 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, within: Within, scans: &mut Vec
         return;
     }
     // A sort starts all scans below it, even if it has a limit; if it ends early, they are read on demand.
-    let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none() && !limits_as_its_scan(plan);
+    let limited = plan.fetch().is_some() && !limits_as_its_scan(plan) && !reads_all_first(plan);
     let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
     let joins = plan.name().contains("Join");
     let children = plan.children();
@@ -515,6 +515,19 @@ fn is_list(plan: &Arc<dyn ExecutionPlan>) -> bool {
         (None, [input]) => matches!(plan.cardinality_effect(), CardinalityEffect::Equal) && is_list(input),
         (None, _) => false,
     }
+}
+
+/// True for an operator that returns no row before it has read all rows of its scan, so that a limit makes it read no fewer.
+fn reads_all_first(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    // Partial aggregates may return rows early, and so may those of sorted input or with a limit.
+    let aggregates = |aggregate: &AggregateExec| {
+        aggregate.mode().output_mode() == AggregateOutputMode::Final
+            && *aggregate.input_order_mode() == InputOrderMode::Linear
+            && aggregate.limit_options().is_none()
+    };
+    plan.downcast_ref::<SortExec>().is_some()
+        || plan.downcast_ref::<AggregateExec>().is_some_and(aggregates)
+        || matches!(plan.children().as_slice(), [input] if reads_all_first(input))
 }
 
 /// True for a limit of as many rows, those before its offset included, as the scan below it returns at most.

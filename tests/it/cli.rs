@@ -300,6 +300,29 @@ fn the_rows_of_an_estimate_agree() {
     assert!(!printed(&["--estimate", "-c", "SELECT id FROM mentions LIMIT 5"]).contains("NULL"));
 }
 
+/// The first row of a sort or an aggregate depends on all rows below it.
+#[test]
+fn a_limit_above_an_operator_that_reads_all_leaves_the_estimate_as_it_is() {
+    let total = |sql: &str| {
+        let printed = printed(&["--format", "csv", "--estimate=ask", "-c", sql]);
+        printed.lines().last().unwrap().to_owned()
+    };
+    let of = "FROM mentions WHERE aid = '183772' AND duration = '7d'";
+    let summed = format!("SELECT author_handle, sum(reach) {of} GROUP BY 1");
+    let sorted = format!("SELECT id {of} ORDER BY length(title)");
+    for read in [summed.clone(), format!("{summed} ORDER BY 2 DESC"), sorted] {
+        for limit in ["LIMIT 10", "LIMIT 3 OFFSET 2"] {
+            let sql = format!("{read} {limit}");
+            let count = "SELECT count(*) AS n FROM system.requests";
+            let counted = printed(&["--format", "csv", "-c", &sql, "-c", count]);
+            let sent = counted.lines().last().unwrap();
+            assert_eq!(total(&sql), format!("all,,\"at least 1, likely about {sent}\",1"), "{sql}");
+        }
+    }
+    // The first authors end this one.
+    assert_eq!(total(&format!("SELECT DISTINCT author_handle {of} LIMIT 3")), "all,,at least 0,0");
+}
+
 #[test]
 fn an_estimate_may_ask_and_says_so_before() {
     let sql = "SELECT count(DISTINCT author_name) AS n FROM mentions WHERE duration = '30d'";
