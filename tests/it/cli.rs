@@ -369,6 +369,43 @@ fn an_estimate_may_ask_and_says_so_before() {
     }
 }
 
+/// The names of saved searches are those of the list.
+#[test]
+fn an_estimate_of_a_join_with_the_list_may_ask_for_it() {
+    let run = |arguments: &[&str]| {
+        let arguments = [&["--now", NOW, "sql", "--format", "csv"], arguments].concat();
+        let output = savedsearch(&arguments).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        (out(&output), err(&output))
+    };
+    let last = |printed: &str| printed.lines().last().unwrap().to_owned();
+    let sent = |sql: &str| -> u64 {
+        last(&run(&["-c", sql, "-c", "SELECT count(*) AS n FROM system.requests"]).0).parse().unwrap()
+    };
+    let searches = "(12 saved searches in the last list)";
+    let exact = |sent: u64| format!("all,,{sent} {searches},{sent}");
+    // Without saved searches, an inner join reads nothing else.
+    let likely = |sent: u64| format!("all,,\"at least 1, likely about {sent} {searches}\",1");
+    let cases: [(&str, &dyn Fn(u64) -> String); 3] = [
+        ("SELECT name, total_mentions FROM overview WHERE duration = '30d'", &exact),
+        ("SELECT name, count(*) FROM mentions WHERE duration = '30d' GROUP BY name", &exact),
+        ("SELECT name, total_mentions FROM overview JOIN saved_searches USING (aid) WHERE duration = '30d'", &likely),
+    ];
+    for (sql, expected) in cases {
+        let (_, notes) = run(&["--estimate", "-c", sql]);
+        let lacks = "the estimate lacks the number of saved searches; --estimate=ask may request the list: 1 request\n";
+        assert!(notes.contains(lacks), "{sql}: {notes}");
+        let (table, notes) = run(&["--estimate=ask", "-c", sql]);
+        assert!(notes.contains("note: estimating: 1 request for the list of saved searches\n"), "{sql}: {notes}");
+        assert!(!notes.contains("for the numbers of mentions"), "{sql}: {notes}");
+        assert_eq!(last(&table), expected(sent(sql)), "{sql}");
+    }
+    let read = "SELECT s.name, m.title FROM saved_searches s JOIN mentions m USING (aid) WHERE m.duration = '7d'";
+    let (table, notes) = run(&["--estimate=ask", "-c", read]);
+    assert!(notes.contains("note: estimating: 12 requests for the numbers of mentions\n"), "{notes}");
+    assert_eq!(last(&table), likely(sent(read)));
+}
+
 #[test]
 fn statements_have_variables() {
     let csv = ["--format", "csv", "-v", "days=7d", "-v", "name=O'Neill"];
