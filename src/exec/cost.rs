@@ -5,13 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateOutputMode};
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::FetchExec;
 use super::prune::possible;
@@ -288,10 +289,12 @@ pub(crate) fn reads_all(plan: &Arc<dyn ExecutionPlan>, mentions: bool) -> bool {
     scans.all(|Planned { scan, certain, .. }| certain && scan.config.late.is_empty() && !scan.is_on_demand())
 }
 
-/// The scans that a plan is certain to start.
+/// The scans that a plan is certain to start, or that it joins with all rows of the list, which is rarely empty. `true`: a join
+/// selects the scan's saved searches by all rows of the list.
 #[cfg(feature = "shell")]
-pub(super) fn certain_scans(plan: &Arc<dyn ExecutionPlan>) -> impl Iterator<Item = &FetchExec> {
-    scans_of(plan).into_iter().filter(|planned| planned.certain).map(|planned| planned.scan)
+pub(super) fn likely_scans(plan: &Arc<dyn ExecutionPlan>) -> impl Iterator<Item = (&FetchExec, bool)> {
+    let likely = |planned: &Planned<'_>| planned.certain || (planned.whole && planned.joins_list);
+    scans_of(plan).into_iter().filter(likely).map(|planned| (planned.scan, planned.joins_list))
 }
 
 /// A scan of a plan.
@@ -487,14 +490,14 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, within: Within, scans: &mut Vec
         return;
     }
     // A sort starts all scans below it, even if it has a limit; if it ends early, they are read on demand.
-    let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none() && !limits_as_its_scan(plan);
+    let limited = plan.fetch().is_some() && !limits_as_its_scan(plan) && !reads_all_first(plan);
     let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
     let joins = plan.name().contains("Join");
     let children = plan.children();
     let beside_list = |at: usize| joins && children.iter().enumerate().any(|(of, child)| of != at && is_list(child));
     for (at, &child) in children.iter().enumerate() {
-        // A join whose first side is empty never reads the other.
-        let starts = certain && !limited && (at == 0 || !(joins || recursive));
+        // A join whose first side is empty never reads the other, unless it returns that one's rows.
+        let starts = certain && !limited && (at == 0 || !(joins || recursive) || keeps_second_side(plan));
         let within = Within {
             certain: starts,
             whole: whole && !limited && (at == 0 || !recursive),
@@ -515,6 +518,25 @@ fn is_list(plan: &Arc<dyn ExecutionPlan>) -> bool {
         (None, [input]) => matches!(plan.cardinality_effect(), CardinalityEffect::Equal) && is_list(input),
         (None, _) => false,
     }
+}
+
+/// True for an operator that returns no row before it has read all rows of its scan, so that a limit makes it read no fewer.
+fn reads_all_first(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    // Partial aggregates may return rows early, and so may those of sorted input or with a limit.
+    let aggregates = |aggregate: &AggregateExec| {
+        aggregate.mode().output_mode() == AggregateOutputMode::Final
+            && *aggregate.input_order_mode() == InputOrderMode::Linear
+            && aggregate.limit_options().is_none()
+    };
+    plan.downcast_ref::<SortExec>().is_some()
+        || plan.downcast_ref::<AggregateExec>().is_some_and(aggregates)
+        || matches!(plan.children().as_slice(), [input] if reads_all_first(input))
+}
+
+/// True for a join that returns rows of its second side even if its first one is empty.
+fn keeps_second_side(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let join = plan.downcast_ref::<HashJoinExec>();
+    join.is_some_and(|join| !join.join_type().empty_build_side_produces_empty_result())
 }
 
 /// True for a limit of as many rows, those before its offset included, as the scan below it returns at most.
@@ -596,7 +618,7 @@ impl FetchExec {
     /// none are given.
     #[cfg(feature = "store")]
     pub(super) fn expected_indexes(&self) -> Option<String> {
-        let indexes = self.requests.indexes_of(&self.config, &self.aids_to_read(Known::Before)?)?;
+        let indexes = self.requests.indexes_of(&self.config, &self.aids_to_read(Known::Before, false)?)?;
         #[cfg(feature = "distributed")]
         if self.by_workers {
             return Some("no index: workers read all files".to_owned());
@@ -738,47 +760,46 @@ impl FetchExec {
 
     /// The saved searches whose pages are all read, as far as is known.
     fn likely_aids(&self, joins_list: bool) -> Option<Vec<String>> {
-        let ScanConfig { plan, late, .. } = self.config.as_ref();
-        let joined = joins_list && plan.aids == Aids::Listed && late.bounds.is_empty() && !late.choose;
-        match joined && !late.above.is_empty() {
-            true => self.takes_pages().then(|| self.estimated_list()).flatten().map(|list| list.aids),
-            false => self.takes_all_pages().then(|| self.aids_to_read(Known::Before)).flatten(),
-        }
+        self.takes_all_pages(joins_list).then(|| self.aids_to_read(Known::Before, joins_list)).flatten()
     }
 
     /// True for a scan of mentions that takes a request for each page of its windows.
     #[cfg(feature = "shell")]
-    pub(super) fn takes_each_page(&self) -> bool {
-        self.takes_all_pages() && self.requests.page().is_some()
+    pub(super) fn takes_each_page(&self, joins_list: bool) -> bool {
+        self.takes_all_pages(joins_list) && self.requests.page().is_some()
     }
 
     /// True for a scan whose number of requests depends on the number of saved searches in the list.
     #[cfg(feature = "shell")]
-    pub(super) fn depends_on_list(&self) -> bool {
-        let (ScanConfig { plan, late, .. }, cost) = (self.config.as_ref(), self.cost());
-        plan.aids == Aids::Listed && late.is_empty() && cost.lists && !cost.exact && !cost.in_turn
+    pub(super) fn depends_on_list(&self, joins_list: bool) -> bool {
+        let (plan, cost) = (&self.config.plan, self.cost());
+        plan.aids == Aids::Listed && self.omits_none(joins_list) && cost.lists && !cost.exact && !cost.in_turn
     }
 
     /// True for a scan that reads all pages of its windows, as far as a store does not have them.
-    fn takes_all_pages(&self) -> bool {
-        self.takes_pages() && self.config.late.is_empty()
-    }
-
-    /// As [`takes_all_pages`](Self::takes_all_pages), for the saved searches that are selected at run time.
-    fn takes_pages(&self) -> bool {
+    fn takes_all_pages(&self, joins_list: bool) -> bool {
         let ScanConfig { plan, mode, .. } = self.config.as_ref();
         matches!(mode, Mode::Unordered(_) | Mode::Ordered { .. })
             && mode.slice() == Slice::ALL
             && mode.wanted().is_none()
             && plan.aids != Aids::NotNeeded
+            && self.omits_none(joins_list)
     }
 
-    /// The saved searches that the scan reads; `None` if the list is needed to know them.
-    pub(super) fn aids_to_read(&self, known: Known) -> Option<Vec<String>> {
+    /// True if the scan omits no saved search at run time, as with all rows of the list on the other side of a join.
+    fn omits_none(&self, joins_list: bool) -> bool {
+        let ScanConfig { plan, late, .. } = self.config.as_ref();
+        late.is_empty() || (joins_list && plan.aids == Aids::Listed && late.bounds.is_empty() && !late.choose)
+    }
+
+    /// The saved searches that the scan reads; `None` if the list is needed to know them. `joins_list`: a join selects them by all
+    /// rows of the list.
+    pub(super) fn aids_to_read(&self, known: Known, joins_list: bool) -> Option<Vec<String>> {
         match &self.config.plan.aids {
             Aids::Given(aids) => Some(aids.clone()),
-            Aids::NotNeeded | Aids::Listed => {
-                let list = self.last_listed()?;
+            Aids::NotNeeded => None,
+            Aids::Listed => {
+                let list = self.omits_none(joins_list).then(|| self.estimated_list()).flatten()?;
                 (known == Known::Before || list.earlier.is_none()).then_some(list.aids)
             }
         }

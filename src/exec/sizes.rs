@@ -18,7 +18,7 @@ use futures::stream::{self, TryStreamExt};
 
 use super::FetchExec;
 use super::answer::AnswerTables;
-use super::cost::{Known, certain_scans};
+use super::cost::{Known, likely_scans};
 use super::stream::Starting;
 use crate::connection::Connection;
 use crate::request::{PageRequest, RequestPlan};
@@ -48,10 +48,14 @@ impl<'p> Unsized<'p> {
     fn beyond(plan: &'p Arc<dyn ExecutionPlan>, processes: Known) -> Self {
         let mut all = Self { lists: Vec::new(), counts_listed: false, windows: Vec::new() };
         let mut known = HashSet::new();
-        for scan in certain_scans(plan).filter(|scan| scan.takes_each_page() || scan.depends_on_list()) {
+        for (scan, joins_list) in likely_scans(plan) {
+            let takes_each_page = scan.takes_each_page(joins_list);
+            if !takes_each_page && !scan.depends_on_list(joins_list) {
+                continue;
+            }
             let connection = &scan.config.connection;
-            let countable = scan.takes_each_page() && connection.profile().counts.is_some();
-            let Some(aids) = scan.aids_to_read(processes) else {
+            let countable = takes_each_page && connection.profile().counts.is_some();
+            let Some(aids) = scan.aids_to_read(processes, joins_list) else {
                 all.counts_listed |= countable;
                 if !all.lists.iter().any(|known| Arc::ptr_eq(known, connection)) {
                     all.lists.push(Arc::clone(connection));

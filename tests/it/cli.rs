@@ -300,6 +300,29 @@ fn the_rows_of_an_estimate_agree() {
     assert!(!printed(&["--estimate", "-c", "SELECT id FROM mentions LIMIT 5"]).contains("NULL"));
 }
 
+/// The first row of a sort or an aggregate depends on all rows below it.
+#[test]
+fn a_limit_above_an_operator_that_reads_all_leaves_the_estimate_as_it_is() {
+    let total = |sql: &str| {
+        let printed = printed(&["--format", "csv", "--estimate=ask", "-c", sql]);
+        printed.lines().last().unwrap().to_owned()
+    };
+    let of = "FROM mentions WHERE aid = '183772' AND duration = '7d'";
+    let summed = format!("SELECT author_handle, sum(reach) {of} GROUP BY 1");
+    let sorted = format!("SELECT id {of} ORDER BY length(title)");
+    for read in [summed.clone(), format!("{summed} ORDER BY 2 DESC"), sorted] {
+        for limit in ["LIMIT 10", "LIMIT 3 OFFSET 2"] {
+            let sql = format!("{read} {limit}");
+            let count = "SELECT count(*) AS n FROM system.requests";
+            let counted = printed(&["--format", "csv", "-c", &sql, "-c", count]);
+            let sent = counted.lines().last().unwrap();
+            assert_eq!(total(&sql), format!("all,,\"at least 1, likely about {sent}\",1"), "{sql}");
+        }
+    }
+    // The first authors end this one.
+    assert_eq!(total(&format!("SELECT DISTINCT author_handle {of} LIMIT 3")), "all,,at least 0,0");
+}
+
 #[test]
 fn an_estimate_may_ask_and_says_so_before() {
     let sql = "SELECT count(DISTINCT author_name) AS n FROM mentions WHERE duration = '30d'";
@@ -344,6 +367,43 @@ fn an_estimate_may_ask_and_says_so_before() {
         let sent: u64 = rows.lines().last().unwrap().parse().unwrap();
         assert!(sent.abs_diff(likely) <= sent / 10 + 1, "{sent} instead of about {likely}");
     }
+}
+
+/// The names of saved searches are those of the list.
+#[test]
+fn an_estimate_of_a_join_with_the_list_may_ask_for_it() {
+    let run = |arguments: &[&str]| {
+        let arguments = [&["--now", NOW, "sql", "--format", "csv"], arguments].concat();
+        let output = savedsearch(&arguments).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        (out(&output), err(&output))
+    };
+    let last = |printed: &str| printed.lines().last().unwrap().to_owned();
+    let sent = |sql: &str| -> u64 {
+        last(&run(&["-c", sql, "-c", "SELECT count(*) AS n FROM system.requests"]).0).parse().unwrap()
+    };
+    let searches = "(12 saved searches in the last list)";
+    let exact = |sent: u64| format!("all,,{sent} {searches},{sent}");
+    // Without saved searches, an inner join reads nothing else.
+    let likely = |sent: u64| format!("all,,\"at least 1, likely about {sent} {searches}\",1");
+    let cases: [(&str, &dyn Fn(u64) -> String); 3] = [
+        ("SELECT name, total_mentions FROM overview WHERE duration = '30d'", &exact),
+        ("SELECT name, count(*) FROM mentions WHERE duration = '30d' GROUP BY name", &exact),
+        ("SELECT name, total_mentions FROM overview JOIN saved_searches USING (aid) WHERE duration = '30d'", &likely),
+    ];
+    for (sql, expected) in cases {
+        let (_, notes) = run(&["--estimate", "-c", sql]);
+        let lacks = "the estimate lacks the number of saved searches; --estimate=ask may request the list: 1 request\n";
+        assert!(notes.contains(lacks), "{sql}: {notes}");
+        let (table, notes) = run(&["--estimate=ask", "-c", sql]);
+        assert!(notes.contains("note: estimating: 1 request for the list of saved searches\n"), "{sql}: {notes}");
+        assert!(!notes.contains("for the numbers of mentions"), "{sql}: {notes}");
+        assert_eq!(last(&table), expected(sent(sql)), "{sql}");
+    }
+    let read = "SELECT s.name, m.title FROM saved_searches s JOIN mentions m USING (aid) WHERE m.duration = '7d'";
+    let (table, notes) = run(&["--estimate=ask", "-c", read]);
+    assert!(notes.contains("note: estimating: 12 requests for the numbers of mentions\n"), "{notes}");
+    assert_eq!(last(&table), likely(sent(read)));
 }
 
 #[test]

@@ -254,6 +254,8 @@ async fn a_plan_tells_its_cost() {
         ("SELECT id FROM mentions".to_owned(), 1, false),
         ("SELECT id FROM mentions WHERE false".to_owned(), 0, true),
         (format!("SELECT max(published_at) FROM mentions WHERE aid = '{BIG}'"), 1, true),
+        (format!("SELECT title, count(*) FROM mentions WHERE aid = '{BIG}' GROUP BY 1 ORDER BY 2 LIMIT 3"), 1, false),
+        (format!("SELECT DISTINCT title FROM mentions WHERE aid = '{BIG}' LIMIT 3"), 0, false),
     ];
     each_async(cases, async |(sql, at_least, exact)| {
         let plan = world.context.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
