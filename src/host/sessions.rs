@@ -517,36 +517,46 @@ impl Sessions {
 
     fn insert(&self, found: Found, session: Arc<Session>) -> Result<Arc<Session>, Failure> {
         let mut open = self.open();
+        let name = session.principal.name.clone();
         if !matches!(self.auth, Auth::None) {
-            let own = |other: &Session| other.principal.name == session.principal.name;
-            self.make_room(&mut open, self.limits.sessions_per_principal, &session.principal.name, own)?;
+            self.make_room(&mut open, self.limits.sessions_per_principal, &name, Some(&name))?;
         }
-        self.make_room(&mut open, self.limits.sessions, "the server", |_| true)?;
+        self.make_room(&mut open, self.limits.sessions, &name, None)?;
         // The first two calls of a connection may arrive concurrently.
         Ok(Arc::clone(open.entry(found).or_insert(session)))
     }
 
-    /// Evicts an idle session at the limit: one with unverified credentials first, otherwise the one that was idle
-    /// longest.
+    /// Evicts an idle session at a limit of all sessions, or of those of a principal: one with unverified credentials first, then
+    /// the one that was idle longest. Of those that were used a moment ago, one of the principal with the most sessions goes, if
+    /// these are more than the newcomer has.
     fn make_room(
         &self,
         open: &mut HashMap<Found, Arc<Session>>,
         most: usize,
-        whose: &str,
-        counts: impl Fn(&Session) -> bool,
+        newcomer: &str,
+        of: Option<&str>,
     ) -> Result<(), Failure> {
-        let counted = || open.iter().filter(|(_, session)| counts(session));
+        let counted = || open.iter().filter(|(_, session)| of.is_none_or(|name| *session.principal.name == *name));
         if counted().count() < most {
             return Ok(());
         }
-        let idle =
-            counted().filter_map(|(found, session)| Some((!session.is_proven(), session.idle()?, found.clone())));
-        match idle.max_by_key(|(unproven, time, _)| (*unproven, *time)) {
-            Some((unproven, time, found)) if unproven || time >= RECENT => {
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        open.values().for_each(|session| *numbers.entry(&session.principal.name).or_default() += 1);
+        let number = |name: &str| numbers.get(name).copied().unwrap_or_default();
+        let own = number(newcomer) + 1;
+        let idle = counted().filter_map(|(found, session)| {
+            let (unproven, time) = (!session.is_proven(), session.idle()?);
+            let rested = unproven || time >= RECENT;
+            let number = if rested { usize::MAX } else { number(&session.principal.name) };
+            (number > own).then(|| (number, unproven, time, found.clone()))
+        });
+        match idle.max_by_key(|(number, unproven, time, _)| (*number, *unproven, *time)) {
+            Some((.., found)) => {
                 open.remove(&found);
                 Ok(())
             }
-            _ => {
+            None => {
+                let whose = of.unwrap_or("the server");
                 let line = format!("too many sessions: {whose} is limited to {most}; close some, or try again later");
                 Err(Failure::new(Code::ResourceExhausted, line))
             }

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, downcast_dictionary_array};
+use arrow::compute::cast;
+use arrow::datatypes::{ArrowNativeType, DataType, SchemaRef};
 use datafusion::catalog::{Session as Planning, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::datasource::MemTable;
@@ -17,7 +18,7 @@ use datafusion::prelude::SessionContext;
 
 use super::sessions::Session;
 use super::shares::SessionMemory;
-use super::type_compat::bytes_of;
+use super::type_compat::{bytes_of, plain_schema, sent_batch};
 use crate::boxed_future::boxed_futures;
 use crate::error::{Error, ErrorKind};
 
@@ -63,15 +64,18 @@ impl Making {
         })
         .await?;
         let held = session.share.keep("temporary table", TABLE + schema.fields().size())?;
+        let schema = plain_schema(&schema);
         Ok(Self { schema, batches: Vec::new(), held, bytes: 0, used, most })
     }
 
-    /// Appends rows.
+    /// Appends rows, in plain types: with a dictionary or a view, a few bytes stand for a long value in each row, which the engine
+    /// would write out when it reads them.
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`] beyond the session's limit; errors of the memory pool if it is used up.
     pub(crate) fn take(&mut self, batch: &RecordBatch) -> Result<()> {
-        let bytes = bytes_of(batch);
+        let plain: u64 = batch.columns().iter().map(plain_bytes).fold(0, u64::saturating_add);
+        let bytes = bytes_of(batch).max(plain);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.used.saturating_add(self.bytes) > self.most {
             let message = format!("the session's temporary tables would exceed {} bytes", self.most);
@@ -80,7 +84,7 @@ impl Making {
                 .into());
         }
         self.held.grow(usize::try_from(bytes).unwrap_or(usize::MAX))?;
-        self.batches.push(RecordBatch::try_new(Arc::clone(&self.schema), batch.columns().to_vec())?);
+        self.batches.push(sent_batch(batch, &self.schema)?);
         Ok(())
     }
 
@@ -98,6 +102,47 @@ impl Making {
         session.context.register_table(name, Arc::new(TemporaryTable { rows, bytes, _held: held }))?;
         Ok(count)
     }
+}
+
+/// Bytes of an array's values in plain types: a value that several rows share counts in each of them.
+fn plain_bytes(array: &ArrayRef) -> u64 {
+    let own = array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()) as u64;
+    // The length is in the lowest 32 bits of a view.
+    let of_views = |views: &[u128]| views.iter().map(|view| (view & u128::from(u32::MAX)) as u64).sum::<u64>();
+    let plain = match array.data_type() {
+        DataType::Utf8View => of_views(array.as_string_view().views()),
+        DataType::BinaryView => of_views(array.as_binary_view().views()),
+        DataType::Dictionary(..) => of_dictionary(array),
+        DataType::Struct(_) => array.as_struct().columns().iter().map(plain_bytes).fold(0, u64::saturating_add),
+        DataType::List(_) => plain_bytes(array.as_list::<i32>().values()),
+        DataType::LargeList(_) => plain_bytes(array.as_list::<i64>().values()),
+        DataType::FixedSizeList(..) => plain_bytes(array.as_fixed_size_list().values()),
+        DataType::Map(..) => array.as_map().entries().columns().iter().map(plain_bytes).fold(0, u64::saturating_add),
+        // At most: each row may have all of it.
+        DataType::RunEndEncoded(..) | DataType::ListView(_) | DataType::LargeListView(_) | DataType::Union(..) => {
+            own.saturating_mul(array.len() as u64)
+        }
+        _ => own,
+    };
+    plain.max(own)
+}
+
+fn of_dictionary(array: &ArrayRef) -> u64 {
+    downcast_dictionary_array!(
+        array => {
+            let values = array.values();
+            let text = cast(values, &DataType::LargeBinary).ok();
+            let length = |at: usize| match (values.data_type().primitive_width(), &text) {
+                (Some(width), _) => width as u64,
+                (None, Some(text)) => text.as_binary::<i64>().value_length(at).unsigned_abs(),
+                // At most.
+                (None, None) => plain_bytes(values),
+            };
+            let keys = array.keys().iter().flatten().map(|key| key.as_usize()).filter(|at| *at < values.len());
+            keys.map(|at| length(at).saturating_add(8)).fold(0, u64::saturating_add)
+        },
+        _ => 0,
+    )
 }
 
 /// Builds a table reference; empty names count as missing.
@@ -170,6 +215,39 @@ impl TableProvider for TemporaryTable {
             limit: Option<usize>,
         ) -> Result<Arc<dyn ExecutionPlan>> {
             self.rows.scan(state, projection, filters, limit)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{DictionaryArray, Int8Array, Int64Array, RunArray, StringArray, StringViewBuilder};
+    use arrow::datatypes::{Int8Type, Int32Type};
+
+    use super::*;
+
+    #[test]
+    fn a_value_counts_in_each_row_that_has_it() {
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1_000), "y".to_owned()]));
+        let keys = Int8Array::from(vec![Some(0), Some(0), Some(1), None]);
+        let dictionary: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(keys, Arc::clone(&text)));
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8]));
+        let of_numbers: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(Int8Array::from(vec![0; 100]), numbers));
+        let mut views = StringViewBuilder::new();
+        let block = views.append_block("z".repeat(1_000).into());
+        (0..50).for_each(|_| views.try_append_view(block, 0, 1_000).expect("a view"));
+        let views: ArrayRef = Arc::new(views.finish());
+        let ends = arrow::array::PrimitiveArray::<Int32Type>::from(vec![99, 100]);
+        let runs: ArrayRef = Arc::new(RunArray::try_new(&ends, &text).expect("runs"));
+        for (array, least, most) in [
+            (text, 1_001, 1_100),
+            (dictionary, 2_001, 2_100),
+            (of_numbers, 800, 1_700),
+            (views, 50_000, 52_000),
+            (runs, 99_000, u64::MAX),
+        ] {
+            let bytes = plain_bytes(&array);
+            assert!((least..=most).contains(&bytes), "{}: {bytes}", array.data_type());
         }
     }
 }

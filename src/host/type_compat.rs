@@ -24,6 +24,12 @@ pub(crate) fn result_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()))
 }
 
+/// Returns the schema with types that share no values between rows.
+pub(crate) fn plain_schema(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_data_type(sent(field.data_type())));
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
 /// Returns the schema that a table is described with.
 pub(crate) fn table_schema(schema: &Schema) -> Schema {
     Schema::new(fields(schema.fields()))

@@ -416,6 +416,27 @@ async fn keys_that_nobody_has_found_right_make_room() {
     }
 }
 
+/// Users with many sessions do not lock out one with none, even if they use them all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn those_with_most_sessions_make_room_for_others() {
+    let served = Served::with(corpus(), Settings::default(), |spec| {
+        (spec.host.auth, spec.host.limits.sessions) = (Auth::Users(users()), 6);
+    })
+    .await;
+    let log_in = async || {
+        let mut client = served.client().await;
+        client.handshake("ada", "swordfish").await.map(|_| client)
+    };
+    let mut greedy = Vec::new();
+    for _ in 0..6 {
+        greedy.push(log_in().await.unwrap());
+    }
+    let mut other = with_header(&served, "authorization", "Bearer bobs-token").await;
+    assert_eq!(all_rows(&mut other, "SELECT 1").await, [["1"]], "one of six makes room");
+    let refused = log_in().await.map(drop).expect_err("the others are ada's own, and in use");
+    assert!(refused.to_string().contains("too many sessions"), "{refused}");
+}
+
 /// A certificate authority for tests.
 pub(crate) struct Authority {
     pub(crate) certificate: String,
