@@ -234,7 +234,7 @@ mod tests {
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8]));
         let of_numbers: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(Int8Array::from(vec![0; 100]), numbers));
         let mut views = StringViewBuilder::new();
-        let block = views.append_block("z".repeat(1_000).into());
+        let block = views.append_block(vec![b'z'; 1_000].into());
         (0..50).for_each(|_| views.try_append_view(block, 0, 1_000).expect("a view"));
         let views: ArrayRef = Arc::new(views.finish());
         let ends = arrow::array::PrimitiveArray::<Int32Type>::from(vec![99, 100]);
