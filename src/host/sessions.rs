@@ -517,7 +517,7 @@ impl Sessions {
 
     fn insert(&self, found: Found, session: Arc<Session>) -> Result<Arc<Session>, Failure> {
         let mut open = self.open();
-        let name = session.principal.name.clone();
+        let name = Arc::clone(&session.principal.name);
         if !matches!(self.auth, Auth::None) {
             self.make_room(&mut open, self.limits.sessions_per_principal, &name, Some(&name))?;
         }

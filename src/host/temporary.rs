@@ -108,7 +108,8 @@ impl Making {
 fn plain_bytes(array: &ArrayRef) -> u64 {
     let own = array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()) as u64;
     // The length is in the lowest 32 bits of a view.
-    let of_views = |views: &[u128]| views.iter().map(|view| (view & u128::from(u32::MAX)) as u64).sum::<u64>();
+    let length = |view: &u128| u64::try_from(view & u128::from(u32::MAX)).unwrap_or(u64::MAX);
+    let of_views = |views: &[u128]| views.iter().map(length).sum::<u64>();
     let plain = match array.data_type() {
         DataType::Utf8View => of_views(array.as_string_view().views()),
         DataType::BinaryView => of_views(array.as_binary_view().views()),
