@@ -132,11 +132,18 @@ const INTERNAL: [&str; 10] = [
 /// The beginning of the message about a regular expression that cannot be compiled.
 pub(crate) const INVALID_PATTERN: &str = "invalid regular expression";
 
-/// The reason why a regular expression is invalid, from a message of the crate `regex`, whose last line has it.
+/// The reason why a regular expression is invalid, from a message of the crate `regex`, whose last line has it, or of the engine.
 fn invalid_pattern(text: &str) -> Option<&str> {
-    let (_, message) = text.split_once("regex parse error:")?;
-    let (_, reason) = message.rsplit_once("error: ")?;
-    reason.lines().next().map(|line| line.split("\\n").next().unwrap_or(line).trim())
+    if let Some((_, message)) = text.split_once("regex parse error:") {
+        let (_, reason) = message.rsplit_once("error: ")?;
+        return reason.lines().next().map(|line| line.split("\\n").next().unwrap_or(line).trim());
+    }
+    if text.contains("Compiled regex exceeds size limit") || text.contains("did not compile: CompiledTooBig(") {
+        return Some("too large; use smaller numbers of repetitions");
+    }
+    // Functions that count or find matches say the pattern, without a reason.
+    let (_, pattern) = text.split_once("Regular expression did not compile: ")?;
+    pattern.lines().next()
 }
 
 /// The message about an aggregate function over a moving frame.
