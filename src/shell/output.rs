@@ -19,6 +19,8 @@ use super::screen::Display;
 use super::workbook::Book;
 use super::writer::ResultWriter;
 use crate::error::nearest;
+#[cfg(feature = "ui")]
+use crate::memory;
 use crate::numbers::counted;
 use crate::session::{shown_name, unique_names, with_schema};
 
@@ -619,7 +621,7 @@ impl Output {
 /// does not show.
 ///
 /// # Errors
-/// Those of the batches and of the file, and what a format cannot show.
+/// Those of the batches and of the file, what a format cannot show, and those of [`memory::room`].
 #[cfg(feature = "ui")]
 pub(crate) fn write_file(
     (format, path): (Format, &Path),
@@ -635,8 +637,11 @@ pub(crate) fn write_file(
     let mut writer = output.begin(Arc::clone(&schema))?;
     for batch in batches {
         let batch = with_schema(batch?, &schema).map_err(io::Error::other)?;
+        // Some formats hold what was written until they are complete.
+        let _room = memory::room(batch.get_array_memory_size() as u64).map_err(io::Error::other)?;
         writer.write(&batch)?;
     }
+    memory::check().map_err(io::Error::other)?;
     let mut notes = Vec::new();
     writer.finish(&mut notes)?;
     output.ended();

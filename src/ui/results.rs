@@ -165,7 +165,7 @@ impl StoredResult {
     /// Writes the result to a file in a format. Returns a line for each thing that the format does not show.
     ///
     /// # Errors
-    /// One line for a result that the format cannot show; errors of the file.
+    /// One line for a result that the format cannot show; errors of the file; an [`Error`](crate::Error) if there is not enough memory.
     pub(super) fn write(&self, format: Format, path: &Path, options: OutputOptions) -> io::Result<Vec<String>> {
         let picture = matches!(format, Format::Svg | Format::Png);
         let heat = picture && options.charts.form == ChartForm::Heatmap;
@@ -214,6 +214,9 @@ mod tests {
     use arrow::array::{ArrayRef, Int64Array};
 
     use super::*;
+    use crate::error::{Error, ErrorKind};
+    use crate::memory::tests::counted;
+    use crate::memory::{StatementMemory, within};
 
     #[test]
     fn a_result_belongs_to_its_user_and_the_oldest_are_dropped() {
@@ -237,6 +240,26 @@ mod tests {
         }
         (0..OF_USER).for_each(|_| drop(keep("ada")));
         assert!(results.find("ada", &first).is_none() && results.find("bob", &other).is_some());
+    }
+
+    #[tokio::test]
+    async fn writing_a_file_ends_with_its_statement() {
+        counted();
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        let batch = RecordBatch::try_from_iter([("n", numbers)]).expect("a batch");
+        let (results, mut keeping) = (Results::default(), Keeping::new(&batch.schema()));
+        keeping.add(&batch);
+        let id = results.add(&"ada".into(), keeping, Period::default()).expect("kept");
+        let kept = results.find("ada", &id).expect("kept");
+        let folder = tempfile::tempdir().expect("a folder");
+        let ended = Arc::new(StatementMemory::default());
+        ended.end();
+        for format in [Format::Csv, Format::Json, Format::Ndjson, Format::Xlsx, Format::Parquet] {
+            let path = folder.path().join(format.name());
+            let error = within(&ended, async { kept.write(format, &path, OutputOptions::default()) }).await;
+            let error = error.expect_err("the statement was ended").downcast::<Error>().expect("an error of our own");
+            assert_eq!(error.kind(), ErrorKind::Memory, "{}", format.name());
+        }
     }
 
     #[test]

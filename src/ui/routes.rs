@@ -24,6 +24,7 @@ use super::dashboards::Folder;
 use super::query::{Question, budget, costs, costs_by_size, known_search, run, tables, told_of};
 use super::results::Results;
 use crate::config::SessionSettings;
+use crate::error::Error;
 use crate::host::failure::{Code, Failure};
 use crate::host::http::received;
 use crate::host::peer::Caller;
@@ -392,8 +393,16 @@ async fn result(
     let width = width.map(side);
     let charts = ChartOptions { size: width.zip(height.map(side)), width, title, form };
     let options = OutputOptions { charts, csv: CsvOptions { dialect, separator } };
+    // A file takes a place as a running query does, until it is sent.
+    let places = match shared.host.places(&session) {
+        Ok(places) => places,
+        Err(failure) => return failed(&failure),
+    };
     let work = async move {
-        let wrong = |error: std::io::Error| Failure::new(Code::InvalidArgument, error.to_string());
+        let wrong = |error: std::io::Error| match error.downcast::<Error>() {
+            Ok(own) => Failure::own(own),
+            Err(error) => Failure::new(Code::InvalidArgument, error.to_string()),
+        };
         let folder = tempfile::tempdir().map_err(wrong)?;
         let path = folder.path().join("result");
         let notes = kept.write(format, &path, options).map_err(wrong)?;
@@ -403,7 +412,11 @@ async fn result(
     };
     match shared.host.away(&session, work).await {
         Ok((file, notes)) => {
-            let mut response = (HeaderMap::new(), Body::from_stream(content(file))).into_response();
+            let content = content(file).map(move |part| {
+                let _ = &places;
+                part
+            });
+            let mut response = (HeaderMap::new(), Body::from_stream(content)).into_response();
             let notes = utf8_percent_encode(&notes.join("; "), NON_ALPHANUMERIC).to_string();
             if let Some(notes) = HeaderValue::from_str(&notes).ok().filter(|notes| !notes.is_empty()) {
                 response.headers_mut().insert(NOTE, notes);

@@ -194,7 +194,7 @@ const MAY_USE: [(&str, &[&str]); 42] = [
             "wording",
         ],
     ),
-    ("ui", &["error", "config", "exec", "session", "serving", "host", "wording", "shell"]),
+    ("ui", &["error", "memory", "config", "exec", "session", "serving", "host", "wording", "shell"]),
     (
         "postgres",
         &[

@@ -713,6 +713,26 @@ async fn files_and_charts_of_a_result_need_no_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_sent_takes_the_place_of_a_query() {
+    let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
+    let served = Served::with(corpus(), settings, |_, host| host.limits.streams_per_session = 1).await;
+    // More than sockets hold.
+    let answer = served.query("SELECT repeat('x', 1000) AS t FROM generate_series(1, 32000)").await;
+    let path = format!("/api/results/{}/rows.csv", answer.last["end"]["result"].as_str().unwrap());
+    let headers = [("cookie", served.cookie.as_str())];
+    let mut stream = begin(served.server.address(), "GET", &path, &headers, "").await;
+    stream.read_exact(&mut [0; 64]).await.unwrap();
+    let refused = served.get(&path).await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.body.contains("too many running queries: the session is limited to 1"), "{}", refused.body);
+    drop(stream);
+    while served.get(&path).await.status == 429 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(served.get(&path).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_third_parties_wrote_stays_text() {
     let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}\u{2028}";
     let folder = tempfile::tempdir().unwrap();
