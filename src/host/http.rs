@@ -2,9 +2,11 @@
 
 use std::convert::Infallible;
 use std::fmt::Display;
+use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::response::Response;
@@ -16,9 +18,9 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::front::{Kept, QUIET, keep};
@@ -89,7 +91,8 @@ impl Bound {
     pub(crate) fn serve(self, url: String, answer: Answer) -> HttpServer {
         let Self { listener, address, tls, host, ending } = self;
         let acceptor = tls.clone();
-        let served = move |stream, closing| serve(stream, acceptor.clone(), Arc::clone(&answer), closing);
+        let unread = Duration::from_secs(host.limits.unread_seconds);
+        let served = move |stream, closing| serve(stream, acceptor.clone(), Arc::clone(&answer), unread, closing);
         let connections = InService::start(listener, Arc::clone(&host), End::AtOnce, ending, served);
         HttpServer { url, address, host, tls, connections, kept: None }
     }
@@ -153,14 +156,20 @@ pub(crate) fn names_of(address: SocketAddr) -> Option<[String; 4]> {
 }
 
 /// Serves one connection until it closes, or the running response after `closing` has ended.
-async fn serve(stream: ClientStream, tls: Option<Acceptor>, answer: Answer, closing: CancellationToken) {
+async fn serve(
+    stream: ClientStream,
+    tls: Option<Acceptor>,
+    answer: Answer,
+    unread: Duration,
+    closing: CancellationToken,
+) {
     let caller = stream.caller();
     match tls {
-        None => speak(stream, caller, answer, closing).await,
+        None => speak(WhileRead::new(stream, unread), caller, answer, closing).await,
         // Errors concern only the client, which sees them itself.
         Some(tls) => {
             if let Ok(Ok(stream)) = timeout(HEADERS, tls.accept(stream)).await {
-                speak(stream, caller, answer, closing).await;
+                speak(WhileRead::new(stream, unread), caller, answer, closing).await;
             }
         }
     }
@@ -184,6 +193,71 @@ async fn speak(
         () = closing.cancelled() => serving.as_mut().graceful_shutdown(),
     }
     let _ = serving.await;
+}
+
+/// A stream whose writing fails once the client has read nothing of what is to be sent for a while. A response without anything to
+/// send may take as long as it likes.
+struct WhileRead<S> {
+    stream: S,
+    most: Duration,
+    /// Runs while the client has to read.
+    late: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> WhileRead<S> {
+    fn new(stream: S, most: Duration) -> Self {
+        Self { stream, most, late: None }
+    }
+
+    /// The outcome of writing, or an error if it waits for too long.
+    fn in_time<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.late = None;
+            return written;
+        }
+        let late = self.late.get_or_insert_with(|| Box::pin(sleep(self.most)));
+        late.as_mut().poll(context).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WhileRead<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WhileRead<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.in_time(written, context)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.in_time(flushed, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.in_time(shut, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.in_time(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
 }
 
 /// Receives the body of a request. A client that sends no part of it for a while, or takes long for all of it, would keep its
@@ -228,6 +302,7 @@ where
 #[cfg(test)]
 mod tests {
     use http_body_util::Full;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
     use crate::host::shares::tests::share_of_a_mebibyte;
@@ -240,5 +315,26 @@ mod tests {
         assert_eq!((body.len(), share.pool().reserved()), (200 << 10, 136 << 10));
         drop(memory);
         assert_eq!(share.pool().reserved(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_ends_if_the_client_stops_reading_and_not_if_there_is_nothing_to_send() {
+        let (mut client, server) = duplex(64);
+        let mut server = WhileRead::new(server, Duration::from_secs(10));
+        let reading = tokio::spawn(async move {
+            // Slower than the limit for all of it, but never idle for that long.
+            for _ in 0..16 {
+                sleep(Duration::from_secs(9)).await;
+                client.read_exact(&mut [0; 64]).await.expect("a part");
+            }
+            client
+        });
+        server.write_all(&[0; 16 * 64]).await.expect("the client reads");
+        let client = reading.await.expect("the client");
+        sleep(Duration::from_secs(600)).await;
+        server.write_all(&[0; 64]).await.expect("there is room");
+        let late = server.write_all(&[0; 1]).await.expect_err("nobody reads");
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        drop(client);
     }
 }

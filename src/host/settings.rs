@@ -51,7 +51,7 @@ pub struct Limits {
     pub parameter_rows: usize,
     /// Seconds that a statement may take, including the time in which the client reads its result.
     pub statement_seconds: u64,
-    /// Seconds after which a query is ended if the client stops reading.
+    /// Seconds after which a query is ended if the client stops reading, and a connection of HTTP closed.
     pub unread_seconds: u64,
     /// Milliseconds without data after which an empty batch is sent, so that proxies do not close the connection as
     /// idle.
