@@ -96,6 +96,8 @@ pub(crate) use self::output_names::shown_name;
 pub(crate) use self::output_names::unique_names;
 #[cfg(feature = "flight")]
 pub(crate) use self::output_names::with_named_results;
+#[cfg(any(feature = "postgres", feature = "ui"))]
+pub(crate) use self::parse::bytes_of_tokens;
 #[cfg(feature = "shell")]
 pub(crate) use self::parse::ends_within_token;
 #[cfg(feature = "wording")]
@@ -108,7 +110,7 @@ pub(crate) use self::parse::parse_statements;
 #[cfg(any(feature = "mcp", feature = "postgres"))]
 pub(crate) use self::parse::parse_trees;
 #[cfg(feature = "postgres")]
-pub(crate) use self::parse::{bytes_of_tokens, check_text, is_text_literal};
+pub(crate) use self::parse::{check_text, is_text_literal};
 use self::plan_size::with_plan_limits;
 #[cfg(feature = "flight")]
 pub(crate) use self::plan_size::{bytes_of_bound, bytes_of_plan};

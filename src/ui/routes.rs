@@ -30,6 +30,8 @@ use crate::host::http::received;
 use crate::host::peer::Caller;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
+use crate::memory;
+use crate::session::bytes_of_tokens;
 use crate::shell::{ChartForm, ChartOptions, CsvDialect, CsvOptions, Format, KEYWORDS, OutputOptions, Words};
 
 /// Bytes that a message may have in addition to the statement in it.
@@ -300,12 +302,16 @@ struct Typed {
 
 /// Completions of the word before the cursor, and the length of what they replace in UTF-16 code units.
 async fn complete(State(shared): Server, Extension(session): Own, body: Bytes) -> Response {
-    let own = Arc::clone(&session);
+    let (host, own) = (Arc::clone(&shared.host), Arc::clone(&session));
     let work = async move {
         let Typed { before, after } = parsed(&body)?;
+        let text = format!("{before} {after}");
+        host.allow_length(&text)?;
         let Some(connection) = own.connections().first() else { return Ok(json!({ "words": [] })) };
         let known = connection.known_searches().unwrap_or_default();
         let words = Words::of(&own.context, connection, known, Vec::new()).await;
+        let _turn = own.share.planning().await;
+        let _room = memory::room(bytes_of_tokens(&text)).map_err(Failure::own)?;
         let (start, found) = words.complete(&before, &after);
         let found = found.iter().take(60).map(|word| json!([word.shown, word.chosen])).collect::<Vec<_>>();
         Ok::<_, Failure>(json!({ "replaces": before[start..].encode_utf16().count(), "words": found }))

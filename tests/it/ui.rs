@@ -581,6 +581,8 @@ async fn variables_settings_and_completion_are_those_of_the_shell() {
     let typed = json!({ "before": "SELECT 'é' FROM sav", "after": "" });
     let words = served.post("/api/complete", &typed).await.json();
     assert_eq!((&words["replaces"], &words["words"][0][1]), (&json!(3), &json!("saved_searches")), "{words}");
+    let long = served.post("/api/complete", &json!({ "before": "x".repeat(1 << 20), "after": "" })).await;
+    assert!(long.status == 429 && long.body.contains("statement too long"), "{}", long.body);
     served.query("SELECT aid FROM saved_searches").await;
     let known = served.get("/api/state").await.json()["search"].clone();
     let named = served.query("SELECT aid FROM saved_searches WHERE name <> ''").await.rows;
