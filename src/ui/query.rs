@@ -39,11 +39,12 @@ use crate::error::{Error, ErrorKind, Setting, Term};
 use crate::exec::{ExpectedRequests, Unsized, plan_cost};
 use crate::host::failure::{Code, Failure, Place};
 use crate::host::planner::{Statement, check_setting, parse, runnable};
-use crate::host::running::Pending;
+use crate::host::running::{Pending, Reading};
 use crate::host::sessions::Session;
 use crate::host::state::Host;
 use crate::host::type_compat::bytes_of;
-use crate::session::{Headers, follow_time_zone, type_name, with_schema};
+use crate::memory::{self, within};
+use crate::session::{Headers, bytes_of_tokens, follow_time_zone, type_name, with_schema};
 use crate::shell::{Expanded, NotExpanded, Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
@@ -307,7 +308,7 @@ pub(super) async fn run(
         return Err(Failure::new(Code::InvalidArgument, "the query selects no columns"));
     }
     let query = pending.query().unwrap_or_default();
-    let mut reading = Arc::clone(&pending).run(Arc::clone(&session), &host)?;
+    let Reading { mut batches, memory } = Arc::clone(&pending).run(Arc::clone(&session), &host)?;
     let schema = headers.apply(Arc::clone(&pending.schema));
     Ok(stream! {
         // Times are shown in the zone of the query, as the shell shows them.
@@ -315,7 +316,7 @@ pub(super) async fn run(
         yield line(&json!({ "query": query, "columns": columns(&in_zone(&schema, shown)) }));
         let (mut keeping, mut rows, mut told, mut since) = (Keeping::new(&schema), 0, pending.spent(), begun);
         let failure = loop {
-            let next = timeout(TOLD, reading.batches.next()).await;
+            let next = timeout(TOLD, batches.next()).await;
             let spent = pending.spent();
             // Nothing else changes while the service's limit keeps requests waiting.
             let waiting = || session.connections().iter().map(|connection| connection.client().throttled_for()).max();
@@ -348,15 +349,20 @@ pub(super) async fn run(
                     while from < batch.num_rows() {
                         let part = batch.slice(from, most.min(batch.num_rows() - from));
                         from += part.num_rows();
-                        match zoned(&part, shown).map_err(ArrowError::from).and_then(|part| lines(&part)) {
-                            Ok(lines) => yield lines,
-                            // All types can be written.
-                            Err(error) => {
-                                yield line(&told_of(&Failure::new(Code::Internal, error.to_string())));
+                        match within(&memory, async { counted_lines(&part, shown) }).await {
+                            Ok(lines) => {
+                                // The transport frees them.
+                                memory.hand_over(lines.capacity());
+                                yield Bytes::from(lines);
+                            }
+                            Err(failure) => {
+                                yield line(&told_of(&failure));
                                 return;
                             }
                         }
                     }
+                    // The query has allocated it.
+                    within(&memory, async move { drop(batch) }).await;
                 }
             }
         };
@@ -389,6 +395,7 @@ pub(super) async fn run(
 
 /// Place of the first name or value that a message has in backticks and a text has exactly once.
 fn place_of_quoted(message: &str, text: &str) -> Option<Place> {
+    let _room = memory::room(bytes_of_tokens(text)).ok()?;
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
     let quoted = message.split('`').skip(1).step_by(2).map(|quoted| quoted.rsplit('.').next().unwrap_or(quoted));
     let start = quoted.filter(|quoted| !quoted.is_empty()).find_map(|quoted| {
@@ -455,9 +462,21 @@ fn columns(schema: &SchemaRef) -> Vec<Value> {
     schema.fields().iter().map(column).collect()
 }
 
+/// Rows as lines of JSON, with instants in a zone. The text of a long value counts before it is made.
+///
+/// # Errors
+/// Those of [`memory::room`].
+fn counted_lines(batch: &RecordBatch, zone: Option<&str>) -> Result<Vec<u8>, Failure> {
+    // The text grows in memory that doubles.
+    let _room = memory::room(bytes_of(batch).saturating_mul(2)).map_err(Failure::own)?;
+    let lines = zoned(batch, zone).map_err(ArrowError::from).and_then(|batch| lines(&batch));
+    // All types can be written.
+    lines.map_err(|error| Failure::new(Code::Internal, error.to_string()))
+}
+
 /// Rows as lines of JSON, an array each.
-fn lines(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
-    Ok(arrays(&exact(batch)?)?.into())
+fn lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+    arrays(&exact(batch)?)
 }
 
 fn arrays(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
@@ -539,6 +558,8 @@ mod tests {
 
     use super::*;
     use crate::error::Phrase;
+    use crate::memory::StatementMemory;
+    use crate::memory::tests::counted;
 
     #[test]
     fn advice_has_the_words_of_the_page() {
@@ -585,6 +606,18 @@ mod tests {
         assert_eq!(rows_of_part(&RecordBatch::try_from_iter([("t", none)]).expect("a batch")), PART);
     }
 
+    #[tokio::test]
+    async fn the_text_of_rows_counts_for_their_statement() {
+        counted();
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1 << 20)]));
+        let batch = RecordBatch::try_from_iter([("t", texts)]).expect("a batch");
+        let memory = Arc::new(StatementMemory::default());
+        within(&memory, async { counted_lines(&batch, None) }).await.expect("lines");
+        memory.end();
+        let refused = within(&memory, async { counted_lines(&batch, None) }).await.expect_err("it was ended");
+        assert_eq!(refused.code, Code::ResourceExhausted);
+    }
+
     #[test]
     fn names_and_values_that_a_message_quotes_have_a_place() {
         let text = "SELECT m.aid\nFROM mentions m WHERE duration = '30x' AND aid = '30'";
@@ -609,7 +642,7 @@ mod tests {
             ("f", Arc::new(Float64Array::from(vec![f64::NAN, f64::NEG_INFINITY]))),
         ];
         let batch = RecordBatch::try_from_iter(columns).expect("a batch");
-        let text = String::from_utf8(lines(&batch).expect("lines").to_vec()).expect("UTF-8");
+        let text = String::from_utf8(lines(&batch).expect("lines")).expect("UTF-8");
         assert_eq!(text, "[\"[9007199254740993,null]\",\"NaN\"]\n[null,\"-inf\"]\n");
     }
 
@@ -621,7 +654,7 @@ mod tests {
             ("t", Arc::new(StringArray::from(vec!["</script>\n\u{2028}", "שלום"]))),
         ];
         let batch = RecordBatch::try_from_iter(columns).expect("a batch");
-        let text = String::from_utf8(lines(&batch).expect("lines").to_vec()).expect("UTF-8");
+        let text = String::from_utf8(lines(&batch).expect("lines")).expect("UTF-8");
         let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let expected = [json!([1, "9007199254740993", "</script>\n\u{2028}"]), json!([null, "-5", "שלום"])];
         assert_eq!(rows, expected);
