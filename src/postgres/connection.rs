@@ -33,7 +33,7 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus, SecretKey};
 use postgres_types::Type;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::command::{Command, split};
@@ -240,6 +240,8 @@ pub(super) struct Connection {
     skipping: bool,
     /// Cancelled by a cancel request for the current message.
     cancelled: CancellationToken,
+    /// End of the time of the current statement, if the client limits it.
+    deadline: Option<Instant>,
 }
 
 impl Connection {
@@ -269,6 +271,7 @@ impl Connection {
             savepoints: Vec::new(),
             skipping: false,
             cancelled: CancellationToken::new(),
+            deadline: None,
         }
     }
 
@@ -372,6 +375,7 @@ impl Connection {
         let _busy = self.session.busy();
         self.cancelled = CancellationToken::new();
         self.registered.run(Some(self.cancelled.clone()));
+        self.begin_time();
         let done = Box::pin(self.act(message)).await;
         self.registered.run(None);
         host.standing.log_in(self.caller.peer, &self.session.principal.name, self.session.is_proven());
@@ -410,6 +414,11 @@ impl Connection {
         self.wire.flush().await
     }
 
+    /// Begins the time of a statement.
+    fn begin_time(&mut self) {
+        self.deadline = self.settings.statement_timeout().map(|limit| Instant::now() + limit);
+    }
+
     async fn act(&mut self, message: Message) -> Result<(), Stop> {
         match message {
             Message::Query(text) => {
@@ -422,6 +431,7 @@ impl Connection {
                 for sql in statements {
                     let begin = text[at..].find(&sql).map_or(at, |from| at + from);
                     at = if text[begin..].starts_with(&sql) { begin + sql.len() } else { begin };
+                    self.begin_time();
                     let prepared = self.prepare(sql, Vec::new()).await;
                     let behind = |stop: Stop| stop.behind(text[..begin].chars().count());
                     let (mut prepared, planned) = prepared.map_err(behind)?;
@@ -552,9 +562,7 @@ impl Connection {
                 let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
                 let applied = async move { effects::run(&host, &session, &statement, Some(vec![values])).await };
                 let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
-                let limit = self.settings.statement_timeout().unwrap_or(Duration::MAX);
-                let applied = self.unless_cancelled(host.away::<_, Failure>(&session, applied));
-                timeout(limit, applied).await.map_err(|_| timed_out())??;
+                self.in_time(host.away::<_, Failure>(&session, applied)).await?;
                 self.complete(&portal.tag).await
             }
             Work::Query(pending) => {
@@ -575,8 +583,8 @@ impl Connection {
             true => shared.run_in_parts(session, &self.shared.host)?,
             false => shared.run(session, &self.shared.host)?,
         };
-        let deadline = self.settings.statement_timeout().map(|limit| Instant::now() + limit);
-        Ok(Box::new(Running { batches, memory, rest: None, pending: Arc::clone(pending), query, deadline }))
+        let (pending, deadline) = (Arc::clone(pending), self.deadline);
+        Ok(Box::new(Running { batches, memory, rest: None, pending, query, deadline }))
     }
 
     /// Sends rows of a running query until enough are sent, or all.

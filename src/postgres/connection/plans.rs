@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use pgwire::messages::response::TransactionStatus;
 use postgres_types::Type;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::super::command::{Command, parameter_count, words};
 use super::super::dialect::Names;
@@ -148,7 +148,7 @@ impl Connection {
             let _room = memory::room(bytes_of_tokens(&text)).map_err(Failure::own)?;
             read(&text).map_err(|error| own.failure(&error))
         };
-        self.unless_cancelled(host.away(&session, work)).await
+        self.in_time(host.away(&session, work)).await
     }
 
     /// In a failed transaction, only its end is accepted.
@@ -217,9 +217,13 @@ impl Connection {
             Ok(Ok(Planned { statement, context: None, types, has_values }))
         };
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
-        let limit = self.settings.statement_timeout().unwrap_or(Duration::MAX);
-        let planned = self.unless_cancelled(host.away::<Result<Planned, Report>, Failure>(&session, planned));
-        Ok(timeout(limit, planned).await.map_err(|_| timed_out())???)
+        Ok(self.in_time(host.away::<Result<Planned, Report>, Failure>(&session, planned)).await??)
+    }
+
+    /// Waits for work of a statement, unless its time ends before, it is cancelled, or the client disconnects.
+    pub(super) async fn in_time<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Stop> {
+        let limit = self.deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+        timeout(limit, self.unless_cancelled(work)).await.map_err(|_| timed_out())?
     }
 
     /// Waits for work of a statement, unless it is cancelled or the client disconnects.
@@ -338,7 +342,7 @@ impl Connection {
             Pending::plan_in(context, &host, &session, &statement, vec![values]).await
         };
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
-        self.unless_cancelled(host.away::<_, Failure>(&session, planned)).await
+        self.in_time(host.away::<_, Failure>(&session, planned)).await
     }
 }
 

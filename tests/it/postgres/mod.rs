@@ -570,6 +570,20 @@ async fn a_cancel_request_or_a_client_that_leaves_ends_the_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_a_statement_includes_that_of_its_plan() {
+    let served = Served::new().await;
+    let mut client = served.client().await;
+    let values = (0..500).map(|number| format!("'{number}'")).collect::<Vec<_>>().join(", ");
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND source IN ({values})");
+    let statement = client.prepare(&sql).await.unwrap();
+    client.batch_execute("SET statement_timeout = '1ms'").await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    // The statement is planned; its portal needs an optimized plan, and nothing runs yet.
+    let error = transaction.bind(&statement, &[]).await.err().unwrap();
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn users_prove_their_password_and_nothing_tells_who_exists() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("users.toml");
