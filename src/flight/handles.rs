@@ -16,6 +16,8 @@ pub(super) struct Store<T> {
     what: &'static str,
     /// Maximum number of values per session.
     most: usize,
+    /// Maximum number of values in all.
+    in_all: usize,
     /// Time for which an unused value is kept.
     kept: Duration,
     /// If set, a value not used for [`LAPSED`] may be evicted for another.
@@ -36,11 +38,12 @@ struct Entry<T> {
 const LAPSED: Duration = Duration::from_secs(60);
 
 impl<T> Store<T> {
-    pub(super) fn new(what: &'static str, most: usize, kept: Duration, lapse: bool) -> Self {
-        Self { what, most, kept, lapse, entries: Mutex::default() }
+    pub(super) fn new(what: &'static str, most: usize, in_all: usize, kept: Duration, lapse: bool) -> Self {
+        Self { what, most, in_all, kept, lapse, entries: Mutex::default() }
     }
 
-    /// Stores a value and returns its handle. At the session's limit, evicts the least recently used evictable value.
+    /// Stores a value and returns its handle. At the session's limit, evicts the least recently used evictable value. At the limit of
+    /// all, evicts one of the user with the most values.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if none can be evicted.
@@ -62,6 +65,8 @@ impl<T> Store<T> {
                 return Err(Status::resource_exhausted(line));
             };
             entries.remove(&handle);
+        } else if entries.len() >= self.in_all {
+            evict(&mut entries);
         }
         let handle = format!("{:032x}", rand::random::<u128>());
         let (session, value) = (Arc::clone(session), value.into());
@@ -114,5 +119,44 @@ impl<T> Store<T> {
 
     fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry<T>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Evicts the least recently used value of the user with the most values; those that are not expected to be used again first.
+fn evict<T>(entries: &mut HashMap<String, Entry<T>>) {
+    let mut of_user: HashMap<Arc<str>, usize> = HashMap::new();
+    entries.values().for_each(|entry| *of_user.entry(Arc::clone(&entry.session.principal.name)).or_default() += 1);
+    let Some((user, _)) = of_user.into_iter().max_by_key(|(_, count)| *count) else { return };
+    let theirs = entries.iter().filter(|(_, entry)| entry.session.principal.name == user);
+    let oldest = theirs.min_by_key(|(_, entry)| (!entry.done, entry.used)).map(|(handle, _)| handle.clone());
+    oldest.and_then(|handle| entries.remove(&handle));
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::Code;
+
+    use super::*;
+    use crate::host::state::Host;
+
+    #[tokio::test]
+    async fn at_the_limit_of_all_the_oldest_make_room_and_are_unknown_afterwards() {
+        let (_host, session) = Host::of_tests().await;
+        let store = Store::<u8>::new("result", 10, 2, Duration::from_secs(600), true);
+        let insert = async |value: u8| {
+            // Another instant.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            store.insert(&session, value).expect("a handle")
+        };
+        let find = |handle: &str| store.find(handle.as_bytes(), &session).map(|(value, _)| *value);
+        let (first, done) = (insert(1).await, insert(2).await);
+        store.done(&done);
+        let third = insert(3).await;
+        let gone = find(&done).expect_err("evicted");
+        let told = "unknown result: it may have been closed or have expired";
+        assert_eq!((gone.code(), gone.message()), (Code::NotFound, told));
+        let fourth = insert(4).await;
+        assert_eq!(find(&first).expect_err("evicted").code(), Code::NotFound);
+        assert_eq!([find(&third), find(&fourth)].map(|found| found.expect("kept")), [3, 4]);
     }
 }

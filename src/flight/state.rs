@@ -8,7 +8,7 @@ use super::handles::Store;
 use crate::host::cached_plan::{Basis, CachedPlan};
 use crate::host::failure::Failure;
 use crate::host::planner::Statement;
-use crate::host::running::Pending;
+use crate::host::running::{Pending, READY};
 use crate::host::sessions::Session;
 use crate::host::shares::SessionMemory;
 use crate::host::state::Host;
@@ -25,8 +25,10 @@ pub(super) struct ServerState {
 impl ServerState {
     pub(super) fn new(host: Arc<Host>) -> Self {
         let limits = &host.limits;
-        let prepared = Store::new("prepared statement", limits.statements, limits.session_idle(), false);
-        let results = Store::new("result", limits.results, limits.result_time(), true);
+        // Those of all users take a quarter of the memory at most.
+        let results_in_all = ((limits.memory_mib << 18) / READY).max(1);
+        let prepared = Store::new("prepared statement", limits.statements, usize::MAX, limits.session_idle(), false);
+        let results = Store::new("result", limits.results, results_in_all, limits.result_time(), true);
         Self { host, prepared, results }
     }
 

@@ -54,6 +54,9 @@ const ROOM: Duration = Duration::from_secs(10);
 /// Time after its deadline at which a statement that has not ended by itself is abandoned.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// Bytes of a plan that is ready to run, about: the engine copies the tables of functions of the session for it.
+pub(crate) const READY: usize = 128 << 10;
+
 /// A result that can be fetched.
 pub(crate) struct Pending {
     /// Session in which the plans run: the client's, or another one with its limits.
@@ -63,8 +66,8 @@ pub(crate) struct Pending {
     /// The first plan, for its cost.
     #[cfg(any(feature = "postgres", feature = "ui"))]
     whole: Option<Arc<dyn ExecutionPlan>>,
-    /// Executable form of the first plan, which was needed for the schema.
-    first: Mutex<Option<Runnable>>,
+    /// Executable form of the first plan, which was needed for the schema, with its memory until it runs.
+    first: Mutex<Option<(Runnable, SessionMemory)>>,
     /// Schema of all batches.
     pub(crate) schema: SchemaRef,
     /// Cancels the query, whether it is running or still to be fetched.
@@ -83,7 +86,8 @@ pub(crate) struct Reading {
 }
 
 impl Pending {
-    /// Plans a statement of the session with its parameter sets, without requests to the service.
+    /// Plans a statement of the session with its parameter sets, without requests to the service. Its cost is not known: a result that
+    /// was fetched keeps no executable plan.
     ///
     /// # Errors
     /// Errors of planning; RESOURCE_EXHAUSTED if the pool is used up.
@@ -93,7 +97,10 @@ impl Pending {
         statement: &Statement,
         sets: Vec<Vec<ScalarValue>>,
     ) -> Result<Self, Failure> {
-        Self::plan_in(session.context.clone(), host, session, statement, sets).await
+        let pending = Self::plan_in(session.context.clone(), host, session, statement, sets).await?;
+        #[cfg(any(feature = "postgres", feature = "ui"))]
+        let pending = Self { whole: None, ..pending };
+        Ok(pending)
     }
 
     /// As [`plan`](Self::plan), for a statement of another context.
@@ -122,6 +129,7 @@ impl Pending {
         held.grow(computed).map_err(Failure::own)?;
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
+        let ready = |first| Ok::<_, Failure>((first, host.hold(session, "result", READY)?));
         let cancelled = host.cancelled.child_token();
         #[cfg(any(feature = "postgres", feature = "ui"))]
         let whole = first.as_ref().map(|first| Arc::clone(&first.plan));
@@ -130,7 +138,7 @@ impl Pending {
             plans,
             #[cfg(any(feature = "postgres", feature = "ui"))]
             whole,
-            first: Mutex::new(first),
+            first: Mutex::new(first.map(ready).transpose()?),
             schema,
             cancelled,
             digest: statement.digest.clone(),
@@ -148,7 +156,7 @@ impl Pending {
     #[cfg(any(feature = "postgres", feature = "ui"))]
     pub(crate) fn query(&self) -> Option<String> {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().map(|first| first.query.clone())
+        first.as_ref().map(|(first, _)| first.query.clone())
     }
 
     /// Cost of the query so far.
@@ -286,7 +294,7 @@ async fn send(
     for plan in &pending.plans {
         let kind = statement_kind(plan);
         let Runnable { plan, task, query, .. } = match first.take() {
-            Some(planned) => planned,
+            Some((planned, _)) => planned,
             None => {
                 let turn = session.share.planning().await;
                 runnable(&turn, &pending.context, plan.clone()).await.map_err(failed)?
@@ -399,5 +407,24 @@ pub(crate) async fn gather(
     match <[RecordBatch; 1]>::try_from(batches) {
         Ok([only]) => Ok(Some(only)),
         Err(several) => Ok(Some(concat_batches(&several[0].schema(), &several)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_result_counts_its_executable_plan_until_it_is_fetched() {
+        let (host, session) = Host::of_tests().await;
+        let statement = host.statement(&session, "SELECT 1").await.expect("planned");
+        let pending = Pending::plan(&host, &session, &statement, vec![Vec::new()]).await.expect("a result");
+        assert!(session.share.pool().reserved() > READY);
+        let pending = Arc::new(pending);
+        let reading = Arc::clone(&pending).run(Arc::clone(&session), &host).expect("a query");
+        assert_eq!(reading.batches.try_collect::<Vec<_>>().await.expect("rows").len(), 1);
+        assert!(session.share.pool().reserved() < READY, "it can be fetched again");
+        drop(pending);
+        assert_eq!(session.share.pool().reserved(), 0);
     }
 }

@@ -182,7 +182,7 @@ impl SessionMemory {
         let permit = permit.map_err(|_| {
             let (what, mib) = (self.what, self.share.kib >> 10);
             Error::new(ErrorKind::Memory, format!("not enough memory for the {what}: the user is limited to {mib} MiB"))
-                .advice("close statements, or drop tables and views")
+                .advice("fetch results, close statements, or drop tables and views")
         })?;
         let mut strangers = self.share.of_strangers();
         let keeps_much = self.share.kib - self.share.kept.available_permits() > LITTLE;
@@ -194,7 +194,7 @@ impl SessionMemory {
         })?;
         self.pool.try_grow(bytes).map_err(|_| {
             Error::new(ErrorKind::Memory, format!("not enough memory for the {}", self.what))
-                .advice("close statements, or drop tables and views")
+                .advice("fetch results, close statements, or drop tables and views")
         })?;
         if let Some((known, more)) = strangers.as_mut().zip(of_strangers) {
             self.of_strangers += more.num_permits();
