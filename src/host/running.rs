@@ -239,8 +239,8 @@ fn query_cancelled() -> Failure {
 }
 
 fn too_late(seconds: u64) -> Failure {
-    let Failure { code, message, .. } = timed_out(seconds);
-    Failure::new(code, format!("{message}: narrow the query"))
+    let late = timed_out(seconds);
+    Failure::new(late.code, late.line + ": narrow the query")
 }
 
 /// Runs a query until its result is sent, it times out or it is cancelled.

@@ -331,7 +331,7 @@ pub(crate) mod tests {
         }
         let refused = received.hold(17 * UNCOUNTED + 1).expect_err("more than 1 MiB");
         assert_eq!((refused.code, refused.sqlstate()), (Code::ResourceExhausted, "53200"));
-        assert!(refused.message.contains("message: the user is limited to 1 MiB"), "{}", refused.message);
+        assert!(refused.message().contains("message: the user is limited to 1 MiB"), "{}", refused.message());
         drop(received);
         assert_eq!(share.pool().reserved(), 0);
         share.keep("view", 1 << 20).expect("given back");
