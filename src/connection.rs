@@ -134,7 +134,7 @@ impl Query {
     }
 }
 
-/// Number of queries above which those that no scan reads any more are forgotten.
+/// Maximum number of remembered queries that no scan reads any more.
 const MANY: usize = 256;
 
 /// Running queries by name, each with its execution.

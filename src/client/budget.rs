@@ -91,7 +91,7 @@ pub struct SentBefore(pub u64);
 pub(crate) struct Narrower {
     /// Conditions on `aid`: several saved searches are read.
     pub(crate) aid: bool,
-    /// Conditions on `published_at`; where a table has no such column, on `duration`.
+    /// Conditions on `published_at`; on `duration` if a table has no such column.
     pub(crate) published_at: bool,
     /// A LIMIT: rows are returned as they are read, and there is none.
     pub(crate) limit: bool,

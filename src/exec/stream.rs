@@ -753,7 +753,7 @@ impl Driver {
         plan.pages.is_some()
     }
 
-    /// Minimum number of requests of groups of plans of which the first may be enough.
+    /// Minimum number of requests of groups of plans. The first plan of a group may be enough.
     fn least_of(&self, groups: &[Vec<RequestPlan>]) -> usize {
         groups.iter().filter(|group| self.least(group) == group.len()).count()
     }
