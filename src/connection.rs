@@ -134,7 +134,7 @@ impl Query {
     }
 }
 
-/// Number of queries above which those that no scan reads any more are forgotten.
+/// Maximum number of remembered queries that no scan reads any more.
 const MANY: usize = 256;
 
 /// Running queries by name, each with its execution.
@@ -628,11 +628,12 @@ impl Connection {
         known.push((values, bytes));
     }
 
-    /// Returns the query of this name. All its scans share one budget and one response per request as long as
-    /// `execution` lives. Running a plan again starts another query.
+    /// Returns the query of this name, which a session runs. All its scans share one budget and one response per request as
+    /// long as `execution` lives. Running a plan again starts another query.
     pub(crate) fn query(
         &self,
         id: &str,
+        session: &str,
         execution: &Arc<Execution>,
         settings: &SessionSettings,
         caller: Option<Arc<Caller>>,
@@ -645,6 +646,7 @@ impl Connection {
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
                 .after(before)
                 .with_completeness(settings.completeness)
+                .with_session(session)
                 .with_caller(caller)
                 .with_counts(counts_of(id, execution));
         // Before taking the lock: another process may hold the ledger.

@@ -237,12 +237,7 @@ impl Error {
         &self.0.message
     }
 
-    /// Advice, if there is any.
-    pub fn what_to_do(&self) -> Option<&str> {
-        self.0.advice.as_ref().map(Phrase::as_str)
-    }
-
-    /// As [`what_to_do`](Self::what_to_do), with its terms.
+    /// Advice, with its terms, if there is any.
     pub fn remedy(&self) -> Option<&Phrase> {
         self.0.advice.as_ref()
     }

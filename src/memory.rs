@@ -570,7 +570,7 @@ pub(crate) mod tests {
         assert_eq!(refused.kind(), ErrorKind::Memory);
         assert!(refused.message().contains("held 64 MiB"), "{refused}");
         let advice = "select fewer rows or columns, or aggregate; the program's option --memory sets the limit";
-        assert_eq!(refused.what_to_do(), Some(advice));
+        assert_eq!(refused.remedy().map(|advice| advice.as_str()), Some(advice));
         let ended = until_ended(&memory, std::future::pending::<()>()).await.expect_err("it was ended");
         assert_eq!(ended.kind(), ErrorKind::Memory);
     }

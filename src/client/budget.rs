@@ -91,7 +91,7 @@ pub struct SentBefore(pub u64);
 pub(crate) struct Narrower {
     /// Conditions on `aid`: several saved searches are read.
     pub(crate) aid: bool,
-    /// Conditions on `published_at`; where a table has no such column, on `duration`.
+    /// Conditions on `published_at`; on `duration` if a table has no such column.
     pub(crate) published_at: bool,
     /// A LIMIT: rows are returned as they are read, and there is none.
     pub(crate) limit: bool,
@@ -137,7 +137,8 @@ pub struct QueryBudget {
     pub completeness: Completeness,
     /// Caller that the query runs for.
     pub caller: Option<Arc<Caller>>,
-    /// Share that its requests count towards when several queries wait at the limiter.
+    /// Share that its requests count towards when several queries wait at the limiter: that of its caller or its session, or one of
+    /// its own.
     pub(super) share: Arc<str>,
     max_requests: u64,
     /// Requests that earlier queries of the run have taken from the limit.
@@ -174,8 +175,7 @@ impl QueryBudget {
         let (query_deadline, request_timeout) = (query_deadline.min(longest), request_timeout.min(longest));
         let deadline = Instant::now() + query_deadline;
         let completeness = Completeness::Strict;
-        // The id begins with the name of the session.
-        let share = id.split('-').next().unwrap_or_default().into();
+        let share = id.as_str().into();
         Self {
             id,
             deadline,
@@ -215,7 +215,13 @@ impl QueryBudget {
         Self { completeness, ..self }
     }
 
-    /// Sets the caller, whose own allowance limits the query as well.
+    /// Sets the session. Its queries have one share.
+    #[must_use]
+    pub fn with_session(self, id: &str) -> Self {
+        Self { share: id.into(), ..self }
+    }
+
+    /// Sets the caller. Queries of all its sessions have one share, and its own allowance limits them as well.
     #[must_use]
     pub fn with_caller(self, caller: Option<Arc<Caller>>) -> Self {
         let share = caller.as_ref().map_or(self.share, |caller| Arc::clone(&caller.share));
@@ -569,6 +575,15 @@ fn round(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queries_have_the_share_of_their_caller_or_their_session() {
+        let query = || QueryBudget::new("a-1".to_owned(), 1, Duration::from_secs(1), Duration::from_secs(1));
+        let caller = Arc::new(Caller { name: "ada".into(), share: "users".into(), allowance: None });
+        assert_eq!(&*query().share, "a-1");
+        assert_eq!(&*query().with_session("a-b").with_caller(None).share, "a-b");
+        assert_eq!(&*query().with_session("a-b").with_caller(Some(caller)).share, "users");
+    }
 
     #[test]
     fn an_excess_advises_only_what_the_query_can_use() {

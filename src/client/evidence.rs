@@ -88,7 +88,7 @@ pub(crate) fn allowance(mentions: u64, page: u64, ends: u64) -> u64 {
     mentions.div_ceil(advance).max(1).saturating_mul(u64::from(PASSES)).saturating_add(SLACK * ends)
 }
 
-/// True for a number of rows at which services stop to page.
+/// True for a number of rows at which services stop paging.
 pub(crate) fn is_round(rows: u64) -> bool {
     rows >= 100 && (rows.is_multiple_of(100) || rows.is_power_of_two())
 }

@@ -1,5 +1,5 @@
-//! Session settings (`SET savedsearch.… = …`). Each is declared once, in [`SessionSettings`]: field, default,
-//! description, and conversion from and to text.
+//! Session settings (`SET savedsearch.… = …`): types, defaults, and conversion from and to text. [`Setting`] has their names and
+//! descriptions.
 
 use std::any::Any;
 use std::time::Duration;
@@ -14,11 +14,10 @@ use crate::profile::Zone;
 /// Largest useful number of concurrent requests of one scan.
 const MOST_AT_ONCE: usize = 256;
 
-/// Declares the settings: field, default, description in `information_schema`, parser and formatter. A parser's error
-/// is a description of the expected value.
+/// Declares the settings: field, default, parser and formatter. A parser's error is a description of the expected value.
 macro_rules! settings {
     ($(#[$about:meta])* pub struct $name:ident {
-        $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr, $description:literal, $read:expr, $write:expr;)*
+        $($(#[$doc:meta])* $setting:ident => $field:ident: $type:ty = $default:expr, $read:expr, $write:expr;)*
     }) => {
         $(#[$about])*
         pub struct $name {
@@ -32,23 +31,24 @@ macro_rules! settings {
         }
 
         impl $name {
-            /// Sets a value from text; `name` has no prefix. Returns `None` if there is no such setting.
-            fn read(&mut self, name: &str, text: &str) -> Option<Result<(), String>> {
-                match name {
-                    $(stringify!($field) => {
+            /// Sets a value from text.
+            fn read(&mut self, setting: Setting, text: &str) -> Result<(), String> {
+                match setting {
+                    $(Setting::$setting => {
                         let read: fn(&str) -> Result<$type, String> = $read;
-                        Some(read(text).map(|value| self.$field = value))
+                        read(text).map(|value| self.$field = value)
                     })*
-                    _ => None,
                 }
             }
 
-            /// All settings: name, value as text, description.
-            fn written(&self) -> Vec<(&'static str, String, &'static str)> {
-                vec![$({
-                    let write: fn(&$type) -> String = $write;
-                    (stringify!($field), write(&self.$field), $description)
-                },)*]
+            /// A value as text.
+            fn written(&self, setting: Setting) -> String {
+                match setting {
+                    $(Setting::$setting => {
+                        let write: fn(&$type) -> String = $write;
+                        write(&self.$field)
+                    })*
+                }
             }
         }
     };
@@ -61,50 +61,41 @@ settings! {
     pub struct SessionSettings {
         /// Maximum number of requests per query, retries included. A query that needs more is refused as soon as that
         /// is known: before its first request, or once the first page has reported the total.
-        max_requests: u64 = 1_000, "maximum number of requests per query, retries included", whole_number,
-            ToString::to_string;
+        MaxRequests => max_requests: u64 = 1_000, whole_number, ToString::to_string;
         /// Controls whether mentions are counted from the overview.
-        count_from_overview: CountFromOverview = CountFromOverview::Exact,
-            "when to count mentions from the overview: exact, always or never",
+        CountFromOverview => count_from_overview: CountFromOverview = CountFromOverview::Exact,
             |text| one_of(CountFromOverview::ALL, CountFromOverview::name, text), |choice| choice.name().to_owned();
         /// Behaviour when not all mentions can be received: `strict` fails the query, `report` returns the received
         /// rows with a warning.
-        completeness: Completeness = Completeness::Strict,
-            "when not all mentions can be received: strict (fail) or report (warn)",
+        Completeness => completeness: Completeness = Completeness::Strict,
             |text| one_of([Completeness::Strict, Completeness::Report], Completeness::name, text),
             |choice| choice.name().to_owned();
         /// Set to skip saved searches that the service refuses (403, 404), with a warning, instead of failing a query
         /// over several.
-        partial: bool = false, "skip saved searches that the service refuses (403, 404), with a warning", switch, on_off;
+        Partial => partial: bool = false, switch, on_off;
         /// Set to replace invalid UTF-8 and escapes in strings, such as unpaired surrogates, and to count them.
         /// Otherwise they make a response malformed.
-        lossy_text: bool = false, "replace invalid UTF-8 and escapes in strings", switch, on_off;
+        LossyText => lossy_text: bool = false, switch, on_off;
         /// Time zone of the session: of its days, literals and printed times, and of requests that name none. Empty: UTC, and
         /// the profile's default for requests.
-        timezone: String = String::new(), "time zone of days, literals and requests; empty: UTC, and the profile's default",
-            zone,
-            String::clone;
+        Timezone => timezone: String = String::new(), zone, String::clone;
         /// Use of the connection's store, if it has one.
-        store: StoreUse = StoreUse::ReadWrite, "use of the connection's store: off, read, write or read-write",
+        Store => store: StoreUse = StoreUse::ReadWrite,
             |text| one_of(StoreUse::ALL, StoreUse::name, text), |choice| choice.name().to_owned();
         /// Age up to which stored rows and responses need no confirmation by the service. Zero: a query asks for what may
         /// have changed.
-        freshness: Duration = Duration::ZERO, "maximum age of stored data used without a request, such as '15m'",
-            age, in_units;
+        Freshness => freshness: Duration = Duration::ZERO, age, in_units;
         /// Set to keep mentions in the store that the service has deleted; `system.deleted_mentions` has them.
-        keep_deleted: bool = false, "keep mentions in the store that the service has deleted, in system.deleted_mentions",
-            switch, on_off;
+        KeepDeleted => keep_deleted: bool = false, switch, on_off;
         /// Requests that an estimate may send.
-        estimate: EstimateBy = EstimateBy::Known,
-            "how costs are estimated: known (without a request) or ask (may request the list, and an overview per saved search)",
+        Estimate => estimate: EstimateBy = EstimateBy::Known,
             |text| one_of(EstimateBy::ALL, EstimateBy::name, text), |choice| choice.name().to_owned();
         /// Maximum number of requests that one scan keeps in flight. The key's limiter bounds all scans together.
-        concurrency: usize = 4, "maximum number of requests in flight per scan", at_once, ToString::to_string;
+        Concurrency => concurrency: usize = 4, at_once, ToString::to_string;
         /// Timeout of a single attempt.
-        request_timeout: Duration = QueryBudget::USUAL_TIMEOUT, "timeout of a single attempt, in seconds", seconds,
-            in_seconds;
+        RequestTimeout => request_timeout: Duration = QueryBudget::USUAL_TIMEOUT, seconds, in_seconds;
         /// Deadline of a query's last response, waits for rate limits included.
-        query_deadline: Duration = Duration::from_secs(900), "deadline of a query's last response, in seconds", seconds, in_seconds;
+        QueryDeadline => query_deadline: Duration = Duration::from_secs(900), seconds, in_seconds;
     }
 }
 
@@ -302,45 +293,43 @@ impl ExtensionOptions for SessionSettings {
     }
 
     fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
-        match self.read(key, value) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(expected)) => {
-                let setting = Setting::named(key).map_or_else(|| key.into(), Phrase::from);
-                let message = Phrase::from(format!("invalid value `{value}` for ")) + setting;
-                Err(Error::new(ErrorKind::Config, message).advice(format!("expected {expected}")).into())
-            }
-            None => {
-                let known: Vec<_> = self.entries().into_iter().map(|entry| entry.key).collect();
-                let full = format!("{}.{key}", Self::PREFIX);
-                // Without the prefix, which would make all names alike.
-                let names = self.written().into_iter().map(|(name, ..)| name);
-                let advice = match nearest(key, names) {
-                    Some(near) => format!("did you mean {}.{near}?", Self::PREFIX),
-                    None => format!("available: {}", known.join(", ")),
-                };
-                Err(Error::new(ErrorKind::Config, format!("unknown setting {full}")).advice(advice).into())
-            }
-        }
+        let Some(setting) = Setting::named(key) else {
+            // Without the prefix, which would make all names alike.
+            let names = Setting::ALL.iter().map(|setting| setting.name());
+            let advice = match nearest(key, names) {
+                Some(near) => format!("did you mean {}.{near}?", Self::PREFIX),
+                None => {
+                    let known: Vec<_> = Setting::ALL.iter().map(Setting::to_string).collect();
+                    format!("available: {}", known.join(", "))
+                }
+            };
+            let message = format!("unknown setting {}.{key}", Self::PREFIX);
+            return Err(Error::new(ErrorKind::Config, message).advice(advice).into());
+        };
+        self.read(setting, value).map_err(|expected| {
+            let message = Phrase::from(format!("invalid value `{value}` for ")) + setting;
+            Error::new(ErrorKind::Config, message).advice(format!("expected {expected}")).into()
+        })
     }
 
     fn entries(&self) -> Vec<ConfigEntry> {
-        let entry = |(name, value, description)| ConfigEntry {
-            key: format!("{}.{name}", Self::PREFIX),
-            value: Some(value),
-            description,
+        let entry = |setting: &Setting| ConfigEntry {
+            key: setting.to_string(),
+            value: Some(self.written(*setting)),
+            description: setting.about(),
         };
-        self.written().into_iter().map(entry).collect()
+        Setting::ALL.iter().map(entry).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
 
     #[test]
-    fn advice_can_name_every_setting() {
-        let declared: Vec<_> = SessionSettings::default().written().into_iter().map(|(name, ..)| name).collect();
-        let named: Vec<_> = Setting::ALL.iter().map(|setting| setting.name()).collect();
-        assert_eq!(named, declared);
+    fn fields_have_the_names_of_their_settings() {
+        let fields = format!("{:?}", SessionSettings::default());
+        each(Setting::ALL, |setting| assert!(fields.contains(&format!(" {}: ", setting.name())), "{fields}"));
     }
 }

@@ -8,7 +8,7 @@ use crate::decode::Decoded;
 
 /// Number of consecutive records that must have a field before its absence means anything.
 const STEADY: u64 = 100;
-/// Number of consecutive records without the field after which the field counts as removed.
+/// Number of consecutive records that must lack a field before it counts as removed.
 const GONE: u64 = 20;
 
 /// Maximum number of remembered fields, and of columns whose fields are watched: a service may make up names without

@@ -70,7 +70,7 @@ impl Decoder {
         Ok(unnamed as u64)
     }
 
-    /// Checks that no two rows have the same derived id, where no total shows if they are one mention or two.
+    /// Checks that no two rows have the same derived id, if no total shows whether they are one mention or two.
     pub(super) fn check_stand_ins(&self, columns: &[ArrayRef]) -> Result<()> {
         let ids = self.id.and_then(|id| columns[id].as_string_opt::<i32>());
         let mut seen = HashSet::new();

@@ -194,7 +194,7 @@ impl Evidence {
             let at = path(within, name);
             let number = says.is_number() || value.starts_with(|first: char| first.is_ascii_digit());
             let links = within.last().is_some_and(|name| words(name) == ["links"]);
-            // Where it is not known what an object is about, it may say that there is more, and not that there is none.
+            // An object about something unknown may say that there is more, but not that there is none.
             let counts = number || (*says == Says::NoMore && !links) || About::of(within) == About::Other;
             if counts && counts_others(table, within) {
                 continue;
@@ -203,7 +203,7 @@ impl Evidence {
                 Says::More => return Rest::More(format!("`{at}` is {value}")),
                 // `nextRun: null` may be about something else.
                 Says::NoMore => (rest, whole) = (Rest::None, whole || value != "null"),
-                // Where the pages are declared, each may name its place.
+                // If the pages are declared, each may name its place.
                 Says::Place if paged.is_some() => {}
                 Says::Place => place = place.or_else(|| Some(format!("`{at}` is {value}"))),
                 Says::Pages(pages) | Says::LastPage(pages) => {

@@ -364,77 +364,10 @@ impl Decoder {
     ) -> Result<(Decoded, Ends)> {
         self.check_echoes(request, &answer)?;
         self.check_complete(&answer)?;
-        // An overview that stands beside no mentions has none of their sections.
-        let apart = self.table.kind == TableKind::Mentions && request.plan.pages.is_none();
-        let mut sections = self.table.sections.iter().zip(&answer.sections).filter(|_| !self.continues && !apart);
-        if let Some((SectionSpec { at: missing, .. }, _)) = sections.find(|(spec, there)| !spec.optional && !**there) {
-            return Err(Error::new(ErrorKind::Contradiction, format!("the response has no `{missing}`"))
-                .advice("check the `sections` of this table in the profile, or set optional = true"));
-        }
         let counted = answer.raw(COUNTED).and_then(count_of);
         let counted: Option<u64> = counted.filter(|_| Relation::of(answer.text(COUNTED_RELATION)) == Relation::Exact);
-        let total = answer.raw(TOTAL).filter(|raw| !raw.is_null());
-        // What has no entries is empty; what is null was not read. Mentions have a total for that.
-        let there = answer.sections.iter().filter(|there| **there).count();
-        let mut needed = self.table.sections.iter().zip(&answer.sections);
-        let needed = self.needs_section && needed.any(|(spec, there)| *there && !spec.optional);
-        let is_null = match self.table.kind {
-            TableKind::List | TableKind::History => true,
-            TableKind::Overview | TableKind::Volume | TableKind::Breakdowns => needed,
-            _ => false,
-        };
-        let is_null = is_null && there > 0 && answer.nulls == there;
-        let zero = counted == Some(0) || total.and_then(count_of) == Some(0);
-        if is_null && !self.continues && !zero {
-            let what = match self.table.kind {
-                TableKind::List | TableKind::History => {
-                    "all sections of the list of saved searches are null".to_owned()
-                }
-                _ => {
-                    let places = self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3);
-                    format!("the sections of this table are null: {}", places.collect::<Vec<_>>().join(", "))
-                }
-            };
-            return Err(Error::new(ErrorKind::Contradiction, what)
-                .advice("check the `sections` of this table in the profile, or set optional = true")
-                .passing());
-        }
-        let paged = request.plan.pages.is_some() && total.is_some();
-        let nothing =
-            !answer.sections.contains(&true) && !paged && total.and_then(count_of) != Some(0) && counted != Some(0);
-        if self.needs_section && nothing && !apart {
-            let places: Vec<String> =
-                self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3).collect();
-            let message = format!("the response has no section of this table, such as {}", places.join(", "));
-            return Err(Error::new(ErrorKind::Contradiction, message).advice(
-                "check the `sections` of this table in the profile; if it is an error with a success status, set [error]",
-            ));
-        }
-        let relation = match self.profile.total.at.as_ref().is_some_and(|at| answer.evidence.calls_estimate(at)) {
-            true => Relation::About,
-            false => Relation::of(answer.text(RELATION)),
-        };
-        let told = total.filter(|_| request.plan.pages.is_some());
-        let total = match (&self.profile.total.trust, told, relation, request.plan.pages) {
-            (Trust::Exact, Some(told), Relation::Exact, _) => Some(count_of(told).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Contradiction,
-                    format!("invalid total `{}` in the response", evidence::shown(told)),
-                )
-                .advice("check [total] in the profile, or set trust = \"advisory\" to read until a page is empty")
-            })?),
-            // Some services count the mentions for the first page only.
-            (Trust::Exact, None, _, Some(pages)) if request.row <= pages.skip => {
-                return Err(Error::new(ErrorKind::Contradiction, "the response has no total")
-                    .advice("check [total] in the profile, or set trust = \"absent\" to read without a total"));
-            }
-            _ => None,
-        };
-        let hint = told.filter(|_| total.is_none()).and_then(count_of);
-        let hint = hint.map(match (&self.profile.total.trust, relation) {
-            (Trust::Exact, Relation::AtLeast) => Hint::AtLeast,
-            _ => Hint::About,
-        });
+        self.check_sections(request, &answer, counted)?;
+        let (total, hint) = self.total_of(request, &answer)?;
         let count = rows.count;
         let present = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
         let mut conflicts = rows.conflicts;
@@ -557,6 +490,85 @@ impl Decoder {
             traits,
         };
         Ok((decoded, Ends { next, entries, evidence }))
+    }
+
+    /// Checks that the response has the sections of the table. `counted`: the mentions that it counts.
+    fn check_sections(&self, request: &PageRequest, answer: &Envelope<'_>, counted: Option<u64>) -> Result<()> {
+        // An overview that stands beside no mentions has none of their sections.
+        let apart = self.table.kind == TableKind::Mentions && request.plan.pages.is_none();
+        let mut sections = self.table.sections.iter().zip(&answer.sections).filter(|_| !self.continues && !apart);
+        if let Some((SectionSpec { at: missing, .. }, _)) = sections.find(|(spec, there)| !spec.optional && !**there) {
+            return Err(Error::new(ErrorKind::Contradiction, format!("the response has no `{missing}`"))
+                .advice("check the `sections` of this table in the profile, or set optional = true"));
+        }
+        let total = answer.raw(TOTAL).filter(|raw| !raw.is_null());
+        // What has no entries is empty; what is null was not read. Mentions have a total for that.
+        let there = answer.sections.iter().filter(|there| **there).count();
+        let mut needed = self.table.sections.iter().zip(&answer.sections);
+        let needed = self.needs_section && needed.any(|(spec, there)| *there && !spec.optional);
+        let is_null = match self.table.kind {
+            TableKind::List | TableKind::History => true,
+            TableKind::Overview | TableKind::Volume | TableKind::Breakdowns => needed,
+            _ => false,
+        };
+        let is_null = is_null && there > 0 && answer.nulls == there;
+        let zero = counted == Some(0) || total.and_then(count_of) == Some(0);
+        if is_null && !self.continues && !zero {
+            let what = match self.table.kind {
+                TableKind::List | TableKind::History => {
+                    "all sections of the list of saved searches are null".to_owned()
+                }
+                _ => {
+                    let places = self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3);
+                    format!("the sections of this table are null: {}", places.collect::<Vec<_>>().join(", "))
+                }
+            };
+            return Err(Error::new(ErrorKind::Contradiction, what)
+                .advice("check the `sections` of this table in the profile, or set optional = true")
+                .passing());
+        }
+        let paged = request.plan.pages.is_some() && total.is_some();
+        let nothing =
+            !answer.sections.contains(&true) && !paged && total.and_then(count_of) != Some(0) && counted != Some(0);
+        if self.needs_section && nothing && !apart {
+            let places: Vec<String> =
+                self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3).collect();
+            let message = format!("the response has no section of this table, such as {}", places.join(", "));
+            return Err(Error::new(ErrorKind::Contradiction, message).advice(
+                "check the `sections` of this table in the profile; if it is an error with a success status, set [error]",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The total of the response, or else the hint that it gives instead.
+    fn total_of(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<(Option<u64>, Option<Hint>)> {
+        let told = answer.raw(TOTAL).filter(|raw| !raw.is_null() && request.plan.pages.is_some());
+        let relation = match self.profile.total.at.as_ref().is_some_and(|at| answer.evidence.calls_estimate(at)) {
+            true => Relation::About,
+            false => Relation::of(answer.text(RELATION)),
+        };
+        let total = match (&self.profile.total.trust, told, relation, request.plan.pages) {
+            (Trust::Exact, Some(told), Relation::Exact, _) => Some(count_of(told).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Contradiction,
+                    format!("invalid total `{}` in the response", evidence::shown(told)),
+                )
+                .advice("check [total] in the profile, or set trust = \"advisory\" to read until a page is empty")
+            })?),
+            // Some services count the mentions for the first page only.
+            (Trust::Exact, None, _, Some(pages)) if request.row <= pages.skip => {
+                return Err(Error::new(ErrorKind::Contradiction, "the response has no total")
+                    .advice("check [total] in the profile, or set trust = \"absent\" to read without a total"));
+            }
+            _ => None,
+        };
+        let hint = told.filter(|_| total.is_none()).and_then(count_of);
+        let hint = hint.map(match (&self.profile.total.trust, relation) {
+            (Trust::Exact, Relation::AtLeast) => Hint::AtLeast,
+            _ => Hint::About,
+        });
+        Ok((total, hint))
     }
 
     /// The cursor of the page that follows the last record of a response, if records have cursors.

@@ -3,7 +3,7 @@
 use super::json::Json;
 use crate::error::Result;
 
-/// Depth of objects below which everything counts as one value.
+/// Maximum depth of objects: what is deeper counts as one value.
 const DEPTH: usize = 64;
 
 /// Calls `found` with the JSON pointer (RFC 6901) of each value that is not an object. Arrays count as one value. For

@@ -392,7 +392,7 @@ mod tests {
             let error = DataFusionError::from(arrow::error::ArrowError::from(error)).context("while sorting");
             let own = own_or_query(&error);
             assert_eq!(own.kind(), ErrorKind::Memory, "{own}");
-            assert!(own.what_to_do().is_some() && describe(&error).contains(told), "{own}");
+            assert!(own.remedy().is_some() && describe(&error).contains(told), "{own}");
             assert_eq!(describe(&error), own.to_string());
         }
         let other = DataFusionError::IoError(io::Error::other("broken"));

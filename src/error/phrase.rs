@@ -13,14 +13,14 @@
 use std::fmt;
 use std::ops::Add;
 
-/// Declares the settings that advice can name.
+/// Declares the settings: name, form of the value in SQL, and description.
 macro_rules! settings {
-    ($($(#[$about:meta])* $variant:ident = $name:literal,)*) => {
-        /// Session setting; [`SessionSettings`](crate::SessionSettings) has the values.
+    ($($variant:ident = $name:literal, $form:ident, $about:literal;)*) => {
+        /// Session setting; [`SessionSettings`](crate::SessionSettings) has the types, defaults and values.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
         pub enum Setting {
-            $($(#[$about])* $variant,)*
+            $(#[doc = concat!("`", $name, "`: ", $about, ".")] $variant,)*
         }
 
         impl Setting {
@@ -33,37 +33,45 @@ macro_rules! settings {
                     $(Self::$variant => $name,)*
                 }
             }
+
+            /// Description.
+            pub(crate) fn about(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $about,)*
+                }
+            }
+
+            fn form(self) -> Form {
+                match self {
+                    $(Self::$variant => Form::$form,)*
+                }
+            }
         }
     };
 }
 
+/// Form of a value in SQL.
+enum Form {
+    Text,
+    /// A number, or on and off.
+    Bare,
+}
+
 settings! {
-    /// Requests per query.
-    MaxRequests = "max_requests",
-    /// Counts from the overview.
-    CountFromOverview = "count_from_overview",
-    /// Failure or warning if rows are missing.
-    Completeness = "completeness",
-    /// Saved searches that may be missing.
-    Partial = "partial",
-    /// Replacement of invalid characters.
-    LossyText = "lossy_text",
-    /// Time zone.
-    Timezone = "timezone",
-    /// Use of the store.
-    Store = "store",
-    /// Age of stored data.
-    Freshness = "freshness",
-    /// Mentions that the service has deleted.
-    KeepDeleted = "keep_deleted",
-    /// Requests of estimates.
-    Estimate = "estimate",
-    /// Requests in flight.
-    Concurrency = "concurrency",
-    /// Timeout of an attempt.
-    RequestTimeout = "request_timeout",
-    /// Deadline of a query.
-    QueryDeadline = "query_deadline",
+    MaxRequests = "max_requests", Bare, "maximum number of requests per query, retries included";
+    CountFromOverview = "count_from_overview", Text, "when to count mentions from the overview: exact, always or never";
+    Completeness = "completeness", Text, "when not all mentions can be received: strict (fail) or report (warn)";
+    Partial = "partial", Bare, "skip saved searches that the service refuses (403, 404), with a warning";
+    LossyText = "lossy_text", Bare, "replace invalid UTF-8 and escapes in strings";
+    Timezone = "timezone", Text, "time zone of days, literals and requests; empty: UTC, and the profile's default";
+    Store = "store", Text, "use of the connection's store: off, read, write or read-write";
+    Freshness = "freshness", Text, "maximum age of stored data used without a request, such as '15m'";
+    KeepDeleted = "keep_deleted", Bare, "keep mentions in the store that the service has deleted, in system.deleted_mentions";
+    Estimate = "estimate", Text,
+        "how costs are estimated: known (without a request) or ask (may request the list, and an overview per saved search)";
+    Concurrency = "concurrency", Bare, "maximum number of requests in flight per scan";
+    RequestTimeout = "request_timeout", Bare, "timeout of a single attempt, in seconds";
+    QueryDeadline = "query_deadline", Bare, "deadline of a query's last response, in seconds";
 }
 
 impl Setting {
@@ -84,20 +92,9 @@ impl Setting {
 
     /// A value as SQL has it.
     fn literal(self, value: &str) -> String {
-        match self {
-            Self::CountFromOverview
-            | Self::Completeness
-            | Self::Timezone
-            | Self::Store
-            | Self::Freshness
-            | Self::Estimate => format!("'{value}'"),
-            Self::MaxRequests
-            | Self::Partial
-            | Self::LossyText
-            | Self::KeepDeleted
-            | Self::Concurrency
-            | Self::RequestTimeout
-            | Self::QueryDeadline => value.to_owned(),
+        match self.form() {
+            Form::Text => format!("'{value}'"),
+            Form::Bare => value.to_owned(),
         }
     }
 }

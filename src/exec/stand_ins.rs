@@ -236,7 +236,7 @@ impl Driver {
                 None => return Ok(None),
             },
         };
-        let (values, mut numbers): (ArrayRef, Vec<i64>) = match &summary.rows {
+        let (values, numbers): (ArrayRef, Vec<i64>) = match &summary.rows {
             SummaryRows::Total => (Arc::new(StringArray::new_null(1)), vec![total]),
             SummaryRows::List(list) => {
                 let (mut names, mut numbers) = answer.list(list)?;
@@ -288,30 +288,7 @@ impl Driver {
             }
             SummaryRows::Firsts(_) => return Ok(None),
         };
-        for mention in excluded {
-            let counted = match &summary.rows {
-                SummaryRows::Total => Some(0),
-                SummaryRows::List(_) => {
-                    let names = values.as_string::<i32>();
-                    (0..names.len())
-                        .find(|at| names.is_valid(*at).then(|| names.value(*at)) == mention.value.as_deref())
-                }
-                // Its day is the last one that begins before it. Days may come in any order.
-                _ => {
-                    let days = values.as_primitive_opt::<TimestampMicrosecondType>().map(|days| days.values());
-                    let before = days.into_iter().flat_map(|days| days.iter().enumerate());
-                    let before = before.filter(|(_, day)| **day <= mention.time);
-                    before.max_by_key(|(_, day)| **day).map(|(at, _)| at)
-                }
-            };
-            match counted.and_then(|at| numbers.get_mut(at)) {
-                Some(number) => *number -= 1,
-                None => return Ok(None),
-            }
-        }
-        if numbers.iter().any(|number| *number < 0) {
-            return Ok(None);
-        }
+        let Some(numbers) = without(&excluded, &summary.rows, &values, numbers) else { return Ok(None) };
         self.judged(request, counted(sum(&numbers).unwrap_or(total), &by));
         Ok(Some(self.standing_for(summary, plan, &values, numbers)))
     }
@@ -642,6 +619,28 @@ impl EdgePage {
         let value = |row: usize| self.values.get(row).cloned().flatten();
         Ok(Some(excluded.into_iter().map(|row| Excluded { time: times[row], value: value(row) }).collect()))
     }
+}
+
+/// The counts of rows without these mentions; `None` if no row counts one of them, or a count is negative.
+fn without(excluded: &[Excluded], rows: &SummaryRows, values: &ArrayRef, mut counts: Vec<i64>) -> Option<Vec<i64>> {
+    for mention in excluded {
+        let row = match rows {
+            SummaryRows::Total => Some(0),
+            SummaryRows::List(_) => {
+                let names = values.as_string::<i32>();
+                (0..names.len()).find(|at| names.is_valid(*at).then(|| names.value(*at)) == mention.value.as_deref())
+            }
+            // Its day is the last one that begins before it. Days may come in any order.
+            SummaryRows::Days(_) | SummaryRows::Firsts(_) => {
+                let days = values.as_primitive_opt::<TimestampMicrosecondType>().map(|days| days.values());
+                let before = days.into_iter().flat_map(|days| days.iter().enumerate());
+                let before = before.filter(|(_, day)| **day <= mention.time);
+                before.max_by_key(|(_, day)| **day).map(|(at, _)| at)
+            }
+        };
+        *counts.get_mut(row?)? -= 1;
+    }
+    counts.iter().all(|count| *count >= 0).then_some(counts)
 }
 
 /// Daily counts of a response.

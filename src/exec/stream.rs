@@ -116,7 +116,8 @@ impl Starting {
         let caller = context.session_config().get_extension::<Caller>();
         let before = context.session_config().get_extension::<SentBefore>();
         let before = before.map_or(SentBefore(0), |before| *before);
-        let query = config.connection.query(&config.query, &execution, &settings, caller, before);
+        let session = context.session_id();
+        let query = config.connection.query(&config.query, &session, &execution, &settings, caller, before);
         let within = query.span(context.session_config().get_extension::<QuerySpan>());
         #[cfg(any(feature = "flight", feature = "shell"))]
         let in_parts = context.session_config().get_extension::<super::traced::InParts>().is_some();
@@ -752,7 +753,7 @@ impl Driver {
         plan.pages.is_some()
     }
 
-    /// Minimum number of requests of groups of plans of which the first may be enough.
+    /// Minimum number of requests of groups of plans. The first plan of a group may be enough.
     fn least_of(&self, groups: &[Vec<RequestPlan>]) -> usize {
         groups.iter().filter(|group| self.least(group) == group.len()).count()
     }

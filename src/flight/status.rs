@@ -23,9 +23,9 @@ impl From<Failure> for Status {
         };
         match failure.place {
             Some(Place { line, column, .. }) => {
-                Self::new(code, format!("{} (line {line}, column {column})", failure.message))
+                Self::new(code, format!("{} (line {line}, column {column})", failure.message()))
             }
-            None => Self::new(code, failure.message),
+            None => Self::new(code, failure.message()),
         }
     }
 }

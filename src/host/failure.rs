@@ -8,7 +8,7 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
 use crate::client::Clean;
-use crate::error::{self, Error, ErrorKind, INVALID_PATTERN, Phrase, Term, describe, out_of_space, shortened};
+use crate::error::{self, Error, ErrorKind, INVALID_PATTERN, Phrase, Term, describe, line_of, out_of_space, shortened};
 use crate::functions::{OUT_OF_RANGE, TOO_MANY_DIGITS};
 use crate::session::suggestion;
 
@@ -96,35 +96,14 @@ pub struct Failure {
     /// Class.
     pub code: Code,
     pub(crate) origin: Origin,
-    /// One line: what, where, and what to do.
-    pub message: String,
+    /// One line: what, where, and what to do. [`worded`](Self::worded) has it in a length that headers have.
+    pub line: Phrase,
     /// Place at which the text of the statement is wrong, if that is known.
     pub place: Option<Place>,
-    /// Advice, if there is any. It is the end of the message.
-    pub advice: Option<Box<str>>,
+    /// Advice, if there is any. It is the end of the line.
+    pub advice: Option<Box<Phrase>>,
     /// Place in the service, as far as known.
     pub at: Option<Box<error::Place>>,
-    /// Message and advice with their terms; `None` if the message has none.
-    pub(crate) phrases: Option<Box<Phrases>>,
-}
-
-/// A line and the advice at its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Phrases {
-    line: Phrase,
-    advice: Phrase,
-}
-
-impl Phrases {
-    /// The phrases of an error, if they have terms.
-    fn of(own: &Error, clean: impl Fn(&str) -> String) -> Option<Box<Self>> {
-        let line = own.line();
-        if line.is_plain() {
-            return None;
-        }
-        let advice = own.remedy().map(|advice| advice.map(&clean)).unwrap_or_default();
-        Some(Box::new(Self { line: line.map(clean), advice }))
-    }
 }
 
 /// Place in a statement.
@@ -159,17 +138,20 @@ impl Place {
 
 impl Failure {
     /// Creates a failure of this server.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
-        let (place, advice, at, phrases) = Default::default();
-        Self { code, origin: Origin::Server, message: shortened(message.into()), place, advice, at, phrases }
+    pub fn new(code: Code, message: impl Into<Phrase>) -> Self {
+        Self { code, origin: Origin::Server, line: message.into(), place: None, advice: None, at: None }
     }
 
     /// Creates a failure of this server from an error without API keys.
     pub fn own(error: Error) -> Self {
-        let (code, origin) = (code_of(error.kind(), KeyOwner::Server), Origin::Own(error.kind()));
-        let advice = error.what_to_do().map(|advice| shortened(advice.to_owned()).into());
-        let (at, phrases) = (Some(Box::new(error.place().clone())), Phrases::of(&error, str::to_owned));
-        Self { code, origin, message: shortened(error.to_string()), place: None, advice, at, phrases }
+        Self {
+            code: code_of(error.kind(), KeyOwner::Server),
+            origin: Origin::Own(error.kind()),
+            line: error.line(),
+            place: None,
+            advice: error.remedy().cloned().map(Box::new),
+            at: Some(Box::new(error.place().clone())),
+        }
     }
 
     /// Converts an error. `redact` removes API keys from the message.
@@ -177,63 +159,58 @@ impl Failure {
         if let (None, Some(own)) = (Error::find(error), out_of_space(error)) {
             return Self::of(&DataFusionError::External(Box::new(own)), owner, redact);
         }
-        // A text that is cut first may have a part of a key.
-        let message = shortened(redact(&describe(error)).into());
         let own = Error::find(error);
-        let advice = own.and_then(Error::what_to_do).map(|advice| shortened(redact(advice).into()).into());
-        let at = own.map(|own| Box::new(own.place().clone()));
-        let phrases = own.and_then(|own| Phrases::of(own, |text| redact(text).into()));
-        Self { code: code(error, owner), origin: origin(error), message, place: None, advice, at, phrases }
+        // A text that is cut first may have a part of a key.
+        let clean = |phrase: &Phrase| phrase.map(|text| redact(text).into());
+        Self {
+            code: code(error, owner),
+            origin: origin(error),
+            line: clean(&line_of(error)),
+            place: None,
+            advice: own.and_then(Error::remedy).map(|advice| Box::new(clean(advice))),
+            at: own.map(|own| Box::new(own.place().clone())),
+        }
     }
 
     /// The failure with a text before its message.
     pub(crate) fn led_by(self, lead: &str) -> Self {
-        let phrases = self.phrases.map(|phrases| {
-            let Phrases { line, advice } = *phrases;
-            Box::new(Phrases { line: Phrase::from(lead) + line, advice })
-        });
-        Self { message: format!("{lead}{}", self.message), phrases, ..self }
+        Self { line: Phrase::from(lead) + self.line, ..self }
     }
 
-    /// The message, with its terms.
-    pub fn line(&self) -> Phrase {
-        self.phrases.as_ref().map_or_else(|| self.message.as_str().into(), |phrases| phrases.line.clone())
-    }
-
-    /// The advice, with its terms; `None` if there is no advice, or if the message has no terms.
-    pub fn remedy(&self) -> Option<&Phrase> {
-        self.phrases.as_ref().map(|phrases| &phrases.advice).filter(|_| self.advice.is_some())
+    /// The message in the words of SQL.
+    pub fn message(&self) -> String {
+        self.worded(Term::to_string)
     }
 
     /// The message in the words of a front.
     pub fn worded(&self, by: impl Fn(&Term) -> String) -> String {
-        shortened(self.line().worded(by))
+        shortened(self.line.worded(by))
     }
 
     /// The advice in the words of a front.
     pub fn advice_worded(&self, by: impl Fn(&Term) -> String) -> Option<String> {
-        let worded = self.remedy().map(|advice| shortened(advice.worded(by)));
-        worded.or_else(|| self.advice.as_deref().map(str::to_owned))
+        self.advice.as_ref().map(|advice| shortened(advice.worded(by)))
     }
 
     /// Adds to the failure of a statement what was probably meant, and its place in the text.
     pub(crate) async fn in_text(self, error: &DataFusionError, text: &str, context: &SessionContext) -> Self {
-        let place = suggestion::place(error).or_else(|| suggestion::place_of_name(&self.message, text));
-        let message = suggestion::without_place(&self.message);
+        let whole = self.message();
+        let place = suggestion::place(error).or_else(|| suggestion::place_of_name(&whole, text));
+        let message = suggestion::without_place(&whole);
         let of_value = suggestion::of_value(message, text);
         let message = of_value.as_deref().unwrap_or(message);
         let advice = match suggestion::as_written(text, message, suggestion::place(error)) {
             Some(advice) => Some(advice),
             None => suggestion::suggestion(message, context, None).await,
         };
-        let message = match &advice {
-            Some(advice) => shortened(format!("{message}; {advice}")),
-            None => message.to_owned(),
-        };
         // The engine's messages have no terms, and only they are changed.
-        let phrases = self.phrases.filter(|_| message == self.message);
-        let advice = advice.map(|advice| shortened(advice).into()).or(self.advice);
-        Self { message, place: place.and_then(|place| Place::of(text, place)), advice, phrases, ..self }
+        let line = match &advice {
+            Some(advice) => format!("{message}; {advice}").into(),
+            None if message == whole => self.line,
+            None => message.into(),
+        };
+        let advice = advice.map(|advice| Box::new(advice.into())).or(self.advice);
+        Self { line, place: place.and_then(|place| Place::of(text, place)), advice, ..self }
     }
 
     /// Category, for clients that branch on it: that of the crate's own error, or what is wrong with the statement.
@@ -432,13 +409,13 @@ mod tests {
         let failure = Failure::of(&error, KeyOwner::Server, |text| key.redact(text)).led_by("set 2: ");
         let sql = "set 2: needs 9 of <redacted>, but savedsearch.max_requests allows 2; add a LIMIT, or raise the limit: \
                    SET savedsearch.max_requests = 40";
-        assert_eq!((failure.message.as_str(), failure.worded(Term::to_string).as_str()), (sql, sql));
+        assert_eq!(failure.message(), sql);
         let shortly = |term: &Term| if let Term::Setting(setting) = term { setting.name() } else { "" }.to_owned();
         assert_eq!(failure.worded(shortly), "set 2: needs 9 of <redacted>, but max_requests allows 2; add a LIMIT");
         assert_eq!(failure.advice_worded(shortly).as_deref(), Some("add a LIMIT"));
         let plain = Failure::own(Error::new(ErrorKind::Query, "no").advice("SET it"));
         assert_eq!(plain.worded(shortly), "no; SET it");
-        assert_eq!((plain.advice_worded(shortly).as_deref(), plain.phrases), (Some("SET it"), None));
+        assert_eq!(plain.advice_worded(shortly).as_deref(), Some("SET it"));
     }
 
     #[test]
@@ -456,14 +433,14 @@ mod tests {
         let key = Secret::new("hush").expect("a key");
         let failure = Failure::of(&error, KeyOwner::Server, |text| key.redact(text));
         assert_eq!(failure.code, Code::InvalidArgument);
-        assert!(failure.message.starts_with("no table <redacted> xxx"), "{}", failure.message);
-        assert_eq!(failure.message.chars().count(), 1_000);
+        assert!(failure.message().starts_with("no table <redacted> xxx"), "{}", failure.message());
+        assert_eq!(failure.message().chars().count(), 1_000);
         for failure in [
             Failure::new(Code::NotFound, "x".repeat(9_000)),
             Failure::own(Error::new(ErrorKind::Query, "no").advice("x".repeat(9_000))),
         ] {
-            assert!(failure.message.chars().count() <= 1_000, "{}", failure.message);
-            assert!(failure.advice.is_none_or(|advice| advice.chars().count() <= 1_000));
+            assert!(failure.message().chars().count() <= 1_000, "{}", failure.message());
+            assert!(failure.advice_worded(Term::to_string).is_none_or(|advice| advice.chars().count() <= 1_000));
         }
     }
 
@@ -475,7 +452,7 @@ mod tests {
         let key = Secret::new("hush").expect("a key");
         let failure = Failure::of(&DataFusionError::from(error), KeyOwner::Server, |text| key.redact(text));
         assert_eq!((failure.code, failure.sqlstate(), failure.kind()), (Code::ResourceExhausted, "53200", "memory"));
-        let advice = failure.advice.expect("advice");
-        assert!(failure.message.contains("16.0 GB") && failure.message.ends_with(&*advice), "{}", failure.message);
+        let (message, advice) = (failure.message(), failure.advice_worded(Term::to_string).expect("advice"));
+        assert!(message.contains("16.0 GB") && message.ends_with(&advice), "{message}");
     }
 }

@@ -290,7 +290,7 @@ where
             }
             if let Some(memory) = &mut memory {
                 let held = memory.hold(all.len() + part.len());
-                held.map_err(|failure| (StatusCode::TOO_MANY_REQUESTS, failure.message))?;
+                held.map_err(|failure| (StatusCode::TOO_MANY_REQUESTS, failure.message()))?;
             }
             all.extend_from_slice(&part);
         }

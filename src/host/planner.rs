@@ -537,7 +537,7 @@ mod tests {
         assert!(bytes_of_plan(&bound(1).expect("900 KiB")) <= statement.bytes_of_bound(&[set(1)]).expect("900 KiB"));
         // Together, they do not fit into the share of the user.
         let refused = Pending::plan(&host, &session, &statement, vec![set(40); 20]).await.expect_err("720 MB");
-        assert!(refused.message.contains("not enough memory for the result"), "{}", refused.message);
+        assert!(refused.message().contains("not enough memory for the result"), "{}", refused.message());
         assert_eq!(session.share.pool().reserved(), 0);
     }
 

@@ -47,7 +47,7 @@ use crate::exec::{WindowRead, windows};
 use crate::exec::{start, statement_kind};
 use crate::memory::{StatementMemory, until_ended};
 
-/// Size in bytes from which a batch is not merged with further ones: copying it would cost more than another message.
+/// Minimum size, in bytes, of a batch that is sent alone: merging it with others would cost more than another message.
 const GATHERED: usize = 1 << 18;
 /// Time for which a batch waits for the user's share of memory.
 const ROOM: Duration = Duration::from_secs(10);
@@ -247,8 +247,8 @@ fn query_cancelled() -> Failure {
 }
 
 fn too_late(seconds: u64) -> Failure {
-    let Failure { code, message, .. } = timed_out(seconds);
-    Failure::new(code, format!("{message}: narrow the query"))
+    let late = timed_out(seconds);
+    Failure::new(late.code, late.line + ": narrow the query")
 }
 
 /// Runs a query until its result is sent, it times out or it is cancelled.

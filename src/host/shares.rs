@@ -47,13 +47,13 @@ pub(crate) struct Share {
     of_strangers: Mutex<Option<OwnedSemaphorePermit>>,
     /// The engine's environment of the user's statements: operators announce their memory to its pool.
     pub(crate) runtime: Arc<RuntimeEnv>,
-    turns: Turns,
+    turns: PlanningTurns,
 }
 
 /// Turns for planning. A turn that ends belongs to nobody until a task that runs takes it. If it were handed to a waiting task, it
 /// would be lost while the threads of that task's lane compute.
 #[derive(Debug)]
-struct Turns {
+struct PlanningTurns {
     free: Semaphore,
     ended: Notify,
 }
@@ -112,7 +112,7 @@ impl Shares {
         let [unread, kept] = [(); 2].map(|()| Arc::new(Semaphore::new(kib)));
         let pool = Arc::new(CountedPool::new(self.memory_mib << 20));
         let runtime = RuntimeEnvBuilder::from_runtime_env(&self.common).with_memory_pool(pool).build_arc()?;
-        let turns = Turns { free: Semaphore::new(PLANNING), ended: Notify::new() };
+        let turns = PlanningTurns { free: Semaphore::new(PLANNING), ended: Notify::new() };
         // None of them yet. The semaphore is never closed.
         let nothing = || Arc::clone(&self.strangers).try_acquire_many_owned(0).ok();
         let of_strangers = Mutex::new(if is_known { None } else { nothing() });
@@ -143,7 +143,7 @@ impl Share {
     /// Waits until the user may parse or plan another statement. The turn ends when it is dropped. A holder must not ask for another
     /// turn.
     pub(crate) async fn planning(&self) -> PlanningTurn<'_> {
-        let Turns { free, ended } = &self.turns;
+        let PlanningTurns { free, ended } = &self.turns;
         loop {
             // Before the look, so that a turn that ends after it is not missed.
             let next = ended.notified();
@@ -331,7 +331,7 @@ pub(crate) mod tests {
         }
         let refused = received.hold(17 * UNCOUNTED + 1).expect_err("more than 1 MiB");
         assert_eq!((refused.code, refused.sqlstate()), (Code::ResourceExhausted, "53200"));
-        assert!(refused.message.contains("message: the user is limited to 1 MiB"), "{}", refused.message);
+        assert!(refused.message().contains("message: the user is limited to 1 MiB"), "{}", refused.message());
         drop(received);
         assert_eq!(share.pool().reserved(), 0);
         share.keep("view", 1 << 20).expect("given back");

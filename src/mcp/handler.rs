@@ -68,12 +68,12 @@ impl Handler {
         let shared = Arc::clone(&self.shared);
         let own = Arc::clone(session);
         let admitted = shared.host.admit(session).await;
-        let Admitted { memory, lane } = admitted.map_err(|failure| failure.message)?;
+        let Admitted { memory, lane } = admitted.map_err(|failure| failure.message())?;
         let handle = lane.handle().clone();
         let seconds = shared.host.limits.statement_seconds;
         // A computation that does not pause keeps its place until it ends.
         let task = AbortOnDropHandle::new(handle.spawn(async move {
-            let busy = |failure: Failure| failure.message;
+            let busy = |failure: Failure| failure.message();
             let called = async {
                 match call {
                     Call::Query(asked) => {

@@ -168,8 +168,8 @@ fn rpc_error(code: i32, message: &str) -> Response {
 }
 
 fn refused(failure: Failure) -> Response {
-    let Failure { code, message, .. } = failure;
-    match code {
+    let message = failure.message();
+    match failure.code {
         Code::Unauthenticated => {
             let mut response = plain(StatusCode::UNAUTHORIZED, message);
             let scheme = HeaderValue::from_static("Bearer realm=\"savedsearch\"");

@@ -117,7 +117,7 @@ pub async fn serve_streams(
     let host = Arc::new(Host::start(HostSpec { limits, settings, ..HostSpec::new(Auth::None, upstream) })?);
     let failed = |what: String| Error::new(ErrorKind::Connect, what);
     let session = host.sessions.find(Credentials::None, None).await;
-    let session = session.map_err(|failure| failed(failure.message))?;
+    let session = session.map_err(|failure| failed(failure.message()))?;
     let cancelled = CancellationToken::new();
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MESSAGE);
     let handler = Handler::new(Arc::clone(&host), mcp, Some(session), profiles);

@@ -97,8 +97,7 @@ pub(super) async fn query(
         return Err("the query selects no columns".to_owned());
     }
     let span = account.begin(statement_kind(&plan), query.clone(), &digest, &running);
-    let is_plan = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
-    let mut table = TextTable::new(&running.schema(), most.text_bytes, is_plan);
+    let mut table = TextTable::new(&running.schema(), most.text_bytes, is_plan(&plan));
     let read = async {
         let mut stream = start(&running, task, Some(&span))?;
         while let Some(batch) = stream.try_next().await? {
@@ -212,8 +211,12 @@ fn operator(phrase: &Phrase) -> &'static str {
 
 /// True if a row limit would change nothing, or would not be accepted.
 fn is_small(plan: &LogicalPlan, most: usize) -> bool {
-    let rooted = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_));
-    rooted || plan.max_rows().is_some_and(|rows| rows <= most)
+    is_plan(plan) || plan.max_rows().is_some_and(|rows| rows <= most)
+}
+
+/// True for EXPLAIN.
+fn is_plan(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_))
 }
 
 /// Rows, a summary, and what was noted. In pass-through mode the notes are those of the caller's key alone.

@@ -15,7 +15,7 @@ pub(super) const SHOWN: usize = 500;
 #[derive(Debug)]
 pub(super) struct TextTable {
     text: String,
-    /// Length of the text from which no row is added, in bytes.
+    /// Maximum length of the text, in bytes: no row is added to a text that has it.
     longest: usize,
     rows: usize,
     cut: usize,

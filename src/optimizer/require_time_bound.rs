@@ -71,10 +71,10 @@ impl RequireTimeBound {
         state: &'a dyn Session,
     ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(async move {
-            let looking =
-                Looking { options: state.config_options(), query: state.execution_props().query_execution_start_time };
-            Origins::of(plan, looking)?;
-            let notes = parts_of_the_time(plan, looking)?;
+            let query =
+                Query { options: state.config_options(), start: state.execution_props().query_execution_start_time };
+            Origins::of(plan, query)?;
+            let notes = parts_of_the_time(plan, query)?;
             let physical = match &self.planner {
                 Some(planner) => planner.create_physical_plan(plan, state).await?,
                 None => DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?,
@@ -93,21 +93,20 @@ impl RequireTimeBound {
 
 /// Options and start of the query whose plan is inspected.
 #[derive(Clone, Copy)]
-struct Looking<'s> {
+struct Query<'s> {
     options: &'s ConfigOptions,
-    /// The start of the query.
-    query: Option<DateTime<Utc>>,
+    start: Option<DateTime<Utc>>,
 }
 
 /// Returns a note for each part of an aggregate, or of an expression such as CASE, that compares the time of a scan of
 /// the default window and reaches further back than that window.
-fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Arc<TableSpec>, String)>> {
+fn parts_of_the_time(plan: &LogicalPlan, query: Query<'_>) -> Result<Vec<(Arc<TableSpec>, String)>> {
     let mut found = Vec::new();
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
             && let Some(table) = ApiTable::of(scan)
         {
-            let planned = table.planned(looking.options, looking.query, &scan.filters);
+            let planned = table.planned(query.options, query.start, &scan.filters);
             let default = planned.plan().is_ok_and(|plan| plan.default_window);
             found.extend(default.then(|| (table, planned.now())));
         }
@@ -348,14 +347,14 @@ struct Origins<'p> {
 
 impl<'p> Origins<'p> {
     /// Follows the columns up from the scans and checks each node on the way, including those of subqueries.
-    fn of(plan: &'p LogicalPlan, looking: Looking<'_>) -> Result<Self> {
+    fn of(plan: &'p LogicalPlan, query: Query<'_>) -> Result<Self> {
         let width = plan.schema().fields().len();
-        let inputs = plan.inputs().into_iter().map(|input| Origins::of(input, looking)).collect::<Result<Vec<_>>>()?;
-        plan.apply_subqueries(|subquery| Origins::of(subquery, looking).map(|_| TreeNodeRecursion::Continue))?;
+        let inputs = plan.inputs().into_iter().map(|input| Origins::of(input, query)).collect::<Result<Vec<_>>>()?;
+        plan.apply_subqueries(|subquery| Origins::of(subquery, query).map(|_| TreeNodeRecursion::Continue))?;
         check(plan, &inputs)?;
         let made = |expr: &Expr| together(&origins_in(expr, &inputs));
         let mut columns: Vec<Origin> = match plan {
-            LogicalPlan::TableScan(scan) => scanned(scan, looking),
+            LogicalPlan::TableScan(scan) => scanned(scan, query),
             LogicalPlan::Projection(projection) => projection.expr.iter().map(made).collect(),
             LogicalPlan::Filter(filter) => {
                 let bounds = split_conjunction(&filter.predicate).into_iter().any(|conjunct| {
@@ -409,9 +408,9 @@ impl<'p> Origins<'p> {
 }
 
 /// Returns the origins of a scan's columns.
-fn scanned(scan: &TableScan, looking: Looking<'_>) -> Vec<Origin> {
+fn scanned(scan: &TableScan, query: Query<'_>) -> Vec<Origin> {
     let Some(table) = ApiTable::of(scan) else { return Vec::new() };
-    let planned = table.planned(looking.options, looking.query, &scan.filters);
+    let planned = table.planned(query.options, query.start, &scan.filters);
     let Ok(plan) = planned.plan() else { return Vec::new() };
     let default = plan.default_window || plan.unbounded().is_some();
     let spec = table.spec();

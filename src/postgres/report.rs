@@ -79,7 +79,7 @@ impl Report {
 impl From<Failure> for Report {
     fn from(failure: Failure) -> Self {
         let before = failure.place.map(|place| place.before);
-        Self { code: failure.code, before, ..Self::error(failure.sqlstate(), failure.message) }
+        Self { code: failure.code, before, ..Self::error(failure.sqlstate(), failure.message()) }
     }
 }
 

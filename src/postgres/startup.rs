@@ -171,7 +171,7 @@ async fn log_in(
     let told = |failure: Failure| {
         shared.host.standing.answered(caller.peer);
         match failure.code {
-            Code::ResourceExhausted => fatal(TOO_MANY, &failure.message),
+            Code::ResourceExhausted => fatal(TOO_MANY, &failure.message()),
             _ => Lost::Reported(Report::from(failure).fatal()),
         }
     };

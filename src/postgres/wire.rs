@@ -19,9 +19,9 @@ use crate::host::shares::Received;
 
 /// Time after which memory for input is asked for again.
 const ROOM: Duration = Duration::from_secs(1);
-/// Bytes of encoded messages after which they are sent.
+/// Size of encoded messages, in bytes, at which they are sent.
 const SENT: usize = 64 << 10;
-/// Capacity of a buffer in bytes beyond which a connection frees it.
+/// Maximum capacity of a buffer that a connection keeps, in bytes.
 const KEPT: usize = 256 << 10;
 /// Bytes that are read ahead while a statement runs.
 const AHEAD: usize = 1 << 20;

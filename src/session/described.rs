@@ -1,8 +1,10 @@
 //! DESCRIBE with the names that types have in SQL. The engine prints its own, such as `Utf8`.
 
+use std::sync::Arc;
+
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, col, lit};
+use datafusion::logical_expr::{EmptyRelation, LogicalPlan, LogicalPlanBuilder, col, lit};
 
 /// Returns the plan of DESCRIBE with the SQL names of types; other plans as they are.
 ///
@@ -16,7 +18,8 @@ pub(super) fn described(plan: LogicalPlan) -> Result<LogicalPlan> {
     });
     let rows: Vec<_> = rows.collect();
     if rows.is_empty() {
-        return Ok(plan);
+        let schema = Arc::clone(&describe.output_schema);
+        return Ok(LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema }));
     }
     let names = describe.output_schema.fields().iter().zip(["column1", "column2", "column3"]);
     let names: Vec<_> = names.map(|(field, value)| col(value).alias(field.name().as_str())).collect();
@@ -47,7 +50,11 @@ pub(crate) fn type_name(kind: &DataType) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use arrow::array::AsArray;
+    use arrow::datatypes::Schema;
+    use datafusion::datasource::empty::EmptyTable;
     use datafusion::prelude::SessionContext;
 
     #[tokio::test]
@@ -68,5 +75,17 @@ mod tests {
         let expected = ["text", "bigint", "double", "boolean", "date", "text[]", "decimal(9, 2)", "timestamptz"];
         assert_eq!(texts(1), expected);
         assert!(texts(2).iter().all(|nullable| ["YES", "NO"].contains(&nullable.as_str())));
+    }
+
+    #[tokio::test]
+    async fn a_table_without_columns_has_no_rows() {
+        let context = SessionContext::new();
+        let none = Arc::new(EmptyTable::new(Arc::new(Schema::empty())));
+        context.register_table("nothing", none).expect("a table");
+        let frame = crate::session::sql(&context, "DESCRIBE nothing").await.expect("a plan");
+        assert_eq!(frame.logical_plan().max_rows(), Some(0));
+        let names: Vec<_> = frame.schema().fields().iter().map(|field| field.name().to_owned()).collect();
+        assert_eq!(names, ["column_name", "data_type", "is_nullable"]);
+        assert_eq!(frame.count().await.expect("rows"), 0);
     }
 }

@@ -120,11 +120,11 @@ const SERIES: usize = 9;
 const BARS: usize = 60;
 /// Maximum number of value columns that a title names.
 const NAMED: usize = 3;
-/// Ratio of the largest numbers of two series from which on each has a panel.
+/// Minimum ratio between the largest numbers of two series that have a panel each.
 const UNEQUAL: f64 = 10.0;
 /// Seconds of an hour, a day and a week.
 const PERIODS: [f64; 3] = [3_600.0, 86_400.0, 604_800.0];
-/// Maximum number of periods of a line chart of which those without a row are looked for.
+/// Maximum number of periods of a line chart that is searched for periods without a row.
 const POINTS: f64 = 5_000.0;
 /// A month, a quarter and a year: their numbers of months, and their fewest and most days.
 const OF_MONTHS: [(u32, f64, f64); 3] = [(1, 28.0, 31.0), (3, 90.0, 92.0), (12, 365.0, 366.0)];

@@ -92,7 +92,7 @@ impl TypedText {
     fn placed(&self, failure: Failure) -> Failure {
         let Self { sql, expanded } = self;
         let wrong = matches!(failure.code, Code::InvalidArgument | Code::Unimplemented | Code::FailedPrecondition);
-        let quoted = || place_of_quoted(&failure.message, &expanded.text).filter(|_| wrong);
+        let quoted = || place_of_quoted(&failure.message(), &expanded.text).filter(|_| wrong);
         let place = failure.place.or_else(quoted);
         Failure { place: place.map(|place| Place::after(sql, expanded.typed(sql, place.before))), ..failure }
     }

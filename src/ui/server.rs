@@ -81,7 +81,8 @@ async fn warn_of_mistakes(folder: &Folder, host: &Arc<Host>) {
         _ if all.is_empty() => return,
         Auth::None => {
             let found = host.sessions.find_shared(Credentials::None, None).await;
-            let told = |failure: &Failure| tracing::warn!("queries of dashboards are not checked: {}", failure.message);
+            let told =
+                |failure: &Failure| tracing::warn!("queries of dashboards are not checked: {}", failure.message());
             found.inspect_err(told).ok()
         }
         Auth::Users(_) | Auth::PassThrough => None,

@@ -27,7 +27,7 @@ const WORDS: usize = 256;
 const DEPTH: usize = 16;
 /// Positions in a text between two checks that the statement goes on.
 const CHECKED: usize = 1 << 13;
-/// Occurrences of a word beyond which more count little for the score, as `k1` of BM25.
+/// Number of occurrences of a word at which further ones count little for the score, as `k1` of BM25.
 const SATURATION: f64 = 1.2;
 /// Part of the score that depends on the length of a text, as `b` of BM25.
 const LENGTH: f64 = 0.75;

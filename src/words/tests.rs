@@ -167,7 +167,7 @@ fn queries_are_bounded() {
     assert_eq!(Query::parse(&nested(17)).expect_err("too deep").kind(), ErrorKind::Query);
 }
 
-/// The values were computed by hand, from the formula in docs/tables.md.
+/// The values were computed manually, from the formula in docs/tables.md.
 #[test]
 fn scores_grow_with_occurrences_and_shrink_with_length() {
     let score = |text: &str, query: &str| {
@@ -225,7 +225,7 @@ async fn reading_and_searching_end_with_their_statement() {
     .await;
 }
 
-/// Words in several spellings, and what they are without case and accents, by hand.
+/// Words in several spellings, and each without case and accents, written manually.
 /// Two are longer than a key of an index.
 const SPELLINGS: [(&[&str], &[&str]); 17] = [
     (&["recall", "Recall", "RÉCALL", "ＲＥＣＡＬＬ"], &["recall"]),

@@ -1,6 +1,6 @@
 """Superset's own pages in a browser: logs in, and draws the mentions by day over Flight SQL and over PostgreSQL.
 
-Run by hand, with Chromium and the package `playwright` beside Superset: browser.py CHROMIUM FOLDER. Writes a picture of
+Run manually, with Chromium and the package `playwright` beside Superset: browser.py CHROMIUM FOLDER. Writes a picture of
 each page into FOLDER.
 """
 

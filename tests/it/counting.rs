@@ -1,4 +1,4 @@
-//! Counts from the overview are used only if they add up and the service honoured the request.
+//! Counts from the overview are used only if they add up and the response is to the request that was sent.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The MCP server, spoken to in lines of JSON written by hand: what each tool answers and costs, what is refused, who is
+//! The MCP server, through hand-written lines of JSON: what each tool answers and costs, what is refused, who is
 //! let in, and how a call ends.
 
 use std::collections::BTreeMap;
@@ -493,7 +493,7 @@ async fn listening(service: &Service, change: impl FnOnce(&mut McpSpec)) -> Http
     serve_http(spec).await.unwrap()
 }
 
-/// Sends an HTTP request by hand and returns the status and the whole response.
+/// Sends a hand-written HTTP request and returns the status and the whole response.
 async fn exchange(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     line: &str,

@@ -136,7 +136,7 @@ enum Quirk {
     CompleteDays,
     /// Only relative windows are accepted; responses echo all parameters, unknown ones included.
     Mirror,
-    /// Only the date of an instant is honoured.
+    /// The service uses only the date of an instant.
     DaysOnly,
     /// The beginning of a window is exclusive.
     OpenStart,

@@ -1,5 +1,5 @@
 //! Services that differ from their profile: each difference that a response shows is read correctly, or is a typed error that names
-//! the field, what it says, and what to set. What a profile declares is honoured at the least number of requests.
+//! the field, what it says, and what to set. What a profile declares is used, with the fewest requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

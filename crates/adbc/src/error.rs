@@ -134,7 +134,7 @@ fn details_by(failure: &Failure, by: fn(&Term) -> String) -> Vec<(&'static str, 
     let parts = [
         ("savedsearch.kind", Some(failure.kind().to_owned())),
         ("savedsearch.advice", failure.advice_worded(by)),
-        ("savedsearch.phrase", phrase(&failure.line(), failure.remedy(), by)),
+        ("savedsearch.phrase", phrase(&failure.line, failure.advice.as_deref(), by)),
         ("savedsearch.table", at.and_then(|at| at.table.clone())),
         ("savedsearch.aid", at.and_then(|at| at.aid.clone())),
         ("savedsearch.row", at.and_then(|at| at.row).map(|row| row.to_string())),

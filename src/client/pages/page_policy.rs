@@ -1,4 +1,4 @@
-//! Page policy: the spans of rows to request, in strides that the service honours, as far as paging reaches.
+//! Page policy: the spans of rows to request, in strides that the service returns, as far as paging reaches.
 //!
 //! ```text
 //! offsets count rows    [0 100) [99 199) [198 298) …    pages share a row, and may begin anywhere
@@ -119,7 +119,7 @@ pub(super) struct PagePolicy {
     clamped: bool,
     /// Set if pages share a row.
     pub(super) overlapping: bool,
-    /// Rows per page, as far as the service was seen to honour the requested size.
+    /// Rows per page, as far as the service was seen to return the requested size.
     stride: u64,
     /// Rows per page before a short page was taken for the size of all, until another page of that size follows.
     wider: Option<u64>,
@@ -207,7 +207,7 @@ impl PagePolicy {
         self.stride = stride.max(largest).min(self.stride);
     }
 
-    /// Rows per page, as far as the service was seen to honour the requested size.
+    /// Rows per page, as far as the service was seen to return the requested size.
     pub(super) fn stride(&self) -> u64 {
         self.stride
     }

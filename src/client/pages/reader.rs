@@ -58,7 +58,7 @@ pub(super) struct PageReader<D: PageDecoder> {
     reading: Option<Reading>,
     begun: bool,
     part: Option<Part>,
-    /// Rows per page, as far as the service was seen to honour the requested size.
+    /// Rows per page, as far as the service was seen to return the requested size.
     stride: Option<u64>,
     queue: FuturesOrdered<PendingPage<D::Page>>,
     ready: VecDeque<(D::Page, Held)>,
@@ -1047,7 +1047,7 @@ impl<D: PageDecoder> PageReader<D> {
             true => (total, self.distinct + self.outside),
             false => (first.most(total), self.distinct),
         };
-        // Where an edge lacks its mentions, a total that another count contradicts does not show that no other is missing.
+        // If an edge lacks its mentions, a total that another count contradicts does not show that no other is missing.
         let both = first.both_above(distinct).filter(|_| !self.history.exceeded);
         let doubtful = (self.history.lacking && first.contradicts(total)) || both.is_some();
         let agrees = distinct >= expected || (distinct == total && !doubtful);

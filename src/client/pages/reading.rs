@@ -94,7 +94,7 @@ impl Reading {
     }
 
     /// Returns the reading for the rest of a window that was cut, in pages of a size that the service was seen to
-    /// honour, and not smaller than the largest page before.
+    /// return, and not smaller than the largest page before.
     pub(super) fn rest(mut self, stride: u64, largest: u64) -> Self {
         self.policy.keep_to(stride, largest);
         Self { proof: self.proof.of_the_rest(), ..self }
@@ -124,7 +124,7 @@ impl Reading {
         self.cuttable = cuttable && self.policy.pages.skip == 0;
     }
 
-    /// Rows per page, as far as the service was seen to honour the requested size.
+    /// Rows per page, as far as the service was seen to return the requested size.
     pub(super) fn stride(&self) -> u64 {
         self.policy.stride()
     }

@@ -96,7 +96,7 @@ fn entries_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn what_is_not_honoured_yet_is_refused_never_ignored() {
+fn what_is_not_supported_yet_is_refused_never_ignored() {
     let aid = "evidence = \"assumed\"              # aid is given";
     let (kind, text) = refused(aid, &format!("{aid}\nid = \"aid\""));
     assert_eq!(kind, ErrorKind::Unsupported, "{text}");

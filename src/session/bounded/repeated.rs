@@ -48,7 +48,7 @@ const AT_ONCE: u128 = 512 << 20;
 const UNNESTED_AT_ONCE: u128 = 64 << 20;
 /// Bytes that the expressions of an operator may read at once, unless a single row has more.
 const READ_AT_ONCE: u128 = 8 << 20;
-/// Bytes from which a literal counts: it may be written into each row.
+/// Minimum size of a literal that counts, in bytes: it may be written into each row.
 const LONG: usize = 256;
 /// Operators that hold no more rows than a batch of their input. All others may keep rows.
 const PASSING_ON: &[&str] = &[

@@ -1,9 +1,9 @@
 //! Statements that take much memory or time, many at once, against server processes with little memory. Another user's statements
 //! are answered meanwhile, and the memory returns.
 //!
-//! `BOMBS` sets how many of each are sent at once over each protocol (by hand 48; without it, two of two kinds), `BOMB_ADDRESS_MIB` the
-//! address space of a process (none; by hand 3072 with an optimized program, which `SAVEDSEARCH_BIN` names: without optimization,
-//! the stacks of threads are addresses of 3 GiB), `BOMB_ONLY` which ones.
+//! `BOMBS` sets how many of each are sent at once over each protocol (48 in manual runs; without it, two of two kinds),
+//! `BOMB_ADDRESS_MIB` the address space of a process (none; 3072 in manual runs with an optimized program, which
+//! `SAVEDSEARCH_BIN` names: without optimization, the stacks of threads are addresses of 3 GiB), `BOMB_ONLY` which ones.
 
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! The server for clients of PostgreSQL, with a real driver and with bytes written by hand: rows and costs, the extended
+//! The server for clients of PostgreSQL, with a real driver and with hand-written bytes: rows and costs, the extended
 //! protocol, logins, catalogs, and how statements end.
 
 mod exact;

@@ -230,7 +230,7 @@ async fn pages_that_the_last_total_covers_are_requested_with_the_first_one() {
     assert_eq!(rows(&client, HOUR, pages, Prefetch::OnDemand).await, all(25));
     assert_eq!(requests(&service, begun)[..2], [(0, 0), (1, 4)]);
 
-    // More rows than expected are all read, and so are fewer; what was requested in vain is not used.
+    // More rows than expected are all read, and so are fewer; a page that was requested needlessly is not used.
     service.rows.store(60, Ordering::Relaxed);
     assert_eq!(rows(&client, HOUR, pages, ahead).await, all(60));
     requests(&service, begun);
