@@ -69,6 +69,10 @@ pub(super) fn more_periods(
     {
         let tried = periods.queue.remove(at);
         periods.done.extend(tried.map(|tried| (tried, Outcome::Refused(text.clone()))));
+        // The same holds for an example's name with another number.
+        let listed = values(text);
+        let is_other = |tried: &Try| matches!(tried.kind, Kind::Relative(..)) && !listed.contains(&tried.label);
+        periods.queue.retain(|tried| !is_other(tried));
         // A listed word for the ends of a window goes with the parameters that are known.
         let word = values(text).into_iter().find(|hint| is_custom(hint));
         let alone = |tried: &&mut Try| tried.is_absolute() && tried.pairs.iter().all(|(name, _)| name != DURATION);
@@ -767,12 +771,13 @@ mod tests {
             ("duration: unknown period", true),
         ];
         each(cases, |(refusal, is_asked)| {
-            let mut periods = Dimension::new("period", [Try::relative(DURATION, 'd', "{n}d", 60)]);
+            let days = ["{n}d", "LAST_{n}_DAYS"].map(|template| Try::relative(DURATION, 'd', template, 60));
+            let mut periods = Dimension::new("period", days);
             let control = Outcome::Refused(refusal.to_owned());
             periods.done.push((Try::new(NONSENSE, DURATION, NONSENSE), control));
             more_periods(&Findings::default(), &mut periods, Some(1_780_000_000_000_000), None, &[]);
-            let asked = periods.queue.iter().any(|tried| tried.label == "60d");
-            assert_eq!((asked, periods.outcome("60d").is_none()), (is_asked, is_asked), "{refusal}");
+            let asked = ["60d", "LAST_60_DAYS"].map(|label| periods.queue.iter().any(|tried| tried.label == label));
+            assert_eq!((asked, periods.outcome("60d").is_none()), ([is_asked; 2], is_asked), "{refusal}");
         });
     }
 
