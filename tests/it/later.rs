@@ -191,6 +191,24 @@ async fn filters_of_aggregates_widen_what_is_read_or_a_note_says_what_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_template_with_the_month_for_minutes_is_noted() {
+    let world = service();
+    let first = |call: &str| format!("SELECT {call}) FROM mentions WHERE aid = '{BIG}' LIMIT 1");
+    world.rows(&first("postgres_to_char(published_at, 'YYYY-MM-DD HH24:MI'")).await;
+    assert!(world.rows("SELECT * FROM system.warnings").await.is_empty());
+    world.rows(&first("postgres_to_char(published_at, 'YYYY-MM-DD ' || 'HH24:MM'")).await;
+    world.rows(&first("to_char(published_at, '%H:%m'")).await;
+    let noted = |text: &str, meaning: &str| vec![format!("in the template '{text}' of to_char, {meaning}")];
+    assert_eq!(
+        world.rows("SELECT message FROM system.warnings").await,
+        [
+            noted("YYYY-MM-DD HH24:MM", "`MM` is the month; minutes are `MI`"),
+            noted("%H:%m", "`%m` is the month; minutes are `%M`"),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn labels_of_records_in_a_file_can_be_filtered_by_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("own.ndjson");
