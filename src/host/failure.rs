@@ -64,8 +64,10 @@ impl Code {
 /// Origin of a failure, for protocols that distinguish more than [`Code`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// This server: a limit, a login, a shutdown.
+    /// This server: a limit, a login.
     Server,
+    /// The end of this server.
+    Shutdown,
     /// This crate's own errors.
     Own(ErrorKind),
     /// The text of a statement.
@@ -164,6 +166,12 @@ impl Failure {
         Self { code, origin: Origin::Server, message: shortened(message.into()), place, advice, at, phrases }
     }
 
+    /// The failure of a statement that the end of this server cancels.
+    pub(crate) fn shutdown() -> Self {
+        let failure = Self::new(Code::Cancelled, "query cancelled: the server is shutting down");
+        Self { origin: Origin::Shutdown, ..failure }
+    }
+
     /// Creates a failure of this server from an error without API keys.
     pub fn own(error: Error) -> Self {
         let (code, origin) = (code_of(error.kind(), KeyOwner::Server), Origin::Own(error.kind()));
@@ -240,7 +248,7 @@ impl Failure {
     pub fn kind(&self) -> &'static str {
         match self.origin {
             Origin::Own(kind) => kind.name(),
-            Origin::Server => self.code.name(),
+            Origin::Server | Origin::Shutdown => self.code.name(),
             Origin::Syntax => "syntax",
             Origin::UnknownTable => "unknown_table",
             Origin::UnknownColumn => "unknown_column",
@@ -264,6 +272,7 @@ impl Failure {
             Origin::UnknownColumn => "42703",
             Origin::UnknownFunction => "42883",
             Origin::Own(kind) => sqlstate_of(kind),
+            Origin::Shutdown => "57P01",
             Origin::DivisionByZero => "22012",
             Origin::OutOfRange => "22003",
             Origin::InvalidText => "22P02",
