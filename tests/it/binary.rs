@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use chrono::Datelike;
 use datafusion_saved_search::Clock;
 use datafusion_saved_search::flight::{Limits, ServeDocument, hash_password};
+use datafusion_saved_search::postgres::scram_verifier;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Preset, Settings};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -1362,6 +1363,31 @@ fn a_second_signal_cancels_queries_and_tells_their_clients() {
     assert!(log.contains("outcome=\"cancelled\""), "{log}");
     let error = query.join().unwrap();
     assert_eq!(error.code(), Some(&tokio_postgres::error::SqlState::ADMIN_SHUTDOWN), "{error:?}");
+}
+
+#[test]
+fn logins_of_unknown_users_are_logged_as_such_and_answered_like_wrong_passwords() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users.toml");
+    fs::write(&users, format!("[users.ada]\nscram_sha_256 = \"{}\"\n", scram_verifier("swordfish"))).unwrap();
+    let mut command = savedsearch(&["serve", "--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"]);
+    command.args(["--auth", "users", "--users-file"]).arg(&users);
+    let mut served = Served::spawn(command);
+    let postgres = served.until("Postgres on ").trim().replace("Postgres on ", "");
+    served.until("listening on ");
+    let (host, port) = postgres.rsplit_once(':').unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let told = [("ada", "login failed: wrong password"), ("eve", "login failed: unknown user")].map(|(user, logged)| {
+        let mut config = tokio_postgres::Config::new();
+        config.host(host).port(port.parse().unwrap()).user(user).password("wrong").dbname("savedsearch");
+        let error = runtime.block_on(config.connect(tokio_postgres::NoTls)).err().expect("refused");
+        let line = served.until("login failed");
+        assert!(line.contains(logged) && line.contains(&format!("user=\"{user}\"")), "{line}");
+        error.as_db_error().expect("an answer").message().to_owned()
+    });
+    assert_eq!(told[0], told[1]);
+    served.signal("-TERM");
+    assert!(served.child.wait().unwrap().success());
 }
 
 /// As at the start.
