@@ -1539,7 +1539,7 @@ fn an_address_in_use_is_no_mistake_of_the_configuration() {
 }
 
 #[test]
-fn certificates_that_expire_are_reported_by_a_check_and_at_the_start() {
+fn certificates_that_expire_or_have_not_begun_are_reported_by_a_check_and_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let [pem, key, ca] =
         ["server.pem", "server.key", "ca.pem"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
@@ -1573,9 +1573,15 @@ fn certificates_that_expire_are_reported_by_a_check_and_at_the_start() {
             assert!(output.status.success() && err(&output).contains(&line), "{line}: {}", err(&output));
         }
     }
+    let (certificate, private) = authority.vouch_between((4095, 1, 1), (4096, 1, 1));
+    fs::write(&pem, certificate).unwrap();
+    fs::write(&key, private).unwrap();
+    let output = savedsearch(&[&["serve", "--check"][..], &server[..]].concat()).output().unwrap();
+    let line = format!("warning: {pem}: the certificate is not valid before 4095-01-01 00:00 UTC; connections fail");
+    assert!(output.status.success() && err(&output).contains(&line), "{line}: {}", err(&output));
     certify(expired);
     let mut served = Served::spawn(savedsearch(&[&["serve"][..], &server[..]].concat()));
-    let line = served.until("the certificate has to be renewed");
+    let line = served.until("the certificate ");
     assert!(line.contains("WARN") && line.contains("expired on 2020-01-01 00:00 UTC"), "{line}");
     served.until("listening on ");
     served.signal("-TERM");
