@@ -1320,6 +1320,13 @@ fn lines_of_a_log_of_objects_are_objects() {
     let last = err(&output).lines().last().unwrap().to_owned();
     let object: serde_json::Value = serde_json::from_str(&last).unwrap();
     assert!(object["level"] == "ERROR" && object["message"].as_str().unwrap().contains("loopback"), "{last}");
+    for format in [&["--log-format", "json"][..], &["--log-format=json"]] {
+        let output = run(&[&["serve"], format, &["--lisen", "x"]].concat());
+        let object: serde_json::Value = serde_json::from_str(&err(&output)).unwrap();
+        assert!(output.status.code() == Some(2) && object["level"] == "ERROR", "{object}");
+        let message = "unexpected argument '--lisen' found; tip: a similar argument exists: '--listen'";
+        assert_eq!(object["message"], message);
+    }
 }
 
 #[test]
