@@ -65,6 +65,8 @@ pub(crate) struct ScanPlan {
     pub chosen: BTreeSet<String>,
     /// Notes to the author of the query about what is read.
     pub notes: Vec<String>,
+    /// Values by column of mentions, of which one is required.
+    pub compared: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Plans the scan of a table under these conjuncts. `timezone` is the session's zone; empty: the profile's default.
@@ -127,6 +129,7 @@ pub(super) fn plan_scan(
             .push(format!("the rows of {table} are days of {zone_name}: the service cannot count those of {timezone}"));
     }
     let has_pages = table.kind == TableKind::Mentions;
+    let compared = if has_pages { known.values.clone() } else { BTreeMap::new() };
     let (filters, value_parts) = if has_pages { known.filters(profile) } else { (Vec::new(), Vec::new()) };
     let contradiction = known.contradicts() || filters.iter().any(|filter| filter.values.is_empty());
     let mut kept = known.kept();
@@ -149,6 +152,7 @@ pub(super) fn plan_scan(
         default_window,
         chosen,
         notes,
+        compared,
         ..ScanPlan::new(template, if contradiction { Aids::Given(Vec::new()) } else { aids })
     };
     Ok(plan.with_windows(profile, columns.time, windows, native))
@@ -190,6 +194,7 @@ impl ScanPlan {
             default_window: false,
             chosen: BTreeSet::new(),
             notes: Vec::new(),
+            compared: BTreeMap::new(),
         }
     }
 

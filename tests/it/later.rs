@@ -191,6 +191,35 @@ async fn filters_of_aggregates_widen_what_is_read_or_a_note_says_what_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn values_in_another_case_than_the_services_are_noted_if_nothing_is_found() {
+    let world = service();
+    let of =
+        |condition: &str| format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '90d' AND {condition}");
+    let noted = async |sql: &str| {
+        let before = world.rows("SELECT message FROM system.warnings").await.len();
+        let rows = world.rows(sql).await.len();
+        (rows, world.rows("SELECT message FROM system.warnings").await.split_off(before).concat())
+    };
+    let note = |column: &str, value: &str, written: &str| {
+        vec![format!("no mention has {column} = '{value}'; values are compared with case: '{written}'")]
+    };
+    // The profile names the columns of sentiments.
+    assert_eq!(noted(&of("sentiment = 'Positive'")).await, (0, note("sentiment", "Positive", "positive")));
+    let count = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND sentiment = 'Negative'");
+    assert_eq!(noted(&count).await, (1, note("sentiment", "Negative", "negative")));
+    // Rows that the condition rejects have the value.
+    assert_eq!(noted(&of("platform = 'Web'")).await, (0, note("platform", "Web", "web")));
+    // Nothing is known yet.
+    assert_eq!(noted(&of("language = 'EN'")).await, (0, Vec::new()));
+    let languages = format!("SELECT language FROM mentions WHERE aid = '{BIG}' AND duration = '90d' LIMIT 100");
+    assert_eq!(noted(&languages).await, (100, Vec::new()));
+    assert_eq!(noted(&of("language = 'EN'")).await, (0, note("language", "EN", "en")));
+    let (rows, notes) = noted(&of("sentiment IN ('Positive', 'negative')")).await;
+    assert!(rows > 0 && notes.is_empty(), "{notes:?}");
+    assert_eq!(noted(&of("sentiment = 'cheerful'")).await, (0, Vec::new()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_template_with_the_month_for_minutes_is_noted() {
     let world = service();
     let first = |call: &str| format!("SELECT {call}) FROM mentions WHERE aid = '{BIG}' LIMIT 1");
