@@ -606,9 +606,27 @@ impl Connection {
     }
 
     /// Records the fields of a page; `asked` is a hash of its request. Returns the columns whose fields used to be in all
-    /// records and are in none of the latest.
-    pub(crate) fn note_fields(&self, table: &str, asked: u64, page: &Decoded) -> Vec<String> {
-        self.fields.lock().unwrap_or_else(PoisonError::into_inner).note(table, asked, page, self.clock.now())
+    /// records and are in none of the latest. Remembers values of the columns that are `compared`, or that the service filters by.
+    pub(crate) fn note_fields<'c>(
+        &self,
+        table: &str,
+        asked: u64,
+        page: &Decoded,
+        compared: impl Iterator<Item = &'c String>,
+    ) -> Vec<String> {
+        let filtered = self.profile().filters.parameters.iter().map(|parameter| &parameter.column);
+        let mut fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+        fields.note_values(filtered, &page.batch);
+        fields.note_values(compared, &page.batch);
+        fields.note(table, asked, page, self.clock.now())
+    }
+
+    /// A value of a column of mentions as the service writes it, if it differs only in case from a value that is not known.
+    pub(crate) fn in_its_case(&self, column: &str, value: &str) -> Option<String> {
+        let fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+        let known: Vec<&str> = fields.values(column).chain(self.profile().named_values(column)).collect();
+        let written = known.iter().find(|known| known.to_lowercase() == value.to_lowercase());
+        written.filter(|_| !known.contains(&value)).map(|written| (*written).to_owned())
     }
 
     /// True if the service was seen to use a list of at least as many values and bytes completely, or if there is only one value.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use crate::client::Secret;
-use crate::error::{Error, ErrorKind, Result, one_line};
+use crate::error::{Error, ErrorKind, Result, nearest_name, one_line};
 
 /// Values from the environment. Command-line options take precedence.
 #[derive(Debug, Clone, Default)]
@@ -90,8 +90,19 @@ pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = std::fs::read_to_string(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
     toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        bad(format!("line {line}: {}", one_line(&in_words(error.message()))))
+        let told = bad(format!("line {line}: {}", one_line(&in_words(error.message()))));
+        match meant(error.message()) {
+            Some(near) => told.advice(format!("did you mean {near}?")),
+            None => told,
+        }
     })
+}
+
+/// The key that was probably meant, if the message of the parser is about an unknown one.
+fn meant(message: &str) -> Option<&str> {
+    let (name, expected) = message.strip_prefix("unknown field `")?.split_once('`')?;
+    let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+    nearest_name(name, &known)
 }
 
 /// The message of the parser in the words of TOML.

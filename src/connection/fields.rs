@@ -1,7 +1,8 @@
-//! Fields seen in records: those that belong to no column, and those that stop coming.
+//! Fields seen in records: those that belong to no column, and those that stop coming. Values of columns, as services write them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use arrow::array::{AsArray, RecordBatch};
 use chrono::{DateTime, Utc};
 
 use crate::decode::Decoded;
@@ -16,6 +17,10 @@ const GONE: u64 = 20;
 const REMEMBERED: usize = 10_000;
 /// Maximum length of a remembered pointer, in bytes.
 const LONG: usize = 500;
+/// Records of a page whose values are remembered.
+const SAMPLE: usize = 100;
+/// Maximum number of remembered values of a column: those that people compare with are few.
+const VALUES: usize = 200;
 /// Placeholder for all further fields.
 const FURTHER: &str = "(further fields)";
 
@@ -41,6 +46,8 @@ pub(super) struct Fields {
     unknown: BTreeMap<(String, String), UnknownField>,
     /// Steadiness of a column's field, by a hash of the request and by column.
     steady: HashMap<(u64, String), Steadiness>,
+    /// Values by column of mentions.
+    values: HashMap<String, BTreeSet<String>>,
 }
 
 /// Regularity of a field.
@@ -93,6 +100,25 @@ impl Fields {
             }
         }
         gone
+    }
+
+    /// Remembers values of these columns of a page.
+    pub(super) fn note_values<'c>(&mut self, columns: impl Iterator<Item = &'c String>, page: &RecordBatch) {
+        for name in columns {
+            let column = page.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
+            let Some(column) = column else { continue };
+            let known = self.values.entry(name.clone()).or_default();
+            for value in column.iter().take(SAMPLE).flatten() {
+                if known.len() < VALUES && value.len() <= LONG && !known.contains(value) {
+                    known.insert(value.to_owned());
+                }
+            }
+        }
+    }
+
+    /// Values of a column that were seen.
+    pub(super) fn values(&self, column: &str) -> impl Iterator<Item = &str> {
+        self.values.get(column).into_iter().flatten().map(String::as_str)
     }
 
     /// Fields that belong to no column, by table and pointer.

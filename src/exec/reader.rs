@@ -8,7 +8,7 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 use arrow::compute::{SortOptions, and, concat_batches, filter_record_batch, is_not_null};
-use arrow::datatypes::{FieldRef, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{FieldRef, Int64Type, SchemaRef, TimestampMicrosecondType};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use datafusion::common::cast::as_boolean_array;
@@ -240,6 +240,14 @@ impl Reader {
     /// True if rows carry the count of mentions that they represent.
     pub(super) fn counts(&self) -> bool {
         self.output.contains(&None)
+    }
+
+    /// True if a batch of the output represents a mention, or several.
+    pub(super) fn represents_any(&self, batch: &RecordBatch) -> bool {
+        match self.output.iter().position(Option::is_none) {
+            Some(at) => batch.column(at).as_primitive::<Int64Type>().iter().flatten().any(|count| count > 0),
+            None => batch.num_rows() > 0,
+        }
     }
 
     /// Returns rows of the output with other counts of mentions.

@@ -47,7 +47,7 @@ use crate::client::{Caller, Completeness, Prefetch, QuerySpan, Scan, SentBefore,
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
-use crate::error::{Error, ErrorKind, Phrase, Place, Result, Setting};
+use crate::error::{Error, ErrorKind, Phrase, Place, Result, Setting, shortened};
 use crate::profile::TableKind;
 use crate::pushdown::Aids;
 #[cfg(feature = "store")]
@@ -74,14 +74,19 @@ pub(super) fn run(
     let stream = try_stream! {
         let driver = starting.driver()?;
         let mut batches = Arc::clone(&driver).start(merging).await.inspect_err(|_| driver.scan.failed())?;
+        let mut found = false;
         while let Some(batch) = batches.next().await {
             driver.counters.spent(&driver.scan);
             let batch = batch.inspect_err(|_| driver.scan.failed())?;
+            found = found || driver.reader.represents_any(&batch);
             driver.counters.baseline.record_output(batch.num_rows());
             driver.scan.returned.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             yield batch;
         }
         driver.counters.spent(&driver.scan);
+        if !found {
+            driver.note_case();
+        }
     };
     let stream = stream.map_err(move |error| connection.client().redacted(error));
     Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
@@ -612,13 +617,26 @@ impl Driver {
             .at(Place { aid: plan.aid.clone(), ..Place::default() }))
     }
 
+    /// Notes the values that no mention has, and that the service writes in another case.
+    fn note_case(&self) {
+        let ScanConfig { connection, plan, .. } = self.config.as_ref();
+        let values = plan.compared.iter().flat_map(|(column, values)| values.iter().map(move |value| (column, value)));
+        for (column, value) in values {
+            if let Some(written) = connection.in_its_case(column, value) {
+                let note = format!("no mention has {column} = '{value}'; values are compared with case: '{written}'");
+                connection.client().log().note(&self.query.budget, None, shortened(note));
+            }
+        }
+    }
+
     /// Records the fields of a page. A field that was present in all earlier records and is missing from this page is
     /// an error, or a warning if the query asks for a report.
     fn note_fields(&self, plan: &RequestPlan, page: &Decoded, noted: &mut HashSet<String>) -> Result<()> {
         // Other requests may return records with other fields.
         let mut asked = DefaultHasher::new();
         (&plan.aid, &plan.filters).hash(&mut asked);
-        for column in self.config.connection.note_fields(&self.config.spec.name, asked.finish(), page) {
+        let ScanConfig { connection, spec, plan: scan, .. } = self.config.as_ref();
+        for column in connection.note_fields(&spec.name, asked.finish(), page, scan.compared.keys()) {
             let message = format!(
                 "the field of column `{column}` was in every record so far, but is missing from all records of this page"
             );

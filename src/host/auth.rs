@@ -305,10 +305,11 @@ impl Users {
                 Ok(user.principal.clone())
             }
             None => {
+                let reason = if known.users.contains_key(name) { "wrong password" } else { "unknown user" };
                 tracing::info!(
                     user = name,
                     address = caller.map(|caller| display(caller.address)),
-                    "login failed: wrong password"
+                    "login failed: {reason}"
                 );
                 sleep(self.logins.failed(name, caller)).await;
                 Err(Rejection::WrongPassword)

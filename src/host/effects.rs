@@ -9,7 +9,7 @@ use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use futures::TryStreamExt;
 use tokio::time::{Instant, timeout_at};
 
-use super::failure::{Code, Failure};
+use super::failure::Failure;
 use super::metrics::Metrics;
 #[cfg(feature = "postgres")]
 use super::planner::may_set;
@@ -53,7 +53,7 @@ pub(crate) async fn run(
             Ok(applied) => applied.map_err(|error: DataFusionError| session.failure(&error)),
             Err(_) => Err(timed_out(seconds)),
         },
-        () = host.cancelled.cancelled() => Err(Failure::new(Code::Cancelled, "the server is shutting down")),
+        () = host.cancelled.cancelled() => Err(Failure::shutdown()),
     }
 }
 

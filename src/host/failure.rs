@@ -64,8 +64,10 @@ impl Code {
 /// Origin of a failure, for protocols that distinguish more than [`Code`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// This server: a limit, a login, a shutdown.
+    /// This server: a limit, a login.
     Server,
+    /// The end of this server.
+    Shutdown,
     /// This crate's own errors.
     Own(ErrorKind),
     /// The text of a statement.
@@ -140,6 +142,12 @@ impl Failure {
     /// Creates a failure of this server.
     pub fn new(code: Code, message: impl Into<Phrase>) -> Self {
         Self { code, origin: Origin::Server, line: message.into(), place: None, advice: None, at: None }
+    }
+
+    /// The failure of a statement that the end of this server cancels.
+    pub(crate) fn shutdown() -> Self {
+        let failure = Self::new(Code::Cancelled, "query cancelled: the server is shutting down");
+        Self { origin: Origin::Shutdown, ..failure }
     }
 
     /// Creates a failure of this server from an error without API keys.
@@ -217,7 +225,7 @@ impl Failure {
     pub fn kind(&self) -> &'static str {
         match self.origin {
             Origin::Own(kind) => kind.name(),
-            Origin::Server => self.code.name(),
+            Origin::Server | Origin::Shutdown => self.code.name(),
             Origin::Syntax => "syntax",
             Origin::UnknownTable => "unknown_table",
             Origin::UnknownColumn => "unknown_column",
@@ -241,6 +249,7 @@ impl Failure {
             Origin::UnknownColumn => "42703",
             Origin::UnknownFunction => "42883",
             Origin::Own(kind) => sqlstate_of(kind),
+            Origin::Shutdown => "57P01",
             Origin::DivisionByZero => "22012",
             Origin::OutOfRange => "22003",
             Origin::InvalidText => "22P02",

@@ -72,6 +72,8 @@ pub(crate) struct Pending {
     pub(crate) schema: SchemaRef,
     /// Cancels the query, whether it is running or still to be fetched.
     pub(crate) cancelled: CancellationToken,
+    /// Cancels all queries of the host at the end of a shutdown.
+    ending: CancellationToken,
     /// Digest of the statement's text.
     digest: String,
     /// Memory reserved for the plans.
@@ -141,6 +143,7 @@ impl Pending {
             first: Mutex::new(first.map(ready).transpose()?),
             schema,
             cancelled,
+            ending: host.cancelled.clone(),
             digest: statement.digest.clone(),
             _held: held,
         })
@@ -197,14 +200,14 @@ impl Pending {
         wanted: Option<Arc<Semaphore>>,
     ) -> Result<Reading, Failure> {
         if self.cancelled.is_cancelled() {
-            return Err(Failure::new(Code::Cancelled, "query cancelled"));
+            return Err(query_cancelled(&self.ending));
         }
         let (sender, mut batches) = mpsc::channel(1);
         let limits = &host.limits;
         let Admitted { memory, lane } = host.admit_now(&session)?;
         let unread = Unread { share: Arc::clone(&session.share), own: Arc::default() };
         let account = Account::open(host, session, Arc::clone(&lane))?;
-        let cancelled = self.cancelled.clone();
+        let (cancelled, ending) = (self.cancelled.clone(), self.ending.clone());
         let task = drive(self, account, sender, wanted.clone(), limits.clone(), unread, Arc::clone(&memory));
         let task = AbortOnDropHandle::new(lane.handle().spawn(task));
         let seconds = limits.statement_seconds;
@@ -219,7 +222,7 @@ impl Pending {
                 let next = tokio::select! {
                     next = timeout_at(late, batches.recv()) => next.map_err(|_| too_late(seconds)),
                     // The task ends by itself, unless it computes without a pause.
-                    () = async { cancelled.cancelled().await; sleep(GRACE).await } => Err(query_cancelled()),
+                    () = async { cancelled.cancelled().await; sleep(GRACE).await } => Err(query_cancelled(&ending)),
                 }?;
                 let Some((batch, held)) = next else { break };
                 yield batch;
@@ -242,8 +245,11 @@ impl fmt::Debug for Pending {
     }
 }
 
-fn query_cancelled() -> Failure {
-    Failure::new(Code::Cancelled, "query cancelled, or server shutting down")
+fn query_cancelled(ending: &CancellationToken) -> Failure {
+    match ending.is_cancelled() {
+        true => Failure::shutdown(),
+        false => Failure::new(Code::Cancelled, "query cancelled"),
+    }
 }
 
 fn too_late(seconds: u64) -> Failure {
@@ -262,14 +268,14 @@ async fn drive(
     memory: Arc<StatementMemory>,
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_secs(limits.statement_seconds);
-    let cancelled = pending.cancelled.clone();
+    let (cancelled, ending) = (pending.cancelled.clone(), pending.ending.clone());
     let sent = timeout_at(deadline, send(pending, &mut account, sender, wanted, &limits, &unread));
     let result = tokio::select! {
         sent = until_ended(&memory, sent) => match sent {
             Ok(sent) => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
             Err(error) => Err(Failure::own(error)),
         },
-        () = cancelled.cancelled() => Err(query_cancelled()),
+        () = cancelled.cancelled() => Err(query_cancelled(&ending)),
     };
     account.end = Some(result.as_ref().err().map_or(Code::Ok, |failure| failure.code));
     result

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use datafusion::config::ExtensionOptions;
 use serde::Deserialize;
 
-use crate::config::read_toml;
-use crate::error::{Error, ErrorKind, Result};
+use crate::config::{SessionSettings, read_toml};
+use crate::error::{Error, ErrorKind, Result, between, nearest_name};
 
 /// Resource limits of a server. Exceeding one fails with RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for time limits.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -100,6 +101,17 @@ impl Limits {
     /// # Errors
     /// [`ErrorKind::Config`] naming the limit.
     pub(crate) fn check(&self) -> Result<()> {
+        match self.ranges().iter().find(|(_, number, least, most)| !(*least..=*most).contains(number)) {
+            Some((name, number, least, most)) => Err(Error::new(
+                ErrorKind::Config,
+                format!("serve.limits.{name} must be between {least} and {most}, found {number}"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The limits by name, with the least and the largest valid number of each.
+    fn ranges(&self) -> [(&'static str, u64, u64, u64); 22] {
         /// Seconds in a year.
         const YEAR: u64 = 366 * 86_400;
         /// Bytes that an address space has at most.
@@ -129,7 +141,7 @@ impl Limits {
             memory_mib,
             drain_seconds,
         } = *self;
-        let numbers = [
+        [
             ("statement_bytes", statement_bytes as u64, 1, BYTES),
             ("message_bytes", message_bytes as u64, 1, BYTES),
             ("header_bytes", header_bytes.into(), 1, BYTES),
@@ -152,14 +164,7 @@ impl Limits {
             ("keep_alive_ms", keep_alive_ms, 10, YEAR * 1_000),
             ("memory_mib", memory_mib as u64, 0, 1 << 24),
             ("drain_seconds", drain_seconds, 0, YEAR),
-        ];
-        match numbers.iter().find(|(_, number, least, most)| !(*least..=*most).contains(number)) {
-            Some((name, number, least, most)) => Err(Error::new(
-                ErrorKind::Config,
-                format!("serve.limits.{name} must be between {least} and {most}, found {number}"),
-            )),
-            None => Ok(()),
-        }
+        ]
     }
 
     /// See [`Limits::session_idle_seconds`].
@@ -229,7 +234,7 @@ impl ServeDocument {
             #[serde(default)]
             serve: ServeDocument,
         }
-        let Document { mut serve } = read_toml(path)?;
+        let Document { mut serve } = read_toml(path).map_err(with_section)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let paths = [
             &mut serve.dashboards,
@@ -257,6 +262,20 @@ impl ServeDocument {
     }
 }
 
+/// Adds to an error about an unknown key the section in which a limit or a setting has that name, or a similar one.
+fn with_section(error: Error) -> Error {
+    let unknown = between(error.message(), "unknown field `", "`").filter(|_| error.what_to_do().is_none());
+    let Some(name) = unknown.map(str::to_owned) else { return error };
+    let limits = Limits::default().ranges().map(|(name, ..)| name);
+    let settings = SessionSettings::default().entries();
+    let settings: Vec<&str> = settings.iter().filter_map(|entry| entry.key.strip_prefix("savedsearch.")).collect();
+    let limit = nearest_name(&name, &limits).map(|near| (near, "limits"));
+    match limit.or_else(|| nearest_name(&name, &settings).map(|near| (near, "settings"))) {
+        Some((near, section)) => error.advice(format!("did you mean {near} in [serve.{section}]?")),
+        None => error,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +297,16 @@ mod tests {
         std::fs::write(&path, "[serve.limits]\nstream = 7\n").expect("written");
         let error = ServeDocument::read(&path).expect_err("unknown limit").to_string();
         assert!(error.contains("unknown field `stream`"), "{error}");
+        for (text, advice) in [
+            ("[serve]\nmemory = 100\n", "did you mean memory_mib in [serve.limits]?"),
+            ("[serve]\nmax_request = 5\n", "did you mean max_requests in [serve.settings]?"),
+            ("[serve.limits]\nmemory = 100\n", "did you mean memory_mib?"),
+            ("[serve]\nlistn = \"127.0.0.1:0\"\n", "did you mean listen?"),
+        ] {
+            std::fs::write(&path, text).expect("written");
+            let error = ServeDocument::read(&path).expect_err(text).to_string();
+            assert!(error.contains("unknown field") && error.ends_with(advice), "{error}");
+        }
         std::fs::write(&path, "[serve.limits]\nmemory_mib = 1\n").expect("written");
         let error = ServeDocument::read(&path).expect_err("too little memory").to_string();
         assert!(error.ends_with("serve.limits.memory_mib must be at least 64, found 1"), "{error}");

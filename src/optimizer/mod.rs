@@ -30,6 +30,7 @@
 //!            plan_scans     the requests of each scan, decided once
 //!            aggregate_pushdown   counts of mentions from the overview, smallest and largest from a first row
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
+//!            misread_templates   notes on templates that write the month for minutes
 //!            explained_defects   EXPLAIN names the defects of the engine that a statement would meet
 //! physical   sound_properties   hides properties that the engine derives incorrectly
 //!            offset_order       keeps the sort below an OFFSET, until sorts are planned
@@ -70,6 +71,7 @@ mod interval_comparison;
 mod interval_fields;
 mod literals;
 mod local_times;
+mod misread_templates;
 mod narrowed_decimals;
 mod nested_projections;
 mod offset_order;

@@ -30,6 +30,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::future::BoxFuture;
 
 use super::explained_defects::with_defects;
+use super::misread_templates::misread_templates;
 use crate::boxed_future::boxed_futures;
 use crate::error::{Error, ErrorKind, Place};
 use crate::exec::FetchExec;
@@ -79,9 +80,12 @@ impl RequireTimeBound {
                 Some(planner) => planner.create_physical_plan(plan, state).await?,
                 None => DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?,
             };
+            let templates = misread_templates(plan)?;
             physical.apply(|node| {
-                if let Some(scan) = node.downcast_ref::<FetchExec>().filter(|scan| scan.default_window().is_some()) {
+                if let Some(scan) = node.downcast_ref::<FetchExec>() {
+                    templates.iter().for_each(|note| scan.note(note.clone()));
                     let own = notes.iter().filter(|(table, _)| *table.name == *scan.table());
+                    let own = own.filter(|_| scan.default_window().is_some());
                     own.for_each(|(_, note)| scan.note(note.clone()));
                 }
                 Ok(TreeNodeRecursion::Continue)

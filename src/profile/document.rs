@@ -235,6 +235,21 @@ impl Profile {
         Some(SummedCounts { timeline, start, lists: counts.lists.iter().filter_map(of_list).collect() })
     }
 
+    /// Values of a column of mentions that are names of fields in a list of `overview`, each with its count in a column.
+    pub(crate) fn named_values(&self, column: &str) -> Vec<&str> {
+        let Tables { overview, breakdowns, .. } = &self.tables;
+        let list = self.counts.iter().flat_map(|counts| &counts.lists).find(|list| list.column == column);
+        let list = list.and_then(|list| breakdowns.sections.iter().find(|section| section.label == list.dimension));
+        let (Some(list), Some(record)) = (list, overview.sections.first()) else { return Vec::new() };
+        let names = overview.columns.iter().filter_map(|column| {
+            let Origin::Field(at, Scope::Record) = &column.origin else { return None };
+            let (name, outer) = at.steps().split_last()?;
+            let in_list = record.at.steps().iter().chain(outer).eq(list.at.steps());
+            in_list.then_some(name.as_str())
+        });
+        names.collect()
+    }
+
     /// Entries of `system.profile`: (name, value, evidence).
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions

@@ -9,7 +9,7 @@ use datafusion::logical_expr::Expr;
 use super::interval_set::{Range, Ranges};
 use super::predicate::{always, bounds_nothing, looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
-use super::time_predicate::{TimeColumn, first_midnight, ranges};
+use super::time_predicate::{TimeColumn, cut_day, first_midnight, ranges};
 use super::window::{Piece, Windows, windows_of};
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting, nearest_name, shortened};
 use crate::profile::{
@@ -65,6 +65,8 @@ pub(crate) struct ScanPlan {
     pub chosen: BTreeSet<String>,
     /// Notes to the author of the query about what is read.
     pub notes: Vec<String>,
+    /// Values by column of mentions, of which one is required.
+    pub compared: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Plans the scan of a table under these conjuncts. `timezone` is the session's zone; empty: the profile's default.
@@ -115,7 +117,8 @@ pub(super) fn plan_scan(
     notes.extend(apart);
     notes.extend(unknown_label(table, &known.values));
     if table.kind == TableKind::Mentions {
-        notes.extend(known.range.as_ref().zip(columns.instants).and_then(|(range, time)| one_midnight(range, time)));
+        let near = known.range.as_ref().map(|range| without_far_end(range, now));
+        notes.extend(near.zip(columns.instants).and_then(|(range, time)| at_midnight(&range, time)));
     }
     // Its rows are days; of mentions, the days are computed here.
     let in_database = |name: &str| name.parse::<Zone>().ok().and_then(Zone::in_database);
@@ -126,6 +129,7 @@ pub(super) fn plan_scan(
             .push(format!("the rows of {table} are days of {zone_name}: the service cannot count those of {timezone}"));
     }
     let has_pages = table.kind == TableKind::Mentions;
+    let compared = if has_pages { known.values.clone() } else { BTreeMap::new() };
     let (filters, value_parts) = if has_pages { known.filters(profile) } else { (Vec::new(), Vec::new()) };
     let contradiction = known.contradicts() || filters.iter().any(|filter| filter.values.is_empty());
     let mut kept = known.kept();
@@ -148,6 +152,7 @@ pub(super) fn plan_scan(
         default_window,
         chosen,
         notes,
+        compared,
         ..ScanPlan::new(template, if contradiction { Aids::Given(Vec::new()) } else { aids })
     };
     Ok(plan.with_windows(profile, columns.time, windows, native))
@@ -189,6 +194,7 @@ impl ScanPlan {
             default_window: false,
             chosen: BTreeSet::new(),
             notes: Vec::new(),
+            compared: BTreeMap::new(),
         }
     }
 
@@ -383,11 +389,21 @@ fn unknown_label(spec: &TableSpec, values: &BTreeMap<String, BTreeSet<String>>) 
     Some(shortened(format!("no row of {} has the {column} `{unknown}`; {advice}", spec.name)))
 }
 
-/// Returns a note on a time that must be midnight, as for `published_at = '2026-06-20'`: few mentions are of that instant.
-fn one_midnight(range: &Ranges, time: TimeColumn<'_>) -> Option<String> {
-    let (day, name) = (first_midnight(range, time)?, time.name());
+/// Returns a note on a time that must be midnight, as for `published_at = '2026-06-20'`: few mentions are of that instant. Likewise
+/// on a last day of which nothing but midnight is left, as for `published_at <= '2026-06-20'`.
+fn at_midnight(range: &Ranges, time: TimeColumn<'_>) -> Option<String> {
+    let name = time.name();
+    if let Some(day) = first_midnight(range, time) {
+        return Some(format!(
+            "the conditions on {name} leave one instant, midnight of {day}; for the whole day, use \
+             {name}::date = '{day}'"
+        ));
+    }
+    let day = cut_day(range, time)?;
+    let next = day.succ_opt()?;
     Some(format!(
-        "the conditions on {name} leave one instant, midnight of {day}; for the whole day, use {name}::date = '{day}'"
+        "the conditions on {name} end with the first instant of {day}; for the whole day, use {name} < '{next}' or \
+         {name}::date <= '{day}'"
     ))
 }
 

@@ -347,6 +347,14 @@ pub(super) fn first_midnight(set: &Ranges, time: TimeColumn<'_>) -> Option<Naive
     Some(DateTime::from_timestamp_micros(first.from)?.with_timezone(&zone).date_naive())
 }
 
+/// Returns a day of which an exact set ends with the first instant, as `time <= '2026-06-20'` does.
+pub(super) fn cut_day(set: &Ranges, time: TimeColumn<'_>) -> Option<NaiveDate> {
+    let zone = time.zone.unwrap_or(Tz::UTC);
+    let last = |span: &Range| span.end()?.checked_sub(1).filter(|last| *last > span.from && is_midnight(*last, zone));
+    let last = set.spans().iter().find_map(last).filter(|_| set.exact)?;
+    Some(DateTime::from_timestamp_micros(last)?.with_timezone(&zone).date_naive())
+}
+
 /// True if a day of the zone starts at the instant, at the only midnight of that day.
 fn is_midnight(at: i64, zone: Tz) -> bool {
     let Some(utc) = DateTime::from_timestamp_micros(at) else { return false };

@@ -15,7 +15,12 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let bound = TcpListener::bind(address).await;
     let bound = bound.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
-    bound.map_err(|error| Error::new(kind(&error), format!("cannot listen on {address}: {error}")))
+    bound.map_err(|error| {
+        let told = Error::new(kind(&error), format!("cannot listen on {address}: {error}"));
+        let any = if address.is_ipv4() { "0.0.0.0" } else { "[::]" };
+        let advice = format!("use an address of this machine; {any}:{} stands for all of them", address.port());
+        if error.kind() == io::ErrorKind::AddrNotAvailable { told.advice(advice) } else { told }
+    })
 }
 
 /// An address may become free, or appear, while the configuration stays as it is.
@@ -37,7 +42,9 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().starts_with(&format!("cannot listen on {address}: ")), "{error}");
         // An address for documentation (RFC 5737), which no machine has.
-        let error = bind(SocketAddr::from(([192, 0, 2, 1], 0))).await.expect_err("not of this machine");
+        let error = bind(SocketAddr::from(([192, 0, 2, 1], 8080))).await.expect_err("not of this machine");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let advice = "; use an address of this machine; 0.0.0.0:8080 stands for all of them";
+        assert!(error.to_string().ends_with(advice), "{error}");
     }
 }

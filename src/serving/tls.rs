@@ -77,7 +77,12 @@ impl TlsSpec {
 
     /// Instant at which the first certificate of the chain expires; `None` if none can be read.
     pub fn expires(&self) -> Option<DateTime<Utc>> {
-        chain(&self.certificate).ok()?.iter().filter_map(not_after).min()
+        chain(&self.certificate).ok()?.iter().filter_map(|of| beyond(of, u64::MAX)).min()
+    }
+
+    /// Instant from which all certificates of the chain are valid; `None` if none can be read.
+    pub fn begins(&self) -> Option<DateTime<Utc>> {
+        chain(&self.certificate).ok()?.iter().filter_map(|of| beyond(of, 0)).max()
     }
 
     /// Configuration of a server that speaks this protocol, by its name in ALPN.
@@ -123,18 +128,18 @@ fn chain(text: &str) -> std::result::Result<Vec<CertificateDer<'static>>, String
 #[cfg(feature = "flight")]
 const NO_PEM: &str = "contains no valid PEM";
 
-/// Last instant of a certificate. rustls does not expose it, but its error about an expired certificate names it.
+/// The instant at which a certificate begins or ends, whichever makes it invalid at another instant, in seconds since 1970. rustls
+/// exposes neither, but its error about such a certificate names it.
 #[cfg(feature = "flight")]
-fn not_after(certificate: &CertificateDer<'_>) -> Option<DateTime<Utc>> {
+fn beyond(certificate: &CertificateDer<'_>, at: u64) -> Option<DateTime<Utc>> {
     let parsed = ParsedCertificate::try_from(certificate).ok()?;
-    let end_of_time = UnixTime::since_unix_epoch(Duration::from_secs(u64::MAX));
-    let verified = verify_server_cert_signed_by_trust_anchor(&parsed, &RootCertStore::empty(), &[], end_of_time, &[]);
-    match verified {
-        Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
-            DateTime::from_timestamp(i64::try_from(not_after.as_secs()).ok()?, 0)
-        }
-        _ => None,
-    }
+    let at = UnixTime::since_unix_epoch(Duration::from_secs(at));
+    let bound = match verify_server_cert_signed_by_trust_anchor(&parsed, &RootCertStore::empty(), &[], at, &[]) {
+        Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => not_after,
+        Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. })) => not_before,
+        _ => return None,
+    };
+    DateTime::from_timestamp(i64::try_from(bound.as_secs()).ok()?, 0)
 }
 
 /// The private key of a PEM text.
@@ -275,6 +280,7 @@ mod tests {
         assert_eq!(expires(&[4000]).as_deref(), Some("4000-03-01 00:00:00 UTC"));
         assert_eq!(expires(&[2031, 2030]).as_deref(), Some("2030-03-01 00:00:00 UTC"));
         assert_eq!(expires(&[]), None);
+        assert_eq!(of(&[2031, 2030]).begins().map(|at| at.to_string()).as_deref(), Some("1975-01-01 00:00:00 UTC"));
     }
 
     #[test]

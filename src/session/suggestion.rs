@@ -3,6 +3,7 @@
 //! Invariant: a suggestion is an existing name with a similar spelling, and the place is a position in the text at which the
 //! name in the message is written.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
@@ -126,7 +127,42 @@ fn elsewhere(text: &str, message: &str) -> Option<String> {
     if message.contains("cannot compare Boolean") && beside(&Token::StringConcat) > 1 {
         return Some("|| joins texts; between conditions, write OR".to_owned());
     }
+    if message.starts_with("Cannot cast string '") || message.starts_with("invalid date '") {
+        return cast_column(text, message).map(|name| format!("`{name}` has this value; TRY_CAST is NULL for it"));
+    }
     (message.contains("found: [") || message.contains("List(")).then(|| name_in_brackets(text)).flatten()
+}
+
+/// The column that has the value of a failed cast, if all casts of the text are of this column, or of other values.
+fn cast_column(text: &str, message: &str) -> Option<String> {
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize().ok()?;
+    let tokens: Vec<&Token> = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let mut columns = BTreeSet::new();
+    for at in 0..tokens.len() {
+        let operand = match tokens[at] {
+            // Of the result of a cast.
+            Token::DoubleColon if at > 1 && *tokens[at - 2] == Token::DoubleColon => continue,
+            Token::DoubleColon if at > 0 => tokens[at - 1],
+            word if is_word(word, Keyword::CAST) => {
+                let end = at + tokens[at..].iter().position(|token| is_word(token, Keyword::AS))?;
+                match tokens.get(at + 2..end)? {
+                    [one] | [_, Token::Period, one] => *one,
+                    _ => return None,
+                }
+            }
+            _ => continue,
+        };
+        match operand {
+            Token::Word(word) => {
+                columns.insert(&word.value);
+            }
+            Token::SingleQuotedString(value) if !message.contains(&format!("'{value}'")) => {}
+            Token::Number(..) => {}
+            _ => return None,
+        }
+    }
+    let mut columns = columns.into_iter();
+    columns.next().filter(|_| columns.next().is_none()).cloned()
 }
 
 /// Number of sides, at most two, on which an operator of the text has a condition instead of a value.
@@ -420,6 +456,28 @@ mod tests {
         }
         for text in ["SELECT 'it’s', \"„\" FROM t", "SELECT 'a''b’'", "SELECT 1"] {
             assert_eq!(foreign(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_only_column_that_is_cast_is_named() {
+        let message = "Cannot cast string 'abc' to value of Int64 type";
+        for text in [
+            "SELECT CAST(title AS bigint) FROM m",
+            "SELECT m.title::bigint FROM m WHERE published_at >= '2026-05-01'::date",
+            "SELECT cast(m.title AS text), title::text::bigint FROM m",
+        ] {
+            let told = Some("`title` has this value; TRY_CAST is NULL for it");
+            assert_eq!(as_written(text, message, None).as_deref(), told, "{text}");
+        }
+        for text in [
+            "SELECT CAST(title AS bigint), url::bigint FROM m",
+            "SELECT CAST(lower(title) AS bigint) FROM m",
+            "SELECT (title || 'x')::bigint FROM m",
+            "SELECT 'abc'::bigint, title::bigint FROM m",
+            "SELECT 1 FROM m WHERE title = 5",
+        ] {
+            assert_eq!(as_written(text, message, None), None, "{text}");
         }
     }
 

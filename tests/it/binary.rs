@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use chrono::Datelike;
 use datafusion_saved_search::Clock;
 use datafusion_saved_search::flight::{Limits, ServeDocument, hash_password};
+use datafusion_saved_search::postgres::scram_verifier;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Preset, Settings};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -1319,6 +1320,13 @@ fn lines_of_a_log_of_objects_are_objects() {
     let last = err(&output).lines().last().unwrap().to_owned();
     let object: serde_json::Value = serde_json::from_str(&last).unwrap();
     assert!(object["level"] == "ERROR" && object["message"].as_str().unwrap().contains("loopback"), "{last}");
+    for format in [&["--log-format", "json"][..], &["--log-format=json"]] {
+        let output = run(&[&["serve"], format, &["--lisen", "x"]].concat());
+        let object: serde_json::Value = serde_json::from_str(&err(&output)).unwrap();
+        assert!(output.status.code() == Some(2) && object["level"] == "ERROR", "{object}");
+        let message = "unexpected argument '--lisen' found; tip: a similar argument exists: '--listen'";
+        assert_eq!(object["message"], message);
+    }
 }
 
 #[test]
@@ -1361,7 +1369,32 @@ fn a_second_signal_cancels_queries_and_tells_their_clients() {
     assert!(log.contains("second signal") && log.contains("queries that still run are cancelled queries=1"), "{log}");
     assert!(log.contains("outcome=\"cancelled\""), "{log}");
     let error = query.join().unwrap();
-    assert!(error.as_db_error().is_some(), "the client is told: {error}");
+    assert_eq!(error.code(), Some(&tokio_postgres::error::SqlState::ADMIN_SHUTDOWN), "{error:?}");
+}
+
+#[test]
+fn logins_of_unknown_users_are_logged_as_such_and_answered_like_wrong_passwords() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users.toml");
+    fs::write(&users, format!("[users.ada]\nscram_sha_256 = \"{}\"\n", scram_verifier("swordfish"))).unwrap();
+    let mut command = savedsearch(&["serve", "--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"]);
+    command.args(["--auth", "users", "--users-file"]).arg(&users);
+    let mut served = Served::spawn(command);
+    let postgres = served.until("Postgres on ").trim().replace("Postgres on ", "");
+    served.until("listening on ");
+    let (host, port) = postgres.rsplit_once(':').unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let told = [("ada", "login failed: wrong password"), ("eve", "login failed: unknown user")].map(|(user, logged)| {
+        let mut config = tokio_postgres::Config::new();
+        config.host(host).port(port.parse().unwrap()).user(user).password("wrong").dbname("savedsearch");
+        let error = runtime.block_on(config.connect(tokio_postgres::NoTls)).err().expect("refused");
+        let line = served.until("login failed");
+        assert!(line.contains(logged) && line.contains(&format!("user=\"{user}\"")), "{line}");
+        error.as_db_error().expect("an answer").message().to_owned()
+    });
+    assert_eq!(told[0], told[1]);
+    served.signal("-TERM");
+    assert!(served.child.wait().unwrap().success());
 }
 
 /// As at the start.
@@ -1513,7 +1546,7 @@ fn an_address_in_use_is_no_mistake_of_the_configuration() {
 }
 
 #[test]
-fn certificates_that_expire_are_reported_by_a_check_and_at_the_start() {
+fn certificates_that_expire_or_have_not_begun_are_reported_by_a_check_and_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let [pem, key, ca] =
         ["server.pem", "server.key", "ca.pem"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
@@ -1547,9 +1580,15 @@ fn certificates_that_expire_are_reported_by_a_check_and_at_the_start() {
             assert!(output.status.success() && err(&output).contains(&line), "{line}: {}", err(&output));
         }
     }
+    let (certificate, private) = authority.vouch_between((4095, 1, 1), (4096, 1, 1));
+    fs::write(&pem, certificate).unwrap();
+    fs::write(&key, private).unwrap();
+    let output = savedsearch(&[&["serve", "--check"][..], &server[..]].concat()).output().unwrap();
+    let line = format!("warning: {pem}: the certificate is not valid before 4095-01-01 00:00 UTC; connections fail");
+    assert!(output.status.success() && err(&output).contains(&line), "{line}: {}", err(&output));
     certify(expired);
     let mut served = Served::spawn(savedsearch(&[&["serve"][..], &server[..]].concat()));
-    let line = served.until("the certificate has to be renewed");
+    let line = served.until("the certificate ");
     assert!(line.contains("WARN") && line.contains("expired on 2020-01-01 00:00 UTC"), "{line}");
     served.until("listening on ");
     served.signal("-TERM");

@@ -191,6 +191,53 @@ async fn filters_of_aggregates_widen_what_is_read_or_a_note_says_what_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn values_in_another_case_than_the_services_are_noted_if_nothing_is_found() {
+    let world = service();
+    let of =
+        |condition: &str| format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '90d' AND {condition}");
+    let noted = async |sql: &str| {
+        let before = world.rows("SELECT message FROM system.warnings").await.len();
+        let rows = world.rows(sql).await.len();
+        (rows, world.rows("SELECT message FROM system.warnings").await.split_off(before).concat())
+    };
+    let note = |column: &str, value: &str, written: &str| {
+        vec![format!("no mention has {column} = '{value}'; values are compared with case: '{written}'")]
+    };
+    // The profile names the columns of sentiments.
+    assert_eq!(noted(&of("sentiment = 'Positive'")).await, (0, note("sentiment", "Positive", "positive")));
+    let count = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND sentiment = 'Negative'");
+    assert_eq!(noted(&count).await, (1, note("sentiment", "Negative", "negative")));
+    // Rows that the condition rejects have the value.
+    assert_eq!(noted(&of("platform = 'Web'")).await, (0, note("platform", "Web", "web")));
+    // Nothing is known yet.
+    assert_eq!(noted(&of("language = 'EN'")).await, (0, Vec::new()));
+    let languages = format!("SELECT language FROM mentions WHERE aid = '{BIG}' AND duration = '90d' LIMIT 100");
+    assert_eq!(noted(&languages).await, (100, Vec::new()));
+    assert_eq!(noted(&of("language = 'EN'")).await, (0, note("language", "EN", "en")));
+    let (rows, notes) = noted(&of("sentiment IN ('Positive', 'negative')")).await;
+    assert!(rows > 0 && notes.is_empty(), "{notes:?}");
+    assert_eq!(noted(&of("sentiment = 'cheerful'")).await, (0, Vec::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_with_the_month_for_minutes_is_noted() {
+    let world = service();
+    let first = |call: &str| format!("SELECT {call}) FROM mentions WHERE aid = '{BIG}' LIMIT 1");
+    world.rows(&first("postgres_to_char(published_at, 'YYYY-MM-DD HH24:MI'")).await;
+    assert!(world.rows("SELECT * FROM system.warnings").await.is_empty());
+    world.rows(&first("postgres_to_char(published_at, 'YYYY-MM-DD ' || 'HH24:MM'")).await;
+    world.rows(&first("to_char(published_at, '%H:%m'")).await;
+    let noted = |text: &str, meaning: &str| vec![format!("in the template '{text}' of to_char, {meaning}")];
+    assert_eq!(
+        world.rows("SELECT message FROM system.warnings").await,
+        [
+            noted("YYYY-MM-DD HH24:MM", "`MM` is the month; minutes are `MI`"),
+            noted("%H:%m", "`%m` is the month; minutes are `%M`"),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn labels_of_records_in_a_file_can_be_filtered_by_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("own.ndjson");

@@ -159,8 +159,12 @@ pub(crate) fn warn_of_exposed(files: &[PathBuf]) {
     exposed(files).iter().for_each(|line| tracing::warn!("{line}"));
 }
 
-/// Describes a certificate by the time of its end. `Err` if that has passed or is near.
+/// Describes a certificate by the time of its end. `Err` if that has passed or is near, or if it has not begun.
 pub(crate) fn validity(tls: &TlsSpec, now: DateTime<Utc>) -> Result<String, String> {
+    if let Some(begin) = tls.begins().filter(|begin| *begin > now) {
+        let day = begin.format("%Y-%m-%d %H:%M UTC");
+        return Err(format!("is not valid before {day}; connections fail until then"));
+    }
     let Some(end) = tls.expires() else { return Ok("ok".to_owned()) };
     let day = end.format("%Y-%m-%d %H:%M UTC");
     match end - now {
@@ -170,10 +174,10 @@ pub(crate) fn validity(tls: &TlsSpec, now: DateTime<Utc>) -> Result<String, Stri
     }
 }
 
-/// Logs a certificate that has expired, or expires soon.
+/// Logs a certificate that is not valid, or expires soon.
 pub(crate) fn warn_of_expiry(tls: Option<&TlsSpec>) {
     if let Some(Err(reason)) = tls.map(|tls| validity(tls, Clock::system().now())) {
-        tracing::warn!(reason, "the certificate has to be renewed");
+        tracing::warn!("the certificate {reason}");
     }
 }
 

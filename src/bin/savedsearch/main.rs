@@ -14,13 +14,14 @@ mod telemetry;
 mod ui;
 mod worker;
 
+use std::ffi::OsString;
 use std::future::pending;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::process::ExitCode;
+use std::process::{ExitCode, exit};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
-use datafusion_saved_search::config::is_blank;
+use datafusion_saved_search::config::{is_blank, variable};
 use datafusion_saved_search::error::{Term, describe, one_line};
 use datafusion_saved_search::flight::HttpServer;
 use datafusion_saved_search::memory::STACK;
@@ -50,7 +51,7 @@ use self::access::{Reloading, mebibytes};
 use self::connect::{Connected, connect};
 use self::mcp::McpArguments;
 use self::serve::ServeArguments;
-use self::stderr::tell;
+use self::stderr::{tell, write_json};
 use self::store::{StoreCommand, SyncArguments};
 use self::telemetry::Telemetry;
 use self::ui::UiArguments;
@@ -439,10 +440,27 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Ends the program with a help text, or with an error of the command line, which is an object beside a log of JSON objects.
+fn end_with(error: &clap::Error) -> ! {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let option = arguments.windows(2).any(|pair| pair[0] == "--log-format" && pair[1] == "json");
+    let is_json = option
+        || arguments.iter().any(|argument| argument == "--log-format=json")
+        || variable("SAVEDSEARCH_LOG_FORMAT").is_some_and(|format| format == "json");
+    if !is_json || !error.use_stderr() {
+        error.exit();
+    }
+    write_json();
+    let text = error.to_string();
+    let line = text.split("\n\nUsage:").next().unwrap_or_default().trim_start_matches("error: ");
+    tell(Level::ERROR, "", &one_line(&line.replace("\n\n  tip:", "; tip:")));
+    exit(error.exit_code())
+}
+
 fn run() -> ExitCode {
     let command = without_blank_variables(Arguments::command());
-    let matches = command.try_get_matches().unwrap_or_else(|error| with_tip(error).exit());
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = command.try_get_matches().unwrap_or_else(|error| end_with(&with_tip(error)));
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| end_with(&error));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,

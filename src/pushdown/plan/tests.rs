@@ -1,5 +1,6 @@
+use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{col, lit};
+use datafusion::logical_expr::{cast, col, lit};
 
 use super::*;
 
@@ -78,6 +79,29 @@ fn a_time_that_must_be_midnight_is_noted() {
     ] {
         assert_eq!(notes(other), [""; 0]);
     }
+}
+
+#[test]
+fn a_last_day_of_which_only_midnight_is_left_is_noted() {
+    let notes = |conjuncts: &[Expr]| plan(conjuncts).notes;
+    let published = || col("published_at");
+    let noted = "the conditions on published_at end with the first instant of 2026-06-20; for the whole day, use \
+                 published_at < '2026-06-21' or published_at::date <= '2026-06-20'";
+    let (from, midnight) = (|| at("2026-06-14T00:00:00Z"), || at("2026-06-20T00:00:00Z"));
+    assert_eq!(notes(&[published().between(from(), midnight())]), [noted]);
+    assert_eq!(notes(&[published().gt_eq(from()), published().lt_eq(midnight())]), [noted]);
+    for other in [
+        published().between(from(), at("2026-06-20T23:59:59Z")),
+        published().between(from(), at("9999-12-31T00:00:00Z")),
+        published().gt_eq(from()).and(published().lt(midnight())),
+        cast(published(), DataType::Date32).between(day(20_618), day(20_624)),
+    ] {
+        assert_eq!(notes(&[other]), [""; 0]);
+    }
+}
+
+fn day(since_1970: i32) -> Expr {
+    Expr::Literal(ScalarValue::Date32(Some(since_1970)), None)
 }
 
 #[test]

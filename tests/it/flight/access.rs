@@ -456,10 +456,16 @@ impl Authority {
     }
 
     /// A certificate that ends with the beginning of a day, and its key.
-    pub(crate) fn vouch_until(&self, (year, month, day): (i32, u8, u8)) -> (String, String) {
+    pub(crate) fn vouch_until(&self, end: (i32, u8, u8)) -> (String, String) {
+        self.vouch_between((1975, 1, 1), end)
+    }
+
+    /// A certificate that is valid from the beginning of a day to that of another, and its key.
+    pub(crate) fn vouch_between(&self, begin: (i32, u8, u8), end: (i32, u8, u8)) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.not_after = date_time_ymd(year, month, day);
+        params.not_before = date_time_ymd(begin.0, begin.1, begin.2);
+        params.not_after = date_time_ymd(end.0, end.1, end.2);
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 }
