@@ -28,6 +28,20 @@ pub(crate) enum Since {
     Instant(DateTime<Utc>),
 }
 
+/// Mentions that arrived after a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrivals {
+    /// Number of those that were passed on.
+    pub(crate) mentions: u64,
+    /// Number of those that arrived later.
+    pub(crate) left: u64,
+    /// Snapshot until which they were passed on.
+    pub(crate) until: i64,
+    /// Set if commits after the first snapshot were not recorded, so that mentions of which the commit is unknown were passed on
+    /// as well.
+    pub(crate) repeats: bool,
+}
+
 /// Kinds of changes.
 const ARRIVED: &str = "arrived";
 const CHANGED: &str = "changed";
@@ -173,8 +187,8 @@ impl Store {
     }
 
     /// Passes the mentions that arrived after a snapshot and until another one on in batches, in the columns of
-    /// the files. If commits after the first snapshot were not recorded, mentions of which the commit is unknown are
-    /// passed on as well. Returns whether that was so.
+    /// the files. It ends early, with the commit in which there are `enough` mentions, the earliest first. If commits after the
+    /// first snapshot were not recorded, mentions of which the commit is unknown come with those of the first recorded one.
     ///
     /// # Errors
     /// Those of files that cannot be read.
@@ -182,8 +196,9 @@ impl Store {
         &self,
         aids: &[String],
         snapshots: &Range<i64>,
+        enough: u64,
         mut take: impl FnMut(RecordBatch) -> Result<()>,
-    ) -> Result<bool> {
+    ) -> Result<Arrivals> {
         let recorded = self.catalog.recorded()?;
         let lost = recorded.is_none_or(|recorded| recorded.after.snapshot > snapshots.start);
         let change_of = |Stamped { arrived, .. }: Stamped| {
@@ -195,12 +210,29 @@ impl Store {
             let (regions, _) = self.catalog.history(&aid)?;
             regions.iter().for_each(|region| changed.add(region, change_of));
         }
-        for rows in changed.files.into_values() {
+        let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
+        for (run, (_, stamp)) in changed.files.values().flat_map(|rows| &rows.runs) {
+            *counts.entry(stamp.snapshot).or_default() += run.end - run.start;
+        }
+        let mut found = 0;
+        let last = counts.iter().find(|(_, rows)| {
+            found += **rows;
+            found >= enough
+        });
+        let unrecorded = recorded.map_or(snapshots.end, |recorded| recorded.after.snapshot);
+        let until = last.map_or(snapshots.end, |(snapshot, _)| (*snapshot).max(unrecorded));
+        for mut rows in changed.files.into_values() {
+            rows.runs.retain(|(_, (_, stamp))| stamp.snapshot <= until);
+            if rows.runs.is_empty() {
+                continue;
+            }
             for batch in self.changed_rows(rows)? {
                 take(batch?.0)?;
             }
         }
-        Ok(lost)
+        let mentions = counts.range(..=until).map(|(_, rows)| rows).sum();
+        let left = counts.range(until + 1..).map(|(_, rows)| rows).sum();
+        Ok(Arrivals { mentions, left, until, repeats: lost })
     }
 
     /// Opens a file, and returns those of its mentions that have a change, with it, in batches.

@@ -45,7 +45,7 @@ use tokio::time::Instant;
 
 pub use self::access::has_store;
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
-pub(crate) use self::changes::Since;
+pub(crate) use self::changes::{Arrivals, Since};
 pub(crate) use self::checksums::{CHANGED, Sums};
 pub use self::compaction::Compacted;
 pub(crate) use self::compaction::Extent;
