@@ -168,14 +168,12 @@ pub async fn sync(
     mut report: impl FnMut(&SyncStep),
 ) -> Result<Synced> {
     let store = connection.some_store()?;
-    match store.unwritable() {
-        Some(refused) if is_full(refused) => return Err(refused.clone()),
-        Some(_) => {
-            let error = Error::new(ErrorKind::Store, "the store is read-only");
-            return Err(error.advice("make its folder writable, or use another one"));
-        }
-        None => {}
+    if store.unwritable().is_some_and(|refused| !is_full(refused)) {
+        let error = Error::new(ErrorKind::Store, "the store is read-only");
+        return Err(error.advice("make its folder writable, or use another one"));
     }
+    // What cannot be stored is not requested.
+    store.writable_root()?;
     let window = &connection.profile().window;
     if !window.takes_instants() || !window.is_half_open() {
         return Err(Error::new(
