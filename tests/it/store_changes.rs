@@ -258,19 +258,23 @@ async fn changes_have_the_columns_of_mentions_and_their_commit() {
     let first = snapshot(&shop);
     shop.arrive(BIG, "77", now() - days(3));
     let gone = shop.delete_before(BIG, now() - days(4));
+    edit_before(&mut shop, BIG, now() - days(6));
     let later = shop.at(now() + TimeDelta::minutes(10));
     rescan(&later, BIG, since).await;
     let found = ask(&later, "SELECT * FROM changes(since => now())").await;
     assert_eq!(found, Vec::<Vec<String>>::new());
-    let sql = "SELECT aid, id, change, changed_at, snapshot, published_at FROM changes(since => now() - INTERVAL '5 minutes')";
+    let sql = "SELECT aid, id, change, changed_at, snapshot, arrived_at, published_at \
+               FROM changes(since => now() - INTERVAL '5 minutes')";
     let much_later = shop.at(now() + TimeDelta::minutes(12));
     let found = ask(&much_later, &format!("{sql} ORDER BY change")).await;
     let snapshot = snapshot(&shop);
     assert!(snapshot > first);
-    let commit = ["2026-07-01T12:10:00Z".to_owned(), snapshot.to_string()];
-    assert_eq!(found[0][..5], [&[BIG.into(), "77".into(), "arrived".into()][..], &commit].concat());
-    assert_eq!(found[1][..5], [&[BIG.into(), gone, "deleted".into()][..], &commit].concat());
-    assert_eq!((found.len(), &found[0][5]), (2, &"2026-06-28T12:00:00Z".to_owned()));
+    let at = "2026-07-01T12:10:00Z";
+    let snapshot = snapshot.to_string();
+    assert_eq!(found[0], [BIG, "77", "arrived", at, &snapshot, at, "2026-06-28T12:00:00Z"]);
+    assert_eq!(found[1][2..6], ["changed", at, &snapshot, "2026-07-01T12:00:00Z"]);
+    assert_eq!(found[2][..6], [BIG, &gone, "deleted", at, &snapshot, "NULL"]);
+    assert_eq!(found.len(), 3);
     // As in the table.
     let columns = "SELECT title, text, reach, tags, extra, as_of FROM";
     let listed = ask(&later, &format!("{columns} changes(since => {first}) WHERE id = '77'")).await;
