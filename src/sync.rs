@@ -11,6 +11,7 @@
 //! query may spend all that is left.
 
 mod new_mentions;
+mod webhook;
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -26,6 +27,7 @@ use datafusion::prelude::{SessionContext, lit};
 use futures::stream::{FuturesUnordered, StreamExt};
 
 pub use self::new_mentions::{NewMentions, ReadMentions};
+pub use self::webhook::Webhook;
 use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};
 use crate::connection::Connection;
@@ -166,14 +168,12 @@ pub async fn sync(
     mut report: impl FnMut(&SyncStep),
 ) -> Result<Synced> {
     let store = connection.some_store()?;
-    match store.unwritable() {
-        Some(refused) if is_full(refused) => return Err(refused.clone()),
-        Some(_) => {
-            let error = Error::new(ErrorKind::Store, "the store is read-only");
-            return Err(error.advice("make its folder writable, or use another one"));
-        }
-        None => {}
+    if store.unwritable().is_some_and(|refused| !is_full(refused)) {
+        let error = Error::new(ErrorKind::Store, "the store is read-only");
+        return Err(error.advice("make its folder writable, or use another one"));
     }
+    // What cannot be stored is not requested.
+    store.writable_root()?;
     let window = &connection.profile().window;
     if !window.takes_instants() || !window.is_half_open() {
         return Err(Error::new(

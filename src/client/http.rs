@@ -155,12 +155,7 @@ impl Network {
     /// [`ErrorKind::Config`] if the service is beyond this machine and without TLS, unless that is allowed, and if TLS
     /// cannot be set up.
     pub fn try_new(limits: HttpLimits, base_url: &Url) -> Result<Self> {
-        let loopback = match base_url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        };
+        let loopback = is_loopback(base_url);
         if base_url.scheme() == "http" && !loopback && !limits.insecure {
             let host = base_url.host_str().unwrap_or_default();
             return Err(Error::new(ErrorKind::Config, format!("the API key would be sent to {host} in clear text"))
@@ -185,6 +180,30 @@ impl Network {
             .build()
             .map_err(|error| Error::new(ErrorKind::Config, format!("cannot set up HTTP: {}", chain(&error))))?;
         Ok(Self { client, limits })
+    }
+
+    /// Sends a body by POST, once, within a time for the whole exchange. The body of the response is not read.
+    #[cfg(feature = "store")]
+    pub(crate) async fn post(
+        &self,
+        url: Url,
+        media_type: &'static str,
+        body: Vec<u8>,
+        longest: Duration,
+    ) -> Result<StatusCode, HttpFailure> {
+        let request = self.client.post(url).header(http::header::CONTENT_TYPE, media_type).timeout(longest);
+        let sent = request.body(body).send().await;
+        sent.map(|response| response.status()).map_err(|error| failure(&error.without_url()))
+    }
+}
+
+/// True if a URL is of this machine, so that nothing travels over the network.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 

@@ -28,13 +28,33 @@ pub(crate) enum Since {
     Instant(DateTime<Utc>),
 }
 
+/// Mentions that arrived after a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrivals {
+    /// Number of those that were passed on.
+    pub(crate) mentions: u64,
+    /// Number of those that arrived later.
+    pub(crate) left: u64,
+    /// Snapshot until which they were passed on.
+    pub(crate) until: i64,
+    /// Set if commits after the first snapshot were not recorded, so that mentions of which the commit is unknown were passed on
+    /// as well.
+    pub(crate) repeats: bool,
+}
+
 /// Kinds of changes.
 const ARRIVED: &str = "arrived";
 const CHANGED: &str = "changed";
 const DELETED: &str = "deleted";
 
-/// A change of a mention, and its commit.
-type Change = (&'static str, Stamp);
+/// A change of a mention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Change {
+    kind: &'static str,
+    commit: Stamp,
+    /// The commit that the mention arrived in; `None` if it is not known.
+    arrived: Option<Stamp>,
+}
 
 /// Changes of the mentions of some regions, by the path of their file: regions share files.
 #[derive(Default)]
@@ -73,20 +93,25 @@ impl Since {
     }
 
     fn change_of(self, stamped: Stamped) -> Option<Change> {
-        if self.is_before(stamped.arrived) {
-            return Some((ARRIVED, stamped.arrived));
+        let Stamped { arrived, changed } = stamped;
+        let known = (arrived != Stamp::BEFORE).then_some(arrived);
+        if self.is_before(arrived) {
+            return Some(Change { kind: ARRIVED, commit: arrived, arrived: known });
         }
-        self.is_before(stamped.changed).then_some((CHANGED, stamped.changed))
+        self.is_before(changed).then_some(Change { kind: CHANGED, commit: changed, arrived: known })
     }
 }
 
 impl Store {
-    /// Columns of [`changes`](Self::changes): those of the files, the kind of the change, and the time and number of the commit.
+    /// Columns of [`changes`](Self::changes): those of the files, the kind of the change, the time and number of the commit, and the
+    /// time of the commit that the mention arrived in.
     pub(crate) fn changes_schema(&self) -> SchemaRef {
+        let instant = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let own = [
             Field::new("change", DataType::Utf8, false),
-            Field::new("changed_at", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), false),
+            Field::new("changed_at", instant(), false),
             Field::new("snapshot", DataType::Int64, false),
+            Field::new("arrived_at", instant(), true),
         ];
         let fields = self.layout.schema.fields().iter().cloned().chain(own.map(Arc::new));
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
@@ -173,8 +198,8 @@ impl Store {
     }
 
     /// Passes the mentions that arrived after a snapshot and until another one on in batches, in the columns of
-    /// the files. If commits after the first snapshot were not recorded, mentions of which the commit is unknown are
-    /// passed on as well. Returns whether that was so.
+    /// the files. It ends early, with the commit in which there are `enough` mentions, the earliest first. If commits after the
+    /// first snapshot were not recorded, mentions of which the commit is unknown come with those of the first recorded one.
     ///
     /// # Errors
     /// Those of files that cannot be read.
@@ -182,25 +207,44 @@ impl Store {
         &self,
         aids: &[String],
         snapshots: &Range<i64>,
+        enough: u64,
         mut take: impl FnMut(RecordBatch) -> Result<()>,
-    ) -> Result<bool> {
+    ) -> Result<Arrivals> {
         let recorded = self.catalog.recorded()?;
         let lost = recorded.is_none_or(|recorded| recorded.after.snapshot > snapshots.start);
         let change_of = |Stamped { arrived, .. }: Stamped| {
             let is_new = arrived.snapshot > snapshots.start && arrived.snapshot <= snapshots.end;
-            (is_new || (lost && arrived == Stamp::BEFORE)).then_some((ARRIVED, arrived))
+            let is_passed_on = is_new || (lost && arrived == Stamp::BEFORE);
+            is_passed_on.then_some(Change { kind: ARRIVED, commit: arrived, arrived: Some(arrived) })
         };
         let mut changed = Changed::default();
         for aid in self.selected(aids)? {
             let (regions, _) = self.catalog.history(&aid)?;
             regions.iter().for_each(|region| changed.add(region, change_of));
         }
-        for rows in changed.files.into_values() {
+        let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
+        for (run, change) in changed.files.values().flat_map(|rows| &rows.runs) {
+            *counts.entry(change.commit.snapshot).or_default() += run.end - run.start;
+        }
+        let mut found = 0;
+        let last = counts.iter().find(|(_, rows)| {
+            found += **rows;
+            found >= enough
+        });
+        let unrecorded = recorded.map_or(snapshots.end, |recorded| recorded.after.snapshot);
+        let until = last.map_or(snapshots.end, |(snapshot, _)| (*snapshot).max(unrecorded));
+        for mut rows in changed.files.into_values() {
+            rows.runs.retain(|(_, change)| change.commit.snapshot <= until);
+            if rows.runs.is_empty() {
+                continue;
+            }
             for batch in self.changed_rows(rows)? {
                 take(batch?.0)?;
             }
         }
-        Ok(lost)
+        let mentions = counts.range(..=until).map(|(_, rows)| rows).sum();
+        let left = counts.range(until + 1..).map(|(_, rows)| rows).sum();
+        Ok(Arrivals { mentions, left, until, repeats: lost })
     }
 
     /// Opens a file, and returns those of its mentions that have a change, with it, in batches.
@@ -238,7 +282,7 @@ impl Store {
         let layout = self.layout.clone();
         Ok(self.deleted_rows(file)?.map(move |batch| {
             let batch = layout.arrange(&batch?)?;
-            let changes = vec![(DELETED, stamp); batch.num_rows()];
+            let changes = vec![Change { kind: DELETED, commit: stamp, arrived: None }; batch.num_rows()];
             Ok((batch, changes))
         }))
     }
@@ -246,10 +290,12 @@ impl Store {
 
 /// Adds the columns of changes to mentions.
 fn with_changes(schema: &SchemaRef, rows: &RecordBatch, changes: &[Change]) -> Result<RecordBatch> {
-    let kinds: StringArray = changes.iter().map(|(kind, _)| Some(*kind)).collect();
-    let times: TimestampMicrosecondArray = changes.iter().map(|(_, stamp)| Some(stamp.at)).collect();
-    let snapshots: Int64Array = changes.iter().map(|(_, stamp)| Some(stamp.snapshot)).collect();
-    let own: [ArrayRef; 3] = [Arc::new(kinds), Arc::new(times.with_timezone("UTC")), Arc::new(snapshots)];
+    let kinds: StringArray = changes.iter().map(|change| Some(change.kind)).collect();
+    let times: TimestampMicrosecondArray = changes.iter().map(|change| Some(change.commit.at)).collect();
+    let snapshots: Int64Array = changes.iter().map(|change| Some(change.commit.snapshot)).collect();
+    let arrived: TimestampMicrosecondArray = changes.iter().map(|change| Some(change.arrived?.at)).collect();
+    let (times, arrived) = (times.with_timezone("UTC"), arrived.with_timezone("UTC"));
+    let own: [ArrayRef; 4] = [Arc::new(kinds), Arc::new(times), Arc::new(snapshots), Arc::new(arrived)];
     let columns = rows.columns().iter().cloned().chain(own);
     RecordBatch::try_new(Arc::clone(schema), columns.collect())
         .map_err(|error| Error::new(ErrorKind::Store, error.to_string()))

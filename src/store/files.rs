@@ -616,8 +616,18 @@ pub(crate) fn has_no_space(error: &io::Error) -> bool {
 
 /// True if nothing fits on the disk of a folder, for errors that do not name their cause.
 pub(crate) fn is_disk_full(folder: &Path) -> bool {
-    let written = tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&[1; PROBED]));
-    written.is_err_and(|error| has_no_space(&error))
+    probe(folder).is_err_and(|error| has_no_space(&error))
+}
+
+/// Returns the reason why nothing can be written to a folder; `None` if something can.
+pub(super) fn refusal(folder: &Path) -> Option<Error> {
+    let error = probe(folder).err()?;
+    Some(if has_no_space(&error) { full(folder) } else { failed("write to", folder, &error) })
+}
+
+/// Tries to write to a folder.
+fn probe(folder: &Path) -> io::Result<()> {
+    tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&[1; PROBED]))
 }
 
 #[cfg(test)]
@@ -639,6 +649,8 @@ mod tests {
         assert!(!is_full(&other) && other.to_string().contains("no schema"), "{other}");
         let broken = unwritten(path, ParquetError::from(io::Error::from(io::ErrorKind::BrokenPipe))).to_string();
         assert!(!broken.contains("External"), "{broken}");
-        assert!(!is_disk_full(tempfile::tempdir().expect("a folder").path()));
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(!is_disk_full(folder.path()) && refusal(folder.path()).is_none());
+        refusal(&folder.path().join("none")).expect("missing");
     }
 }

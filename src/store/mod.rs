@@ -45,7 +45,7 @@ use tokio::time::Instant;
 
 pub use self::access::has_store;
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
-pub(crate) use self::changes::Since;
+pub(crate) use self::changes::{Arrivals, Since};
 pub(crate) use self::checksums::{CHANGED, Sums};
 pub use self::compaction::Compacted;
 pub(crate) use self::compaction::Extent;
@@ -237,7 +237,8 @@ impl Store {
             .collect();
         let open = |access| Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access);
         let (catalog, unwritable) = match open(Access::ReadWrite) {
-            Ok(catalog) => (catalog, None),
+            // SQLite opens a catalog for writing although nothing can be written.
+            Ok(catalog) => (catalog, files::refusal(folder)),
             // A store on a read-only medium answers queries.
             Err(refused) => (open(Access::Read).map_err(|_| refused.clone())?, Some(refused)),
         };
@@ -290,10 +291,10 @@ impl Store {
         if let Some(reason) = &self.unwritable {
             return Err(reason.clone());
         }
-        for folder in [self.root(), self.data()] {
-            tempfile::tempfile_in(&folder).map_err(|error| files::failed("write to", &folder, &error))?;
+        match [self.root(), self.data()].iter().find_map(|folder| files::refusal(folder)) {
+            Some(reason) => Err(reason),
+            None => Ok(self.root()),
         }
-        Ok(self.root())
     }
 
     /// The reads into the store that are in flight in this process.

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::connection::Connection;
 use crate::error::Result;
+use crate::store::Arrivals;
 
 /// Mentions that arrived in the store since a consumer had the last ones.
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub struct NewMentions {
 pub struct ReadMentions {
     /// Number of mentions.
     pub mentions: u64,
+    /// Number of new mentions that were left for the next read.
+    pub left: u64,
     /// Snapshot of the store until which they arrived.
     pub until: i64,
     /// True if the store cannot tell what is new, because an older version of this program wrote to it: all mentions of which the
@@ -60,20 +63,25 @@ impl NewMentions {
         Ok(Self { connection: Arc::clone(connection), aids, cursor })
     }
 
-    /// Passes new mentions on in batches. It reads files, and sends no request.
+    /// Passes all new mentions on in batches. It reads files, and sends no request.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store cannot be read, and those of the caller.
-    pub fn read(&self, mut take: impl FnMut(RecordBatch) -> Result<()>) -> Result<ReadMentions> {
+    pub fn read(&self, take: impl FnMut(RecordBatch) -> Result<()>) -> Result<ReadMentions> {
+        self.read_some(u64::MAX, take)
+    }
+
+    /// As [`read`](Self::read), for a consumer that confirms what it has in parts: ends with the commit in which there are `enough`
+    /// mentions, the earliest first. Mentions of one commit stay together.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    pub fn read_some(&self, enough: u64, take: impl FnMut(RecordBatch) -> Result<()>) -> Result<ReadMentions> {
         let store = self.connection.some_store()?;
-        let until = store.latest_snapshot()?;
+        let latest = store.latest_snapshot()?;
         let since = store.cursor(&self.cursor)?.unwrap_or_default();
-        let mut mentions = 0;
-        let repeats = store.arrivals(&self.aids, &(since..until), |batch| {
-            mentions += batch.num_rows() as u64;
-            take(batch)
-        })?;
-        Ok(ReadMentions { mentions, until, repeats })
+        let Arrivals { mentions, left, until, repeats } = store.arrivals(&self.aids, &(since..latest), enough, take)?;
+        Ok(ReadMentions { mentions, left, until, repeats })
     }
 
     /// Advances the cursor, after the consumer has what was read.

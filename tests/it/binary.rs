@@ -1384,14 +1384,15 @@ fn logins_of_unknown_users_are_logged_as_such_and_answered_like_wrong_passwords(
     served.until("listening on ");
     let (host, port) = postgres.rsplit_once(':').unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let told = [("ada", "login failed: wrong password"), ("eve", "login failed: unknown user")].map(|(user, logged)| {
-        let mut config = tokio_postgres::Config::new();
-        config.host(host).port(port.parse().unwrap()).user(user).password("wrong").dbname("savedsearch");
-        let error = runtime.block_on(config.connect(tokio_postgres::NoTls)).err().expect("refused");
-        let line = served.until("login failed");
-        assert!(line.contains(logged) && line.contains(&format!("user=\"{user}\"")), "{line}");
-        error.as_db_error().expect("an answer").message().to_owned()
-    });
+    let told =
+        [("ada", "login failed: wrong password"), ("eve", "login failed: unknown user")].map(|(user, logged)| {
+            let mut config = tokio_postgres::Config::new();
+            config.host(host).port(port.parse().unwrap()).user(user).password("wrong").dbname("savedsearch");
+            let error = runtime.block_on(config.connect(tokio_postgres::NoTls)).err().expect("refused");
+            let line = served.until("login failed");
+            assert!(line.contains(logged) && line.contains(&format!("user=\"{user}\"")), "{line}");
+            error.as_db_error().expect("an answer").message().to_owned()
+        });
     assert_eq!(told[0], told[1]);
     served.signal("-TERM");
     assert!(served.child.wait().unwrap().success());

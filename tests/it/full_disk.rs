@@ -1,4 +1,5 @@
-//! A store on a disk without space: queries do without it, with one note, and commands on the store name the disk.
+//! A store on a disk without space: queries do without it, with one note, and commands on the store name the disk. One on a disk
+//! that is read-only answers queries.
 #![cfg(target_os = "linux")]
 
 use std::process::{Command, Output};
@@ -85,6 +86,27 @@ fn a_disk_that_fills_up_during_a_query_costs_it_no_rows() {
     let Some(output) = on_disk("8m", &of_query(nearly)) else { return };
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     check(&output);
+}
+
+#[test]
+fn what_cannot_be_stored_on_a_read_only_disk_is_not_requested() {
+    let script = "QUERY=\"SELECT count(*), sum(reach) FROM mentions WHERE aid = '183772' \
+                  AND published_at >= '2026-05-01' AND published_at < '2026-06-05T07:00:00Z'\"\n\
+                  demo --store \"$DISK/store\" sync --aid 184889 --since 2026-06-28 > /dev/null 2>&1 || exit 79\n\
+                  mount -o remount,ro \"$DISK\" || exit 77\n\
+                  demo sql --format csv -c \"$QUERY\" -c 'SELECT count(*) FROM system.requests'\n\
+                  export SAVEDSEARCH_STORE=\"$DISK/store\"\n\
+                  demo sql --format csv -c \"$QUERY\" -c 'SELECT count(*) FROM system.requests'\n\
+                  sent=$(mktemp -d)\n\
+                  demo --record \"$sent/sync\" sync --aid 183772 --since 2026-05-01\n\
+                  echo \"status $?\"; ls \"$sent/sync\"; rm -r \"$sent\"";
+    let Some(output) = on_disk("8m", script) else { return };
+    let (rows, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (both, sync) = rows.split_once("status ").unwrap_or_else(|| panic!("{output:?}"));
+    let (without, with) = both.split_at(both.len() / 2);
+    assert_eq!(with, without, "{errors}");
+    assert_eq!(sync, "1\nrecording.json\n", "{errors}");
+    assert!(errors.contains("error: the store is read-only; make its folder writable"), "{errors}");
 }
 
 #[test]

@@ -1564,7 +1564,9 @@ fn several_saved_searches_in_one_option_are_told_apart_in_the_advice() {
 
 #[test]
 fn blank_options_of_a_sync_are_refused() {
-    for (option, expected) in [("--on-new", "expected a command"), ("--aid", "expected a saved search")] {
+    for (option, expected) in
+        [("--on-new", "expected a command"), ("--webhook", "expected a URL"), ("--aid", "expected a saved search")]
+    {
         for value in ["", " "] {
             let output = savedsearch(&["--store", "none", "sync", option, value]).output().unwrap();
             assert_eq!(output.status.code(), Some(2), "{option}");

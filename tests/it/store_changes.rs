@@ -1,17 +1,17 @@
 //! Changes of the store since a snapshot or an instant, commands that get new mentions, and the retention of days.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, SavedSearch, Settings};
 use datafusion_saved_search::{
-    Clock, Connection, Erase, Error, ErrorKind, Profile, Secret, SyncOptions, session, sync,
+    Clock, Connection, Erase, Error, ErrorKind, NewMentions, Profile, Secret, SyncOptions, session, sync,
 };
 use futures::StreamExt;
 use proptest::prelude::*;
@@ -258,19 +258,23 @@ async fn changes_have_the_columns_of_mentions_and_their_commit() {
     let first = snapshot(&shop);
     shop.arrive(BIG, "77", now() - days(3));
     let gone = shop.delete_before(BIG, now() - days(4));
+    edit_before(&mut shop, BIG, now() - days(6));
     let later = shop.at(now() + TimeDelta::minutes(10));
     rescan(&later, BIG, since).await;
     let found = ask(&later, "SELECT * FROM changes(since => now())").await;
     assert_eq!(found, Vec::<Vec<String>>::new());
-    let sql = "SELECT aid, id, change, changed_at, snapshot, published_at FROM changes(since => now() - INTERVAL '5 minutes')";
+    let sql = "SELECT aid, id, change, changed_at, snapshot, arrived_at, published_at \
+               FROM changes(since => now() - INTERVAL '5 minutes')";
     let much_later = shop.at(now() + TimeDelta::minutes(12));
     let found = ask(&much_later, &format!("{sql} ORDER BY change")).await;
     let snapshot = snapshot(&shop);
     assert!(snapshot > first);
-    let commit = ["2026-07-01T12:10:00Z".to_owned(), snapshot.to_string()];
-    assert_eq!(found[0][..5], [&[BIG.into(), "77".into(), "arrived".into()][..], &commit].concat());
-    assert_eq!(found[1][..5], [&[BIG.into(), gone, "deleted".into()][..], &commit].concat());
-    assert_eq!((found.len(), &found[0][5]), (2, &"2026-06-28T12:00:00Z".to_owned()));
+    let at = "2026-07-01T12:10:00Z";
+    let snapshot = snapshot.to_string();
+    assert_eq!(found[0], [BIG, "77", "arrived", at, &snapshot, at, "2026-06-28T12:00:00Z"]);
+    assert_eq!(found[1][2..6], ["changed", at, &snapshot, "2026-07-01T12:00:00Z"]);
+    assert_eq!(found[2][..6], [BIG, &gone, "deleted", at, &snapshot, "NULL"]);
+    assert_eq!(found.len(), 3);
     // As in the table.
     let columns = "SELECT title, text, reach, tags, extra, as_of FROM";
     let listed = ask(&later, &format!("{columns} changes(since => {first}) WHERE id = '77'")).await;
@@ -470,7 +474,10 @@ impl Service {
 
 /// Ids of mentions in a file of lines of JSON. Lines that are cut have none.
 fn handed(file: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    ids_of(&std::fs::read_to_string(file).unwrap_or_default())
+}
+
+fn ids_of(text: &str) -> Vec<String> {
     let objects = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     objects.filter_map(|object| object["id"].as_str().map(str::to_owned)).collect()
 }
@@ -528,6 +535,153 @@ async fn a_command_gets_new_mentions_until_it_has_succeeded() {
     let (status, lines, _) = run(&service, "exec true");
     assert_eq!(status, Some(0), "{lines}");
     assert!(lines.contains("new mentions: 0"), "{lines}");
+}
+
+/// A server that accepts new mentions, or refuses them with a status.
+struct Receiver {
+    url: String,
+    /// Status of the next responses.
+    status: Arc<Mutex<&'static str>>,
+    /// Head and body of each request.
+    requests: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Receiver {
+    fn start() -> Self {
+        let listener = TcpListener::bind(ALONE).unwrap();
+        let url = format!("http://{}/hook?token=s3cr3t", listener.local_addr().unwrap());
+        let receiver = Self { url, status: Arc::new(Mutex::new("204 No Content")), requests: Arc::default() };
+        let (status, requests) = (Arc::clone(&receiver.status), Arc::clone(&receiver.requests));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.unwrap());
+                let (mut head, mut length) = (String::new(), 0);
+                while !head.ends_with("\r\n\r\n") {
+                    let mut line = String::new();
+                    assert!(stream.read_line(&mut line).unwrap() > 0, "{head}");
+                    if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap();
+                    }
+                    head.push_str(&line);
+                }
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).unwrap();
+                requests.lock().unwrap().push((head, String::from_utf8(body).unwrap()));
+                let status = *status.lock().unwrap();
+                let rest = "Location: /elsewhere\r\nContent-Length: 0\r\nConnection: close";
+                write!(stream.get_mut(), "HTTP/1.1 {status}\r\n{rest}\r\n\r\n").unwrap();
+            }
+        });
+        receiver
+    }
+
+    fn answer(&self, status: &'static str) {
+        *self.status.lock().unwrap() = status;
+    }
+
+    /// Requests since the last call.
+    fn take(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.requests.lock().unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_gets_new_mentions_until_it_has_accepted_them() {
+    let mut service = Service::start().await;
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("store");
+    let since = service.time - days(20);
+    let date = since.date_naive().to_string();
+    let receiver = Receiver::start();
+    let run = |service: &Service| {
+        let output = service.sync(&store, &["--since", &date, "--webhook", &receiver.url]).output().unwrap();
+        assert!(!err(&output).contains("s3cr3t"), "{}", err(&output));
+        (output.status.code(), err(&output), receiver.take())
+    };
+    let all = service.ids(since);
+    receiver.answer("503 Service Unavailable");
+    let (status, lines, requests) = run(&service);
+    let what = "the webhook at 127.0.0.2 answered 503 Service Unavailable";
+    let left = format!("{what}; mentions left for the next synchronization: {}\n", all.len());
+    assert_eq!((status, requests.len()), (Some(1), 1), "{lines}");
+    assert!(lines.contains(&format!(" · new mentions: {}; {left}", all.len())), "{lines}");
+    assert!(lines.ends_with(&format!("error: {left}")), "{lines}");
+    // All of them again, each once.
+    receiver.answer("204 No Content");
+    let (status, lines, requests) = run(&service);
+    assert_eq!(status, Some(0), "{lines}");
+    assert!(lines.ends_with(&format!(" · new mentions: {}\n", all.len())), "{lines}");
+    let sent: Vec<String> = requests.iter().flat_map(|(_, body)| ids_of(body)).collect();
+    assert_eq!((sent.len(), sent.into_iter().collect::<BTreeSet<_>>()), (all.len(), all));
+    for (head, body) in &requests {
+        assert!(head.starts_with("POST /hook?token=s3cr3t HTTP/1.1\r\n"), "{head}");
+        assert!(head.to_lowercase().contains("content-type: application/x-ndjson\r\n"), "{head}");
+        assert!(body.len() <= 1 << 20 && body.ends_with('\n'));
+    }
+    // Nothing is new: nothing is sent.
+    let (status, lines, requests) = run(&service);
+    assert_eq!((status, requests.len()), (Some(0), 0), "{lines}");
+    // One arrives. A redirect is not followed.
+    let recent = service.time - TimeDelta::hours(30);
+    let mentions = &mut service.searches[0].mentions;
+    let at = mentions.partition_point(|mention| mention.facts.published < recent);
+    let mut new = mentions[at - 1].as_ref().clone();
+    (new.facts.id, new.facts.published) = ("9000000000000000001".into(), recent);
+    mentions.insert(at, Arc::new(new));
+    service.restart().await;
+    receiver.answer("307 Temporary Redirect");
+    let (status, lines, requests) = run(&service);
+    assert_eq!((status, requests.len()), (Some(1), 1), "{lines}");
+    let advice = "use the URL that it redirects to, because redirects are not followed; mentions left for the next";
+    assert!(lines.contains(advice), "{lines}");
+    receiver.answer("200 OK");
+    let (status, lines, requests) = run(&service);
+    assert_eq!((status, requests.len()), (Some(0), 1), "{lines}");
+    assert_eq!(ids_of(&requests[0].1), ["9000000000000000001"]);
+    // The store does not have the URL.
+    for file in std::fs::read_dir(&store).unwrap().map(|file| file.unwrap().path()).filter(|file| file.is_file()) {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(6).any(|window| window == b"s3cr3t"), "{}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn new_mentions_are_read_in_parts_in_the_order_of_their_commits() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    let begin = |consumer: &str| NewMentions::begin(&visit.connection, consumer, &[]).unwrap();
+    let [parts, whole] = ["in parts", "as a whole"].map(begin);
+    let mut options = SyncOptions::since((now() - days(40)).date_naive());
+    options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    let mut all = 0;
+    let read = whole.read(|batch| {
+        all += batch.num_rows() as u64;
+        Ok(())
+    });
+    let read = read.unwrap();
+    let stored: u64 = visit.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
+    assert_eq!((read.mentions, read.left, all), (stored, 0, stored));
+    let (mut had, mut ends) = (0, Vec::new());
+    loop {
+        let mut rows = 0;
+        let mut take = |batch: arrow::array::RecordBatch| -> Result<(), Error> {
+            rows += batch.num_rows() as u64;
+            Ok(())
+        };
+        // Until the cursor advances, the same part is read again.
+        let read = parts.read_some(1, &mut take).unwrap();
+        assert_eq!(parts.read_some(1, &mut take).unwrap(), read);
+        assert_eq!((rows, read.left), (2 * read.mentions, all - had - read.mentions));
+        had += read.mentions;
+        ends.push(read.until);
+        parts.advance(&read).unwrap();
+        if read.left == 0 {
+            break;
+        }
+    }
+    assert!(had == all && ends.len() > 1 && ends.is_sorted_by(|one, next| one < next), "{had} of {all}: {ends:?}");
+    assert_eq!(parts.read(|_| Ok(())).unwrap().mentions, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,7 @@
 //! `savedsearch sync` and `savedsearch store`: fill a store, inspect it and maintain it.
 
 mod hand_over;
+mod webhook;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,9 +17,12 @@ use datafusion_saved_search::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
+use tracing::Level;
 
 use self::hand_over::{HandOver, Handed};
+use self::webhook::Sending;
 use crate::connect::{Connected, connect, retained_days};
+use crate::stderr::tell;
 use crate::{Arguments, Exit, FAILED, SIGNALLED, in_command};
 
 /// Days that are read if no first day is given.
@@ -31,12 +35,12 @@ const USUAL: i64 = 30;
 for each saved search compares the counts of all other days. Days with another count are read again.
 Each step is stored when it is complete. If you stop the command, the next run continues there.
 
---on-new hands each mention that is new in the store to a command, at least once. If the command
-fails, or this program is stopped, the next run hands the same mentions over again. In its first
-run, the command gets everything that is read.
+--on-new hands each mention that is new in the store to a command, and --webhook sends it to a URL,
+at least once. If that fails, or this program is stopped, the next run hands the same mentions over
+again. In the first run, these are all that are read.
 
-Exit status: 0 the store is up to date, 1 the service or the command failed, 2 wrong command line,
-4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
+Exit status: 0 the store is up to date, 1 the service, the command or the webhook failed, 2 wrong
+command line, 4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
 
 Examples:
   savedsearch --store mentions sync --since 2026-01-01
@@ -44,6 +48,7 @@ Examples:
   savedsearch --store mentions sync --aid 183772 --aid 184889 --max-requests 200
   savedsearch --store mentions sync --watch 15m
   savedsearch --store mentions sync --watch 10m --on-new 'jq -r .title >> new.txt'
+  savedsearch --store mentions sync --watch 10m --webhook https://hooks.example.com/mentions
   savedsearch --store mentions sync --retain 400d"
 )]
 pub(crate) struct SyncArguments {
@@ -59,6 +64,10 @@ pub(crate) struct SyncArguments {
     /// Run COMMAND (by sh -c) after a synchronization, with new mentions on stdin, as NDJSON
     #[arg(long, value_name = "COMMAND", value_parser = shell_command)]
     on_new: Option<String>,
+    /// Send new mentions to URL after a synchronization, by POST, as NDJSON; http beyond this machine needs --insecure
+    #[arg(long, value_name = "URL", value_parser = webhook_url, conflicts_with = "on_new")]
+    #[arg(env = "SAVEDSEARCH_WEBHOOK", hide_env_values = true)]
+    webhook: Option<String>,
     /// Afterwards, remove days older than an age, such as 400d [default: `retain` of the connection]
     #[arg(long, value_name = "AGE", value_parser = age_in_days)]
     retain: Option<u32>,
@@ -174,12 +183,17 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         Some(days) => Some(days),
         None => retained_days(arguments)?,
     };
-    let hand_over =
-        options.on_new.as_deref().map(|command| HandOver::begin(&connection, command, &options.aid)).transpose()?;
+    let receiver = match (&options.on_new, &options.webhook) {
+        (Some(command), _) => Some(Receiver::Command(HandOver::begin(&connection, command, &options.aid)?)),
+        (None, Some(url)) => {
+            Some(Receiver::Webhook(Sending::begin(&connection, url, arguments.insecure, &options.aid)?))
+        }
+        (None, None) => None,
+    };
     let mut first = true;
     loop {
         // A round that hands mentions over prints one line.
-        let quiet = arguments.quiet || (hand_over.is_some() && !first);
+        let quiet = arguments.quiet || (receiver.is_some() && !first);
         first = false;
         let synced = tokio::select! {
             synced = once(&connection, quiet, options, retain, &steps) => synced?,
@@ -192,11 +206,11 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
                 return Err(stopped(kind, Some(kept)));
             }
         };
-        let handed = match &hand_over {
+        let handed = match &receiver {
             None => Handed::default(),
-            Some(hand_over) => tokio::select! {
-                handed = hand_over.run() => handed?,
-                kind = signals.next() => return Err(hand_over.stopped(kind)),
+            Some(receiver) => tokio::select! {
+                handed = receiver.run() => handed?,
+                kind = signals.next() => return Err(receiver.stopped(kind)),
             },
         };
         if !arguments.quiet {
@@ -209,8 +223,10 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         if let Some(reason) = &synced.unindexed {
             eprintln!("note: words are not indexed: {}", reason.worded(in_command));
         }
-        if let (None, Some(failure)) = (options.watch, handed.failure) {
-            return Err(Exit(FAILED, Some(failure)));
+        match (options.watch, handed.failure) {
+            (None, Some(failure)) => return Err(Exit(FAILED, Some(failure))),
+            (Some(_), Some(failure)) if arguments.quiet => tell(Level::WARN, "warning: ", &failure),
+            _ => {}
         }
         let Some(every) = options.watch else {
             let unfinished = "--max-requests was reached; complete days are stored; run the command again to continue";
@@ -220,6 +236,34 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             () = tokio::time::sleep(every) => {}
             kind = signals.next() => return Err(stopped(kind, None)),
         }
+    }
+}
+
+/// Receiver of new mentions.
+enum Receiver {
+    Command(HandOver),
+    Webhook(Sending),
+}
+
+impl Receiver {
+    /// Hands new mentions over, if there are any.
+    async fn run(&self) -> Result<Handed, Exit> {
+        match self {
+            Self::Command(command) => command.run().await,
+            Self::Webhook(webhook) => webhook.run().await,
+        }
+    }
+
+    /// Ends it, because this process received a signal.
+    fn stopped(&self, kind: SignalKind) -> Exit {
+        let line = match self {
+            Self::Command(command) => {
+                command.stop();
+                "stopped; the next run hands these mentions to the command again"
+            }
+            Self::Webhook(_) => "stopped; the next run sends the mentions that were not accepted yet",
+        };
+        Exit(u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED), Some(line.to_owned()))
     }
 }
 
@@ -384,6 +428,11 @@ async fn in_time<T: Send + 'static>(
 ) -> Result<T, Exit> {
     let begun = Instant::now();
     let _progress = Progress::of(quiet, move || format!("{name} · {} s", begun.elapsed().as_secs()));
+    blocking(work).await
+}
+
+/// Runs work that waits for files or processes on a thread for such work.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Exit> {
     match spawn_blocking(work).await {
         Ok(done) => Ok(done?),
         Err(error) => Err(Exit(FAILED, Some(format!("internal error: {error}")))),
@@ -400,6 +449,10 @@ fn column(text: &str) -> Result<String, String> {
 
 fn shell_command(text: &str) -> Result<String, String> {
     not_blank(text, "expected a command, such as 'jq -r .title >> new.txt'")
+}
+
+fn webhook_url(text: &str) -> Result<String, String> {
+    not_blank(text, "expected a URL, such as https://hooks.example.com/mentions")
 }
 
 fn not_blank(text: &str, expected: &str) -> Result<String, String> {

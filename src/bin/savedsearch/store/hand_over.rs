@@ -14,9 +14,9 @@ use arrow::array::RecordBatch;
 use arrow::json::WriterBuilder;
 use arrow::json::writer::LineDelimited;
 use datafusion_saved_search::{Connection, Error, ErrorKind, NewMentions};
-use tokio::signal::unix::SignalKind;
 
-use crate::{Exit, FAILED, SIGNALLED};
+use super::blocking;
+use crate::Exit;
 
 /// Time between two looks at a command that is running.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -32,11 +32,11 @@ pub(super) struct HandOver {
 /// Result of handing mentions over.
 #[derive(Debug, Default)]
 pub(super) struct Handed {
-    /// Number of new mentions; `None` without a command.
-    mentions: Option<u64>,
-    /// Set if mentions that the command may have had are among them.
-    repeats: bool,
-    /// Failure of the command.
+    /// Number of new mentions; `None` without a receiver.
+    pub(super) mentions: Option<u64>,
+    /// Set if mentions that the receiver may have had are among them.
+    pub(super) repeats: bool,
+    /// Failure of the receiver.
     pub(super) failure: Option<String>,
 }
 
@@ -67,16 +67,12 @@ impl HandOver {
     pub(super) async fn run(&self) -> Result<Handed, Exit> {
         let Self { command, new, running } = self;
         let (command, new, running) = (Arc::clone(command), new.clone(), Arc::clone(running));
-        let handed = tokio::task::spawn_blocking(move || hand_over(&command, &new, &running));
-        let ended = |error| Exit(FAILED, Some(format!("internal error: {error}")));
-        Ok(handed.await.map_err(ended)??)
+        blocking(move || hand_over(&command, &new, &running)).await
     }
 
     /// Ends the command, because this process received a signal.
-    pub(super) fn stopped(&self, kind: SignalKind) -> Exit {
+    pub(super) fn stop(&self) {
         end(&self.running);
-        let status = u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED);
-        Exit(status, Some("stopped; the next run hands these mentions to the command again".to_owned()))
     }
 }
 
@@ -118,7 +114,7 @@ fn hand_over(command: &str, new: &NewMentions, running: &Mutex<Option<Child>>) -
 }
 
 /// Mentions as lines of JSON.
-fn lines(batch: &RecordBatch) -> Result<Vec<u8>, Error> {
+pub(super) fn lines(batch: &RecordBatch) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(&mut bytes);
     let written = writer.write(batch).and_then(|()| writer.finish());
