@@ -264,7 +264,7 @@ impl ServeDocument {
 
 /// Adds to an error about an unknown key the section in which a limit or a setting has that name, or a similar one.
 fn with_section(error: Error) -> Error {
-    let unknown = between(error.message(), "unknown field `", "`").filter(|_| error.what_to_do().is_none());
+    let unknown = between(error.message(), "unknown field `", "`").filter(|_| error.remedy().is_none());
     let Some(name) = unknown.map(str::to_owned) else { return error };
     let limits = Limits::default().ranges().map(|(name, ..)| name);
     let settings = SessionSettings::default().entries();
