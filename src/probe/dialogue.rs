@@ -339,15 +339,25 @@ impl Dialogue {
         zones.clone()
     }
 
-    /// Requests the oldest mentions of the widest window. `false` if no sort order has them first, or if no request is left.
+    /// Requests the oldest mentions of the widest window, unless they came before. `false` if no sort order has them first, or if no
+    /// request is left.
     pub(super) async fn oldest_page(&mut self) -> Result<bool> {
-        let order = self.found.sorts.iter().find(|sort| sort.column == self.found.time_name() && !sort.descending);
-        let Some(order) = order.map(|sort| pair(SORT, &sort.value)) else { return Ok(false) };
-        let size = self.accepted(self.found.page.map_or(LOOK, |page| page.max.clamp(1, 100)));
-        let asked = [self.asking(size), self.widest(), vec![order]].concat();
+        let Some((size, asked)) = self.asking_oldest() else { return Ok(false) };
+        let is_known =
+            |seen: &Seen| effects::in_utc(&seen.reply) && asked.iter().all(|pair| seen.reply.asked.contains(pair));
+        if self.seen.iter().any(is_known) {
+            return Ok(true);
+        }
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(false) };
         self.keep(Some(size), &Arc::new(reply));
         Ok(true)
+    }
+
+    /// The page size and the parameters that request the oldest mentions of the widest window; `None` if no sort order has them first.
+    pub(super) fn asking_oldest(&self) -> Option<(u64, Vec<Pair>)> {
+        let order = self.found.sorts.iter().find(|sort| sort.column == self.found.time_name() && !sort.descending)?;
+        let size = self.accepted(self.found.page.map_or(LOOK, |page| page.max.clamp(1, 100)));
+        Some((size, [self.asking(size), self.widest(), vec![pair(SORT, &order.value)]].concat()))
     }
 
     /// Requests the widest window alone if its number of mentions came with other parameters only, which may have an effect on it.

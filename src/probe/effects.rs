@@ -684,10 +684,6 @@ impl Findings {
     fn day_starts(&self, reply: &Reply, seen: &[Seen]) -> Vec<DayStart> {
         /// Mentions that are not sorted by chance.
         const SORTED: usize = 10;
-        let in_utc = |reply: &Reply| {
-            let zone = reply.asked.iter().find(|(name, _)| name == "timezone");
-            zone.is_none_or(|(_, value)| value == "0" || Zone::named_otherwise(value) == Some(Zone::UTC))
-        };
         let mut times = self.times(reply);
         let oldest_first = times.is_sorted();
         if oldest_first {
@@ -821,6 +817,12 @@ impl Edge {
         let start = zones::local(zone, self.start);
         self.outside <= start + SLACK && start - SLACK <= self.inside
     }
+}
+
+/// True if a request names UTC, or no zone.
+pub(super) fn in_utc(reply: &Reply) -> bool {
+    let zone = reply.asked.iter().find(|(name, _)| name == "timezone");
+    zone.is_none_or(|(_, value)| value == "0" || Zone::named_otherwise(value) == Some(Zone::UTC))
 }
 
 /// True if a length in hours is as expected: to the hour (daylight saving time) if exact, else to the days of a

@@ -578,13 +578,25 @@ impl Dialogue {
             if seen.len() == 2 && differ(&seen[0], &seen[1]) || self.asker.left() <= TRIAL {
                 break;
             }
-            let Some(reply) = self.widest_in(zone).await? else { break };
+            let Some(reply) = self.oldest_in(zone).await? else { break };
             let entries = whole_days(&self.found, &reply);
             // The zone that applies by default may be the other one.
             seen.truncate(1);
             seen.push(entries);
         }
         Ok(seen.try_into().ok())
+    }
+
+    /// The widest window in a zone, with its oldest mentions if one response has both: those may be from before a change of clocks.
+    async fn oldest_in(&mut self, zone: &str) -> Result<Option<Reply>> {
+        if let Some((size, asked)) = self.asking_oldest().filter(|_| self.found.with_overview) {
+            let asked = [asked, vec![pair(TIMEZONE, zone)]].concat();
+            if let Some(reply) = self.asker.ask("search", &asked).await?.filter(|reply| !reply.is_refusal()) {
+                self.keep(Some(size), &Arc::new(reply.clone()));
+                return Ok(Some(reply));
+            }
+        }
+        self.widest_in(zone).await
     }
 
     /// The widest window in a zone.
