@@ -20,7 +20,9 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
     let ability = |what, works, how: String| Ability { what, works, how };
     let listed = found.lists.len();
     let page = found.page.map_or(10, |page| page.max);
+    let first_only = found.has_first_page_only();
     let mentions = match &found.asked {
+        Some(_) if first_only => format!("the first {page} of a window only; set [offset]"),
         Some(MentionsParameter::Flag(name, value)) => format!("with {name}={value}, up to {page} per request"),
         Some(_) => format!("up to {page} per request"),
         None => "not found; set [mentions] and [tables.mentions]".to_owned(),
@@ -65,10 +67,13 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
         ability(
             "count(*)",
             found.counts,
-            match found.counts {
-                true => "from the overview, one request".to_owned(),
-                false => "by reading all mentions".to_owned(),
-            },
+            match (found.counts, first_only) {
+                (true, false) => "from the overview, one request",
+                (true, true) => "from the overview, one request, unless it takes mentions",
+                (false, false) => "by reading all mentions",
+                (false, true) => "it takes all mentions, and only the first page of them is known",
+            }
+            .to_owned(),
         ),
         ability(
             "sort orders",
@@ -103,7 +108,8 @@ pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
         ("tables.saved_searches", found.lists.is_empty()),
         ("search", found.aid_ignored),
         ("mentions", found.asked.is_none()),
-        ("offset", found.offset_is_refused && found.cursor.is_none()),
+        ("offset", found.has_first_page_only()),
+        ("page", found.size_is_refused),
         ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
         ("tables.mentions", !found.unknown_times.is_empty()),
         ("window", found.window.widest.is_none() && !found.window.is_of_instants()),

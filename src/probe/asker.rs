@@ -38,6 +38,9 @@ pub(super) struct Reply {
     pub(super) text: String,
     /// Names of parameters in requests that differ from the usual ones, by the usual names.
     names: Arc<Vec<(String, String)>>,
+    /// The parameter, by its name in requests, that the service refused before as one that it does not have: the request was not
+    /// sent, and that refusal takes the place of a response.
+    unsent: Option<String>,
 }
 
 /// A request that was sent.
@@ -148,10 +151,11 @@ impl Asker {
     /// Returns the failure of a request that failed twice.
     pub(super) async fn ask(&mut self, path: &str, parameters: &[Pair]) -> Result<Option<Reply>> {
         let own = renamed(parameters, &self.names);
-        let refused = |(name, _): &Pair| self.refused.get(&(path.to_owned(), name.clone()));
-        if let Some(refusal) = own.iter().find_map(refused) {
+        let refused = |(name, _): &Pair| Some((name.clone(), self.refused.get(&(path.to_owned(), name.clone()))?));
+        if let Some((name, refusal)) = own.iter().find_map(refused) {
             // Whatever its value, the parameter is refused again.
-            return Ok(Some(Reply { asked: parameters.to_vec(), names: Arc::clone(&self.names), ..refusal.clone() }));
+            let (asked, names) = (parameters.to_vec(), Arc::clone(&self.names));
+            return Ok(Some(Reply { asked, names, unsent: Some(name), ..refusal.clone() }));
         }
         let reply = self.send(path, parameters).await?;
         let header = self.total_header.as_deref().filter(|_| path == "search");
@@ -318,7 +322,7 @@ fn is_failure(word: &str) -> bool {
 impl Reply {
     pub(super) fn new(asked: &[Pair], status: u16, headers: HeaderMap, text: String) -> Self {
         let body = serde_json::from_str(&text).ok().map(super::shape::opened);
-        Self { asked: asked.to_vec(), status, headers, body, text, names: Arc::default() }
+        Self { asked: asked.to_vec(), status, headers, body, text, names: Arc::default(), unsent: None }
     }
 
     /// The response with this header beside its body, as the client reads it for a profile with `headers`. An error stays as it is.
@@ -375,6 +379,21 @@ impl Reply {
                 || matches!(name.as_str(), "status" | "result") && value.as_str().is_some_and(is_failure)
         });
         !(200..300).contains(&self.status) || failed || (sentence && !counts)
+    }
+
+    /// True if it refuses the request because of one of these parameters, as far as it says why: the only evidence that a value was
+    /// refused. The refusal of another parameter, because of which the request was not sent, is none.
+    pub(super) fn is_refusal_of(&self, parameters: &[&str]) -> bool {
+        let own: Vec<&str> = parameters.iter().map(|usual| own_name(usual, &self.names)).collect();
+        let mut others =
+            self.asked.iter().map(|(usual, _)| own_name(usual, &self.names)).filter(|name| !own.contains(name));
+        let says = [self.statements(), self.message()];
+        let is_unknown = |name: &str| says.iter().any(|text| super::refusal::refuses_name(text, name));
+        self.is_refusal()
+            && match &self.unsent {
+                Some(name) => own.contains(&name.as_str()),
+                None => own.iter().any(|name| is_unknown(name)) || !others.any(is_unknown),
+            }
     }
 
     /// Position of a word in what the response says, as a word of its own: in its message, then in its other texts. Names of

@@ -1260,8 +1260,12 @@ impl Dialogue {
         pair(AID, self.found.aid.as_deref().unwrap_or_default())
     }
 
-    /// A page size that the service accepts, at least this one if it has one as large.
+    /// A page size that the service accepts, at least this one if it has one as large. One without an effect is the number of mentions
+    /// that come.
     pub(super) fn accepted(&self, size: u64) -> u64 {
+        if let Some(rows) = self.found.idle_size {
+            return rows;
+        }
         let size = size.max(self.found.least.unwrap_or(1));
         let larger = self.found.sizes.iter().copied().find(|known| *known >= size);
         larger.or(self.found.sizes.last().copied()).unwrap_or(size)
@@ -1282,14 +1286,17 @@ impl Dialogue {
         before != (self.found.sizes.clone(), self.found.least)
     }
 
-    /// Parameters that request this many mentions, or the next accepted number of them.
+    /// Parameters that request this many mentions, or the next accepted number of them; as many as come, if there is no such
+    /// parameter.
     pub(super) fn asking(&self, size: u64) -> Vec<Pair> {
         let mut pairs = vec![self.aid()];
         pairs.extend(self.found.with.clone());
         if let Some(MentionsParameter::Flag(name, value)) = &self.found.asked {
             pairs.push(pair(name, value));
         }
-        pairs.push(pair(SIZE, size));
+        if !self.asker.refuses(SIZE) {
+            pairs.push(pair(SIZE, size));
+        }
         pairs
     }
 

@@ -209,6 +209,9 @@ impl Facts {
         if stated("offset", "unit").is_some_and(|unit| unit.as_str() != Some("cursor")) {
             found.cursor = None;
         }
+        if self.entries.iter().any(|[section, ..]| section == "offset") {
+            found.no_offset = None;
+        }
         if let Some(rows) = stated("depth", "rows").and_then(|rows| u64::try_from(rows.as_integer()?).ok()) {
             let beyond = found.depth.map_or("empty", |depth| depth.beyond);
             found.depth = Some(Depth { rows, beyond });

@@ -13,7 +13,7 @@ use super::candidates::{
 };
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
-use super::observations::{Absolute, Findings, Form, Sort, WindowFinding, Zone};
+use super::observations::{Absolute, Findings, Form, MentionsParameter, Sort, WindowFinding, Zone};
 use super::paging::TRIAL;
 use super::scheduler::{self, Dimension, Kind, Outcome, Try, number_in};
 use super::shape::{Path, Type, at, each_once, inside, instant, leaves, pointer, said};
@@ -177,7 +177,8 @@ impl Dialogue {
         let Self { asker, found, parameters, .. } = self;
         // All pairs of ends are sent at once, which a strict service would reject if it does not name its parameters.
         let named = parameters.as_deref();
-        let mentions = fixed.iter().any(|(name, _)| name == SIZE);
+        let unasked = found.asked == Some(MentionsParameter::Always) && asker.refuses(SIZE);
+        let mentions = unasked || fixed.iter().any(|(name, _)| name == SIZE);
         let is_data = |reply: &Reply| {
             !reply.is_refusal() && if mentions { found.has_rows(reply) } else { found.has_overview(reply) }
         };
@@ -414,9 +415,9 @@ impl Dialogue {
             true => self.found.saw("window", notes.join("; ")),
             false => self.found.could_not_tell(
                 "window",
-                with_refusal(
-                    "none of the values tried for `duration` had an effect; look them up in the service's documentation \
-                     and set [window]",
+                without_effect(
+                    ["none of the values tried for `duration` had an effect", "no value of `duration` was tried"],
+                    "; look them up in the service's documentation and set [window]",
                     periods,
                 ),
             ),
@@ -507,13 +508,11 @@ impl Dialogue {
     /// Compares the same window in two zones: days that are named by dates do not show when they begin, but their counts do.
     async fn compare_zones(&mut self) -> Result<()> {
         if self.found.timeline.is_some() && !self.found.has_plain_days {
-            self.open_zone(
-                "the timezone parameter has no effect, and the beginnings of the timeline's days fit several zones",
-            );
+            let text = self.zone_parameter();
+            self.open_zone(&format!("{text}, and the beginnings of the timeline's days fit several zones"));
             return Ok(());
         }
-        let text = "the timeline shows no effect of the timezone parameter, and it is not used; compare the days of two zones \
-                    yourself";
+        let text = &format!("{}, and whose days the timeline counts was not seen", self.zone_parameter());
         let is_known = self.zone_days.is_some();
         let taken = self.zones_taken().filter(|_| is_known || self.asker.left() > TRIAL);
         let Some(Taken { kind, utc, other }) = taken else {
@@ -552,6 +551,17 @@ impl Dialogue {
             (false, ..) => self.open_zone(text),
         }
         Ok(())
+    }
+
+    /// The effect of the parameter of the zone on the timeline, in words.
+    fn zone_parameter(&self) -> &'static str {
+        match () {
+            () if self.found.timeline.is_none() => "no timeline shows an effect of the timezone parameter",
+            () if self.found.with.iter().any(|(name, _)| name == TIMEZONE) => "each search requests UTC",
+            () if self.found.takes_no_zone || self.asker.refuses(TIMEZONE) => "the timezone parameter is refused",
+            () if self.found.zone_taken.is_none() => "no search with the timezone parameter was answered",
+            () => "the timezone parameter had no visible effect",
+        }
     }
 
     /// The whole days of the widest window in two zones, of which one may be that of requests without a zone. `None` if there are not
@@ -773,9 +783,9 @@ impl Dialogue {
             false => self.found.saw("sort", notes.join("; ")),
             true => self.found.could_not_tell(
                 "sort",
-                with_refusal(
-                    "none of the values tried for `sortBy` had an effect; look them up in the service's documentation \
-                     and set [sort]",
+                without_effect(
+                    ["none of the values tried for `sortBy` had an effect", "no value of `sortBy` was tried"],
+                    "; look them up in the service's documentation and set [sort]",
                     orders,
                 ),
             ),
@@ -798,9 +808,9 @@ impl Dialogue {
             false => self.found.saw("filters", notes.join("; ")),
             true => self.found.could_not_tell(
                 "filters",
-                with_refusal(
-                    "none of the filters tried had an effect, so filters are applied locally; if the service documents \
-                     filters, set [filters]",
+                without_effect(
+                    ["none of the filters tried had an effect", "no filter was tried"],
+                    ", so filters are applied locally; if the service documents filters, set [filters]",
                     filters,
                 ),
             ),
@@ -894,8 +904,9 @@ fn differ(one: &Days, other: &Days) -> bool {
     one.iter().any(|(day, count)| other.get(day).is_some_and(|there| there != count))
 }
 
-/// Appends the service's first refusal to a note.
-fn with_refusal(text: &str, dimension: &Dimension) -> String {
+/// A note about candidates without an effect, with the service's first refusal of one; or about those that were not requested.
+fn without_effect([tried, untried]: [&str; 2], rest: &str, dimension: &Dimension) -> String {
+    let text = format!("{}{rest}", if dimension.is_untried() { untried } else { tried });
     let refused = dimension.done.iter().find_map(|(tried, outcome)| match outcome {
         Outcome::Refused(text) => Some((tried, text)),
         Outcome::Taken(_) | Outcome::Unknown => None,
@@ -905,7 +916,7 @@ fn with_refusal(text: &str, dimension: &Dimension) -> String {
             let words = one_line(words);
             format!("{text}. The service refused `{}`: {words}", tried.label)
         }
-        None => text.to_owned(),
+        None => text,
     }
 }
 

@@ -149,6 +149,7 @@ async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
     let Dialogue { asker, mut found, known, .. } = dialogue;
     known.facts.apply(&mut found);
     found.takes_no_zone |= asker.refuses(candidates::TIMEZONE);
+    found.size_is_refused = found.mentions.is_some() && asker.refuses(candidates::SIZE);
     (found.sent, found.names) = (asker.sent, asker.names.to_vec());
     for (holds, text) in known.facts.verdicts(&found) {
         found.notes.push(Note { section: "your facts", observed: holds, text });

@@ -60,8 +60,12 @@ pub(super) struct Findings {
     /// Path of a timeline of running sums, which counts no days.
     pub(super) running: Option<Path>,
     pub(super) offset: Option<Offset>,
-    /// Set if the service refuses the parameter of the offset, which each page of mentions is requested with.
-    pub(super) offset_is_refused: bool,
+    /// The reason why no page but the first one is reached by an offset, if that was seen.
+    pub(super) no_offset: Option<NoOffset>,
+    /// Mentions of a page, if the page size has no effect.
+    pub(super) idle_size: Option<u64>,
+    /// Set if the service refuses the parameter of the page size, which each page of mentions is requested with.
+    pub(super) size_is_refused: bool,
     /// Parameter of the cursor of the next page, and its place in the page before, if pages are found by cursors.
     pub(super) cursor: Option<(String, CursorPlace)>,
     /// Places of links to a next page that are there on the last page as well.
@@ -161,6 +165,15 @@ pub(super) enum CursorPlace {
 pub(super) struct Offset {
     pub(super) pages: bool,
     pub(super) first: u64,
+}
+
+/// The reason why no page but the first one is reached by an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoOffset {
+    /// The service refuses the parameter.
+    Refused,
+    /// The first mentions come whatever its value, and there are more.
+    Ignored,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -332,6 +345,11 @@ impl Findings {
         let known = self.window_time.as_ref();
         let column = known.and_then(|path| self.columns.columns.iter().find(|(_, other, _)| other == path));
         column.map_or("published_at", |(name, ..)| name)
+    }
+
+    /// True if only the first page of mentions can be requested.
+    pub(super) fn has_first_page_only(&self) -> bool {
+        self.no_offset.is_some() && self.cursor.is_none()
     }
 
     pub(super) fn saw(&mut self, section: &'static str, text: impl Into<String>) {

@@ -11,7 +11,7 @@ use super::candidates::{AID, DURATION, OFFSET, SIZE, SORT, TIMEZONE, pair};
 use super::dialogue::{Dialogue, FEW, LOOK};
 use super::effects::{DAY, HOUR, MINUTE, starts};
 use super::observations::{
-    Absolute, CursorPlace, Depth, Findings, Form, Offset, PageFinding, Seen, Several, Zone as FoundZone,
+    Absolute, CursorPlace, Depth, Findings, Form, NoOffset, Offset, PageFinding, Seen, Several, Zone as FoundZone,
 };
 use super::scheduler::number_in;
 use super::shape::{self, Path, at, number, place, said, utc};
@@ -461,6 +461,10 @@ impl Dialogue {
     /// Requests mentions at an offset and returns their ids; `None` if no request is left or mentions have no id. Where cursors name
     /// the pages, the first ones.
     pub(super) async fn ids(&mut self, offset: u64, size: u64) -> Result<Option<(Vec<String>, Reply)>> {
+        if self.found.no_offset == Some(NoOffset::Refused) && self.found.cursor.is_none() {
+            // Only the first page can be requested.
+            return if offset == 0 { self.page_at(None, size, true).await } else { Ok(None) };
+        }
         let counted = self.found.cursor.is_none();
         let from_the_first = !counted || self.found.offset.is_some_and(|known| known.first == offset);
         self.page_at(counted.then(|| pair(OFFSET, offset)), size, from_the_first).await
@@ -589,7 +593,8 @@ impl Dialogue {
             Some(first) => first,
             None => {
                 let Some((zero, reply)) = self.newest_ids(0, small).await? else { return Ok(()) };
-                self.found.offset_is_refused = reply.is_refusal() && one.is_empty() && reply.mentions(OFFSET).is_some();
+                let is_refused = reply.is_refusal() && one.is_empty() && reply.mentions(OFFSET).is_some();
+                self.found.no_offset = is_refused.then_some(NoOffset::Refused);
                 if !self.found.has_rows(&reply) {
                     self.refusals.push(reply);
                 }
@@ -603,7 +608,11 @@ impl Dialogue {
             () => None,
         };
         let offset = if zero.is_empty() || zero == one {
-            let Some((two, _)) = self.newest_ids(2, small).await? else { return Ok(()) };
+            let Some((two, reply)) = self.newest_ids(2, small).await? else { return Ok(()) };
+            let more = self.widest_count(&reply).is_some_and(|count| count > two.len() as u64);
+            if more && !two.is_empty() && zero == one && one == two {
+                self.found.no_offset = Some(NoOffset::Ignored);
+            }
             follows(&one, &two).map(|pages| Offset { pages, first: 1 })
         } else {
             follows(&zero, &one).map(|pages| Offset { pages, first: 0 })
@@ -781,11 +790,24 @@ impl Dialogue {
     }
 
     pub(super) fn no_offset(&mut self) -> Result<()> {
-        let text = match self.found.offset_is_refused {
-            true => "dataFrom is refused, and nothing that was tried requests the page after a mention; set [offset]",
-            false => {
-                "dataFrom 0, 1 and 2 show no pattern; rows from 0 are assumed. Probe a saved search with more mentions"
+        let asked = self.seen.iter().flat_map(|seen| &seen.reply.asked).filter(|(name, _)| name == OFFSET);
+        let offsets: BTreeSet<&str> = asked.map(|(_, offset)| offset.as_str()).collect();
+        let offsets: Vec<&str> = offsets.into_iter().collect();
+        let text = match (self.found.no_offset, offsets.join(", ")) {
+            (Some(NoOffset::Refused), _) => {
+                "dataFrom is refused, and nothing that was tried requests the page after a mention; set [offset]"
+                    .to_owned()
             }
+            (Some(NoOffset::Ignored), offsets) => format!(
+                "dataFrom has no effect: the first mentions came for {offsets} as well, and there are more. Nothing \
+                 that was tried requests the page after a mention; set [offset]"
+            ),
+            (None, offsets) if offsets.is_empty() => {
+                "no mentions came for a request with dataFrom; rows from 0 are assumed".to_owned()
+            }
+            (None, offsets) => format!(
+                "dataFrom {offsets} show no pattern; rows from 0 are assumed. Probe a saved search with more mentions"
+            ),
         };
         self.found.could_not_tell("offset", text);
         Ok(())
@@ -794,8 +816,12 @@ impl Dialogue {
     /// Determines the largest page size.
     pub(super) async fn page_bound(&mut self) -> Result<()> {
         const HUGE: u64 = 100_000;
+        const UNTRIED: &str = "no request was left to test page sizes";
         if self.found.mentions.is_none() {
             return Ok(());
+        }
+        if self.asker.refuses(SIZE) {
+            return self.page_seen("dataSize is refused; set [page] to the parameter of the page size");
         }
         let first = self.found.offset.map_or(0, |offset| offset.first);
         if let Some(max) = self.found.sizes.last().copied() {
@@ -815,7 +841,18 @@ impl Dialogue {
             self.found.page = Some(PageFinding { max, clamped: false });
             return Ok(());
         }
-        let Some((ids, reply)) = self.ids(first, HUGE).await? else { return self.page_seen() };
+        if let Some(max) = self.idle_size() {
+            let text = format!(
+                "dataSize has no effect: a page has {max} mentions, whatever is requested; set [page] to the parameter \
+                 of the page size"
+            );
+            self.found.could_not_tell("page", text);
+            self.found.idle_size = Some(max);
+            self.found.page = Some(PageFinding { max, clamped: true });
+            self.seen.iter_mut().for_each(|seen| seen.size = seen.size.and(Some(max)));
+            return Ok(());
+        }
+        let Some((ids, reply)) = self.ids(first, HUGE).await? else { return self.page_seen(UNTRIED) };
         if !ids.is_empty() {
             let rows = ids.len() as u64;
             let count = self.widest_count(&reply).or(self.found.widest_count);
@@ -833,6 +870,11 @@ impl Dialogue {
             }
             return Ok(());
         }
+        let is_refused = reply.is_refusal_of(&[SIZE]);
+        if reply.is_refusal() && !is_refused {
+            return self.page_seen("a request for a larger page was refused because of another parameter");
+        }
+        let what = if is_refused { "was refused" } else { "returned no mentions" };
         let hint = number_in(&reply.message(), Some(HUGE));
         self.refusals.push(reply);
         let hint = self.known.facts.most(SIZE).or(hint);
@@ -842,7 +884,7 @@ impl Dialogue {
             let asked = if self.asker.left() <= 3 { None } else { self.ids(first, max).await? };
             let Some((ids, reply)) = asked else {
                 if let Some(max) = hint.filter(|max| *max >= LOOK) {
-                    self.found.saw("page", format!("dataSize={HUGE} was refused, naming {max} as the limit"));
+                    self.found.saw("page", format!("dataSize={HUGE} {what}, naming {max} as the limit"));
                     self.found.page = Some(PageFinding { max, clamped: false });
                     return Ok(());
                 }
@@ -853,7 +895,7 @@ impl Dialogue {
                 continue;
             }
             let told = ids.len() as u64 == max || self.widest_count(&reply).is_some_and(|count| count <= max);
-            let text = format!("dataSize={HUGE} was refused, {max} was accepted");
+            let text = format!("dataSize={HUGE} {what}, {max} was accepted");
             if told {
                 self.found.saw("page", text)
             } else {
@@ -862,9 +904,10 @@ impl Dialogue {
             self.found.page = Some(PageFinding { max, clamped: false });
             return Ok(());
         }
-        // This size was requested before and not refused.
-        let told = hint.is_some_and(|bound| bound == LOOK);
-        let text = format!("dataSize={HUGE} was refused, {LOOK} was accepted");
+        let accepted = self.seen.iter().any(|seen| seen.reply.asked.contains(&pair(SIZE, LOOK)));
+        let told = accepted && hint.is_some_and(|bound| bound == LOOK);
+        let how = if accepted { "was accepted" } else { "is assumed" };
+        let text = format!("dataSize={HUGE} {what}, {LOOK} {how}");
         if told {
             self.found.saw("page", text)
         } else {
@@ -874,12 +917,26 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Uses the largest page that was received, for lack of requests.
-    fn page_seen(&mut self) -> Result<()> {
+    /// The number of mentions of a page, if as many came for several sizes, and for one that is smaller.
+    fn idle_size(&self) -> Option<u64> {
+        let of = |seen: &Seen| {
+            let size = seen.reply.asked.iter().find(|(name, _)| name == SIZE)?.1.parse::<u64>().ok()?;
+            let rows = self.found.rows(&seen.reply).len() as u64;
+            // All mentions of a window come for any size.
+            let has_more = self.widest_count(&seen.reply).is_none_or(|count| count > rows);
+            (has_more && self.found.is_plain(&seen.reply)).then_some((size, rows))
+        };
+        let came: BTreeSet<(u64, u64)> = self.seen.iter().filter_map(of).collect();
+        let (smallest, rows) = came.first().copied()?;
+        let is_same = came.len() > 1 && came.iter().all(|(_, other)| *other == rows);
+        Some(rows).filter(|rows| is_same && *rows > smallest)
+    }
+
+    /// Uses the largest page that was received, if nothing shows a larger one.
+    fn page_seen(&mut self, why: &str) -> Result<()> {
         let pages = self.seen.iter().map(|seen| self.found.rows(&seen.reply).len() as u64);
         let Some(max) = pages.max().filter(|max| *max > 0) else { return Ok(()) };
-        self.found
-            .could_not_tell("page", format!("no request was left to test page sizes; {max} mentions were received"));
+        self.found.could_not_tell("page", format!("{why}; {max} mentions were received"));
         self.found.page = Some(PageFinding { max, clamped: false });
         Ok(())
     }
@@ -900,11 +957,18 @@ impl Dialogue {
             self.found.could_not_tell("depth", "how far cursors reach was not tried; all mentions are assumed");
             return Ok(());
         }
-        if self.asker.left() <= TRIAL {
-            self.found.could_not_tell("depth", "no request was left to test how deep paging reaches");
+        if self.found.has_first_page_only() {
+            self.found.could_not_tell("depth", "nothing is known that requests a further page");
             return Ok(());
         }
-        let Some(total) = self.found.widest_count else { return self.no_depth(0) };
+        if self.asker.left() <= TRIAL {
+            return self.untried_depth();
+        }
+        let Some(total) = self.found.widest_count else {
+            let text = "the depth of paging was not tested: no page came that counts the mentions of its window";
+            self.found.could_not_tell("depth", text);
+            return Ok(());
+        };
         let offset = self.found.offset.unwrap_or(Offset { pages: false, first: 0 });
         // The last record alone, or the last page.
         let total = total.max(1);
@@ -916,7 +980,7 @@ impl Dialogue {
             return self.no_depth(total);
         }
         let (from, size, expected) = question(total - 1);
-        let Some((ids, reply)) = self.ids(from, size).await? else { return self.no_depth(0) };
+        let Some((ids, reply)) = self.ids(from, size).await? else { return self.untried_depth() };
         if ids.len() as u64 == expected {
             let text = format!("paging reaches all {total} mentions; a limit beyond that is unknown");
             self.found.saw("depth", text);
@@ -924,7 +988,7 @@ impl Dialogue {
         }
         if ids.len() as u64 > expected {
             let step = if offset.pages { 1 } else { size };
-            let Some((further, _)) = self.ids(from + step, size).await? else { return self.no_depth(total) };
+            let Some((further, _)) = self.ids(from + step, size).await? else { return self.untried_depth() };
             if further != ids {
                 self.found.is_capped = true;
                 self.found.could_not_tell("depth", format!("paging returned more mentions than the total of {total}"));
@@ -965,9 +1029,13 @@ impl Dialogue {
         Ok(())
     }
 
-    pub(super) fn no_depth(&mut self, total: u64) -> Result<()> {
-        let few = if total == 0 { "too few mentions".to_owned() } else { format!("{total} mentions are too few") };
-        let text = format!("{few} to test how deep paging reaches; probe a larger saved search");
+    fn untried_depth(&mut self) -> Result<()> {
+        self.found.could_not_tell("depth", "no request was left to test how deep paging reaches");
+        Ok(())
+    }
+
+    fn no_depth(&mut self, total: u64) -> Result<()> {
+        let text = format!("{total} mentions are too few to test how deep paging reaches; probe a larger saved search");
         self.found.could_not_tell("depth", text);
         Ok(())
     }
@@ -1007,6 +1075,33 @@ fn told_start(reply: &Reply, day: i64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::asker::Asker;
+    use crate::probe::known::Known;
+
+    #[test]
+    fn a_size_that_never_has_an_effect_is_no_size() {
+        let cases = [
+            (vec![(13, 25), (20, 25), (5, 25)], Some(25)),
+            // As many as requested, at most 25.
+            (vec![(13, 13), (100, 25)], None),
+            // The next one of several sizes.
+            (vec![(13, 25), (5, 10)], None),
+            // One size, and sizes that may be larger than what there is.
+            (vec![(13, 25)], None),
+            (vec![(13, 8), (20, 8)], None),
+        ];
+        crate::cases::each(cases, |(pages, idle)| {
+            let mut dialogue = Dialogue::new(Asker::recorded(Arc::default()), Known::default());
+            dialogue.found.mentions = Some(vec!["items".to_owned()]);
+            for (size, rows) in pages {
+                let rows: Vec<Value> = (0..rows).map(|n| serde_json::json!({"id": n})).collect();
+                let body = serde_json::json!({"items": rows}).to_string();
+                let reply = Reply::new(&[pair(SIZE, size)], 200, http::HeaderMap::new(), body);
+                dialogue.seen.push(Seen { size: Some(size), reply: Arc::new(reply) });
+            }
+            assert_eq!(dialogue.idle_size(), idle);
+        });
+    }
 
     #[test]
     fn newest_mentions_show_the_place_of_another_page() {

@@ -51,6 +51,13 @@ impl Try {
         self.kind == Kind::Absolute
     }
 
+    /// True if a response may be the refusal of this candidate.
+    fn is_refused_by(&self, reply: &Reply) -> bool {
+        let names: Vec<&str> = self.pairs.iter().map(|(name, _)| name.as_str()).collect();
+        // A response without the expected data is as good as a refusal.
+        !reply.is_refusal() || reply.is_refusal_of(&names)
+    }
+
     /// Hours of a period.
     pub(super) fn hours(&self) -> Option<i64> {
         vocabulary::hours(&self.label).or_else(|| match &self.kind {
@@ -67,7 +74,7 @@ pub(super) enum Outcome {
     Refused(String),
     /// Accepted: a response with data.
     Taken(Arc<Reply>),
-    /// Not requested: a recording lacks it.
+    /// Not requested: a recording lacks it, or another parameter of the request is refused whatever is sent.
     Unknown,
 }
 
@@ -102,6 +109,11 @@ impl Dimension {
     /// The outcome of the candidate with this label.
     pub(super) fn outcome(&self, label: &str) -> Option<&Outcome> {
         self.done.iter().find(|(tried, _)| tried.label == label).map(|(_, outcome)| outcome)
+    }
+
+    /// True if no candidate was requested.
+    pub(super) fn is_untried(&self) -> bool {
+        self.done.iter().all(|(_, outcome)| matches!(outcome, Outcome::Unknown))
     }
 
     /// True if a candidate with these parameters was tried.
@@ -156,6 +168,8 @@ pub(super) async fn run(
         pairs
             .extend(active.iter().filter_map(|at| dimensions[*at].queue.front()).flat_map(|tried| tried.pairs.clone()));
         let Some(reply) = asker.ask("search", &pairs).await? else { return Ok(()) };
+        let mut tried = active.iter().filter_map(|at| dimensions[*at].queue.front());
+        let is_theirs = tried.any(|tried| tried.is_refused_by(&reply));
         if is_data(&reply) {
             let reply = Arc::new(reply);
             for at in active {
@@ -164,6 +178,12 @@ pub(super) async fn run(
                 }
             }
             alone = false;
+        } else if !is_theirs {
+            for at in active {
+                if let Some(tried) = dimensions[at].queue.pop_front() {
+                    dimensions[at].done.push((tried, Outcome::Unknown));
+                }
+            }
         } else {
             let place = |at: usize| {
                 let tried = dimensions[at].queue.front()?;
@@ -253,6 +273,32 @@ pub(super) fn number_in(refusal: &str, asked: Option<u64>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_of_another_parameter_is_not_that_of_a_candidate() {
+        let reply = |asked: &[&str], message: &str| {
+            let asked: Vec<Pair> = asked.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();
+            Reply::new(&asked, 400, http::HeaderMap::new(), serde_json::json!({"message": message}).to_string())
+        };
+        let asked = ["aid", "dataSize", "duration"];
+        let cases = [
+            ("Unknown parameter: dataSize. Parameters: aid, period", [true, false]),
+            ("Unknown parameter: duration. Parameters: aid, dataSize", [false, true]),
+            // Nothing says which of them it is about.
+            ("bad request", [true, true]),
+        ];
+        crate::cases::each(cases, |(message, [of_size, of_period])| {
+            let reply = reply(&asked, message);
+            assert_eq!((reply.is_refusal_of(&["dataSize"]), reply.is_refusal_of(&["duration"])), (of_size, of_period));
+            assert_eq!(Try::new("7d", "duration", "7d").is_refused_by(&reply), of_period, "{message}");
+        });
+        let mut periods = Dimension::new("period", []);
+        assert!(periods.is_untried());
+        periods.done.push((Try::new("7d", "duration", "7d"), Outcome::Unknown));
+        assert!(periods.is_untried());
+        periods.done.push((Try::new("8d", "duration", "8d"), Outcome::Refused("no".to_owned())));
+        assert!(!periods.is_untried());
+    }
 
     #[test]
     fn refusals_tell_bounds() {
