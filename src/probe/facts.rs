@@ -9,6 +9,8 @@
 //! Facts are tried before anything else, and the report states which of them the responses confirmed. A key in an example is
 //! returned as a [`Secret`], and is in no other value. Pure.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use url::Url;
 
@@ -468,15 +470,18 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
     let window = &found.window;
     let of_unit = |template: &String| is_of(value, template);
     let in_example = facts.example.iter().any(|(given, _)| given == name);
+    let of = |requests: &BTreeMap<String, usize>| requests.get(name).copied().unwrap_or_default();
+    // A response of a recording may be that to another request.
+    let (sent, answered) = (of(&found.sent).max(of(&found.answered)), of(&found.answered));
     match name {
         DURATION if window.names.iter().any(|(known, _)| known == value) => yes("its window was returned"),
         DURATION if window.units.iter().any(|(_, template)| of_unit(template)) => {
             yes("windows of this form were returned")
         }
         DURATION if window.with.iter().any(|(known, _)| known == name) => yes("it is sent with the ends of a window"),
-        DURATION => no("no effect was seen"),
         SORT if found.sorts.iter().any(|sort| sort.value == value) => yes("mentions came in its order"),
-        SORT => no("no effect was seen"),
+        DURATION | SORT if sent == 0 => no("it was not sent"),
+        DURATION | SORT => no("no effect was seen"),
         SIZE => match (found.page, value.parse::<u64>()) {
             (Some(page), Ok(size)) if size <= page.max => yes("pages of this size were returned"),
             _ => no("no page of this size was seen"),
@@ -490,10 +495,16 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
             _ if found.cursor.as_ref().is_some_and(|(cursor, _)| cursor == name) => yes("it names the next page"),
             _ if found.filters.iter().any(|(parameter, _)| parameter == name) => yes("it filters mentions"),
             _ if found.with.iter().any(|(known, _)| known == name) => yes("it is sent with each search"),
-            _ if found.sent.get(name).is_none_or(|sent| *sent == 0) => no("it was not sent"),
-            _ if found.sent.get(name) == Some(&1) && in_example => {
-                no("no effect was seen: it was sent in the example only")
+            _ if found.ends.iter().any(|known| known == name) => yes("each search needs it"),
+            _ if window.working.iter().any(|known| known == name) => {
+                yes("it had an effect as an end of a window; [window] says why it is not used")
             }
+            _ if sent == 0 => no("it was not sent"),
+            // Among others, it may have had any effect.
+            _ if in_example && answered <= 1 => {
+                no("its effect was not tested: no request with it but the example was answered")
+            }
+            _ if answered == 0 => no("no request with it was answered"),
             _ => no("no effect was seen, so it is not sent"),
         },
     }

@@ -344,6 +344,7 @@ impl Dialogue {
                         && window.absolute.is_none()
                     {
                         window.with = with.to_vec();
+                        window.working = vec![since.clone(), until.clone()];
                         let form = Form::Separate(since.clone(), until.clone());
                         window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
                         notes.push(format!("{since} and {until} work, with {instants} values"));

@@ -146,10 +146,14 @@ async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
     asker.names = Arc::new(names);
     let mut dialogue = Dialogue::new(asker, known);
     dialogue.run().await?;
-    let Dialogue { asker, mut found, known, .. } = dialogue;
+    let Dialogue { asker, mut found, known, seen, .. } = dialogue;
+    for (name, _) in seen.iter().flat_map(|seen| &seen.reply.asked) {
+        *found.answered.entry(name.clone()).or_default() += 1;
+    }
     known.facts.apply(&mut found);
     found.takes_no_zone |= asker.refuses(candidates::TIMEZONE);
     found.size_is_refused = found.mentions.is_some() && asker.refuses(candidates::SIZE);
+    found.ends = asker.ends.iter().map(|(name, _)| name.clone()).collect();
     (found.sent, found.names) = (asker.sent, asker.names.to_vec());
     for (holds, text) in known.facts.verdicts(&found) {
         found.notes.push(Note { section: "your facts", observed: holds, text });

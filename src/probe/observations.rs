@@ -46,12 +46,16 @@ pub(super) struct Findings {
     pub(super) id_of_two: Option<[Path; 2]>,
     /// Usual names of the parameters that were sent, each with the number of requests.
     pub(super) sent: BTreeMap<String, usize>,
+    /// The same, each with the number of responses that have data.
+    pub(super) answered: BTreeMap<String, usize>,
     /// Names of parameters that differ from the usual ones, by the usual names.
     pub(super) names: Vec<(String, String)>,
     /// Set if names of parameters have brackets, such as `page[size]`: filters are then `filter[language]`.
     pub(super) has_brackets: bool,
     /// Header with the total of a search, if no body has it.
     pub(super) total_header: Option<String>,
+    /// Names of the ends of a window that each search needs.
+    pub(super) ends: Vec<String>,
     /// Parameters that each search needs.
     pub(super) with: Vec<(String, String)>,
     /// Page sizes that the service accepts, if it named them, and the least one.
@@ -196,6 +200,8 @@ pub(super) struct WindowFinding {
     /// Names of windows, with their hours.
     pub(super) names: Vec<(String, i64)>,
     pub(super) absolute: Option<Absolute>,
+    /// Parameters that had an effect as the ends of a window, whether such windows are used or not.
+    pub(super) working: Vec<String>,
     /// Parameters that are sent with the ends of an absolute window.
     pub(super) with: Vec<(String, String)>,
     /// The unit to which the bounds of an absolute window are rounded down, if they are.

@@ -249,7 +249,7 @@ fn an_example_and_facts_are_tried_first_and_its_key_stays_secret() {
         "Authorization: Bearer {key}: confirmed",
         "duration=30d: confirmed",
         "sortBy=date_desc: confirmed",
-        "zub=1: not confirmed, no effect was seen",
+        "zub=1: not confirmed, its effect was not tested",
         "page.max = 50: taken as given",
         "one mention",
     ];
