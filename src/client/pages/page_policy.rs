@@ -117,6 +117,8 @@ pub(super) struct PagePolicy {
     depth_met: bool,
     /// Set if a first page that is smaller than requested shows the page size.
     clamped: bool,
+    /// Set once offsets turned out to be rounded, until a page with new rows shows that they are not ignored.
+    may_be_ignored: bool,
     /// Set if pages share a row.
     pub(super) overlapping: bool,
     /// Rows per page, as far as the service was seen to return the requested size.
@@ -153,6 +155,7 @@ impl PagePolicy {
             elsewhere: false,
             depth_met: false,
             clamped: profile.page.beyond == Oversize::Clamped,
+            may_be_ignored: false,
             overlapping: layout.shares_rows(pages.size),
             stride: pages.size,
             wider: None,
@@ -170,7 +173,7 @@ impl PagePolicy {
     /// Continues with adjacent pages after the first one, which had this many rows: the service rounds offsets down to multiples of
     /// the page size.
     pub(super) fn align(&mut self, rows: u64) {
-        (self.layout, self.overlapping) = (Layout::PageNumbers, false);
+        (self.layout, self.overlapping, self.may_be_ignored) = (Layout::PageNumbers, false, rows > 0);
         (self.row, self.asked, self.short) = (self.pages.skip + rows, self.pages.skip + rows, None);
     }
 
@@ -286,7 +289,7 @@ impl PagePolicy {
         if idle {
             self.asked = self.row;
         }
-        let one_by_one = seen.one_by_one || self.follows_cursors();
+        let one_by_one = seen.one_by_one || self.follows_cursors() || self.may_be_ignored;
         if (one_by_one || self.end(seen.total).is_none() || self.short.is_some()) && !idle {
             return None;
         }
@@ -386,6 +389,7 @@ impl PagePolicy {
             let displaced = displaced && total.is_some_and(|total| span.row + advance > total);
             self.row = if displaced { self.row + new } else { span.row + advance };
         }
+        self.may_be_ignored &= new == 0;
         let ended = total.is_some_and(|total| self.row >= total);
         if !first && new > 0 && got == self.stride {
             self.wider = None;

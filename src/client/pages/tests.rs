@@ -151,6 +151,22 @@ fn the_first_page_again_is_no_progress() {
 }
 
 #[test]
+fn after_the_first_page_again_pages_are_requested_one_at_a_time_until_one_has_new_rows() {
+    let mut reading = reading(5, None, false, |_| {});
+    reading.announce(Some(40));
+    let page = [1, 2, 3, 4, 5];
+    reading.take(reading.first(), 5, Some(ids(&page))).expect("rows are accepted");
+    let span = reading.next_span(true).expect("more");
+    assert!(reading.next_span(false).is_some());
+    // The offset is rounded down, or ignored.
+    assert!(reading.aligns(span, Some(ids(&page))));
+    let span = reading.next_span(true).expect("more");
+    assert_eq!((span.row, reading.next_span(false)), (5, None));
+    reading.take(span, 5, Some(ids(&[6, 7, 8, 9, 10]))).expect("rows are accepted");
+    assert!(reading.next_span(true).is_some() && reading.next_span(false).is_some());
+}
+
+#[test]
 fn a_scan_is_complete_only_when_rows_hang_together_and_are_as_many_as_there_are() {
     let mut reading = reading(5, None, false, |_| {});
     for total in [6, 7] {
