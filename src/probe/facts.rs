@@ -710,6 +710,27 @@ mod tests {
     }
 
     #[test]
+    fn an_effect_that_was_not_tested_is_not_denied() {
+        let (facts, _) = facts("https://x.test/v4/search?aid=7&from=2026-11-01&to=2026-11-08&mode=full&lang=de", None);
+        let mut found = Findings { ends: vec!["from".to_owned()], ..Findings::default() };
+        found.window.working = vec!["to".to_owned()];
+        let names = ["from", "to", "mode", "lang"];
+        let counts = |numbers: [usize; 4]| names.map(str::to_owned).into_iter().zip(numbers).collect();
+        (found.sent, found.answered) = (counts([2, 2, 2, 3]), counts([1, 1, 1, 3]));
+        let cases = [
+            ("from", true, "each search needs it"),
+            ("to", true, "it had an effect as an end of a window"),
+            ("mode", false, "its effect was not tested"),
+            ("lang", false, "no effect was seen"),
+            ("size", false, "it was not sent"),
+        ];
+        each(cases, |(name, holds, how)| {
+            let (held, text) = standing(name, "", &found, &facts);
+            assert!(held == holds && text.contains(how), "{text}");
+        });
+    }
+
+    #[test]
     fn an_example_without_an_aid_has_other_names() {
         let url = "https://x.test/v4/search?search_id=7&period=30d&per_page=50&page=1&lang=de";
         let mut facts = facts(&format!("curl '{url}'"), None).0;
