@@ -122,7 +122,13 @@ impl Client {
         record.rate_limit = retry::number(headers, self.profile.throttle.limit.as_deref());
         record.rate_remaining = retry::number(headers, self.profile.throttle.remaining.as_deref());
         let inside = stated.is_success() && said.is_failure();
-        let status = if inside { self.profile.error.status_of(said.code.as_deref()) } else { *stated };
+        let is_mapped = said.code.as_ref().is_some_and(|code| self.profile.error.statuses.contains_key(code));
+        let is_about = |message: &String| error_body::is_about(message, &record.parameters);
+        let status = match inside {
+            true if !is_mapped && said.message.as_ref().is_some_and(is_about) => StatusCode::BAD_REQUEST,
+            true => self.profile.error.status_of(said.code.as_deref()),
+            false => *stated,
+        };
         let heard = Heard { stated: *stated, status, inside, said, headers, now: self.clock.now() };
         if let Some(outcome) = self.limited(&heard).or_else(|| self.unready(&heard, record)) {
             return outcome;

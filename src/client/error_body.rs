@@ -65,6 +65,24 @@ impl ErrorBody {
     }
 }
 
+/// True if the message of an error is about the request, which is refused again: it names one of these parameters, `date_from`. A name
+/// that may be a word, such as `to`, shows nothing, and neither does the message of a failure that may pass. `parameters`: as the log
+/// has them.
+pub(super) fn is_about(message: &str, parameters: &str) -> bool {
+    const PASSES: [&str; 9] =
+        ["busy", "later", "limit", "overload", "quota", "temporar", "time", "too many", "unavailable"];
+    let lower = message.to_lowercase();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_named = |name: &str| {
+        message.match_indices(name).any(|(at, _)| {
+            !message[..at].ends_with(is_part) && !message[at + name.len()..].starts_with(is_part)
+        })
+    };
+    let names = parameters.split(['?', '&', ' ']).filter_map(|pair| Some(pair.split_once('=')?.0));
+    let mut names = names.filter(|name| name.len() > 2 && name.contains(|c: char| !c.is_ascii_lowercase()));
+    !PASSES.iter().any(|word| lower.contains(word)) && names.any(is_named)
+}
+
 /// True if a successful response may report an error in an object of its own. Beside the data, a code or a message may as
 /// well be one of success.
 pub(super) fn may_report_error(profile: &Profile, body: &[u8]) -> bool {
@@ -215,6 +233,22 @@ mod tests {
         assert_eq!(read(r#"{"error":{"code":null},"errors":3}"#), ErrorBody::default());
         assert_eq!(read("slow down").message.as_deref(), Some("slow down"));
         assert_eq!(read(r#"{"error":{"code":"a""#), ErrorBody::default(), "invalid JSON");
+    }
+
+    #[test]
+    fn a_message_that_names_a_parameter_is_about_the_request() {
+        let sent = "search?project_id=7&date_from=2026-01-01&to=2026-06-30&page[size]=10";
+        let cases = [
+            ("The range from date_from must not exceed 31 days", true),
+            ("page[size] must be one of 5, 10", true),
+            ("date_from_utc is not known", false),
+            ("try again with another date_to", false),
+            // A word, and failures that may pass.
+            ("no access to the index", false),
+            ("project_id 7: limit of requests reached", false),
+            ("date_from: the index timed out", false),
+        ];
+        crate::cases::each(cases, |(message, about)| assert_eq!(is_about(message, sent), about, "{message}"));
     }
 
     #[test]

@@ -359,6 +359,16 @@ async fn a_failure_that_cannot_pass_is_repeated_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_error_inside_a_success_that_names_a_parameter_is_not_repeated() {
+    let body = r#"{"error":{"code":"bad","message":"dataFrom is not supported for this search"}}"#;
+    let mut inside = Profile::v4();
+    inside.error.inside_success = true;
+    let lab = Lab::with(10, Warp::No, vec![answer(200, body); 9], inside);
+    let error = lab.ask("SELECT id FROM mentions WHERE aid = '1'").await.expect_err(body);
+    assert_eq!((error.kind(), error.attempts(), lab.requests()), (ErrorKind::Rejected, 1, 1), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_that_comes_back_as_an_aid_or_a_value_is_shown_nowhere() {
     let list = r#"{"data":{"savedSearches":[{"aid":"canary-7f3a-key"}],"teamSavedSearches":[]}}"#;
     let lab = Lab::new(0, Warp::No, vec![answer(200, list), answer(404, "no {key}")]);
