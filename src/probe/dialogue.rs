@@ -1186,11 +1186,11 @@ impl Dialogue {
             None => {
                 let running = self.found.running.as_ref().map(|at| {
                     format!(
-                        "the numbers at {} are running sums, not counts of days; the table will be empty",
+                        "the numbers at {} are running sums, not counts of days; the table cannot be read",
                         place(at)
                     )
                 });
-                let text = running.unwrap_or_else(|| "no timeline in the overview; the table will be empty".to_owned());
+                let text = running.unwrap_or_else(|| "no timeline in the overview; the table cannot be read".to_owned());
                 self.found.could_not_tell("tables.volume", text);
             }
         }

@@ -513,17 +513,15 @@ fn overview(found: &Findings) -> Vec<String> {
 }
 
 fn volume(found: &Findings) -> Vec<String> {
-    // Days of an unknown zone must not be taken for those of another one: the table has a place that no response has.
+    // Days of an unknown zone must not be taken for those of another one: the section has a place that no response has.
     let Some((at, line)) = found.timeline.as_ref().filter(|_| !found.zone_is_unknown) else {
+        let (why, place) = match found.zone_is_unknown {
+            true => ("the zone in which the service counts days is not known", "days of an unknown zone"),
+            false => ("the overview was not seen to have a timeline", "no timeline"),
+        };
         return vec![
-            format!(
-                "sections = [{{ at = {} }}]",
-                quoted(&format!(
-                    "{}/{}",
-                    below(found),
-                    if found.zone_is_unknown { "days of an unknown zone" } else { "no timeline" }
-                ))
-            ),
+            set("unsupported", why),
+            format!("sections = [{{ at = {} }}]", quoted(&format!("{}/{place}", below(found)))),
             "columns = [".into(),
             asked("aid"),
             "    { name = \"bucket_start\", type = \"timestamp\", at = \"/start\" },".into(),

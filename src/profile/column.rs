@@ -26,6 +26,8 @@ pub struct TableSpec {
     pub evidence: Evidence,
     /// Description of a row, shown to users. Absent: a default for the kind of table.
     pub description: Option<String>,
+    /// Reason why the table cannot be read. Its queries are errors that name it, without a request.
+    pub unsupported: Option<String>,
     /// Places in a response that hold rows, in the order in which they are read.
     pub sections: Vec<SectionSpec>,
     /// Columns, in the order of the SQL table.

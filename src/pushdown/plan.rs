@@ -81,6 +81,10 @@ pub(super) fn plan_scan(
     timezone: &str,
     now: DateTime<Utc>,
 ) -> Result<ScanPlan> {
+    if let Some(why) = &table.unsupported {
+        let advice = format!("complete [tables.{}] in the profile, and remove `unsupported` from it", table.name);
+        return Err(Error::new(ErrorKind::Query, format!("the table cannot be read: {why}")).advice(advice));
+    }
     if !table.kind.is_search() {
         return Ok(ScanPlan::of_list(conjuncts));
     }

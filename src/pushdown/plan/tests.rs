@@ -40,6 +40,16 @@ fn contradictions_ask_for_nothing() {
 }
 
 #[test]
+fn a_table_that_is_not_supported_is_refused_with_the_reason() {
+    let mut volume = Profile::v4().tables.volume;
+    volume.unsupported = Some("the zone of its days is not known".to_owned());
+    let now = "2026-07-01T12:00:00Z".parse().expect("valid timestamp");
+    let error = plan_scan(&Profile::v4(), &volume, &[], "", now).expect_err("not supported").to_string();
+    assert!(error.contains("cannot be read: the zone of its days is not known"), "{error}");
+    assert!(error.contains("[tables.volume]"), "{error}");
+}
+
+#[test]
 fn a_label_that_no_section_has_is_noted_with_the_nearest_one() {
     let profile = Profile::v4();
     let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("valid timestamp");
