@@ -174,6 +174,7 @@ impl Dialogue {
         let spoken = spoken.map(|body| Spoken::of(body, &parts)).unwrap_or_default();
         let is_local = self.found.time_zone.is_none()
             && self.samples.iter().any(|row| self.found.has_local_time(row) == Some(true));
+        let [no_period, no_order, no_zone] = [DURATION, SORT, TIMEZONE].map(|usual| self.is_unnamed(usual));
         let Self { asker, found, parameters, .. } = self;
         // All pairs of ends are sent at once, which a strict service would reject if it does not name its parameters.
         let named = parameters.as_deref();
@@ -185,9 +186,18 @@ impl Dialogue {
         scheduler::run(asker, fixed, dimensions, is_data, |dimensions| {
             for dimension in dimensions.iter_mut() {
                 match dimension.name {
-                    "period" => more_periods(found, dimension, newest, named, &spoken.periods),
+                    "period" => {
+                        more_periods(found, dimension, newest, named, &spoken.periods);
+                        let are_enough = are_ends_enough(found, dimension, newest);
+                        dimension.give_up(|tried| {
+                            let has_period = tried.pairs.iter().any(|(name, _)| name == DURATION);
+                            (no_period && has_period) || (are_enough && !tried.is_absolute())
+                        });
+                    }
+                    "order" if no_order => dimension.give_up(|_| true),
                     "order" => more_orders(found, dimension, &spoken.orders),
                     "filter" => more_filters(found, dimension),
+                    "zone" if no_zone => dimension.give_up(|_| true),
                     "zone" if dimension.taken().next().is_none() => more_zones(dimension),
                     // If no entry of a timeline is an instant, a second zone would show nothing new.
                     "zone" if found.timeline.is_none() || found.has_plain_days => dimension.queue.clear(),
@@ -239,6 +249,24 @@ impl Dialogue {
             (if open { LEAST } else { ALL }) + if is_local && has_period { ZONE } else { 0 }
         })
         .await
+    }
+
+    /// True for a parameter that is not among those that the service names, which are all that it has.
+    fn is_unnamed(&self, usual: &str) -> bool {
+        /// Names that are not a hint at a single parameter.
+        const NAMES: usize = 4;
+        let own = own_name(usual, &self.asker.names);
+        let named = self.parameters.as_ref().filter(|named| named.len() >= NAMES);
+        let is_answered = self.seen.iter().any(|seen| seen.reply.asked.iter().any(|(name, _)| name == usual));
+        !is_answered && named.is_some_and(|named| !named.iter().any(|name| name == usual || name == own))
+    }
+
+    /// The reason why no value of a parameter was tried.
+    fn untried(&self, usual: &str) -> String {
+        match self.is_unnamed(usual) {
+            true => format!("`{usual}` is not among the parameters that the service names"),
+            false => format!("no value of `{usual}` was tried"),
+        }
     }
 
     /// Candidates for filters: values that some of the received mentions have, but not all.
@@ -417,7 +445,7 @@ impl Dialogue {
             false => self.found.could_not_tell(
                 "window",
                 without_effect(
-                    ["none of the values tried for `duration` had an effect", "no value of `duration` was tried"],
+                    ["none of the values tried for `duration` had an effect", &self.untried(DURATION)],
                     "; look them up in the service's documentation and set [window]",
                     periods,
                 ),
@@ -454,7 +482,10 @@ impl Dialogue {
         if self.found.takes_no_zone {
             return;
         }
-        if zones.taken().next().is_none()
+        if self.is_unnamed(TIMEZONE) {
+            self.found.takes_no_zone = true;
+            self.found.saw("timezone", "timezone is not among the parameters that the service names: none is sent");
+        } else if zones.taken().next().is_none()
             && zones.done.iter().any(|(_, outcome)| matches!(outcome, Outcome::Refused(_)))
         {
             self.found.takes_no_zone = true;
@@ -559,7 +590,7 @@ impl Dialogue {
         match () {
             () if self.found.timeline.is_none() => "no timeline shows an effect of the timezone parameter",
             () if self.found.with.iter().any(|(name, _)| name == TIMEZONE) => "each search requests UTC",
-            () if self.found.takes_no_zone || self.asker.refuses(TIMEZONE) => "the timezone parameter is refused",
+            () if self.found.takes_no_zone || self.asker.refuses(TIMEZONE) => "the service has no timezone parameter",
             () if self.found.zone_taken.is_none() => "no search with the timezone parameter was answered",
             () => "the timezone parameter had no visible effect",
         }
@@ -785,7 +816,7 @@ impl Dialogue {
             true => self.found.could_not_tell(
                 "sort",
                 without_effect(
-                    ["none of the values tried for `sortBy` had an effect", "no value of `sortBy` was tried"],
+                    ["none of the values tried for `sortBy` had an effect", &self.untried(SORT)],
                     "; look them up in the service's documentation and set [sort]",
                     orders,
                 ),
@@ -900,6 +931,17 @@ fn is_among_several(working: &[&Try]) -> bool {
     !is_number && ends.min().is_some_and(|ends| ends > 2)
 }
 
+/// True if no other periods are worth a request: the ends of a window had an effect, and several values without ends had none.
+fn are_ends_enough(found: &Findings, periods: &Dimension, newest: Option<i64>) -> bool {
+    const VALUES: usize = 3;
+    let has_effect = |tried: &Try, reply: &Reply| found.has_effect(periods, tried, reply, newest);
+    let taken = periods.taken().filter(|(tried, _)| tried.label != NONSENSE);
+    let (ends, values): (Vec<_>, Vec<_>) = taken.partition(|(tried, _)| tried.is_absolute());
+    ends.iter().any(|(tried, reply)| has_effect(tried, reply))
+        && values.len() >= VALUES
+        && !values.iter().any(|(tried, reply)| has_effect(tried, reply))
+}
+
 /// True if a day has other counts in one timeline than in the other.
 fn differ(one: &Days, other: &Days) -> bool {
     one.iter().any(|(day, count)| other.get(day).is_some_and(|there| there != count))
@@ -952,7 +994,50 @@ fn written(label: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::probe::asker::Asker;
+    use crate::probe::known::Known;
+    use crate::probe::shape::Columns;
+
+    #[test]
+    fn no_further_periods_are_tried_once_ends_have_an_effect_and_several_values_none() {
+        let reply = |from: &str, to: &str, at: &str| {
+            let body = json!({"from": from, "to": to, "items": [{"id": "a", "at": at}, {"id": "b", "at": at}]});
+            Arc::new(Reply::new(&[], 200, http::HeaderMap::new(), body.to_string()))
+        };
+        let within = reply("2026-06-26T00:00:00Z", "2026-06-28T00:00:00Z", "2026-06-27T10:00:00Z");
+        let usual = reply("2026-06-22T11:00:00Z", "2026-06-29T11:00:00Z", "2026-06-29T10:00:00Z");
+        let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        let time = vec!["at".to_owned()];
+        found.columns = Columns::of(vocabulary::MENTION, &found.rows(&within), &[("published_at", &time)]);
+        let newest = instant(&json!("2026-06-29T10:00:00Z"));
+        let mut periods = Dimension::new("period", []);
+        let mut take = |tried: Try, reply: &Arc<Reply>| {
+            periods.done.push((tried, Outcome::Taken(Arc::clone(reply))));
+            are_ends_enough(&found, &periods, newest)
+        };
+        assert!(!take(Try::new(NONSENSE, DURATION, NONSENSE), &usual));
+        for days in ["60d", "P60D", "LAST_90_DAYS"] {
+            assert!(!take(Try::new(days, DURATION, days), &usual), "{days}");
+        }
+        assert!(take(Try::absolute("ends rfc3339", vec![pair("from", "a"), pair("to", "b")]), &within));
+        periods.add(Try::new("last_year", DURATION, "last_year"));
+        periods.give_up(|tried| !tried.is_absolute());
+        assert!(periods.queue.is_empty() && matches!(periods.outcome("last_year"), Some(Outcome::Unknown)));
+    }
+
+    #[test]
+    fn parameters_that_a_service_does_not_name_are_not_tried() {
+        let mut dialogue = Dialogue::new(Asker::recorded(Arc::default()), Known::default());
+        assert!(!dialogue.is_unnamed(DURATION));
+        dialogue.parameters = Some(["aid", "since", "until", "sortBy"].map(str::to_owned).to_vec());
+        assert!(dialogue.is_unnamed(DURATION) && !dialogue.is_unnamed(SORT));
+        // A hint at a single one is no list.
+        dialogue.parameters = Some(vec!["since".to_owned()]);
+        assert!(!dialogue.is_unnamed(DURATION));
+    }
 
     #[test]
     fn several_parameters_that_had_an_effect_together_are_divided_beside_names() {

@@ -121,6 +121,13 @@ impl Dimension {
         self.done.iter().any(|(done, _)| done.pairs == pairs)
     }
 
+    /// Gives up the open candidates for which this holds.
+    pub(super) fn give_up(&mut self, is_hopeless: impl Fn(&Try) -> bool) {
+        let (hopeless, open): (Vec<Try>, Vec<Try>) = self.queue.drain(..).partition(is_hopeless);
+        self.queue.extend(open);
+        self.done.extend(hopeless.into_iter().map(|tried| (tried, Outcome::Unknown)));
+    }
+
     /// Adds a candidate before all others.
     pub(super) fn add_first(&mut self, tried: Try) {
         if self.done.iter().all(|(done, _)| done.pairs != tried.pairs) {
