@@ -306,7 +306,11 @@ impl Dialogue {
             let asked_for = self.within(&absolute, (&word(day), &word(end)), pair.clone()).await?;
             let Some((mut reply, mut size)) = asked_for else { continue };
             let has_known = || known.iter().any(|at| (day..day + DAY).contains(at));
-            if self.found.times(&reply).is_empty() && done.len() == 1 && has_known() && self.asker.left() > TRIAL {
+            if self.found.times(&reply).is_empty() && done.len() == 1 && has_known() {
+                if self.asker.left() <= TRIAL {
+                    let text = "a window from a day to itself had no mentions, and no request was left to try the next day";
+                    return self.void(text);
+                }
                 let Some(next) = self.within(&absolute, (&word(day), &word(day + DAY)), pair).await? else { continue };
                 exclusive = !self.found.times(&next.0).is_empty();
                 (reply, size) = if exclusive { next } else { (reply, size) };
@@ -384,9 +388,14 @@ impl Dialogue {
 
     /// Discards absolute windows, which turned out to be unreliable.
     fn void(&mut self, why: &str) -> Result<()> {
+        // Without the ends that each search needs, none is answered.
+        let needed = match self.asker.ends.is_empty() {
+            true => "",
+            false => ". Until then, no query works: each search needs them",
+        };
         let text = format!(
             "{why}, so absolute windows are not used; if the service documents them, set `absolute` or `separate`, \
-             `instants` and `end`"
+             `instants` and `end`{needed}"
         );
         self.found.could_not_tell("window", text);
         self.found.window.absolute = None;
