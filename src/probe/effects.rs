@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::asker::Reply;
 use super::candidates::{NONSENSE, span};
-use super::observations::{Findings, Form, Seen};
+use super::observations::{Absolute, Findings, Form, Seen};
 use super::scheduler::{Dimension, Outcome, Try};
 use super::shape::{Path, Type, at, instant, is_local, leaves, number, said};
 use super::vocabulary::{self, plain};
@@ -206,6 +206,23 @@ impl Findings {
         fits
     }
 
+    /// The ends of the absolute window that a request asks for, as they are written.
+    fn ends_asked<'r>(&self, absolute: &Absolute, reply: &'r Reply) -> Option<(&'r str, &'r str)> {
+        let of =
+            |parameter: &str| reply.asked.iter().find(|(name, _)| name == parameter).map(|(_, value)| value.as_str());
+        match &absolute.form {
+            // Without the parameters that go with them, they are no window.
+            Form::Separate(since, until) => {
+                let has = |pair: &(String, String)| reply.asked.contains(pair);
+                of(since).zip(of(until)).filter(|_| self.window.with.iter().all(has))
+            }
+            Form::Template(template) => {
+                let separator = template.trim_start_matches("{from}").trim_end_matches("{to}");
+                of("duration").and_then(|words| words.split_once(separator))
+            }
+        }
+    }
+
     /// The absolute window that a request asks for, if it is one of instants.
     fn absolute(&self, reply: &Reply) -> Option<(i64, i64)> {
         let of =
@@ -216,17 +233,7 @@ impl Findings {
             instant(&number)
         };
         let absolute = self.window.absolute.as_ref()?;
-        let (from, to) = match &absolute.form {
-            // Without the parameters that go with them, they are no window.
-            Form::Separate(since, until) => {
-                let has = |pair: &(String, String)| reply.asked.contains(pair);
-                of(since).zip(of(until)).filter(|_| self.window.with.iter().all(has))?
-            }
-            Form::Template(template) => {
-                let separator = template.trim_start_matches("{from}").trim_end_matches("{to}");
-                of("duration").and_then(|words| words.split_once(separator))?
-            }
-        };
+        let (from, to) = self.ends_asked(absolute, reply)?;
         // Those in another form had no effect.
         if [from, to].iter().any(|end| super::candidates::shape_of_instant(end) != Some(absolute.instants)) {
             return None;
@@ -673,10 +680,41 @@ impl Findings {
         if !self.unknown_times.is_empty() {
             return None;
         }
-        let starts: Vec<DayStart> = seen.iter().flat_map(|one| self.day_starts(&one.reply, seen)).collect();
+        let mut starts: Vec<DayStart> = seen.iter().flat_map(|one| self.day_starts(&one.reply, seen)).collect();
+        starts.extend(self.starts_of_windows(seen));
         let seen = starts.iter().filter(|start| start.is_seen).count();
         (seen >= LEAST)
             .then(|| among.iter().copied().filter(|zone| starts.iter().all(|start| start.fits(*zone))).collect())
+    }
+
+    /// Beginnings of days that a timeline counts for windows of days of a known zone. If its entries run from the first day of a
+    /// window to the last one and sum up to the total, all mentions of the window are of these days, also those that came elsewhere.
+    fn starts_of_windows(&self, seen: &[Seen]) -> Vec<DayStart> {
+        let absolute = self.window.absolute.as_ref().filter(|absolute| absolute.instants == "date");
+        let zone = self.zone.as_ref().filter(|zone| zone.kind == "ignored");
+        let zone = zone.and_then(|zone| zone.default.parse::<Zone>().ok());
+        let known = absolute.and_then(|absolute| Some((absolute, absolute.inclusive?)));
+        let (Some((absolute, inclusive)), Some(zone)) = (known, zone) else { return Vec::new() };
+        let times: BTreeSet<i64> = seen.iter().flat_map(|one| self.times(&one.reply)).collect();
+        let day = |text: &str| instant(&Value::from(text));
+        let of = |one: &Seen| {
+            let reply = &one.reply;
+            let (from, to) = self.ends_asked(absolute, reply).filter(|_| self.is_unfiltered(reply))?;
+            let (first, last) = (day(from)?, day(to)? - if inclusive { 0 } else { DAY });
+            let entries = self.timeline(reply);
+            let named = entries.iter().all(|(label, _)| is_local(label));
+            let runs = instant(&entries.first()?.0) == Some(first) && instant(&entries.last()?.0) == Some(last);
+            if !named || !runs || self.count(reply) != self.sum(reply) {
+                return None;
+            }
+            let (begin, end) = zones::day_start(zone, first).zip(zones::day_start(zone, last + DAY))?;
+            let mut within = times.range(begin..end).copied().filter(|_| reply.date().is_some_and(|now| end <= now));
+            let oldest = within.next()?;
+            let newest = within.next_back().unwrap_or(oldest);
+            let start = |day, before, after| DayStart { day, named: true, before, after, is_seen: false };
+            Some([start(first, None, Some(oldest)), start(last + DAY, Some(newest), None)])
+        };
+        seen.iter().filter_map(of).flatten().collect()
     }
 
     /// Beginnings of the timeline's entries between mentions of a response, if these are sorted by time. A response without a
@@ -944,6 +982,44 @@ mod tests {
         // Dates are those of the requested zone, which is not UTC.
         assert!(starts(&seen(counted("Asia/Kolkata", &["2026-06-29", "2026-06-30"]))).is_empty());
         assert_eq!(starts(&seen(counted("UTC", &["2026-06-29", "2026-06-30"]))), [at("2026-06-30T00:00:00Z")]);
+    }
+
+    #[test]
+    fn a_timeline_that_ends_with_the_days_of_a_window_counts_the_same_days() {
+        let at = |text: &str| instant(&Value::from(text)).expect("an instant");
+        // A mention every two hours, the last one at 20:30, but none at 22:30 of the 27th. Days of Warsaw begin at 22:00.
+        let item = |n: i64| {
+            let time = chrono::DateTime::from_timestamp_micros(at("2026-06-29T20:30:00Z") - n * 2 * HOUR);
+            json!({"id": format!("m{n}"), "at": time.expect("a time").to_rfc3339()})
+        };
+        let headers = || {
+            let date = http::HeaderValue::from_static("Tue, 30 Jun 2026 12:00:00 GMT");
+            http::HeaderMap::from_iter([(http::header::DATE, date)])
+        };
+        let window = |day: &str, rows: std::ops::Range<i64>, total: u64| {
+            let asked = [("from".to_owned(), day.to_owned()), ("to".to_owned(), day.to_owned())];
+            let rows: Vec<Value> = rows.map(item).collect();
+            let body = json!({"total": total, "items": rows, "days": [{"day": day, "count": total}]});
+            Reply::new(&asked, 200, headers(), body.to_string())
+        };
+        // The oldest mention of the 29th, at 22:30 of the 28th in UTC, comes on another page.
+        let (last, whole) = (window("2026-06-29", 0..11, 12), window("2026-06-28", 12..23, 11));
+        let other = Reply::new(&[], 200, headers(), json!({"items": [item(11)]}).to_string());
+        let days = json!([{"day": "2026-06-28", "count": 11}, {"day": "2026-06-29", "count": 12}]);
+        let series = crate::probe::shape::Series::over_time(&days);
+        let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        let time = vec!["at".to_owned()];
+        found.columns = Columns::of(vocabulary::MENTION, &found.rows(&whole), &[("published_at", &time)]);
+        found.timeline = Some((vec!["days".to_owned()], series.expect("a timeline")));
+        found.counted = Some(vec!["total".to_owned()]);
+        let form = Form::Separate("from".to_owned(), "to".to_owned());
+        found.window.absolute = Some(Absolute { form, instants: "date", inclusive: Some(true) });
+        let seen = [last, whole, other].map(|reply| Seen { size: Some(11), reply: Arc::new(reply) });
+        let zones = ["Europe/Warsaw", "UTC"].map(|zone| zone.parse::<Zone>().expect("a zone"));
+        assert_eq!(found.zones_of_days(&seen, &zones), Some(zones.to_vec()));
+        let default = "Europe/Warsaw".to_owned();
+        found.zone = Some(crate::probe::observations::Zone { kind: "ignored", default });
+        assert_eq!(found.zones_of_days(&seen, &zones), Some(zones[..1].to_vec()));
     }
 
     #[test]
