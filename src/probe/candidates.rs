@@ -334,6 +334,13 @@ fn absolute_periods(
         Some(named) => vocabulary::ends_among(Some(named)),
         None => usual(),
     };
+    // Parameters of which no name tells that they are ends: those that were tried because a response or an example has them.
+    let tried = periods.done.iter().filter(|(tried, _)| tried.label.starts_with("ends "));
+    let tried = tried.filter_map(|(tried, _)| match tried.pairs.as_slice() {
+        [(since, _), (until, _), ..] => Some((since.clone(), until.clone())),
+        _ => None,
+    });
+    let ends = if ends.is_empty() { tried.take(1).collect() } else { ends };
     let of = |ends: &[(String, String)], how: &str| {
         let (from, to) = written(span, how);
         let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
@@ -363,7 +370,7 @@ fn absolute_periods(
         let told = told.into_iter().find(|told| !told.is_empty()).or((ends.len() == 1).then(|| ends.clone()));
         let Some(told) = told else { continue };
         let beside = tried.pairs.iter().filter(|(name, _)| name == DURATION).cloned();
-        let how = format_named(text).or_else(|| tried.label.strip_prefix("ends "));
+        let how = format_named(text).or_else(|| format_shown(text)).or_else(|| tried.label.strip_prefix("ends "));
         if let Some(how) = how {
             let tried = of(&told, how);
             periods.add_first(Try { pairs: tried.pairs.into_iter().chain(beside).collect(), ..tried });
@@ -450,6 +457,14 @@ pub(super) fn format_named(text: &str) -> Option<&'static str> {
         () if has("a date") || has("dates") || has("calendar day") => Some("date"),
         () => None,
     }
+}
+
+/// The format of the last date or time in a text. Before it, a refusal may repeat what was sent.
+fn format_shown(text: &str) -> Option<&'static str> {
+    let words = text.split(|c: char| c.is_whitespace() || "'\"`,;()[]".contains(c)).rev();
+    let mut shown = words.filter_map(|word| shape_of_instant(word.trim_end_matches(['.', ':'])));
+    // A number may be any.
+    shown.find(|how| !how.starts_with("epoch"))
 }
 
 /// The words of a text that may be names of parameters.
