@@ -757,6 +757,24 @@ mod tests {
     }
 
     #[test]
+    fn ends_that_were_tried_are_written_as_the_date_in_their_refusal() {
+        let listed = Outcome::Refused("periodo: no. Valores admitidos: ultimos_7_dias, ultimos_30_dias".to_owned());
+        let refusal = "desde, hasta: deben ser dos fechas AAAA-MM-DD, por ejemplo 2026-01-31, ambas incluidas";
+        let mut periods = Dimension::new("period", []);
+        let days = Try::relative(DURATION, 'd', "{n}d", 60);
+        periods.done.extend([Try::new(NONSENSE, DURATION, NONSENSE), days].map(|tried| (tried, listed.clone())));
+        let ends = vec![pair("desde", "2026-05-27T00:00:00Z"), pair("hasta", "2026-05-29T00:00:00Z")];
+        periods.done.push((Try::absolute("ends rfc3339", ends), Outcome::Refused(refusal.to_owned())));
+        let named = ["tema", "desde", "hasta"].map(str::to_owned);
+        more_periods(&Findings::default(), &mut periods, Some(1_780_000_000_000_000), Some(&named), &[]);
+        let next = periods.queue.front().expect("the ends again");
+        let names: Vec<&str> = next.pairs.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((next.label.as_str(), names), ("ends date", vec!["desde", "hasta"]));
+        assert_eq!(format_shown("since: 'x' is not an instant such as 2026-01-31T08:00:00Z."), Some("rfc3339"));
+        assert_eq!(format_shown("no query 1998301772 and no date"), None);
+    }
+
+    #[test]
     fn a_listed_word_for_the_ends_of_a_window_goes_with_parameters_that_are_known() {
         let ends = vec![pair("from", "2026-06-01"), pair("to", "2026-06-02")];
         let known = [Try::absolute("ends date", ends.clone()), Try::relative(DURATION, 'd', "{n}d", 60)];
