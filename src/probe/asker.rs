@@ -461,9 +461,8 @@ mod tests {
         let mut asker = Asker::recorded(Arc::new(Recording::default()));
         asker.names = Arc::new(vec![("aid".to_owned(), "tema".to_owned())]);
         let pair = |name: &str| (name.to_owned(), "x".to_owned());
-        let reply = |asked: &[Pair], status: u16, body: &Value| {
-            Reply::new(asked, status, HeaderMap::new(), body.to_string())
-        };
+        let reply =
+            |asked: &[Pair], status: u16, body: &Value| Reply::new(asked, status, HeaderMap::new(), body.to_string());
         let refused = |asker: &mut Asker, name: &str, list: &str| {
             let asked = [pair("tema"), pair(name)];
             let body = json!({"mensaje": format!("{name} no existe. Hay: {list}")});

@@ -90,9 +90,8 @@ pub(super) fn names_among(all: &[String]) -> Vec<(String, String)> {
             let ends = ["a", "e", "o"];
             word.len() > 4 && plain(name).strip_prefix(word).is_some_and(|end| ends.contains(&end))
         };
-        let named = |is: &dyn Fn(&str, &str) -> bool| {
-            words.iter().find_map(|word| all.iter().find(|name| is(name, word)))
-        };
+        let named =
+            |is: &dyn Fn(&str, &str) -> bool| words.iter().find_map(|word| all.iter().find(|name| is(name, word)));
         let own = named(&is).or_else(|| named(&is_like).filter(|_| *usual != AID))?;
         Some(((*usual).to_owned(), own.clone()))
     });

@@ -201,9 +201,8 @@ fn is_order(value: &str) -> bool {
 /// names that are known. `is_open`: usual names of which the service's is not known.
 pub(super) fn by_values(example: &[Pair], is_open: impl Fn(&str) -> bool) -> Vec<Pair> {
     let is_flag = |name: &str| vocabulary::FLAG_WORDS.iter().any(|word| plain(name).contains(word));
-    let is_other = |(name, value): &&Pair| {
-        !GIVEN.contains(&name.as_str()) && !is_flag(name) && shape_of_instant(value).is_none()
-    };
+    let is_other =
+        |(name, value): &&Pair| !GIVEN.contains(&name.as_str()) && !is_flag(name) && shape_of_instant(value).is_none();
     let others: Vec<&Pair> = example.iter().filter(is_other).collect();
     let size = example.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse::<u64>().ok());
     // The first page, or a row at which a page begins.

@@ -737,7 +737,8 @@ mod tests {
         each(cases, |refusal| {
             assert!(!refuses_name(refusal, "zone"), "{refusal}");
         });
-        let refusal = json!({"errors": [{"code": "unsupported_parameter", "detail": "not so", "source": {"parameter": "zone"}}]});
+        let refusal =
+            json!({"errors": [{"code": "unsupported_parameter", "detail": "not so", "source": {"parameter": "zone"}}]});
         assert!(refuses_name(&statements(&refusal), "zone"), "{}", statements(&refusal));
     }
 
