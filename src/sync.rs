@@ -168,6 +168,11 @@ pub async fn sync(
     mut report: impl FnMut(&SyncStep),
 ) -> Result<Synced> {
     let store = connection.some_store()?;
+    let today = day_of(connection.now().timestamp_micros());
+    if options.since.to_epoch_days() > today {
+        let what = format!("{} is in the future: today is {} in UTC", options.since, date_of(today));
+        return Err(Error::new(ErrorKind::Query, what).advice("synchronize from today on, or from an earlier day"));
+    }
     if store.unwritable().is_some_and(|refused| !is_full(refused)) {
         let error = Error::new(ErrorKind::Store, "the store is read-only");
         return Err(error.advice("make its folder writable, or use another one"));
@@ -192,11 +197,6 @@ pub async fn sync(
             aids.iter().filter(|aid| seen.insert(aid.as_str())).cloned().collect()
         }
     };
-    let today = day_of(connection.now().timestamp_micros());
-    if options.since.to_epoch_days() > today {
-        let what = format!("{} is in the future: today is {} in UTC", options.since, date_of(today));
-        return Err(Error::new(ErrorKind::Query, what).advice("synchronize from today on, or from an earlier day"));
-    }
     let retained = options.retained_from(connection.now());
     let first = retained.map_or(options.since, |retained| options.since.max(retained));
     let days = first.to_epoch_days()..today + 1;

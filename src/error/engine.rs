@@ -198,8 +198,11 @@ fn translated(text: &str) -> String {
         let advice = if dates { "; for spans of time use INTERVAL '7 days'" } else { "" };
         return format!("cannot compute {types}{advice}");
     }
-    if let Some(line) = wrong_types(text) {
+    if let Some(line) = wrong_types(text).or_else(|| not_an_array(text)) {
         return line;
+    }
+    if text == "ANY in LIKE expression" {
+        return "LIKE ANY takes an array, such as ARRAY['a%', 'b%']".to_owned();
     }
     if text.starts_with("SET variant not implemented yet") {
         return "this form of SET is not supported; write SET name = value".to_owned();
@@ -273,6 +276,26 @@ fn wrong_types(text: &str) -> Option<String> {
     let (_, operator) = text.split_once(" in ")?;
     let operator = operator.split_once(" expression").map_or(operator, |(operator, _)| operator);
     Some(format!("{operator} compares text, not {types}; cast the operands: x::varchar"))
+}
+
+/// The message for an argument that is not an array. The engine computes ANY and ALL by functions of arrays.
+fn not_an_array(text: &str) -> Option<String> {
+    let (name, given) = match text.split_once(" does not support type ") {
+        Some(refused) => refused,
+        None => (
+            between(text, "Failed to coerce arguments to satisfy a call to '", "'")?,
+            between(text, ": coercion from ", " to the signature ").filter(|_| text.contains("ArraySignature("))?,
+        ),
+    };
+    if given.split('(').next().is_some_and(|kind| kind.ends_with("List")) {
+        return None;
+    }
+    let takes = match name {
+        "array_has" | "array_position" | "cardinality" => format!("ANY, ALL and `{name}` take"),
+        name if name.starts_with("array_") => format!("`{name}` takes"),
+        _ => return None,
+    };
+    Some(format!("{takes} an array, such as ARRAY['a', 'b']"))
 }
 
 /// The message for a statement that the engine does not know.
@@ -486,6 +509,14 @@ mod tests {
             (
                 DataFusionError::Plan("There isn't a common type to coerce Timestamp(µs) and Utf8 in LIKE expression".into()),
                 "LIKE compares text, not Timestamp(µs) and Utf8; cast the operands: x::varchar",
+            ),
+            (
+                DataFusionError::Plan("array_has_any does not support type Int64. No function matches".into()),
+                "`array_has_any` takes an array, such as ARRAY['a', 'b']",
+            ),
+            (
+                DataFusionError::Plan("array_sum does not support type List(Utf8)".into()),
+                "array_sum does not support type List(Utf8)",
             ),
             (
                 DataFusionError::NotImplemented("Unsupported SQL type number(10)".into()),

@@ -32,6 +32,7 @@ mod series;
 mod shift;
 mod sorted_aggregates;
 mod time_texts;
+mod types;
 mod unknown_range;
 mod words;
 mod wrapper;
@@ -73,6 +74,7 @@ pub(crate) use self::precise::precise;
 pub(crate) use self::rounded_time::rounded_time;
 pub(crate) use self::series::{times_in_steps, with_series};
 pub(crate) use self::time_texts::complete_time;
+pub(crate) use self::types::TypeIn;
 pub(crate) use self::unknown_range::with_unknown_range;
 pub(crate) use self::words::OfWords;
 #[cfg(feature = "store")]

@@ -673,6 +673,15 @@ mod tests {
         find("x").await.expect("the users stay as they are");
     }
 
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn unknown_users_keep_their_verifiers_when_a_server_starts_again() {
+        let text = format!("[users.ada]\nscram_sha_256 = \"{}\"\n", super::super::scram::scram_verifier("swordfish"));
+        let verifier = |name: &str| users(&text).expect("users").scram(name).expect("a verifier");
+        assert!(verifier("eve") == verifier("eve"));
+        assert!(verifier("eve") != verifier("mallory"));
+    }
+
     #[test]
     fn a_file_of_users_tells_its_mistakes_without_repeating_secrets() {
         let cases = [

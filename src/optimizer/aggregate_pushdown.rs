@@ -25,8 +25,8 @@ use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions_aggregate::{approx_distinct, average, bool_and_or, count, min_max};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
-    Aggregate, Cast, Expr, ExprSchemable, Join, JoinType, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableScan,
-    TableScanBuilder, when,
+    Aggregate, Cast, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableScan, TableScanBuilder,
+    when,
 };
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -34,7 +34,7 @@ use datafusion::prelude::{ident, lit};
 
 use crate::config::{CountFromOverview, SessionSettings};
 use crate::exec::WEIGHT;
-use crate::functions::{Arithmetic, checked_arithmetic, sum_udaf};
+use crate::functions::{Arithmetic, TypeIn, checked_arithmetic, sum_udaf};
 use crate::profile::{ColumnSpec, Origin as ColumnOrigin, Profile, TableKind, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, TimeColumn, Wanted, days_of, service_order, summarize};
 use crate::table::ApiTable;
@@ -317,7 +317,7 @@ fn weigh(expr: &Expr, aggregate: &Aggregate, above: &Above<'_>, profile: &Profil
     let first = ordered.and_then(|column| {
         service_order(profile, &column.name, SortOptions { descending: largest, nulls_first: false })
     });
-    let is_signed = |of: &Expr| of.get_type(aggregate.input.schema()).is_ok_and(|kind| kind.is_signed_integer());
+    let is_signed = |of: &Expr| of.type_in(aggregate.input.schema()).is_ok_and(|kind| kind.is_signed_integer());
     let becomes = if first.is_some() {
         Weighing::First
     } else if *distinct || largest || smallest || ignores_doubles(function) {
@@ -344,7 +344,7 @@ fn weigh(expr: &Expr, aggregate: &Aggregate, above: &Above<'_>, profile: &Profil
 /// True if the argument is an integer cast to a float, as the engine does for averages.
 fn is_whole(argument: &Expr, input: &LogicalPlan) -> bool {
     let Expr::Cast(Cast { expr, field }) = argument else { return false };
-    let from = expr.get_type(input.schema());
+    let from = expr.type_in(input.schema());
     *field.data_type() == DataType::Float64 && from.is_ok_and(|from| from.is_signed_integer())
 }
 

@@ -11,11 +11,11 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
-use crate::functions::{Arithmetic, checked_arithmetic, precise};
+use crate::functions::{Arithmetic, TypeIn, checked_arithmetic, precise};
 
 /// See the module's documentation. Runs once operands have the type of the result.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ fn may_have_too_many_digits(operation: &BinaryExpr, expr: &Expr, schema: &DFSche
         DataType::Decimal256(digits, _) => *digits == DECIMAL256_MAX_PRECISION,
         _ => false,
     };
-    is_arithmetic && expr.get_type(schema).is_ok_and(|data_type| widest(&data_type))
+    is_arithmetic && expr.type_in(schema).is_ok_and(|data_type| widest(&data_type))
 }
 
 fn checked_integers(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -75,7 +75,7 @@ fn checked_integers(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::Negative(_) => Arithmetic::Negate,
         _ => return Transformed::no(expr),
     };
-    let Some(type_range) = expr.get_type(schema).ok().and_then(|data_type| range_of_type(&data_type)) else {
+    let Some(type_range) = expr.type_in(schema).ok().and_then(|data_type| range_of_type(&data_type)) else {
         return Transformed::no(expr);
     };
     if range(&expr, schema).is_some_and(|range| range.within(type_range)) {
@@ -83,7 +83,7 @@ fn checked_integers(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
     let operands = match expr {
         Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
-            let types = [&left, &right].map(|side| side.get_type(schema).ok());
+            let types = [&left, &right].map(|side| side.type_in(schema).ok());
             // Types that are not yet equal have an operator of their own, and a difference of dates is an integer too.
             let integers = types[0].as_ref().is_some_and(|operand| range_of_type(operand).is_some());
             if types[0] != types[1] || !integers {
@@ -172,6 +172,6 @@ fn range(expr: &Expr, schema: &DFSchema) -> Option<Range> {
             let Range { low, high } = range(operand, schema)?;
             Some(Range { low: -high, high: -low })
         }
-        other => range_of_type(&other.get_type(schema).ok()?),
+        other => range_of_type(&other.type_in(schema).ok()?),
     }
 }

@@ -4,11 +4,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, lit};
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_values;
-use crate::functions::exact_decimal;
+use crate::functions::{TypeIn, exact_decimal};
 
 /// See the module's documentation. Runs after type coercion, which adds such casts.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl AnalyzerRule for ExactDecimals {
 fn exact(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: number, field }) = &expr else { return Ok(Transformed::no(expr)) };
     let DataType::Decimal128(precision, scale) = *field.data_type() else { return Ok(Transformed::no(expr)) };
-    if !number.get_type(schema).is_ok_and(|data_type| data_type.is_floating()) {
+    if !number.type_in(schema).is_ok_and(|data_type| data_type.is_floating()) {
         return Ok(Transformed::no(expr));
     }
     let decimal = lit(ScalarValue::Decimal128(None, precision, scale));

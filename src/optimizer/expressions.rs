@@ -16,6 +16,11 @@ use crate::error::{Error, ErrorKind};
 
 /// Expressions that a rule may make of one.
 const EXPRESSIONS: usize = 200_000;
+/// Expressions that the copies of one with more than [`SIMPLE`] parts may have. Copies of copies grow exponentially, and the engine
+/// needs time for each part of a part.
+const COPIED: usize = 1_000;
+/// Parts of an expression that may be compared with each row of a long list.
+const SIMPLE: usize = 16;
 
 /// Calls `each` with every expression of a plan and of its subqueries, inner ones first, and with the columns that it may use.
 /// Columns of results keep their names.
@@ -210,10 +215,11 @@ pub(super) fn check_copies(expr: &Expr, copies: usize) -> Result<()> {
         expressions += 1;
         Ok(if expressions > most { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
-    if expressions <= most {
+    let limit = if copies > 1 && expressions > SIMPLE { COPIED } else { EXPRESSIONS };
+    if expressions.saturating_mul(copies) <= limit {
         return Ok(());
     }
-    let message = format!("statement too complex: written out, an expression has more than {EXPRESSIONS} parts");
+    let message = format!("statement too complex: written out, an expression has more than {limit} parts");
     let advice = "compare with fewer rows, nest fewer comparisons of rows, or compute inner comparisons in a subquery";
     Err(Error::new(ErrorKind::TooLarge, message).advice(advice).into())
 }

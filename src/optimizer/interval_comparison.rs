@@ -14,14 +14,13 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Cast, InList, InSubquery, Sort as SortExpr};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery,
-    WindowFrameBound, when,
+    Between, BinaryExpr, Case, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Subquery, WindowFrameBound, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::{is_comparison, rewrite_expressions};
 use crate::error::{Error, ErrorKind};
-use crate::functions::{comparable_interval, has_interval};
+use crate::functions::{TypeIn, comparable_interval, has_interval};
 
 /// Functions that compare the items of arrays, and return none of them.
 const FINDERS: [&str; 5] = ["array_has", "array_has_all", "array_has_any", "array_position", "array_positions"];
@@ -61,7 +60,7 @@ impl AnalyzerRule for IntervalComparison {
 /// True for an interval, or an array or a row of some, that is not comparable yet.
 fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
     let done = matches!(expr, Expr::ScalarFunction(function) if function.func == comparable_interval());
-    !done && expr.get_type(schema).is_ok_and(|of_expr| has_interval(&of_expr))
+    !done && expr.type_in(schema).is_ok_and(|of_expr| has_interval(&of_expr))
 }
 
 /// The expression in its comparable form.
@@ -80,7 +79,7 @@ fn comparable(expr: Expr) -> Expr {
 
 /// True for the difference of two instants, if its type is known without the columns.
 fn is_duration(expr: &Expr) -> bool {
-    matches!(expr.get_type(&DFSchema::empty()), Ok(DataType::Duration(_)))
+    matches!(expr.type_in(&DFSchema::empty()), Ok(DataType::Duration(_)))
 }
 
 fn if_interval(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {

@@ -5,11 +5,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
-use crate::functions::{has_interval_part, interval_part};
+use crate::functions::{TypeIn, has_interval_part, interval_part};
 
 /// See the module's documentation. Runs once the types of operands are known.
 #[derive(Debug)]
@@ -37,5 +37,5 @@ fn of_interval(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 fn is_part(args: &[Expr], schema: &DFSchema) -> bool {
     let [Expr::Literal(field, _), value] = args else { return false };
     field.try_as_str().flatten().is_some_and(has_interval_part)
-        && matches!(value.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)))
+        && matches!(value.type_in(schema), Ok(DataType::Interval(_) | DataType::Duration(_)))
 }

@@ -36,14 +36,12 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::datetime::{date_bin, to_local_time};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::{
-    Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, cast, lit, try_cast,
-};
+use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, LogicalPlan, Operator, TryCast, cast, lit, try_cast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
 use crate::config::SessionSettings;
-use crate::functions::{corrected, minus_interval, plus_interval, rounded_time, times_in_steps};
+use crate::functions::{TypeIn, corrected, minus_interval, plus_interval, rounded_time, times_in_steps};
 
 /// Rule for casts of instants and for `date_bin`. See the module's documentation.
 #[derive(Debug)]
@@ -77,7 +75,7 @@ fn rounded(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     };
     let step: i64 = if *unit == TimeUnit::Second { 1_000_000 } else { 1_000 };
     let done = matches!(inner.as_ref(), Expr::ScalarFunction(function) if function.func == rounded_time());
-    let has_digits = match inner.get_type(schema) {
+    let has_digits = match inner.type_in(schema) {
         Ok(DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, _)) => true,
         Ok(DataType::Timestamp(TimeUnit::Millisecond, _)) => *unit == TimeUnit::Second,
         Ok(of_text) => of_text.is_string(),
@@ -125,7 +123,7 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
             if function.func.name() == "to_timestamp"
                 && matches!(function.args.as_slice(), [seconds] if is_float(seconds, schema)) =>
         {
-            match expr.get_type(schema) {
+            match expr.type_in(schema) {
                 Ok(to @ DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
                     let nanoseconds = cast(function.args[0].clone(), DataType::Float64) * lit(1e9);
                     Transformed::yes(cast(cast(nanoseconds, DataType::Int64), to))
@@ -177,7 +175,7 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
             Transformed::new_transformed(Expr::InList(InList { expr, list, negated }), changed)
         }
         Expr::ScalarFunction(ref function) if function.func.name() == "timezone" && !zone.is_empty() => {
-            match expr.get_type(schema) {
+            match expr.type_in(schema) {
                 Ok(DataType::Timestamp(unit, Some(_))) => {
                     Transformed::yes(cast(expr, DataType::Timestamp(unit, Some(zone.into()))))
                 }
@@ -191,7 +189,7 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
 /// Returns a date, or a time without a zone, as an instant in the zone of what it is compared with, if that has one.
 fn instant(expr: Expr, zone: Option<(TimeUnit, Arc<str>)>, schema: &DFSchema) -> Transformed<Expr> {
     let Some((unit, zone)) = zone else { return Transformed::no(expr) };
-    match expr.get_type(schema) {
+    match expr.type_in(schema) {
         Ok(DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None)) => {
             Transformed::yes(cast(expr, DataType::Timestamp(unit, Some(zone))))
         }
@@ -201,7 +199,7 @@ fn instant(expr: Expr, zone: Option<(TimeUnit, Arc<str>)>, schema: &DFSchema) ->
 
 /// Unit and zone of an instant whose local times are not those of UTC.
 fn zone_of(expr: &Expr, schema: &DFSchema) -> Option<(TimeUnit, Arc<str>)> {
-    match expr.get_type(schema) {
+    match expr.type_in(schema) {
         Ok(DataType::Timestamp(unit, Some(zone))) if !is_utc(&zone) => Some((unit, zone)),
         _ => None,
     }
@@ -213,16 +211,16 @@ fn is_utc(zone: &str) -> bool {
 }
 
 fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
+    expr.type_in(schema).is_ok_and(|data_type| data_type.is_floating())
 }
 
 fn is_integer(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer())
+    expr.type_in(schema).is_ok_and(|data_type| data_type.is_integer())
 }
 
 /// True for an instant in a zone, and an interval.
 fn shifts(instant: &Expr, interval: &Expr, schema: &DFSchema) -> bool {
-    zone_of(instant, schema).is_some() && matches!(interval.get_type(schema), Ok(DataType::Interval(_)))
+    zone_of(instant, schema).is_some() && matches!(interval.type_in(schema), Ok(DataType::Interval(_)))
 }
 
 /// `date_bin(stride, time, origin)` as PostgreSQL counts: in spans of 24 hours from the origin. Months are those of the zone, and
@@ -238,7 +236,7 @@ fn bins(function: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     let days = args.len() == 2 && stride.is_some_and(|stride| stride.nanoseconds == 0);
     let mut changed = false;
     for (arg, known) in args.iter_mut().skip(1).zip(&zones) {
-        if known.is_none() && !matches!(arg.get_type(schema), Ok(DataType::Timestamp(_, Some(_)))) {
+        if known.is_none() && !matches!(arg.type_in(schema), Ok(DataType::Timestamp(_, Some(_)))) {
             *arg = cast(arg.clone(), there.clone());
             changed = true;
         }

@@ -9,11 +9,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_values;
-use crate::functions::Opaque;
+use crate::functions::{Opaque, TypeIn};
 
 /// See the module's documentation. Runs after type coercion, which adds casts.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ fn hidden(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(expr));
     };
     let is_constant = matches!(number.as_ref(), Expr::Literal(..));
-    let loses = number.get_type(schema).is_ok_and(|from| loses_digits(&from, field.data_type()));
+    let loses = number.type_in(schema).is_ok_and(|from| loses_digits(&from, field.data_type()));
     Ok(if loses && !is_constant { Transformed::yes(Opaque::of(vec![expr])) } else { Transformed::no(expr) })
 }
 

@@ -7,10 +7,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::logical_expr::{Expr, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
+use crate::functions::TypeIn;
 
 /// See the module's documentation. Runs before the engine looks at the types of frames.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ fn with_groups(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         WindowFrameBound::CurrentRow => false,
     };
     let without_distance = params.order_by.first().is_some_and(|key| {
-        key.expr.get_type(schema).is_ok_and(|of_key| {
+        key.expr.type_in(schema).is_ok_and(|of_key| {
             matches!(
                 of_key,
                 DataType::Duration(_)

@@ -7,11 +7,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_values;
-use crate::functions::positive_zero;
+use crate::functions::{TypeIn, positive_zero};
 
 /// Functions that return one of their arguments.
 const PASSED_ON: [&str; 8] = ["coalesce", "greatest", "ifnull", "least", "nullif", "nvl", "nvl2", "opaque"];
@@ -50,11 +50,11 @@ fn positive(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         // A double may be too small for another type.
         Expr::Cast(Cast { expr: text, .. }) | Expr::TryCast(TryCast { expr: text, .. }) => {
-            text.get_type(schema).is_ok_and(|data_type| data_type.is_string() || data_type.is_floating())
+            text.type_in(schema).is_ok_and(|data_type| data_type.is_string() || data_type.is_floating())
         }
         _ => false,
     };
-    match signed && matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64)) {
+    match signed && matches!(expr.type_in(schema), Ok(DataType::Float32 | DataType::Float64)) {
         true => Transformed::yes(positive_zero().call(vec![expr])),
         false => Transformed::no(expr),
     }

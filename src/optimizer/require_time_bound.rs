@@ -23,7 +23,7 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::utils::{grouping_set_to_exprlist, split_conjunction};
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Expr, ExprSchemable, Join, JoinType, Like, LogicalPlan, Operator, TableScan,
+    Between, BinaryExpr, Case, Expr, Join, JoinType, Like, LogicalPlan, Operator, TableScan,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
@@ -34,6 +34,7 @@ use super::misread_templates::misread_templates;
 use crate::boxed_future::boxed_futures;
 use crate::error::{Error, ErrorKind, Place};
 use crate::exec::FetchExec;
+use crate::functions::TypeIn;
 use crate::profile::{Origin as ColumnOrigin, TableSpec};
 use crate::pushdown::{CLOCK_SKEW, TimeColumn, can_claim, earliest};
 use crate::table::ApiTable;
@@ -216,7 +217,7 @@ fn check_requests(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
 
 /// True if a function compares its arguments: its result is a Boolean, or NULL if they are equal.
 fn tests_values(call: &Expr, function: &ScalarFunction, inputs: &[Origins<'_>]) -> bool {
-    let is_boolean = |input: &Origins<'_>| call.get_type(input.plan.schema()).is_ok_and(|of| of == DataType::Boolean);
+    let is_boolean = |input: &Origins<'_>| call.type_in(input.plan.schema()).is_ok_and(|of| of == DataType::Boolean);
     function.name() == "nullif" || inputs.iter().any(is_boolean)
 }
 

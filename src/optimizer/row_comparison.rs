@@ -30,7 +30,13 @@ impl AnalyzerRule for RowComparison {
 fn by_member(expr: Expr) -> Result<Transformed<Expr>> {
     let compared = match &expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (row(left), row(right)) {
-            (Some(left), Some(right)) if left.len() == right.len() => compare(left, *op, right),
+            (Some(one), Some(other)) if one.len() == other.len() => {
+                // All members but the last one are compared twice to find the order.
+                let copies = if is_order(*op) && one.len() > 1 { 2 } else { 1 };
+                check_copies(left, copies)?;
+                check_copies(right, copies)?;
+                compare(one, *op, other)
+            }
             _ => None,
         },
         Expr::InList(InList { expr, list, negated }) => match row(expr) {
@@ -70,7 +76,7 @@ fn compare(left: &[Expr], op: Operator, right: &[Expr]) -> Option<Expr> {
     match op {
         Operator::Eq | Operator::IsNotDistinctFrom => conjunction(each(op)),
         Operator::NotEq | Operator::IsDistinctFrom => disjunction(each(op)),
-        Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
+        op if is_order(op) => {
             let strict = match op {
                 Operator::LtEq => Operator::Lt,
                 Operator::GtEq => Operator::Gt,
@@ -85,4 +91,8 @@ fn compare(left: &[Expr], op: Operator, right: &[Expr]) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+fn is_order(op: Operator) -> bool {
+    matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }

@@ -46,7 +46,7 @@ use super::expressions::{
     aggregate_of, as_outer, has_outer_condition, is_equality, is_one_row, lateral_of, subquery_of, without_order,
 };
 use crate::error::{Error, ErrorKind};
-use crate::functions::{InValues, Opaque};
+use crate::functions::{InValues, Opaque, TypeIn};
 
 /// See the module's documentation. Runs after type coercion, which makes both sides of IN comparable.
 #[derive(Debug)]
@@ -466,7 +466,7 @@ fn is_narrowed_equality(condition: &Expr, schema: &DFSchema) -> bool {
     let mut narrowed = false;
     let without_casts = condition.clone().transform_up(|part| match part {
         Expr::Cast(Cast { expr, field }) if matches!(*expr, Expr::Column(_)) => {
-            narrowed |= !widens(&expr.get_type(schema)?, field.data_type());
+            narrowed |= !widens(&expr.type_in(schema)?, field.data_type());
             Ok(Transformed::yes(*expr))
         }
         other => Ok(Transformed::no(other)),

@@ -5,9 +5,10 @@ use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::error::{Error, ErrorKind};
+use crate::functions::TypeIn;
 
 /// Refuses a plan that makes arrays of arrays.
 ///
@@ -29,7 +30,7 @@ pub(super) fn refuse_nested_arrays(plan: &LogicalPlan) -> Result<()> {
                         | Expr::TryCast(_)
                         | Expr::Literal(..)
                 );
-                if makes && part.get_type(&schema).is_ok_and(|data_type| is_nested(&data_type)) {
+                if makes && part.type_in(&schema).is_ok_and(|data_type| is_nested(&data_type)) {
                     return Err(Error::new(ErrorKind::Unsupported, "arrays of arrays are not supported")
                         .advice("use a row for each inner array, or a text")
                         .into());

@@ -23,11 +23,10 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union,
-    cast, lit,
+    Aggregate, BinaryExpr, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union, cast, lit,
 };
 
-use crate::functions::{DigitsKept, Numeric, numeric};
+use crate::functions::{DigitsKept, Numeric, TypeIn, numeric};
 use crate::session::{with_columns, with_outer_types};
 
 /// The type of a sum of bigint.
@@ -176,7 +175,7 @@ const OF_DOUBLES: [&str; 30] = [
 fn with_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     let mut changed = false;
     for arg in args {
-        if arg.get_type(schema).is_ok_and(|data_type| data_type == DataType::Float32) {
+        if arg.type_in(schema).is_ok_and(|data_type| data_type == DataType::Float32) {
             *arg = cast(arg.clone(), DataType::Float64);
             changed = true;
         }
@@ -191,7 +190,7 @@ const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 /// Returns true if there were any.
 fn with_typed_literals(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let is_text = |value: &Expr| matches!(value, Expr::Literal(value, _) if value.data_type().is_string());
-    let types = values.iter().filter(|value| !is_text(value)).map(|value| value.get_type(schema));
+    let types = values.iter().filter(|value| !is_text(value)).map(|value| value.type_in(schema));
     let Ok(types) = types.collect::<Result<Vec<_>>>() else { return false };
     let mut types = types.into_iter().filter(|other| !other.is_null());
     let Some(first) = types.next().filter(DataType::is_numeric) else { return false };
@@ -216,7 +215,7 @@ fn with_typed_literals(values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
 fn digits_kept(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let kept = DigitsKept::named(function.name())?;
     let [number, places] = function.args.as_slice() else { return None };
-    let floating = number.get_type(schema).is_ok_and(|of_number| of_number.is_floating());
+    let floating = number.type_in(schema).is_ok_and(|of_number| of_number.is_floating());
     let args = vec![cast(number.clone(), DataType::Float64), cast(places.clone(), DataType::Int64)];
     floating.then(|| Expr::ScalarFunction(ScalarFunction::new_udf(kept.udf(), args)))
 }
@@ -228,7 +227,7 @@ fn with_digits(args: &mut [Expr], schema: &DFSchema) -> bool {
     const DIGITS: i8 = 12;
     let mut changed = false;
     for arg in args {
-        let to = match arg.get_type(schema) {
+        let to = match arg.type_in(schema) {
             Ok(DataType::Duration(TimeUnit::Second | TimeUnit::Millisecond)) => {
                 DataType::Duration(TimeUnit::Microsecond)
             }
@@ -301,7 +300,7 @@ fn common_number(inputs: &[Arc<LogicalPlan>], at: usize) -> Option<DataType> {
 /// Quotients and products of numeric.
 fn arithmetic(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Transformed::no(expr) };
-    let (Ok(one), Ok(other)) = (left.get_type(schema), right.get_type(schema)) else {
+    let (Ok(one), Ok(other)) = (left.type_in(schema), right.type_in(schema)) else {
         return Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }));
     };
     if let Some(operation) = operation(&one, op, &other) {
@@ -477,7 +476,7 @@ fn is_integer(expr: &Expr, inputs: &[&LogicalPlan]) -> bool {
 }
 
 fn merged_type(expr: &Expr, inputs: &[&LogicalPlan]) -> Option<DataType> {
-    inputs.iter().find_map(|input| expr.get_type(input.schema()).ok())
+    inputs.iter().find_map(|input| expr.type_in(input.schema()).ok())
 }
 
 /// As [`is_integer`], for a column of a plan.

@@ -1,6 +1,6 @@
 //! Sends GET requests one by one and keeps a log of them; or takes the responses from a recording.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ use tokio::time::sleep;
 use url::Url;
 
 use super::recorded::{Recording, form_in_recordings};
+use super::refusal;
+use super::vocabulary::GIVEN;
 use crate::client::{AnswerSource, HttpRequest, Question, Secret, Unsent, asked_wait, value_of};
 use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::{Auth, Evidence, Profile, ResetFormat, Throttle};
@@ -36,6 +38,8 @@ pub(super) struct Reply {
     pub(super) body: Option<Value>,
     /// The body as text, with the key redacted.
     pub(super) text: String,
+    /// The parameter that it refuses as unknown, if only its list of other parameters shows that.
+    unknown: Option<String>,
     /// Names of parameters in requests that differ from the usual ones, by the usual names.
     names: Arc<Vec<(String, String)>>,
     /// The parameter, by its name in requests, that the service refused before as one that it does not have: the request was not
@@ -69,6 +73,12 @@ pub(super) struct Asker {
     pub(super) total_header: Option<String>,
     /// Refusals of parameters that an endpoint does not have, by the endpoint and their names in requests.
     refused: BTreeMap<(String, String), Reply>,
+    /// All parameters of a search by their names in requests, if a refusal lists them.
+    pub(super) listed: Vec<String>,
+    /// Those with usual names, under their names in requests, of searches that were answered.
+    taken: BTreeSet<String>,
+    /// Lists in refusals, each with the name of a parameter that was sent and is not in it.
+    lists: Vec<(String, Vec<String>)>,
 }
 
 /// Origin of the responses.
@@ -108,6 +118,9 @@ impl Asker {
             sent: BTreeMap::new(),
             total_header: None,
             refused: BTreeMap::new(),
+            listed: Vec::new(),
+            taken: BTreeSet::new(),
+            lists: Vec::new(),
         }
     }
 
@@ -124,6 +137,7 @@ impl Asker {
         let mut replies = recording.replies_with("search", &key, &parameters);
         for reply in &mut replies {
             let question = said("search", &reply.asked);
+            *reply = self.marked(reply.clone(), &reply.asked).0;
             reply.asked = usual(&reply.asked, &self.names);
             reply.names = Arc::clone(&self.names);
             *reply = reply.clone().with_header(self.total_header.as_deref());
@@ -160,15 +174,55 @@ impl Asker {
         let reply = self.send(path, parameters).await?;
         let header = self.total_header.as_deref().filter(|_| path == "search");
         let reply = reply.map(|reply| reply.with_header(header));
-        if let Some(reply) = reply.as_ref().filter(|reply| reply.is_refusal()) {
+        let Some(reply) = reply else { return Ok(None) };
+        let (reply, left_out) = if path == "search" { self.marked(reply, &own) } else { (reply, Vec::new()) };
+        if reply.is_refusal() {
             let says = [reply.statements(), reply.message()];
             for (name, _) in own {
-                if name.len() > 2 && says.iter().any(|text| super::refusal::refuses_name(text, &name)) {
+                let is_refused = left_out.contains(&name) || says.iter().any(|text| refusal::refuses_name(text, &name));
+                if name.len() > 2 && is_refused {
                     self.refused.insert((path.to_owned(), name), reply.clone());
                 }
             }
         }
-        Ok(reply)
+        Ok(Some(reply))
+    }
+
+    /// Learns from the response to a search which parameters the service has. Returns the response, marked if it is the refusal of one
+    /// that its list of parameters lacks, and all such parameters.
+    fn marked(&mut self, reply: Reply, own: &[Pair]) -> (Reply, Vec<String>) {
+        if !reply.is_refusal() {
+            let given: Vec<&str> = GIVEN.iter().map(|usual| own_name(usual, &self.names)).collect();
+            let taken = own.iter().map(|(name, _)| name).filter(|name| given.contains(&name.as_str()));
+            self.taken.extend(taken.cloned());
+            return (reply, Vec::new());
+        }
+        let is_told = [reply.statements(), reply.message()].iter().any(|text| refusal::is_about_parameters(text));
+        let left_out = self.left_out(&reply, own, is_told);
+        (Reply { unknown: left_out.first().filter(|_| !is_told).cloned(), ..reply }, left_out)
+    }
+
+    /// Parameters that were sent and that a refusal names, but leaves out of its list of parameters. `is_told`: the refusal says that it
+    /// is about parameters. Otherwise the list must have several of those that searches were answered with, or one, and be the same for
+    /// another name.
+    fn left_out(&mut self, refusal: &Reply, own: &[Pair], is_told: bool) -> Vec<String> {
+        let listed = refusal::parameters(&refusal.message());
+        let names = own.iter().map(|(name, _)| name);
+        let left_out: Vec<String> =
+            names.filter(|name| !listed.contains(name) && refusal.mentions(name).is_some()).cloned().collect();
+        let Some(first) = left_out.first().filter(|_| listed.len() > 1) else { return Vec::new() };
+        let known = listed.iter().filter(|name| self.taken.contains(*name)).count();
+        let is_same = self.lists.iter().any(|(name, list)| *list == listed && !left_out.contains(name));
+        self.lists.push((first.clone(), listed.clone()));
+        let is_list = match is_told {
+            true => known > 0 || self.taken.is_empty(),
+            false => known > 1 || (known > 0 && is_same),
+        };
+        if !is_list {
+            return Vec::new();
+        }
+        self.listed = listed;
+        left_out
     }
 
     /// True if searches do not have this parameter.
@@ -322,7 +376,8 @@ fn is_failure(word: &str) -> bool {
 impl Reply {
     pub(super) fn new(asked: &[Pair], status: u16, headers: HeaderMap, text: String) -> Self {
         let body = serde_json::from_str(&text).ok().map(super::shape::opened);
-        Self { asked: asked.to_vec(), status, headers, body, text, names: Arc::default(), unsent: None }
+        let names = Arc::default();
+        Self { asked: asked.to_vec(), status, headers, body, text, unknown: None, names, unsent: None }
     }
 
     /// The response with this header beside its body, as the client reads it for a profile with `headers`. An error stays as it is.
@@ -351,13 +406,16 @@ impl Reply {
 
     /// The message of a refusal, else its body.
     pub(super) fn message(&self) -> String {
-        let Some(body) = &self.body else { return self.text.clone() };
-        super::refusal::message(body).unwrap_or_else(|| self.text.clone())
+        let message = self.body.as_ref().and_then(refusal::message).unwrap_or_else(|| self.text.clone());
+        match &self.unknown {
+            Some(name) => format!("unknown parameter {name}: {message}"),
+            None => message,
+        }
     }
 
     /// All that a refusal says, each text with the parameter that it is about.
     pub(super) fn statements(&self) -> String {
-        self.body.as_ref().map_or_else(|| self.text.clone(), super::refusal::statements)
+        self.body.as_ref().map_or_else(|| self.text.clone(), refusal::statements)
     }
 
     /// True if it refuses the request: by its status, without JSON, or with a sentence and neither numbers nor arrays.
@@ -400,7 +458,7 @@ impl Reply {
     /// members are not what it says.
     pub(super) fn mentions(&self, word: &str) -> Option<usize> {
         let body = self.body.as_ref().filter(|body| body.is_object());
-        let text = body.map_or_else(|| self.text.clone(), super::refusal::words);
+        let text = body.map_or_else(|| self.text.clone(), refusal::words);
         let word = own_name(word, &self.names);
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let places = text.match_indices(word).map(|(at, _)| at);
@@ -409,5 +467,43 @@ impl Reply {
             let after = text[at + word.len()..].chars().next();
             !before.is_some_and(part) && !after.is_some_and(part)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_same_list_for_several_names_is_that_of_the_parameters() {
+        let mut asker = Asker::recorded(Arc::new(Recording::default()));
+        asker.names = Arc::new(vec![("aid".to_owned(), "tema".to_owned())]);
+        let pair = |name: &str| (name.to_owned(), "x".to_owned());
+        let reply =
+            |asked: &[Pair], status: u16, body: &Value| Reply::new(asked, status, HeaderMap::new(), body.to_string());
+        let refused = |asker: &mut Asker, name: &str, list: &str| {
+            let asked = [pair("tema"), pair(name)];
+            let body = json!({"mensaje": format!("{name} no existe. Hay: {list}")});
+            let (reply, left_out) = asker.marked(reply(&asked, 400, &body), &asked);
+            (left_out, refusal::values(&reply.message()))
+        };
+        let asked = [pair("tema")];
+        asker.marked(reply(&asked, 200, &json!({"total": 7, "menciones": []})), &asked);
+        // Once, it may be a list of values.
+        assert_eq!(refused(&mut asker, "zona", "tema, idioma, orden").0, [""; 0]);
+        let (left_out, values) = refused(&mut asker, "duration", "tema, idioma, orden");
+        assert_eq!((left_out, values), (vec!["duration".to_owned()], Vec::new()));
+        assert_eq!(asker.listed, ["tema", "idioma", "orden"]);
+        // Without a name that is known to work.
+        for name in ["sortBy", "orden"] {
+            let (left_out, values) = refused(&mut asker, name, "recientes, antiguas");
+            assert_eq!((left_out.len(), values.len()), (0, 2), "{name}");
+        }
+        // What it is about is said.
+        let body = json!({"mensaje": "zona no existe. Parámetros admitidos: tema, idioma"});
+        let asked = [pair("tema"), pair("zona")];
+        assert_eq!(asker.marked(reply(&asked, 400, &body), &asked).1, ["zona"]);
     }
 }

@@ -334,6 +334,13 @@ fn absolute_periods(
         Some(named) => vocabulary::ends_among(Some(named)),
         None => usual(),
     };
+    // Parameters of which no name tells that they are ends: those that were tried because a response or an example has them.
+    let tried = periods.done.iter().filter(|(tried, _)| tried.label.starts_with("ends "));
+    let tried = tried.filter_map(|(tried, _)| match tried.pairs.as_slice() {
+        [(since, _), (until, _), ..] => Some((since.clone(), until.clone())),
+        _ => None,
+    });
+    let ends = if ends.is_empty() { tried.take(1).collect() } else { ends };
     let of = |ends: &[(String, String)], how: &str| {
         let (from, to) = written(span, how);
         let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
@@ -363,7 +370,7 @@ fn absolute_periods(
         let told = told.into_iter().find(|told| !told.is_empty()).or((ends.len() == 1).then(|| ends.clone()));
         let Some(told) = told else { continue };
         let beside = tried.pairs.iter().filter(|(name, _)| name == DURATION).cloned();
-        let how = format_named(text).or_else(|| tried.label.strip_prefix("ends "));
+        let how = format_named(text).or_else(|| format_shown(text)).or_else(|| tried.label.strip_prefix("ends "));
         if let Some(how) = how {
             let tried = of(&told, how);
             periods.add_first(Try { pairs: tried.pairs.into_iter().chain(beside).collect(), ..tried });
@@ -450,6 +457,14 @@ pub(super) fn format_named(text: &str) -> Option<&'static str> {
         () if has("a date") || has("dates") || has("calendar day") => Some("date"),
         () => None,
     }
+}
+
+/// The format of the last date or time in a text. Before it, a refusal may repeat what was sent.
+fn format_shown(text: &str) -> Option<&'static str> {
+    let words = text.split(|c: char| c.is_whitespace() || "'\"`,;()[]".contains(c)).rev();
+    let mut shown = words.filter_map(|word| shape_of_instant(word.trim_end_matches(['.', ':'])));
+    // A number may be any.
+    shown.find(|how| !how.starts_with("epoch"))
 }
 
 /// The words of a text that may be names of parameters.
@@ -739,6 +754,24 @@ mod tests {
         let next = periods.queue.front().expect("the ends that are named");
         let names: Vec<&str> = next.pairs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!((next.label.as_str(), names), ("ends rfc3339", vec!["dateFrom", "dateTo", DURATION]));
+    }
+
+    #[test]
+    fn ends_that_were_tried_are_written_as_the_date_in_their_refusal() {
+        let listed = Outcome::Refused("periodo: no. Valores admitidos: ultimos_7_dias, ultimos_30_dias".to_owned());
+        let refusal = "desde, hasta: deben ser dos fechas AAAA-MM-DD, por ejemplo 2026-01-31, ambas incluidas";
+        let mut periods = Dimension::new("period", []);
+        let days = Try::relative(DURATION, 'd', "{n}d", 60);
+        periods.done.extend([Try::new(NONSENSE, DURATION, NONSENSE), days].map(|tried| (tried, listed.clone())));
+        let ends = vec![pair("desde", "2026-05-27T00:00:00Z"), pair("hasta", "2026-05-29T00:00:00Z")];
+        periods.done.push((Try::absolute("ends rfc3339", ends), Outcome::Refused(refusal.to_owned())));
+        let named = ["tema", "desde", "hasta"].map(str::to_owned);
+        more_periods(&Findings::default(), &mut periods, Some(1_780_000_000_000_000), Some(&named), &[]);
+        let next = periods.queue.front().expect("the ends again");
+        let names: Vec<&str> = next.pairs.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((next.label.as_str(), names), ("ends date", vec!["desde", "hasta"]));
+        assert_eq!(format_shown("since: 'x' is not an instant such as 2026-01-31T08:00:00Z."), Some("rfc3339"));
+        assert_eq!(format_shown("no query 1998301772 and no date"), None);
     }
 
     #[test]

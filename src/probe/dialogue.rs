@@ -20,6 +20,7 @@ use super::effects;
 use super::facts;
 use super::judge::Days;
 use super::known::Known;
+use super::names;
 use super::observations::{Breakdown, ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
 use super::paging::{TRIAL, written_at};
 use super::refusal;
@@ -63,6 +64,8 @@ pub(super) struct Dialogue {
     pub(super) beside: Option<Beside>,
     /// Set if two saved searches have other numbers than each other.
     aids_differ: bool,
+    /// Set if the example was answered as it is.
+    pub(super) is_example_answered: bool,
     /// Set once a search was requested without a saved search.
     has_tried_bare: bool,
     /// Set once a search was requested with the ends of a window that a refusal misses.
@@ -91,6 +94,7 @@ impl Dialogue {
             sized: None,
             beside: None,
             aids_differ: false,
+            is_example_answered: false,
             has_tried_bare: false,
             has_tried_ends: false,
             zone_days: None,
@@ -124,6 +128,7 @@ impl Dialogue {
         let described = self.known.facts.described.clone();
         if described.is_empty() {
             self.unknown_parameter().await?;
+            self.roles_of_listed().await?;
         } else {
             self.parameters = Some(described.clone());
         }
@@ -590,6 +595,8 @@ impl Dialogue {
             }
             false => {
                 self.name_of_number(&reply);
+                self.is_example_answered = true;
+                self.names_in_example();
                 self.seen.push(Seen { size: None, reply: Arc::new(reply) });
             }
         }
@@ -737,6 +744,7 @@ impl Dialogue {
         self.look_at_overview(&reply);
         self.ends_in_response(&reply);
         self.names_in_links(&reply);
+        self.names_in_echo(&reply);
         self.first = Some(reply);
         Ok(())
     }
@@ -844,6 +852,8 @@ impl Dialogue {
         let offset = super::asker::own_name(OFFSET, &self.asker.names).to_owned();
         left.sort_by_key(|name| !['[', '$'].iter().any(|mark| name.contains(*mark) && offset.contains(*mark)));
         let strict = self.parameters.is_some();
+        let listed = self.asker.listed.clone();
+        left.retain(|name| listed.is_empty() || listed.iter().any(|known| known == name));
         left.truncate(if strict { ALONE } else { left.len() });
         let all = left.len();
         let mut last = None;
@@ -857,6 +867,22 @@ impl Dialogue {
             let sizes = half.iter().map(|name| pair(name, FEW));
             let asked = [vec![self.aid()], self.found.with.clone(), sizes.collect()].concat();
             let Some(reply) = self.asker.ask("search", &asked).await? else { break };
+            let sizes = if reply.is_refusal() { refusal::sizes(&reply.message()) } else { Vec::new() };
+            let named = half.iter().copied().find(|own| !sizes.is_empty() && reply.mentions(own).is_some());
+            if let Some(own) = named {
+                // Of a page size that is one of a few, the refusal of another one shows the name.
+                self.found.sizes = sizes;
+                self.refusals.push(reply);
+                let before = Arc::clone(&self.asker.names);
+                self.name(SIZE, own);
+                let sized = vec![self.aid(), pair(SIZE, self.telling_size())];
+                let reply = self.asker.ask("search", &[sized, self.found.with.clone()].concat()).await?;
+                let came = reply.and_then(|reply| Some((own, mentions_in(&reply)?, reply)));
+                if came.is_none() {
+                    self.asker.names = before;
+                }
+                return Ok(came.map(|(own, path, reply)| (own, reply, path)));
+            }
             match mentions_in(&reply) {
                 Some(path) => {
                     left = half;
@@ -873,7 +899,7 @@ impl Dialogue {
     }
 
     /// Sends a parameter under this name from now on.
-    fn name(&mut self, usual: &str, own: &str) {
+    pub(super) fn name(&mut self, usual: &str, own: &str) {
         let mut names = self.asker.names.to_vec();
         names.retain(|(known, _)| known != usual);
         names.push((usual.to_owned(), own.to_owned()));
@@ -898,7 +924,7 @@ impl Dialogue {
     }
 
     /// Takes names of parameters, each for the parameter that it seems to be, unless another one is known. `true` if names are learnt.
-    fn take_names(&mut self, mut names: Vec<(String, String)>, why: &str) -> bool {
+    pub(super) fn take_names(&mut self, mut names: Vec<(String, String)>, why: &str) -> bool {
         let before = Arc::clone(&self.asker.names);
         let known = |usual: &String| before.iter().any(|(known, _)| known == usual);
         names.retain(|(usual, own)| !known(usual) && !before.iter().any(|(_, known)| known == own));
@@ -981,9 +1007,10 @@ impl Dialogue {
         }
         let given = self.known.facts.others();
         let is_end = |own: &str| !vocabulary::ends_with(own).is_empty();
-        let before_ends = !refusal::required(&refusal.statements()).iter().any(|name| is_end(name));
+        let missed = self.missed_by(refusal);
+        let before_ends = !missed.iter().any(|name| is_end(name));
         let other = |own: &String| own != AID && !is_end(own) && !given.iter().any(|(name, _)| name == own);
-        for own in refusal::required(&refusal.statements()).into_iter().filter(other).take(NAMES) {
+        for own in missed.into_iter().filter(other).take(NAMES) {
             self.name(AID, &own);
             let Some(reply) = self.asker.ask("search", asked).await? else { break };
             let missed = refusal::required(&reply.statements());
@@ -1026,7 +1053,7 @@ impl Dialogue {
         let mut reply = None;
         // Sizes that are smaller than the service accepts are learnt once.
         for _ in 0..2 {
-            let sized = [unknown.clone(), self.found.with.clone(), vec![pair(SIZE, self.accepted(FEW))]].concat();
+            let sized = [unknown.clone(), self.found.with.clone(), vec![pair(SIZE, self.telling_size())]].concat();
             reply = self.asker.ask("search", &sized).await?;
             let Some(refusal) = reply.clone().filter(Reply::is_refusal) else { break };
             if refusal.mentions(NONSENSE).is_some() || !self.learn_sizes(&refusal) {
@@ -1050,6 +1077,10 @@ impl Dialogue {
         }
         if reply.is_refusal() {
             self.learn_names(&reply.message());
+            if let Some(first) = self.first.clone() {
+                self.names_in_echo(&first);
+            }
+            self.names_in_example();
             let named = refusal::parameters(&reply.message()).into_iter().map(|name| (name, String::new()));
             let named = super::asker::usual(&named.collect::<Vec<Pair>>(), &self.asker.names);
             self.parameters = Some(named.into_iter().map(|(name, _)| name).collect());
@@ -1271,6 +1302,14 @@ impl Dialogue {
         larger.or(self.found.sizes.last().copied()).unwrap_or(size)
     }
 
+    /// A page size for a few mentions, which shows an effect: other than the number of those that come unasked.
+    fn telling_size(&self) -> u64 {
+        let size = self.accepted(FEW);
+        let unasked = self.first.as_ref().map(names::lengths).unwrap_or_default();
+        let other = self.found.sizes.iter().copied().find(|known| !unasked.contains(known));
+        other.filter(|_| unasked.contains(&size)).unwrap_or(size)
+    }
+
     /// Learns page sizes from the refusal of one.
     pub(super) fn learn_sizes(&mut self, refusal: &Reply) -> bool {
         if !refusal.is_refusal() || refusal.mentions(SIZE).is_none() {
@@ -1303,7 +1342,7 @@ impl Dialogue {
     /// Determines how mentions are requested. Their array is the one that is as long as requested.
     pub(super) async fn what_asks_for_mentions(&mut self) -> Result<()> {
         let bare = self.first.clone();
-        let mut sized = vec![self.aid(), pair(SIZE, self.accepted(FEW))];
+        let mut sized = vec![self.aid(), pair(SIZE, self.telling_size())];
         sized.extend(self.found.with.clone());
         let mentions_in = |reply: &Reply| {
             let few = reply.asked.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse().ok());
@@ -1332,7 +1371,7 @@ impl Dialogue {
         let Some(mut reply) = first else { return Ok(()) };
         if self.learn_sizes(&reply) {
             self.refusals.push(reply.clone());
-            sized[1] = pair(SIZE, self.accepted(FEW));
+            sized[1] = pair(SIZE, self.telling_size());
             let Some(again) = self.asker.ask("search", &sized).await? else { return Ok(()) };
             reply = again;
         }

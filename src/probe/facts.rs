@@ -87,7 +87,14 @@ pub(super) fn names_among(all: &[String]) -> Vec<(String, String)> {
     let found = missing.filter_map(|(usual, words)| {
         // `filter[period]` as well.
         let is = |name: &str, word: &str| plain(name) == word || filtered_by(name) == word;
-        let own = words.iter().find_map(|word| all.iter().find(|name| is(name, word)))?;
+        // The same word in other languages: `periodo`, `limite`.
+        let is_like = |name: &str, word: &str| {
+            let ends = ["a", "e", "o"];
+            word.len() > 4 && plain(name).strip_prefix(word).is_some_and(|end| ends.contains(&end))
+        };
+        let named =
+            |is: &dyn Fn(&str, &str) -> bool| words.iter().find_map(|word| all.iter().find(|name| is(name, word)));
+        let own = named(&is).or_else(|| named(&is_like).filter(|_| *usual != AID))?;
         Some(((*usual).to_owned(), own.clone()))
     });
     found.collect()
@@ -760,6 +767,9 @@ mod tests {
             [AID, DURATION, SIZE, OFFSET, TIMEZONE, SORT].map(own),
             [Some(all[0]), Some(all[1]), Some(all[2]), Some(all[3]), None, Some(all[4])]
         );
+        let names = names_among(&["tema", "periodo", "limite", "country"].map(str::to_owned));
+        let expected = [(DURATION, "periodo"), (SIZE, "limite")].map(|(usual, own)| (usual.to_owned(), own.to_owned()));
+        assert_eq!(names, expected);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!     │                    effects, numbers, roles: coverage of a response, its total, the meaning of its fields
 //!     │                    refusal: hints in error responses; beside: periods in the requests for other parameters
 //!     └▶ asker ─▶ service or recording
-//!                          shape, vocabulary, zones: structure of responses, usual names, clocks
+//!                          shape, vocabulary, names, zones: structure of responses, names of parameters, clocks
 //! ```
 //!
 //! The asker gets the responses from a service or from a recording. What is inferred depends on the responses and on the
@@ -26,6 +26,7 @@ mod facts;
 mod judge;
 mod known;
 mod list_pages;
+mod names;
 mod numbers;
 mod observations;
 mod openapi;

@@ -579,6 +579,9 @@ impl Dialogue {
         if self.found.offset.is_none() && self.found.cursor.is_none() {
             self.place_of_last().await?;
         }
+        if self.found.offset.is_none() && self.found.cursor.is_none() {
+            self.other_place().await?;
+        }
         if self.found.offset.is_some() || self.found.cursor.is_some() { Ok(()) } else { self.no_offset() }
     }
 
@@ -629,7 +632,36 @@ impl Dialogue {
         if let Some(Offset { pages, first }) = offset {
             let what = if pages { "pages" } else { "rows" };
             self.found.saw("offset", format!("dataFrom counts {what} from {first}"));
-            self.found.offset = offset;
+            (self.found.offset, self.found.no_offset) = (offset, None);
+        }
+        Ok(())
+    }
+
+    /// Sends usual names of the place of a page, if the service has other names than the usual ones for other parameters.
+    async fn other_place(&mut self) -> Result<()> {
+        const NAMES: [&str; 2] = ["page", "offset"];
+        /// Requests reserved for later steps.
+        const RESERVE: u64 = 6;
+        let before = Arc::clone(&self.asker.names);
+        let is_named = before.iter().any(|(usual, _)| usual == OFFSET);
+        if before.is_empty() || is_named || !self.asker.listed.is_empty() {
+            return Ok(());
+        }
+        let (small, known) = (self.accepted(5), self.newest_known());
+        for own in NAMES {
+            if self.asker.left() <= RESERVE {
+                break;
+            }
+            self.name(OFFSET, own);
+            // The third row or the second page: neither begins with the first mention.
+            let second = self.newest_ids(2, small).await?.map(|(ids, _)| ids).unwrap_or_default();
+            if !second.is_empty() && second.first() != known.first() {
+                self.numbered_offset().await?;
+            }
+            if self.found.offset.is_some() {
+                return Ok(());
+            }
+            self.asker.names = Arc::clone(&before);
         }
         Ok(())
     }

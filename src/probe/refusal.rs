@@ -104,6 +104,43 @@ pub(super) fn is_about_parameters(message: &str) -> bool {
     let of = ["parameter", "query parameter", "argument", "query argument"];
     UNKNOWN.iter().any(|word| of.iter().any(|of| text.contains(&format!("{word} {of}"))))
         || NOT_KNOWN.iter().any(|words| of.iter().any(|of| text.contains(&format!("{words} {of}"))))
+        || announces_parameters(&text)
+}
+
+/// True if a text, in lower case, has a list after a heading for parameters: `supported parameters: a, b`, `parámetros admitidos: a,
+/// b`. Those of a heading such as `invalid parameters` or `since requires the parameters` are not all that there are.
+fn announces_parameters(text: &str) -> bool {
+    const SOME: [&str; 12] = [
+        "requir",
+        "need",
+        "must",
+        "missing",
+        "invalid",
+        "unknown",
+        "unsupported",
+        "unrecogni",
+        "unexpected",
+        "undefined",
+        "not",
+        "without",
+    ];
+    /// Words between `parameters` and its colon.
+    const BETWEEN: usize = 3;
+    let plural = |word: &str| {
+        let ascii: String = word.chars().map(|c| if "áàâã".contains(c) { 'a' } else { c }).collect();
+        ["parameters", "parametros", "parametres", "parametri"].contains(&ascii.replace(['é', 'è', 'ê'], "e").as_str())
+    };
+    text.split([';', '\n']).flat_map(|part| part.split(". ")).any(|sentence| {
+        let headed = sentence.match_indices(": ").map(|(at, _)| (&sentence[..at], &sentence[at + 2..]));
+        let stated = sentence.find(" are ").map(|at| (&sentence[..at], &sentence[at + 5..]));
+        headed.chain(stated).any(|(heading, list)| {
+            let words = heading.rsplit(": ").next().unwrap_or_default().split(|c: char| !c.is_alphanumeric());
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+            words.iter().rev().take(BETWEEN + 1).any(|word| plural(word))
+                && !words.iter().any(|word| SOME.iter().any(|some| word.starts_with(some)))
+                && listed(list).len() > 1
+        })
+    })
 }
 
 /// Words before the name of a parameter that a service does not have.
@@ -143,14 +180,36 @@ pub(super) fn refuses_name(message: &str, name: &str) -> bool {
     })
 }
 
-/// Returns the names of parameters that a refusal misses: `filter[aid]: is required`, `topic is missing`, `missing parameter q`,
-/// `'since' is not present`, `from must not be null`.
-pub(super) fn required(message: &str) -> Vec<String> {
-    const MISSES: [&str; 7] = ["required", "missing", "mandatory", "requires", "provide", "specify", "supply"];
+/// Separates the [`statements`] of a refusal.
+const APART: &str = "\n\n";
+
+/// Words that say that something is missing.
+const MISSES: [&str; 7] = ["required", "missing", "mandatory", "requires", "provide", "specify", "supply"];
+
+/// The words of a text, without the marks around them.
+fn words_of(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| c.is_whitespace() || "'\"`,;:(){}!?".contains(c));
+    words.map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty()).collect()
+}
+
+/// True if the word at this place says that something is missing.
+fn misses(words: &[&str], at: usize) -> bool {
     /// Words that miss something after one of [`NOT`].
     const ABSENT: [&str; 8] = ["present", "provided", "specified", "supplied", "given", "null", "blank", "empty"];
     // An apostrophe ends a word: `can't`.
     const NOT: [&str; 4] = ["not", "be", "cannot", "t"];
+    let is = |of: &[&str], at: usize| words.get(at).is_some_and(|word| of.contains(&word.to_lowercase().as_str()));
+    is(&MISSES, at) || (is(&ABSENT, at) && (1..3).any(|n| at >= n && is(&NOT, at - n)))
+}
+
+/// Returns the names of parameters that a refusal misses: `filter[aid]: is required`, `topic is missing`, `missing parameter q`,
+/// `'since' is not present`, `from must not be null`.
+pub(super) fn required(message: &str) -> Vec<String> {
+    each_once(message.split(APART).flat_map(required_in))
+}
+
+/// As [`required`], of a single statement.
+fn required_in(statement: &str) -> Vec<String> {
     const BETWEEN: [&str; 36] = [
         "t",
         "isn",
@@ -189,20 +248,18 @@ pub(super) fn required(message: &str) -> Vec<String> {
         "empty",
         "one",
     ];
-    let words: Vec<&str> = message
-        .split(|c: char| c.is_whitespace() || "'\"`,;:(){}!?".contains(c))
-        .map(|word| word.trim_end_matches('.'))
-        .filter(|word| !word.is_empty())
-        .collect();
+    // Said of a parameter whose name may be a word of a sentence as well: `search: is required`.
+    if let Some(name) = statement.strip_suffix(": is required").filter(|name| is_name(name)) {
+        return vec![name.to_owned()];
+    }
+    let words = words_of(statement);
     let between = |word: &&str| BETWEEN.contains(&word.to_lowercase().as_str());
     let name = |word: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.[]".contains(c);
         word.len() <= LONGEST && word.chars().all(plain) && word.starts_with(|c: char| c.is_ascii_alphabetic())
     };
     let mut found: Vec<String> = Vec::new();
-    let is = |of: &[&str], at: usize| words.get(at).is_some_and(|word| of.contains(&word.to_lowercase().as_str()));
-    let misses = |at: &usize| is(&MISSES, *at) || (is(&ABSENT, *at) && (1..3).any(|n| *at >= n && is(&NOT, at - n)));
-    for at in (0..words.len()).filter(misses) {
+    for at in (0..words.len()).filter(|at| misses(&words, *at)) {
         let before = words[..at].iter().rev().find(|word| !between(word));
         let after = words[at + 1..].iter().find(|word| !between(word));
         for word in [before, after].into_iter().flatten().filter(|word| name(word)) {
@@ -508,11 +565,15 @@ fn is_name(text: &str) -> bool {
 
 /// A sentence about a parameter, which it need not name, or names in words: `The monitor id field is required.`
 fn said_of(name: &str, text: &str) -> String {
-    let mut words = text.split(|c: char| c.is_whitespace() || "'\"`,:".contains(c));
-    match () {
-        () if words.any(|word| word == name) => text.to_owned(),
-        () if required(text).is_empty() => format!("{name}: {text}"),
-        () => format!("{name}: is required"),
+    let is_named = text.split(|c: char| c.is_whitespace() || "'\"`,:".contains(c)).any(|word| word == name);
+    let words = words_of(text);
+    let is_missed = (0..words.len()).any(|at| misses(&words, at));
+    match (is_named, required(text).is_empty()) {
+        // A name such as `search` is not told from the words of the sentence.
+        (_, true) if is_missed => format!("{name}: is required"),
+        (true, _) => text.to_owned(),
+        (false, true) => format!("{name}: {text}"),
+        (false, false) => format!("{name}: is required"),
     }
 }
 
@@ -582,6 +643,8 @@ pub(super) fn statements(body: &Value) -> String {
                 // `source: {"parameter": "aid"}`
                 let inner = members.values().filter_map(Value::as_object).flatten();
                 let name = members.iter().chain(inner).find_map(|(name, value)| of(value, name));
+                let codes = members.values().filter_map(Value::as_str).filter(|code| is_of_unknown(code));
+                statements.extend(name.iter().zip(codes).map(|(name, _)| format!("unknown parameter {name}")));
                 let texts = members.values().filter_map(Value::as_str).filter(|text| text.contains(' '));
                 statements.extend(texts.map(|text| match &name {
                     Some(name) => said_of(name, text),
@@ -592,7 +655,14 @@ pub(super) fn statements(body: &Value) -> String {
             _ => {}
         }
     }
-    statements.join("\n")
+    statements.join(APART)
+}
+
+/// True for the code of a refusal of an unknown parameter: `unsupported_parameter`.
+fn is_of_unknown(code: &str) -> bool {
+    let code = plain(code);
+    let of = ["parameter", "queryparameter"];
+    UNKNOWN.iter().any(|word| code.strip_prefix(&plain(word)).is_some_and(|rest| of.contains(&rest)))
 }
 
 /// Paths of the code, the message and the offending parameter in a refusal.
@@ -640,6 +710,14 @@ mod tests {
         each(cases, |body| {
             assert_eq!(required(&statements(&body)).first().map(String::as_str), Some("q"), "{body}");
         });
+        // `search` may be a word of the sentence, and the title has none of the names.
+        let cases = [
+            json!({"errors": [{"title": "Invalid query parameter", "detail": "search is required", "source": {"parameter": "search"}}]}),
+            json!({"errors": [{"title": "Invalid query parameter", "detail": "The search parameter is missing.", "source": {"parameter": "search"}}]}),
+        ];
+        each(cases, |body| {
+            assert_eq!(required(&statements(&body)), ["search"], "{body}");
+        });
     }
 
     #[test]
@@ -659,6 +737,9 @@ mod tests {
         each(cases, |refusal| {
             assert!(!refuses_name(refusal, "zone"), "{refusal}");
         });
+        let refusal =
+            json!({"errors": [{"code": "unsupported_parameter", "detail": "not so", "source": {"parameter": "zone"}}]});
+        assert!(refuses_name(&statements(&refusal), "zone"), "{}", statements(&refusal));
     }
 
     #[test]
@@ -669,6 +750,22 @@ mod tests {
             "Unknown parameter 'zzq'. Known parameters are topic, since, limit",
         ] {
             assert_eq!(parameters(refusal), all, "{refusal}");
+        }
+        for refusal in [
+            "'zzq' is not supported. Supported parameters: topic, since, limit",
+            "Parámetro desconocido: zzq. Parámetros admitidos: topic, since, limit",
+            "zzq: the parameters of a search are topic, since and limit",
+        ] {
+            assert!(is_about_parameters(refusal) && values(refusal).is_empty(), "{refusal}");
+        }
+        assert_eq!(parameters("zzq no. Parámetros admitidos: topic, since, limit"), all);
+        for refusal in [
+            "sortBy: valor no admitido. Valores admitidos: recientes, antiguas",
+            "range requires the parameters: since, until",
+            "Invalid parameters: since, until",
+            "duration: use one of 7d, 30d",
+        ] {
+            assert!(!is_about_parameters(refusal), "{refusal}");
         }
         let sorts = "Requested sort(s) `zzq` is not allowed. Allowed sort(s) are `published_at, reach`.";
         assert_eq!(values(sorts), ["published_at", "reach"]);
@@ -725,6 +822,7 @@ mod tests {
             ("unknown parameter duration; parameters: searchId, last, startMs, endMs", &[]),
             ("dataSize must be a number or a word", &[]),
             ("[sortBy] zzq is unknown, known are [newest, oldest]", &["newest", "oldest"]),
+            ("orden: valor no admitido. Valores admitidos: recientes, antiguas", &["recientes", "antiguas"]),
         ];
         each(cases, |(refusal, expected)| {
             assert_eq!(values(refusal), expected, "{refusal}");

@@ -260,6 +260,11 @@ pub(super) fn hours(label: &str) -> Option<i64> {
     }
     let before = ["last", "past", "previous", "trailing", "rolling", "now"];
     let words = before.iter().fold(words.as_str(), |words, word| words.trim_start_matches(word));
+    if !digits.is_empty()
+        && let Some(hours) = hours_elsewhere(words)
+    {
+        return Some(number * hours);
+    }
     let unit = match words {
         "h" | "hour" | "hours" | "hr" | "hrs" | "pth" => 1,
         "d" | "day" | "days" | "pd" => 24,
@@ -271,6 +276,34 @@ pub(super) fn hours(label: &str) -> Option<i64> {
     };
     // Without a number, a word such as `week` is a window, but one or two letters are not.
     (!digits.is_empty() || words.len() > 2).then_some(number * unit)
+}
+
+/// Hours of a unit in Spanish, Portuguese, French, Italian or German, which may have a word for `last` before it.
+fn hours_elsewhere(words: &str) -> Option<i64> {
+    const LAST: [&str; 13] = [
+        "ultimos",
+        "ultimas",
+        "ultimo",
+        "ultima",
+        "ultimi",
+        "ultime",
+        "derniers",
+        "dernieres",
+        "derniere",
+        "dernier",
+        "letzten",
+        "letzter",
+        "letzte",
+    ];
+    const UNITS: [(i64, &[&str]); 5] = [
+        (1, &["hora", "horas", "heure", "heures", "ora", "ore", "stunde", "stunden"]),
+        (24, &["dia", "dias", "jour", "jours", "giorno", "giorni", "tage", "tagen"]),
+        (168, &["semana", "semanas", "semaine", "semaines", "settimana", "settimane", "woche", "wochen"]),
+        (720, &["mes", "meses", "mois", "mese", "mesi", "monat", "monate", "monaten"]),
+        (8_760, &["anos", "annee", "annees", "anno", "anni", "jahr", "jahre", "jahren"]),
+    ];
+    let unit = LAST.iter().find_map(|last| words.strip_prefix(last)).unwrap_or(words);
+    UNITS.iter().find(|(_, names)| names.contains(&unit)).map(|(hours, _)| *hours)
 }
 
 /// True if a value is a number in a notation with `{n}`.
@@ -606,10 +639,16 @@ mod tests {
         each(cases, |(parameter, of)| {
             assert_eq!(filtered_by(parameter), of);
         });
-        for (period, known) in [("now-7d", Some(168)), ("last_24_hours", Some(24)), ("1y", Some(8_760)), ("now", None)]
-        {
-            assert_eq!(hours(period), known, "{period}");
-        }
+        let cases = [
+            ("now-7d", Some(168)),
+            ("last_24_hours", Some(24)),
+            ("1y", Some(8_760)),
+            ("now", None),
+            ("ultimos_7_dias", Some(168)),
+            ("letzte-24-stunden", Some(24)),
+            ("dia", None),
+        ];
+        each(cases, |(period, known)| assert_eq!(hours(period), known, "{period}"));
     }
 
     #[test]

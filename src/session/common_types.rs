@@ -22,10 +22,11 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Union, cast,
+    Between, BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Union, cast,
 };
 
 use super::signed_numbers::with_outer_types;
+use crate::functions::TypeIn;
 
 /// Functions that return one of their arguments, beside those of arrays.
 const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl"];
@@ -82,12 +83,12 @@ impl Pair {
     fn unite(self, exprs: &mut [&mut Expr], schema: &DFSchema) -> bool {
         let first = |expr: &Expr| match expr {
             Expr::Literal(..) if self == Self::Doubles => None,
-            expr => self.first(item_of(&expr.get_type(schema).ok()?)),
+            expr => self.first(item_of(&expr.type_in(schema).ok()?)),
         };
         let Some(to) = exprs.iter().find_map(|expr| first(expr)) else { return false };
         let mut changed = false;
         for expr in exprs {
-            if let Some(to) = expr.get_type(schema).ok().and_then(|data_type| self.changed(&data_type, &to)) {
+            if let Some(to) = expr.type_in(schema).ok().and_then(|data_type| self.changed(&data_type, &to)) {
                 **expr = cast(expr.clone(), to);
                 changed = true;
             }
@@ -126,7 +127,7 @@ impl Found {
                 expr.apply(|part| {
                     found.shifted |= matches!(part, Expr::WindowFunction(function) if is_shifted(function));
                     if let Expr::Cast(_) | Expr::TryCast(_) | Expr::ScalarFunction(_) = part
-                        && let Ok(data_type) = part.get_type(&schema)
+                        && let Ok(data_type) = part.type_in(&schema)
                     {
                         found.note(&data_type);
                     }
@@ -201,7 +202,7 @@ fn united(expr: Expr, schema: &DFSchema, pairs: &[Pair]) -> Result<Transformed<E
         }
         Expr::InSubquery(InSubquery { mut expr, mut subquery, negated }) => {
             let of_rows = subquery.subquery.schema().field(0).data_type().clone();
-            let of_value = expr.get_type(schema)?;
+            let of_value = expr.type_in(schema)?;
             let mut changed = false;
             for pair in pairs {
                 if let Some(to) = pair.first(&of_rows).filter(|_| pair.is_second(&of_value)) {
@@ -247,7 +248,7 @@ fn chooses(name: &str) -> bool {
 
 /// Gives a number the type of a wider default, unless that is a literal that its own type can hold. True if something changed.
 fn widened(value: &mut Expr, default: &Expr, schema: &DFSchema) -> Result<bool> {
-    let (of_value, of_default) = (value.get_type(schema)?, default.get_type(schema)?);
+    let (of_value, of_default) = (value.type_in(schema)?, default.type_in(schema)?);
     let fits = |literal: &ScalarValue| {
         let back = literal.cast_to(&of_value).and_then(|cut| cut.cast_to(&of_default));
         back.is_ok_and(|back| back == *literal)

@@ -28,10 +28,11 @@ use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, ExprSchemable, FetchType, JoinType, Limit, LogicalPlan,
+    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, FetchType, JoinType, Limit, LogicalPlan,
     LogicalPlanBuilder, Operator, Projection, SkipType, SortExpr, Union, Window, lit,
 };
 
+use crate::functions::TypeIn;
 use crate::optimizer::expressions::{all_columns, filtered, has_outer_condition, is_equality, is_one_row, subquery_of};
 
 /// The subquery with keys; `None` if it needs none, or cannot have them.
@@ -334,7 +335,7 @@ impl Keys {
                 return Ok(Transformed::no(part));
             };
             let key = unqualified(key_name(at));
-            let same = key.get_type(input.schema()).is_ok_and(|of_key| of_key == *field.data_type());
+            let same = key.type_in(input.schema()).is_ok_and(|of_key| of_key == *field.data_type());
             Ok(if same { Transformed::yes(key) } else { Transformed::no(part) })
         });
         Ok(Some(replaced.data()?).filter(|expr| !expr.contains_outer()))

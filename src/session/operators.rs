@@ -13,10 +13,10 @@ use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::datetime::date_part;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, cast, lit};
+use datafusion::logical_expr::{Expr, GetFieldAccess, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::functions::{Membership, PostgresCast, corrected, json_operator, listed_named};
+use crate::functions::{Membership, PostgresCast, TypeIn, corrected, json_operator, listed_named};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl ExprPlanner for Operators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
         if let GetFieldAccess::ListIndex { key } = &mut expr.field_access
-            && key.get_type(schema).is_ok_and(|of_key| of_key.is_unsigned_integer() || of_key.is_decimal())
+            && key.type_in(schema).is_ok_and(|of_key| of_key.is_unsigned_integer() || of_key.is_decimal())
         {
             **key = cast(key.as_ref().clone(), DataType::Int64);
         }
@@ -42,7 +42,7 @@ impl ExprPlanner for Operators {
     }
 
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        let is_array = |side: &Expr| side.get_type(schema).is_ok_and(|data_type| data_type.is_list());
+        let is_array = |side: &Expr| side.type_in(schema).is_ok_and(|data_type| data_type.is_list());
         match expr.op {
             BinaryOperator::PGOverlap => {
                 Ok(PlannerResult::Planned(Membership::Any.udf().call(vec![expr.left, expr.right])))
@@ -55,7 +55,7 @@ impl ExprPlanner for Operators {
             }
             BinaryOperator::Minus => {
                 let unsigned =
-                    |side: &Expr| side.get_type(schema).is_ok_and(|data_type| data_type.is_unsigned_integer());
+                    |side: &Expr| side.type_in(schema).is_ok_and(|data_type| data_type.is_unsigned_integer());
                 if unsigned(&expr.left) && unsigned(&expr.right) {
                     let [left, right] = [expr.left, expr.right].map(|side| cast(side, DataType::Int64));
                     return Ok(PlannerResult::Planned(left - right));
@@ -77,7 +77,7 @@ impl ExprPlanner for Operators {
 
 /// The sum or difference of an interval and a difference of times as that of two intervals.
 fn with_days(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
-    let types = [&expr.left, &expr.right].map(|side| side.get_type(schema));
+    let types = [&expr.left, &expr.right].map(|side| side.type_in(schema));
     if let [Ok(left @ DataType::Duration(_)), Ok(DataType::Interval(_))] = &types {
         expr.left = as_interval(expr.left, left);
     } else if let [Ok(DataType::Interval(_)), Ok(right @ DataType::Duration(_))] = &types {
@@ -88,12 +88,12 @@ fn with_days(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
 
 /// The sum or difference of a date and an interval that may have a time, as that of a time.
 fn with_time(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
-    let is_date = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Date32 | DataType::Date64));
+    let is_date = |side: &Expr| matches!(side.type_in(schema), Ok(DataType::Date32 | DataType::Date64));
     let has_time = |side: &Expr| match side {
         Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => interval.nanoseconds != 0,
         Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => false,
         Expr::Literal(ScalarValue::IntervalDayTime(Some(interval)), _) => interval.milliseconds != 0,
-        side => matches!(side.get_type(schema), Ok(DataType::Interval(_))),
+        side => matches!(side.type_in(schema), Ok(DataType::Interval(_))),
     };
     let time = || DataType::Timestamp(TimeUnit::Nanosecond, None);
     if is_date(&expr.left) && has_time(&expr.right) {
@@ -115,7 +115,7 @@ fn as_interval(expr: Expr, data_type: &DataType) -> Expr {
 /// The function that computes an interval times a number, or divided by one; `None` for other operands.
 fn interval_product(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     // That of a parameter is not known yet.
-    let type_of = |side: &Expr| side.get_type(schema).unwrap_or(DataType::Null);
+    let type_of = |side: &Expr| side.type_in(schema).unwrap_or(DataType::Null);
     let is_interval = |side: &Expr| matches!(type_of(side), DataType::Interval(_) | DataType::Duration(_));
     let is_number = |side: &Expr| type_of(side).is_numeric() || type_of(side).is_null();
     let (name, interval, number) = match expr.op {

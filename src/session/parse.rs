@@ -194,7 +194,7 @@ fn literals(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
                     Token::Number(digits, _) if is_period(digits, &word.value) => {
                         format!("put quotes around a period: '{digits}{}'", word.value)
                     }
-                    _ => "put a blank behind a number, and double quotes around a name that begins with a digit"
+                    _ => "put a space after a number, and double quotes around a name that begins with a digit"
                         .to_owned(),
                 };
                 return Err(Error::new(ErrorKind::Query, message).advice(advice).into());

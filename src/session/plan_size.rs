@@ -22,12 +22,13 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::expr::{Between, Case, InList};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
+use crate::functions::TypeIn;
 use crate::memory::{self, Ceiling};
 use crate::optimizer::missing_rule;
 
@@ -333,7 +334,7 @@ fn joins_conditions(case: &Case, schema: &DFSchema) -> bool {
         {
             then = inner;
         }
-        then.get_type(schema).map_or(true, |of| matches!(of, DataType::Boolean | DataType::Null))
+        then.type_in(schema).map_or(true, |of| matches!(of, DataType::Boolean | DataType::Null))
     })
 }
 

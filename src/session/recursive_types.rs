@@ -7,12 +7,13 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Query, SelectItem, SetExpr};
 
 use super::syntax::{self, Reader};
 use crate::error::{Error, ErrorKind};
+use crate::functions::TypeIn;
 
 /// Refuses recursive terms that lose parts of their values.
 ///
@@ -33,7 +34,7 @@ pub(super) fn check_recursive_types(statement: &Statement, plan: &LogicalPlan) -
         for (at, (expr, field)) in projection.expr.iter().zip(query.static_term.schema().fields()).enumerate() {
             let expr = expr.clone().unalias();
             let Expr::Cast(Cast { expr: value, field: to }) = &expr else { continue };
-            let from = value.get_type(projection.input.schema())?;
+            let from = value.type_in(projection.input.schema())?;
             let of_statement = written.and_then(|term| term.casts.get(at)).copied().unwrap_or_default();
             if loses(&from, to.data_type()) && casts(&expr) > of_statement {
                 let (name, first) = (field.name(), named(to.data_type()));

@@ -15,7 +15,9 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
+
+use crate::functions::TypeIn;
 
 /// Column of the engine that distinguishes grouping sets. Other nodes expect its type.
 const GROUPING_ID: &str = "__grouping_id";
@@ -129,7 +131,7 @@ fn signed_part(part: Expr, schema: &DFSchema) -> Transformed<Expr> {
         },
         Expr::ScalarFunction(function) if !NAMED.contains(&function.func.name()) => {
             let call = Expr::ScalarFunction(function);
-            match call.get_type(schema).ok().as_ref().and_then(signed_type) {
+            match call.type_in(schema).ok().as_ref().and_then(signed_type) {
                 Some(data_type) => Transformed::yes(cast(call, data_type)),
                 None => Transformed::no(call),
             }

@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn operators_and_brackets_of_other_languages_are_named() {
-        let list = "array_has_any does not support type Int64";
+        let list = "`array_has_any` takes an array, such as ARRAY['a', 'b']";
         let and = Some("&& compares lists; between conditions, write AND");
         let or = Some("|| joins texts; between conditions, write OR");
         let title = Some("brackets make a list: for the name, write title instead of [title]");

@@ -733,6 +733,10 @@ fn suggestions_are_names_that_were_meant() {
     let cases = [
         ("SELECT autor FROM mentions", "unknown column `autor`; did you mean author_name?"),
         ("SELECT titel FROM mentions", "unknown column `titel`; did you mean title?"),
+        ("SELECT 'a' = ANY('{a,b}')", "ANY, ALL and `array_position` take an array, such as ARRAY['a', 'b']"),
+        ("SELECT id FROM mentions WHERE language = ANY('{en}')", "ANY, ALL and `array_has` take an array, such as"),
+        ("SELECT 1 FROM saved_searches WHERE aid = ANY(('1', '2'))", "take an array, such as ARRAY['a', 'b']"),
+        ("SELECT id FROM mentions WHERE title LIKE ANY('a%')", "LIKE ANY takes an array, such as ARRAY['a%', 'b%']"),
         ("SELECT followers FROM mentions", "unknown column `followers`; did you mean author_followers?"),
         ("SELECT lang FROM mentions", "unknown column `lang`; did you mean language?"),
         ("SELECT id FROM searches", "unknown table `searches`; did you mean saved_searches?"),
@@ -1025,7 +1029,7 @@ fn messages_are_what_they_are() {
         ),
         (
             "SELECT 1st",
-            "`1st` is neither a number nor a name; put a blank behind a number, and double quotes around a name that".into(),
+            "`1st` is neither a number nor a name; put a space after a number, and double quotes around a name that".into(),
         ),
         ("SELECT FROM mentions", "the query selects no columns".into()),
         ("SELEC 1", "syntax error: Expected: an SQL statement, found: SELEC".into()),

@@ -211,10 +211,12 @@ impl Reloading<'_> {
                 return;
             }
         }
+        // One that is cut short says nothing about a service, so it ends before anything else does.
+        self.checks.take().shutdown().await;
         drop(self.checks.replace(check_services(&self.services, warn)));
     }
 
-    /// Ends the check that runs: one that is cut short says nothing about a service.
+    /// Ends the check that runs.
     pub(crate) async fn end(self) {
         self.checks.into_inner().shutdown().await;
     }

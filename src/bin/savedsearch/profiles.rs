@@ -56,7 +56,8 @@ pub(crate) async fn probe(
     if from_recording.is_none() {
         eprintln!("\nTest queries with the remaining requests:");
         if trials.is_empty() {
-            eprintln!("  skipped, no requests left; run `savedsearch profile check`");
+            let why = if probed.aid.is_none() { "no search was answered" } else { "no requests left" };
+            eprintln!("  skipped, {why}; run `savedsearch profile check`");
         }
     }
     let mut document = probed.document.clone();
@@ -128,6 +129,8 @@ async fn ask(
     eprint!("{probed}");
     let left = max_calls.saturating_sub(probed.calls.len() as u64);
     let trials = match Profile::parse(&probed.document, "the probed profile") {
+        // Without a saved search, every query would be refused.
+        Ok(_) if probed.aid.is_none() => Vec::new(),
         Ok(profile) => {
             let connection = Connection::builder(base_url, key).profile(profile).exchanges(exchanges).clock(clock);
             let connection =

@@ -14,10 +14,10 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::functions::{Numeric, PostgresCast, listed_named, numeric, read_interval};
+use crate::functions::{Numeric, PostgresCast, TypeIn, listed_named, numeric, read_interval};
 use crate::postgres::numbers::operation;
 
 /// See the module's documentation.
@@ -100,14 +100,14 @@ fn compared(op: &BinaryOperator, left: Expr, right: Expr) -> Expr {
 
 /// True for an expression of unsigned numbers, such as `row_number() OVER () * 10`: the engine's types of its parts are not final.
 fn has_unsigned(expr: &Expr, schema: &DFSchema) -> bool {
-    let unsigned = |part: &Expr| part.get_type(schema).is_ok_and(|data_type| data_type.is_unsigned_integer());
+    let unsigned = |part: &Expr| part.type_in(schema).is_ok_and(|data_type| data_type.is_unsigned_integer());
     expr.exists(|part| Ok(unsigned(part))).unwrap_or(true)
 }
 
 fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus, StringConcat};
     // That of a parameter is not known yet.
-    let type_of = |side: &Expr| side.get_type(schema).unwrap_or(DataType::Null);
+    let type_of = |side: &Expr| side.type_in(schema).unwrap_or(DataType::Null);
     let (left, right) = (type_of(&expr.left), type_of(&expr.right));
     let double = |side: &Expr| cast(side.clone(), DataType::Float64);
     let at_midnight = |side: &Expr| cast(side.clone(), DataType::Timestamp(TimeUnit::Microsecond, None));

@@ -13,15 +13,15 @@ use datafusion::common::{DFSchema, Result, exec_err};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Like, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, Like, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as Comparison, Column, Literal};
 
 use super::demand::Calls;
 use super::function::bounded;
-use crate::functions::field_of;
+use crate::functions::{TypeIn, field_of};
 
 /// The operator of a plan with functions in place of operators on texts. The plan is optimized.
 ///
@@ -91,7 +91,7 @@ pub(super) fn as_function(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 }
 
 fn are_texts(text: &Expr, pattern: &Expr, schema: &DFSchema) -> bool {
-    match (text.get_type(schema), pattern.get_type(schema)) {
+    match (text.type_in(schema), pattern.type_in(schema)) {
         (Ok(text), Ok(pattern)) => text == pattern && text.is_string(),
         _ => false,
     }

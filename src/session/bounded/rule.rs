@@ -9,9 +9,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, ScalarUDF, TryCast,
-};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, LogicalPlan, Operator, ScalarUDF, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::aggregates::check_known;
@@ -20,6 +18,7 @@ use super::function::{Joined, bounded, growth_of};
 use super::matching::{as_function, is_matching, is_regex};
 use super::time::check_pattern;
 use crate::error::{Error, ErrorKind};
+use crate::functions::TypeIn;
 
 /// Maximum number of slots of a fixed-size list, or bytes of a fixed-size value: each row has as many, NULL or not.
 const SLOTS: usize = 4_096;
@@ -99,7 +98,7 @@ fn bound(expr: Expr, schema: &datafusion::common::DFSchema, calls: Calls) -> Res
             None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
         }),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
-            let (of_left, of_right) = (left.get_type(schema), right.get_type(schema));
+            let (of_left, of_right) = (left.type_in(schema), right.type_in(schema));
             let text =
                 |of: &DataType| of.is_string() || (of.is_binary() && !matches!(of, DataType::FixedSizeBinary(_)));
             match (of_left, of_right) {
