@@ -1221,7 +1221,8 @@ impl Dialogue {
                         place(at)
                     )
                 });
-                let text = running.unwrap_or_else(|| "no timeline in the overview; the table cannot be read".to_owned());
+                let text =
+                    running.unwrap_or_else(|| "no timeline in the overview; the table cannot be read".to_owned());
                 self.found.could_not_tell("tables.volume", text);
             }
         }

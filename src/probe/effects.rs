@@ -987,7 +987,7 @@ mod tests {
     #[test]
     fn a_timeline_that_ends_with_the_days_of_a_window_counts_the_same_days() {
         let at = |text: &str| instant(&Value::from(text)).expect("an instant");
-        // A mention every two hours, the last one at 20:30, but none at 22:30 of the 27th. Days of Warsaw begin at 22:00.
+        // A mention every two hours, the last one at 20:30, but none at 22:30 of the 27th. Days of Warsaw begin at 22.
         let item = |n: i64| {
             let time = chrono::DateTime::from_timestamp_micros(at("2026-06-29T20:30:00Z") - n * 2 * HOUR);
             json!({"id": format!("m{n}"), "at": time.expect("a time").to_rfc3339()})

@@ -308,8 +308,7 @@ impl Dialogue {
             let has_known = || known.iter().any(|at| (day..day + DAY).contains(at));
             if self.found.times(&reply).is_empty() && done.len() == 1 && has_known() {
                 if self.asker.left() <= TRIAL {
-                    let text = "a window from a day to itself had no mentions, and no request was left to try the next day";
-                    return self.void(text);
+                    return self.void("a window from a day to itself had no mentions, and no longer one was tried");
                 }
                 let Some(next) = self.within(&absolute, (&word(day), &word(day + DAY)), pair).await? else { continue };
                 exclusive = !self.found.times(&next.0).is_empty();
