@@ -74,9 +74,9 @@ pub(super) fn is_about(message: &str, parameters: &str) -> bool {
     let lower = message.to_lowercase();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let is_named = |name: &str| {
-        message.match_indices(name).any(|(at, _)| {
-            !message[..at].ends_with(is_part) && !message[at + name.len()..].starts_with(is_part)
-        })
+        message
+            .match_indices(name)
+            .any(|(at, _)| !message[..at].ends_with(is_part) && !message[at + name.len()..].starts_with(is_part))
     };
     let names = parameters.split(['?', '&', ' ']).filter_map(|pair| Some(pair.split_once('=')?.0));
     let mut names = names.filter(|name| name.len() > 2 && name.contains(|c: char| !c.is_ascii_lowercase()));
