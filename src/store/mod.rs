@@ -395,9 +395,18 @@ impl Store {
         written
     }
 
-    /// Makes days that were read completely a part of the store. Days that it has from a later read stay. `keeps_deleted`: set to
-    /// keep the mentions of replaced days that are missing now.
+    /// Makes days that were read completely a part of the store. Days that it has from a later read stay, and so do the rows of
+    /// days whose mentions have not changed. `keeps_deleted`: set to keep the mentions of replaced days that are missing now.
     fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>, keeps_deleted: bool) -> Result<()> {
+        let (unchanged, buckets): (Vec<Bucket>, Vec<Bucket>) =
+            buckets.into_iter().partition(|bucket| bucket.unchanged.is_some());
+        let unchanged: Vec<i64> = unchanged.iter().filter_map(|bucket| bucket.unchanged).collect();
+        if !unchanged.is_empty() {
+            self.catalog.renew(as_of, &unchanged)?;
+        }
+        if buckets.is_empty() {
+            return Ok(());
+        }
         let new: Vec<Region> = buckets.into_iter().map(|bucket| bucket.region(as_of)).collect();
         let done = self.try_commit(subject, &new, as_of, keeps_deleted);
         let used = done.as_ref().map_or(&[][..], Vec::as_slice);

@@ -441,6 +441,51 @@ async fn a_row_tells_when_it_was_read() {
     assert_eq!(rows(&later.stored.sql(&since).await.unwrap().collect().await.unwrap()).concat(), ["0"]);
 }
 
+/// Names of the files below the data folder of a store.
+fn data_files(shop: &Shop) -> BTreeSet<String> {
+    let folder = shop.folder.path().join("data");
+    let tables = std::fs::read_dir(folder).unwrap().map(|table| table.unwrap().path());
+    let files = tables.flat_map(|table| std::fs::read_dir(table).unwrap()).map(|file| file.unwrap().path());
+    files.map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_refresh_that_finds_nothing_new_writes_no_file() {
+    let mut shop = Shop::new();
+    let sql = format!(
+        "SELECT id, title, reach, tags, extra FROM mentions WHERE aid = '{BIG}' AND published_at >= \
+         TIMESTAMP '2026-06-01T00:00:00Z' AND published_at < TIMESTAMP '2026-07-01T12:00:00Z'"
+    );
+    let after = |minutes: i64| now() + TimeDelta::minutes(minutes);
+    shop.at(now()).cost(&sql).await;
+    let first = data_files(&shop);
+    let again = shop.at(after(10));
+    let cost = again.cost(&sql).await;
+    assert!(cost > 0, "the open days are read again");
+    assert_eq!(data_files(&shop), first);
+    // The days are as fresh as if they had been written.
+    let soon = shop.at(after(20));
+    soon.set("SET savedsearch.freshness = '15m'").await;
+    assert_eq!(soon.cost(&sql).await, 0);
+    // A day that has changed is written, and no other one.
+    shop.arrive(BIG, "new", after(-5));
+    shop.at(after(30)).cost(&sql).await;
+    let changed: Vec<String> = data_files(&shop).difference(&first).cloned().collect();
+    let mentions = changed.iter().filter(|name| name.ends_with(".parquet"));
+    assert_eq!(mentions.map(|name| &name[..10]).collect::<Vec<_>>(), ["2026-07-01"], "{changed:?}");
+    // Days that have settled when they are read again with the same mentions need only a confirmation.
+    let settled = data_files(&shop);
+    shop.at(now() + days(5)).cost(&sql).await;
+    let last = shop.at(now() + days(6));
+    assert_eq!(last.cost(&sql).await, 1);
+    assert_eq!(data_files(&shop), settled);
+    assert_eq!(last.connection.verify_store().unwrap(), Vec::<String>::new());
+    // What is asked for is written.
+    last.set("SET savedsearch.store = 'write'").await;
+    last.cost(&sql).await;
+    assert!(data_files(&shop).len() > settled.len());
+}
+
 /// From a condition on the day, the engine concludes that the time is constant, and would leave out the sort.
 #[tokio::test]
 async fn stored_rows_of_one_day_are_sorted() {

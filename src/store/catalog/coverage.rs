@@ -230,6 +230,19 @@ impl Catalog {
         })
     }
 
+    /// Records that regions were read again at an instant, with the same mentions. Those that were replaced meanwhile are skipped:
+    /// another read of their days is stored.
+    pub(crate) fn renew(&self, at: DateTime<Utc>, regions: &[i64]) -> Result<()> {
+        self.write(|transaction| {
+            let sql = "UPDATE savedsearch_coverage SET as_of = max(as_of, ?1), confirmed = max(confirmed, ?1) WHERE id = ?2";
+            let mut statement = transaction.prepare(sql)?;
+            for id in regions {
+                statement.execute(params![at.timestamp_micros(), id])?;
+            }
+            Ok(())
+        })
+    }
+
     /// Writes current files that name deleted rows again. `paths`: those below [`Catalog::data`].
     pub(crate) fn rewrite_deletes(&self, paths: &[String]) -> Result<()> {
         self.write(|transaction| {
