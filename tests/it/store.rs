@@ -454,7 +454,7 @@ async fn a_refresh_that_finds_nothing_new_writes_no_file() {
     let mut shop = Shop::new();
     let sql = format!(
         "SELECT id, title, reach, tags, extra FROM mentions WHERE aid = '{BIG}' AND published_at >= \
-         TIMESTAMP '2026-06-01T00:00:00Z' AND published_at < TIMESTAMP '2026-07-01T12:00:00Z'"
+         TIMESTAMP '2026-04-01T00:00:00Z' AND published_at < TIMESTAMP '2026-07-01T12:00:00Z'"
     );
     let after = |minutes: i64| now() + TimeDelta::minutes(minutes);
     shop.at(now()).cost(&sql).await;
