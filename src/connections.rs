@@ -10,6 +10,7 @@
 //! profile = "mine.toml"                   # or the name of a built-in profile; absent: v4
 //! store = "mentions"                      # folder of a store
 //! retain = "400d"                         # `sync` removes older days from the store
+//! quota = "20GB"                          # `sync` removes the oldest days of a store that is larger
 //! insecure = true                         # allows an http address beyond this machine: the key travels in clear text
 //! ```
 //!
@@ -71,6 +72,8 @@ pub struct Named {
     pub store: Option<PathBuf>,
     /// Age in days beyond which a synchronization removes days from the store.
     pub retain: Option<u32>,
+    /// Size in bytes beyond which a synchronization removes the oldest days from the store.
+    pub quota: Option<u64>,
     /// File and name, for errors.
     place: String,
 }
@@ -133,6 +136,7 @@ struct Entry {
     insecure: bool,
     store: Option<PathBuf>,
     retain: Option<String>,
+    quota: Option<String>,
 }
 
 /// Connections that are open, by name, and the default one among them.
@@ -236,7 +240,17 @@ impl Connections {
                     }
                 },
             };
-            named.insert(name, Named { base_url, key, profile, insecure, store, retain, place });
+            let quota = match &entry.quota {
+                None => None,
+                Some(_) if store.is_none() => return Err(bad("quota needs a store: set `store` as well")),
+                Some(size) => match parse_size(size) {
+                    Some(bytes) => Some(bytes),
+                    None => {
+                        return Err(bad(&format!("invalid quota `{size}`: expected a size, such as 500MB or 20GB")));
+                    }
+                },
+            };
+            named.insert(name, Named { base_url, key, profile, insecure, store, retain, quota, place });
         }
         let default = choice.map(str::to_owned).or(document.default).or_else(|| named.keys().next().cloned());
         let default = default.ok_or_else(|| bad("no connections are defined".to_owned()))?;
@@ -260,6 +274,14 @@ impl Connections {
 /// Parses a number of days, at least one, such as `400d`.
 pub fn parse_days(text: &str) -> Option<u32> {
     text.strip_suffix('d').and_then(|number| number.parse().ok()).filter(|days| *days > 0)
+}
+
+/// Parses a size of whole megabytes, gigabytes or terabytes, at least one, such as `20GB`, in bytes. A megabyte has 1,000,000 bytes.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let units = [("MB", 1_000_000_u64), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)];
+    let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse::<u64>().ok().filter(|number| digits && *number > 0)?.checked_mul(*unit)
 }
 
 /// Reads a key from a command, and again when the service no longer accepts the key. Errors begin with the name of the setting.

@@ -25,6 +25,7 @@ mod filling;
 mod in_flight;
 mod index;
 mod maintenance;
+mod quota;
 mod region;
 mod stamps;
 mod statistics;

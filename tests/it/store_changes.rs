@@ -843,12 +843,62 @@ async fn a_connection_names_the_retention_of_its_store() {
         ("retain = \"20d\"", "connection `mine`: retain needs a store"),
         ("store = \"store\"\nretain = \"20\"", "connection `mine`: invalid retain `20`: expected a number of days"),
         ("store = \"store\"\nretain = \"0d\"", "connection `mine`: invalid retain `0d`"),
+        ("quota = \"20GB\"", "connection `mine`: quota needs a store"),
+        ("store = \"store\"\nquota = \"20\"", "connection `mine`: invalid quota `20`: expected a size, such as 500MB"),
+        ("store = \"store\"\nquota = \"0GB\"", "connection `mine`: invalid quota `0GB`"),
     ] {
         let (status, lines) = with(settings, &[]);
         assert!(lines.contains(expected) && status != Some(0), "{lines}");
     }
     let context = session(&Connection::builder(url.clone(), Secret::new(KEY).unwrap()).build().unwrap()).unwrap();
     assert!(context.sql("SELECT * FROM changes(since => 1)").await.is_err());
+}
+
+/// Size of the current files of mentions by the catalog.
+fn bytes_in(shop: &Shop) -> u64 {
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    let sql = "SELECT sum(file_size_bytes) FROM ducklake_data_file WHERE end_snapshot IS NULL";
+    catalog.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn the_oldest_days_of_a_store_above_its_quota_are_removed_and_not_read_again() {
+    let shop = Shop::new();
+    let mut options = SyncOptions::since((now() - days(60)).date_naive());
+    options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
+    let visit = shop.at(now());
+    let all = sync(&visit.connection, &options, |_| {}).await.unwrap();
+    visit.connection.compact_store().unwrap();
+    let quota = bytes_in(&shop) / 2;
+    options.quota = Some(quota);
+    let synced = sync(&shop.at(now() + TimeDelta::minutes(5)).connection, &options, |_| {}).await.unwrap();
+    assert!(synced.over_quota.mentions > 0 && bytes_in(&shop) <= quota, "{synced:?} {}", bytes_in(&shop));
+    let first = synced.kept_from.unwrap();
+    let later = shop.at(now() + TimeDelta::minutes(10));
+    let stored: u64 = later.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
+    assert_eq!(stored, mentions_from(&later, first).await, "the same days of all saved searches");
+    assert!(stored > 0 && later.connection.holdings().unwrap().iter().all(|holding| holding.from >= first));
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+    // The removed days are not read again, unless the quota is another one.
+    let again = sync(&later.connection, &options, |_| {}).await.unwrap();
+    assert_eq!((again.over_quota, again.kept_from), (Default::default(), Some(first)));
+    assert_eq!(later.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum::<u64>(), stored);
+    options.quota = None;
+    sync(&later.connection, &options, |_| {}).await.unwrap();
+    assert!(later.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum::<u64>() > stored);
+    // An empty store is filled with the latest days only.
+    let other = Shop::new();
+    options.since = (now() - days(170)).date_naive();
+    options.quota = Some(quota);
+    let filled = sync(&other.at(now()).connection, &options, |_| {}).await.unwrap();
+    assert!(filled.requests < all.requests * 2 && bytes_in(&other) <= quota, "{filled:?} {all:?}");
+    // What cannot be kept is said.
+    options.quota = Some(1);
+    let error = sync(&other.at(now()).connection, &options, |_| {}).await.unwrap_err();
+    assert!(error.to_string().contains("2026-07-01 alone are larger than the quota of the store"), "{error}");
+    options.oldest_first = true;
+    let error = sync(&other.at(now()).connection, &options, |_| {}).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
 }
 
 #[tokio::test]

@@ -108,11 +108,23 @@ pub(crate) fn key_files(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
     })
 }
 
-/// Returns the age in days beyond which the default connection's store keeps nothing, if the configuration file sets it.
-pub(crate) fn retained_days(arguments: &Arguments) -> Result<Option<u32>, Exit> {
+/// Limits of what a synchronization leaves in a store.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StoreLimits {
+    /// Age in days beyond which nothing stays.
+    pub(crate) retain: Option<u32>,
+    /// Size in bytes.
+    pub(crate) quota: Option<u64>,
+}
+
+/// Returns the limits of the default connection's store that the configuration file sets.
+pub(crate) fn store_limits(arguments: &Arguments) -> Result<StoreLimits, Exit> {
     Ok(match config_file(arguments, &Environment::read()?)? {
-        Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().retain,
-        None => None,
+        Some(config) => {
+            let named = Connections::read(&config, arguments.connection.as_deref())?.into_default();
+            StoreLimits { retain: named.retain, quota: named.quota }
+        }
+        None => StoreLimits::default(),
     })
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
 use clap::Subcommand;
-use datafusion_saved_search::connections::parse_days;
+use datafusion_saved_search::connections::{parse_days, parse_size};
 use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{
     Connection, Erase, Erased, Error, ErrorKind, Indexed, SyncOptions, SyncStep, Synced, has_store, sync, verify_counts,
@@ -21,7 +21,7 @@ use tracing::Level;
 
 use self::hand_over::{HandOver, Handed};
 use self::webhook::Sending;
-use crate::connect::{Connected, connect, retained_days};
+use crate::connect::{Connected, StoreLimits, connect, store_limits};
 use crate::stderr::tell;
 use crate::{Arguments, Exit, FAILED, SIGNALLED, in_command};
 
@@ -49,7 +49,8 @@ Examples:
   savedsearch --store mentions sync --watch 15m
   savedsearch --store mentions sync --watch 10m --on-new 'jq -r .title >> new.txt'
   savedsearch --store mentions sync --watch 10m --webhook https://hooks.example.com/mentions
-  savedsearch --store mentions sync --retain 400d"
+  savedsearch --store mentions sync --retain 400d
+  savedsearch --store mentions sync --since 400d --quota 20GB"
 )]
 pub(crate) struct SyncArguments {
     /// Saved search; may be repeated [default: those that a query without an aid reads]
@@ -71,6 +72,9 @@ pub(crate) struct SyncArguments {
     /// Afterwards, remove days older than an age, such as 400d [default: `retain` of the connection]
     #[arg(long, value_name = "AGE", value_parser = age_in_days)]
     retain: Option<u32>,
+    /// Afterwards, remove the oldest days of a store above a size, such as 20GB [default: `quota` of the connection]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "oldest_first")]
+    quota: Option<u64>,
     /// Read all days again, including those that the store has
     #[arg(long)]
     rescan: bool,
@@ -179,10 +183,9 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         Exit(status, Some(line))
     };
     let mut signals = Signals::listen()?;
-    let retain = match options.retain {
-        Some(days) => Some(days),
-        None => retained_days(arguments)?,
-    };
+    let configured = store_limits(arguments)?;
+    let limits =
+        StoreLimits { retain: options.retain.or(configured.retain), quota: options.quota.or(configured.quota) };
     let receiver = match (&options.on_new, &options.webhook) {
         (Some(command), _) => Some(Receiver::Command(HandOver::begin(&connection, command, &options.aid)?)),
         (None, Some(url)) => {
@@ -196,7 +199,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         let quiet = arguments.quiet || (receiver.is_some() && !first);
         first = false;
         let synced = tokio::select! {
-            synced = once(&connection, quiet, options, retain, &steps) => synced?,
+            synced = once(&connection, quiet, options, limits, &steps) => synced?,
             kind = signals.next() => {
                 // What was read completely is stored. A second signal ends the wait.
                 let kept = tokio::select! {
@@ -218,7 +221,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
                 0 => String::new(),
                 _ => format!(" · removed because of their age: {}", synced.removed.mentions + synced.removed.deleted),
             };
-            eprintln!("{synced}{removed}{handed}");
+            eprintln!("{synced}{removed}{}{handed}", of_quota(&synced));
         }
         if let Some(reason) = &synced.unindexed {
             eprintln!("note: words are not indexed: {}", reason.worded(in_command));
@@ -236,6 +239,18 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             () = tokio::time::sleep(every) => {}
             kind = signals.next() => return Err(stopped(kind, None)),
         }
+    }
+}
+
+/// End of the line about a synchronization: what its quota has removed, and leaves out.
+fn of_quota(synced: &Synced) -> String {
+    let removed = match synced.over_quota.days {
+        0 => String::new(),
+        _ => format!(" · removed because of the quota: {}", synced.over_quota.mentions + synced.over_quota.deleted),
+    };
+    match synced.kept_from {
+        Some(first) => format!("{removed} · first day within the quota: {first}"),
+        None => removed,
     }
 }
 
@@ -296,7 +311,7 @@ async fn once(
     connection: &Arc<Connection>,
     quiet: bool,
     options: &SyncArguments,
-    retain: Option<u32>,
+    limits: StoreLimits,
     steps: &AtomicUsize,
 ) -> Result<Synced, Exit> {
     let ago = |days: i64| (connection.now() - TimeDelta::days(days)).date_naive();
@@ -311,7 +326,8 @@ async fn once(
     wanted.keep_deleted = options.keep_deleted;
     wanted.oldest_first = options.oldest_first;
     wanted.max_requests = options.max_requests;
-    wanted.retain = retain;
+    wanted.retain = limits.retain;
+    wanted.quota = limits.quota;
     let mut progress = Progress::of_queries(vec![Arc::clone(connection)], quiet);
     let mut done = 0;
     let report = |step: &SyncStep| {
@@ -492,6 +508,10 @@ fn first_day(text: &str) -> Result<FirstDay, String> {
 
 fn age_in_days(text: &str) -> Result<u32, String> {
     parse_days(text).ok_or_else(|| "expected a number of days, such as 400d".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "expected a size, such as 500MB or 20GB".to_owned())
 }
 
 #[cfg(test)]

@@ -234,7 +234,8 @@ impl Catalog {
     /// another read of their days is stored.
     pub(crate) fn renew(&self, at: DateTime<Utc>, regions: &[i64]) -> Result<()> {
         self.write(|transaction| {
-            let sql = "UPDATE savedsearch_coverage SET as_of = max(as_of, ?1), confirmed = max(confirmed, ?1) WHERE id = ?2";
+            let sql =
+                "UPDATE savedsearch_coverage SET as_of = max(as_of, ?1), confirmed = max(confirmed, ?1) WHERE id = ?2";
             let mut statement = transaction.prepare(sql)?;
             for id in regions {
                 statement.execute(params![at.timestamp_micros(), id])?;
