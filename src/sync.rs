@@ -11,6 +11,7 @@
 //! query may spend all that is left.
 
 mod new_mentions;
+mod watch;
 mod webhook;
 
 use std::collections::{HashSet, VecDeque};
@@ -27,6 +28,7 @@ use datafusion::prelude::{SessionContext, lit};
 use futures::stream::{FuturesUnordered, StreamExt};
 
 pub use self::new_mentions::{NewMentions, ReadMentions};
+pub use self::watch::{Alert, Due, Watch};
 pub use self::webhook::Webhook;
 use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};

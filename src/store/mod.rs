@@ -360,6 +360,16 @@ impl Store {
         Ok(regions)
     }
 
+    /// Text that is kept under a name.
+    pub(crate) fn state(&self, name: &str) -> Result<Option<String>> {
+        self.catalog.cursor(name)
+    }
+
+    /// Keeps a text under a name.
+    pub(crate) fn set_state(&self, name: &str, value: &str) -> Result<()> {
+        self.catalog.set_cursor(name, value)
+    }
+
     /// Time by which the service's clock was last seen to be ahead of ours.
     pub(crate) fn ahead(&self) -> TimeDelta {
         TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))

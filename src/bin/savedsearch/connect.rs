@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use datafusion_saved_search::client::{Exchanges, HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
 use datafusion_saved_search::config::{Environment, is_blank};
-use datafusion_saved_search::connections::{Connections, Named, Unavailable};
+use datafusion_saved_search::connections::{Connections, Named, Unavailable, WatchRule};
 use datafusion_saved_search::flight::{PassThrough, ServeDocument};
 use datafusion_saved_search::simulator::{self, Running};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret};
@@ -108,23 +108,25 @@ pub(crate) fn key_files(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
     })
 }
 
-/// Limits of what a synchronization leaves in a store.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct StoreLimits {
-    /// Age in days beyond which nothing stays.
+/// Settings of a synchronization.
+#[derive(Debug, Default)]
+pub(crate) struct SyncSettings {
+    /// Age in days beyond which nothing stays in the store.
     pub(crate) retain: Option<u32>,
-    /// Size in bytes.
+    /// Size of the store in bytes.
     pub(crate) quota: Option<u64>,
+    /// Rules to evaluate afterwards.
+    pub(crate) watch: Vec<WatchRule>,
 }
 
-/// Returns the limits of the default connection's store that the configuration file sets.
-pub(crate) fn store_limits(arguments: &Arguments) -> Result<StoreLimits, Exit> {
+/// Returns the settings of synchronizations of the default connection that the configuration file has.
+pub(crate) fn sync_settings(arguments: &Arguments) -> Result<SyncSettings, Exit> {
     Ok(match config_file(arguments, &Environment::read()?)? {
         Some(config) => {
             let named = Connections::read(&config, arguments.connection.as_deref())?.into_default();
-            StoreLimits { retain: named.retain, quota: named.quota }
+            SyncSettings { retain: named.retain, quota: named.quota, watch: named.watch }
         }
-        None => StoreLimits::default(),
+        None => SyncSettings::default(),
     })
 }
 

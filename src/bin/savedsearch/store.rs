@@ -1,5 +1,6 @@
 //! `savedsearch sync` and `savedsearch store`: fill a store, inspect it and maintain it.
 
+mod alarms;
 mod hand_over;
 mod webhook;
 
@@ -19,9 +20,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tracing::Level;
 
+use self::alarms::Alarms;
 use self::hand_over::{HandOver, Handed};
 use self::webhook::Sending;
-use crate::connect::{Connected, StoreLimits, connect, store_limits};
+use crate::connect::{Connected, SyncSettings, connect, sync_settings};
 use crate::stderr::tell;
 use crate::{Arguments, Exit, FAILED, SIGNALLED, in_command};
 
@@ -38,6 +40,9 @@ Each step is stored when it is complete. If you stop the command, the next run c
 --on-new hands each mention that is new in the store to a command, and --webhook sends it to a URL,
 at least once. If that fails, or this program is stopped, the next run hands the same mentions over
 again. In the first run, these are all that are read.
+
+Watch rules of the connection, such as when = \"count > 3 * weekday_mean\", are evaluated at the end.
+A rule hands an alert to its command or webhook once for each day of a saved search.
 
 Exit status: 0 the store is up to date, 1 the service, the command or the webhook failed, 2 wrong
 command line, 4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
@@ -183,9 +188,13 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         Exit(status, Some(line))
     };
     let mut signals = Signals::listen()?;
-    let configured = store_limits(arguments)?;
-    let limits =
-        StoreLimits { retain: options.retain.or(configured.retain), quota: options.quota.or(configured.quota) };
+    let configured = sync_settings(arguments)?;
+    let settings = SyncSettings {
+        retain: options.retain.or(configured.retain),
+        quota: options.quota.or(configured.quota),
+        ..configured
+    };
+    let alarms = Alarms::begin(&connection, &settings.watch, arguments.insecure)?;
     let receiver = match (&options.on_new, &options.webhook) {
         (Some(command), _) => Some(Receiver::Command(HandOver::begin(&connection, command, &options.aid)?)),
         (None, Some(url)) => {
@@ -199,7 +208,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         let quiet = arguments.quiet || (receiver.is_some() && !first);
         first = false;
         let synced = tokio::select! {
-            synced = once(&connection, quiet, options, limits, &steps) => synced?,
+            synced = once(&connection, quiet, options, &settings, &steps) => synced?,
             kind = signals.next() => {
                 // What was read completely is stored. A second signal ends the wait.
                 let kept = tokio::select! {
@@ -226,7 +235,11 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         if let Some(reason) = &synced.unindexed {
             eprintln!("note: words are not indexed: {}", reason.worded(in_command));
         }
-        match (options.watch, handed.failure) {
+        let undelivered = tokio::select! {
+            undelivered = alarms.run(arguments.quiet) => undelivered?,
+            kind = signals.next() => return Err(alarms.stopped(kind)),
+        };
+        match (options.watch, handed.failure.or(undelivered)) {
             (None, Some(failure)) => return Err(Exit(FAILED, Some(failure))),
             (Some(_), Some(failure)) if arguments.quiet => tell(Level::WARN, "warning: ", &failure),
             _ => {}
@@ -311,7 +324,7 @@ async fn once(
     connection: &Arc<Connection>,
     quiet: bool,
     options: &SyncArguments,
-    limits: StoreLimits,
+    settings: &SyncSettings,
     steps: &AtomicUsize,
 ) -> Result<Synced, Exit> {
     let ago = |days: i64| (connection.now() - TimeDelta::days(days)).date_naive();
@@ -326,8 +339,8 @@ async fn once(
     wanted.keep_deleted = options.keep_deleted;
     wanted.oldest_first = options.oldest_first;
     wanted.max_requests = options.max_requests;
-    wanted.retain = limits.retain;
-    wanted.quota = limits.quota;
+    wanted.retain = settings.retain;
+    wanted.quota = settings.quota;
     let mut progress = Progress::of_queries(vec![Arc::clone(connection)], quiet);
     let mut done = 0;
     let report = |step: &SyncStep| {
