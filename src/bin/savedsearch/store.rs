@@ -239,7 +239,12 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             undelivered = alarms.run(arguments.quiet) => undelivered?,
             kind = signals.next() => return Err(alarms.stopped(kind)),
         };
-        match (options.watch, handed.failure.or(undelivered)) {
+        match (options.watch, undelivered) {
+            (None, Some(failure)) => return Err(Exit(FAILED, Some(handed.failure.unwrap_or(failure)))),
+            (Some(_), Some(failure)) => tell(Level::WARN, "warning: ", &failure),
+            (_, None) => {}
+        }
+        match (options.watch, handed.failure) {
             (None, Some(failure)) => return Err(Exit(FAILED, Some(failure))),
             (Some(_), Some(failure)) if arguments.quiet => tell(Level::WARN, "warning: ", &failure),
             _ => {}
