@@ -49,8 +49,8 @@ use crate::profile::{ColumnSpec, ColumnType, Origin};
 use crate::request::{Endpoint, FilterTerm, PageRequest, RequestKey};
 #[cfg(feature = "store")]
 use crate::store::{
-    AS_OF, Compacted, Erase, Erased, Extent, Filters, FromStore, Holding, Indexed, Owner, Store, StoreStatistics,
-    is_full, unstored,
+    AS_OF, Compacted, Erase, Erased, Export, Exported, Extent, Filters, FromStore, Holding, Indexed, Owner, Store,
+    StoreStatistics, is_full, unstored,
 };
 
 /// A service, a key and a profile. Cheap to share; create one per key and process.
@@ -544,6 +544,17 @@ impl Connection {
     #[cfg(feature = "store")]
     pub fn erase_stored(&self, aid: Option<&str>, what: &Erase) -> Result<Erased> {
         self.some_store()?.erase(aid, what, self.now(), self.profile().store.settle.length())
+    }
+
+    /// Writes stored mentions to Parquet files in a new folder, in the order of saved search and time. The folder appears when it is
+    /// complete.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Output`] if the folder has files; [`ErrorKind::Query`] if no day of a named saved search is stored;
+    /// [`ErrorKind::Store`] if a file cannot be read or written.
+    #[cfg(feature = "store")]
+    pub fn export_store(&self, what: &Export, folder: &std::path::Path) -> Result<Exported> {
+        self.some_store()?.export(what, folder)
     }
 
     #[cfg(feature = "store")]

@@ -116,7 +116,7 @@ pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
-pub use store::{Compacted, Erase, Erased, Holding, Indexed, StoreStatistics, has_store};
+pub use store::{Compacted, Erase, Erased, Export, Exported, Holding, Indexed, StoreStatistics, has_store};
 #[cfg(feature = "store")]
 pub use sync::{Alert, CutStep, Due, NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, Watch, Webhook, sync};
 pub use table::SavedSearchFactory;

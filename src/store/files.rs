@@ -187,7 +187,8 @@ impl FileWriter {
         Self::named(folder, format!("{day}-{:032x}.parquet", rand::random::<u128>()), layout, size)
     }
 
-    fn named(folder: &Path, path: String, layout: &Layout, size: Size) -> Result<Self> {
+    /// Creates a file with a name.
+    pub(super) fn named(folder: &Path, path: String, layout: &Layout, size: Size) -> Result<Self> {
         let file = folder.join(&path);
         let partial = file.with_extension(PARTIAL);
         let created = || {

@@ -20,6 +20,7 @@ mod compaction;
 mod coverage;
 mod deleted;
 mod erasure;
+mod export;
 mod files;
 mod filling;
 mod in_flight;
@@ -54,6 +55,7 @@ pub(crate) use self::coverage::{
     Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, overlap, span_of, start_of,
 };
 pub use self::erasure::{Erase, Erased};
+pub use self::export::{Export, Exported};
 pub(crate) use self::files::{AID, AS_OF, NO_SPACE, is_full, retyped, unreadable};
 pub(crate) use self::filling::{Filling, blocking, month_of};
 pub(crate) use self::in_flight::{InFlight, Reading};

@@ -11,7 +11,9 @@ use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpResponse, HttpService};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, OTHER_KEY, SavedSearch, Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, Erase, Profile, Secret, SyncOptions, session, sync, verify_counts};
+use datafusion_saved_search::{
+    Clock, Connection, Erase, Export, Profile, Secret, SyncOptions, session, sync, verify_counts,
+};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -439,6 +441,64 @@ async fn a_row_tells_when_it_was_read() {
         "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {QUARTER} AND as_of < TIMESTAMP '2026-07-07T00:00:00Z'"
     );
     assert_eq!(rows(&later.stored.sql(&since).await.unwrap().collect().await.unwrap()).concat(), ["0"]);
+}
+
+/// Another reader of Parquet files, without the catalog, sees each stored mention once.
+#[tokio::test]
+async fn an_export_has_each_stored_mention_once() {
+    let mut shop = Shop::new();
+    let options = SyncOptions::since((now() - days(60)).date_naive());
+    let visit = shop.at(now());
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    // Days with conditions, replaced rows, and deleted ones.
+    let german = "SELECT id, title FROM mentions WHERE language = 'de' AND published_at >= '2026-03-01' AND published_at < '2026-04-01'";
+    visit.cost(&format!("{german} AND aid = '{BIG}'")).await;
+    shop.delete_before(BIG, now() - days(20));
+    shop.arrive(BIG, "late", now() - days(10));
+    let later = shop.at(now() + TimeDelta::minutes(10));
+    sync(&later.connection, &options, |_| {}).await.unwrap();
+    let target = shop.folder.path().join("exported/all");
+    let exported = later.connection.export_store(&Export::default(), &target).unwrap();
+    let other = SessionContext::new();
+    other.register_parquet("exported", target.to_str().unwrap(), Default::default()).await.unwrap();
+    let aids: Vec<String> = later.connection.holdings().unwrap().into_iter().map(|holding| holding.aid).collect();
+    let all = |aid: &str, from: &str, to: &str| {
+        format!("WHERE aid = '{aid}' AND published_at >= '{from}' AND published_at < '{to}' ORDER BY published_at, id")
+    };
+    let columns = "SELECT aid, id, title, text, reach, tags, extra, published_at FROM";
+    let mut mentions = 0;
+    for aid in aids.iter().collect::<BTreeSet<_>>() {
+        let range = all(aid, "2026-05-02T00:00:00Z", "2026-07-02T00:00:00Z");
+        let expected =
+            rows(&later.plain.sql(&format!("{columns} mentions {range}")).await.unwrap().collect().await.unwrap());
+        let found = rows(&other.sql(&format!("{columns} exported {range}")).await.unwrap().collect().await.unwrap());
+        assert!(found == expected, "{aid}: {} instead of {}", found.len(), expected.len());
+        mentions += found.len() as u64;
+    }
+    assert!(mentions > 0);
+    assert_eq!((exported.mentions, exported.files), (mentions, 1));
+    assert!(exported.conditional > 0 && exported.days > 60, "{exported:?}");
+    // A part.
+    let part = shop.folder.path().join("part");
+    let mut what = Export::default();
+    what.aids = vec![OTHER.to_owned()];
+    what.since = Some("2026-05-10".parse().unwrap());
+    what.before = Some("2026-06-05".parse().unwrap());
+    let exported = later.connection.export_store(&what, &part).unwrap();
+    let range = all(OTHER, "2026-05-10T00:00:00Z", "2026-06-05T00:00:00Z");
+    let expected =
+        rows(&later.plain.sql(&format!("{columns} mentions {range}")).await.unwrap().collect().await.unwrap());
+    assert_eq!((exported.mentions, exported.days), (expected.len() as u64, 26));
+    // Nothing is overwritten, and a failure leaves nothing.
+    let error = later.connection.export_store(&what, &part).unwrap_err();
+    assert!(error.to_string().ends_with("part is not empty; export to a new folder"), "{error}");
+    what.aids = vec!["nope".to_owned()];
+    let error = later.connection.export_store(&what, &shop.folder.path().join("none")).unwrap_err();
+    assert!(error.to_string().contains("no day of saved search nope is stored; stored: "), "{error}");
+    let left = std::fs::read_dir(shop.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(
+        left.map(|name| name.to_string_lossy().into_owned()).all(|name| name != "none" && !name.starts_with(".export"))
+    );
 }
 
 /// Names of the files below the data folder of a store.

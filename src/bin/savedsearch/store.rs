@@ -4,6 +4,7 @@ mod alarms;
 mod hand_over;
 mod webhook;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,7 +14,8 @@ use clap::Subcommand;
 use datafusion_saved_search::connections::{parse_days, parse_size};
 use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{
-    Connection, Erase, Erased, Error, ErrorKind, Indexed, SyncOptions, SyncStep, Synced, has_store, sync, verify_counts,
+    Connection, Erase, Erased, Error, ErrorKind, Export, Indexed, SyncOptions, SyncStep, Synced, has_store, sync,
+    verify_counts,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
@@ -128,6 +130,32 @@ Examples:
         /// Remove the indexes, and keep none
         #[arg(long, conflicts_with = "column")]
         off: bool,
+    },
+    /// Write stored mentions to Parquet files, for programs that do not read the catalog
+    #[command(
+        after_help = "Writes each stored mention once, in the order of saved search and time, in the columns of the profile.
+FOLDER appears when it is complete. Days that were read with conditions are not exported, and neither
+are deleted mentions that were kept. No request is sent.
+
+Examples:
+  savedsearch --store mentions store export exported
+  savedsearch --store mentions store export --aid 183772 --since 2026-01-01 --before 2026-04-01 quarter"
+    )]
+    Export {
+        /// Folder to create
+        folder: PathBuf,
+        /// Format of the files: parquet
+        #[arg(long, value_name = "FORMAT", value_parser = export_format, default_value = "parquet")]
+        format: ExportFormat,
+        /// Saved search; may be repeated [default: all]
+        #[arg(long, value_name = "AID", value_parser = saved_search)]
+        aid: Vec<String>,
+        /// First day (UTC) [default: the first one that is stored]
+        #[arg(long, value_name = "DATE")]
+        since: Option<NaiveDate>,
+        /// Day after the last one (UTC) [default: the one after the last one that is stored]
+        #[arg(long, value_name = "DATE")]
+        before: Option<NaiveDate>,
     },
     /// Erase mentions, so that nothing of them is left in the folder
     #[command(group = clap::ArgGroup::new("what").required(true))]
@@ -429,6 +457,24 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
                 false => eprintln!("indexed files: {files} ({:.1} MB)", bytes as f64 / 1e6),
             }
         }
+        StoreCommand::Export { folder, format: ExportFormat::Parquet, aid, since, before } => {
+            let mut what = Export::default();
+            what.aids.clone_from(aid);
+            (what.since, what.before) = (*since, *before);
+            let target = folder.clone();
+            let export = move || connection.export_store(&what, &target);
+            let exported = in_time(arguments.quiet, "exporting mentions", export).await?;
+            eprintln!(
+                "exported mentions: {} · days of saved searches: {} · files: {} ({:.1} MB)",
+                exported.mentions,
+                exported.days,
+                exported.files,
+                exported.bytes as f64 / 1e6
+            );
+            if exported.conditional > 0 {
+                eprintln!("not exported: {} days that were read with conditions", exported.conditional);
+            }
+        }
         StoreCommand::Forget { older_than, before, author, id, aid } => {
             let what = match (before, older_than, author, id) {
                 (Some(date), ..) => Erase::Before(*date),
@@ -507,6 +553,20 @@ fn every(text: &str) -> Result<Duration, String> {
         return Err(expected.to_owned());
     }
     Ok(Duration::from_secs(u64::from(number) * seconds))
+}
+
+/// Format of exported files.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ExportFormat {
+    Parquet,
+}
+
+fn export_format(text: &str) -> Result<ExportFormat, String> {
+    match text {
+        "parquet" => Ok(ExportFormat::Parquet),
+        "iceberg" | "delta" => Err("only parquet is supported; DuckDB and Spark write such tables from it".to_owned()),
+        _ => Err("expected parquet".to_owned()),
+    }
 }
 
 /// The first day to store.
