@@ -557,6 +557,16 @@ impl Connection {
         self.some_store()?.export(what, folder)
     }
 
+    /// Keeps the files of the store that are replaced from now on for a number of days, so that their mentions can be read as of an
+    /// earlier time; 0: for an hour.
+    ///
+    /// # Errors
+    /// As [`holdings`](Self::holdings), and [`ErrorKind::Store`] if the store cannot be written.
+    #[cfg(feature = "store")]
+    pub fn keep_versions(&self, days: u32) -> Result<()> {
+        self.some_store()?.keep_versions(days)
+    }
+
     #[cfg(feature = "store")]
     pub(crate) fn some_store(&self) -> Result<&Arc<Store>> {
         let missing =

@@ -23,6 +23,7 @@ mod coverage;
 mod create;
 mod ducklake;
 mod failure;
+mod past;
 mod recorded;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
 use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use data_encoding::HEXLOWER;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
@@ -533,6 +533,34 @@ pub(crate) fn write_deletes(folder: &Path, of: &str, rows: &[Range<u64>]) -> Res
     file.writer.write(&batch).map_err(|error| unwritten(&file.places.0, error))?;
     file.rows = batch.num_rows() as u64;
     file.finish()
+}
+
+/// Reads the positions of deleted rows, in order.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if the file is missing or not a Parquet file.
+pub(crate) fn deleted_rows(path: &Path) -> Result<Vec<Range<u64>>> {
+    let file = File::open(path).map_err(|error| failed("read", path, &error))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
+    let [_, (positions, ..)] = DELETES;
+    let column = ProjectionMask::columns(reader.parquet_schema(), [positions]);
+    let mut all: Vec<u64> = Vec::new();
+    for batch in reader.with_projection(column).build().map_err(|error| corrupt(path, &error))? {
+        let batch = batch.map_err(|error| corrupt(path, &error))?;
+        let positions = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
+        all.extend(
+            positions.into_iter().flat_map(|positions| positions.values()).filter_map(|at| u64::try_from(*at).ok()),
+        );
+    }
+    all.sort_unstable();
+    let mut rows: Vec<Range<u64>> = Vec::new();
+    for at in all {
+        match rows.last_mut().filter(|last| at <= last.end) {
+            Some(last) => last.end = last.end.max(at + 1),
+            None => rows.push(at..at + 1),
+        }
+    }
+    Ok(rows)
 }
 
 /// Returns a column of ids as texts.

@@ -17,7 +17,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 /// Age at which responses are removed.
 const RESPONSES: TimeDelta = TimeDelta::days(30);
-/// Time for which files that no region names stay: queries that began before may still read them.
+/// Time for which files that no region names stay, unless versions are kept for longer: queries that began before may still read
+/// them.
 const GRACE: TimeDelta = TimeDelta::hours(1);
 /// Time for which files that the catalog does not know stay: a slow read names its files once it is complete.
 const ABANDONED: TimeDelta = TimeDelta::days(1);
@@ -181,7 +182,8 @@ impl Store {
         self.catalog.forget_answers_before(now - RESPONSES)?;
         // Snapshots and files have the time of this machine.
         let now = self.catalog.now();
-        self.remove_unused(Some((now - GRACE, now - ABANDONED)))
+        let kept = self.kept_versions()?.max(GRACE);
+        self.remove_unused(Some((now - kept, now - ABANDONED)))
     }
 
     /// Removes files that no region names: those that were replaced before an instant, and those that the catalog does not

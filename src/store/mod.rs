@@ -26,6 +26,7 @@ mod filling;
 mod in_flight;
 mod index;
 mod maintenance;
+mod past;
 mod quota;
 mod region;
 mod stamps;

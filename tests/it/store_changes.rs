@@ -1053,6 +1053,76 @@ async fn alerts_reach_the_receivers_of_their_rules_until_they_are_accepted() {
 }
 
 #[tokio::test]
+async fn earlier_versions_are_read_as_long_as_they_are_kept() {
+    let mut shop = Shop::new();
+    let mut options = SyncOptions::since((now() - days(40)).date_naive());
+    options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
+    let of = |table: &str| {
+        format!(
+            "SELECT m.aid, m.id, m.title, m.reach, m.tags, m.extra FROM {table} m WHERE m.aid IN ('{BIG}', '{OTHER}') AND \
+             m.published_at >= '2026-05-25' ORDER BY m.aid, m.published_at, m.id"
+        )
+    };
+    let of_service =
+        async |visit: &Visit| rows(&visit.plain.sql(&of("mentions")).await.unwrap().collect().await.unwrap());
+    let first = shop.at(now());
+    sync(&first.connection, &options, |_| {}).await.unwrap();
+    first.connection.keep_versions(30).unwrap();
+    let (before, version) = (of_service(&first).await, snapshot(&shop));
+    shop.delete_before(BIG, now() - days(20));
+    shop.arrive(BIG, "late", now() - days(10));
+    let second = shop.at(now() + TimeDelta::minutes(10));
+    sync(&second.connection, &options, |_| {}).await.unwrap();
+    second.connection.compact_store().unwrap();
+    let after = of_service(&second).await;
+    assert!(before != after && !before.is_empty());
+    let third = shop.at(now() + days(1));
+    rescan(&third, BIG, now() - days(30)).await;
+    third.connection.compact_store().unwrap();
+    let read = async |table: &str| ask(&third, &of(table)).await;
+    for (table, expected) in [
+        (format!("mentions_as_of({version})"), &before),
+        (format!("mentions_as_of(at => {version}, aid => ['{BIG}', '{OTHER}'])"), &before),
+        ("mentions_as_of('2026-07-01T12:05:00Z')".to_owned(), &before),
+        (format!("mentions AT (VERSION => {version})"), &before),
+        ("mentions AT (TIMESTAMP => '2026-07-01 12:05:00')".to_owned(), &before),
+        ("v4.mentions FOR SYSTEM_TIME AS OF '2026-07-01T12:10:00Z'".to_owned(), &after),
+        ("mentions FOR SYSTEM_TIME AS OF (now() - INTERVAL '2 hours')".to_owned(), &after),
+    ] {
+        let found = read(&table).await;
+        assert!(&found == expected, "{table}: {} instead of {}", found.len(), expected.len());
+    }
+    let one: Vec<_> = before.iter().filter(|row| row[0] == OTHER).cloned().collect();
+    assert!(read(&format!("mentions_as_of({version}, aid => '{OTHER}')")).await == one);
+    for (call, kind, part) in [
+        ("mentions_as_of()", ErrorKind::Query, "use mentions_as_of('2026-11-01T00:00:00Z')"),
+        ("mentions_as_of('yesterday')", ErrorKind::Query, "mentions_as_of: at must be an instant"),
+        ("mentions_as_of(1, aid => NULL)", ErrorKind::Query, "mentions_as_of: aid must be a saved search"),
+        ("mentions_as_of(1000)", ErrorKind::Store, "the store has no such snapshot; the latest is"),
+        (
+            "mentions_as_of('2020-01-01')",
+            ErrorKind::Store,
+            "the store has no version that old; the earliest is of 2026-07-01T",
+        ),
+    ] {
+        let error = failure(&third, &format!("SELECT * FROM {call}")).await;
+        assert!(error.kind() == kind && error.to_string().contains(part), "{call}: {error}");
+    }
+    let error = third.plain.sql("SELECT * FROM mentions_as_of(1)").await.unwrap_err();
+    assert_eq!(Error::find(&error).unwrap().kind(), ErrorKind::Config);
+    // As long as versions are kept.
+    let kept = shop.at(now() + days(20));
+    kept.connection.compact_store().unwrap();
+    assert!(ask(&kept, &of(&format!("mentions_as_of({version})"))).await == before);
+    kept.connection.keep_versions(0).unwrap();
+    let last = shop.at(now() + days(21));
+    last.connection.compact_store().unwrap();
+    let error = failure(&last, &format!("SELECT * FROM mentions_as_of({version})")).await;
+    assert!(error.to_string().contains("the store has no version that old; the earliest is of "), "{error}");
+    assert_eq!(last.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn each_file_is_read_once_for_all_saved_searches() {
     let shop = Shop::new();
     let visit = shop.at(now());

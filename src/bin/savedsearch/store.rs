@@ -157,6 +157,24 @@ Examples:
         #[arg(long, value_name = "DATE")]
         before: Option<NaiveDate>,
     },
+    /// Keep earlier versions of mentions for an age, so that mentions_as_of(…) reads them
+    #[command(group = clap::ArgGroup::new("age").required(true))]
+    #[command(
+        after_help = "Files that are replaced from now on stay for the age, and need its space. Without this, they stay for an
+hour. forget removes all versions.
+
+Examples:
+  savedsearch --store mentions store versions --keep 30d
+  savedsearch --store mentions store versions --off"
+    )]
+    Versions {
+        /// Age in days, such as 30d
+        #[arg(long, value_name = "AGE", value_parser = age_in_days, group = "age")]
+        keep: Option<u32>,
+        /// Keep them for an hour
+        #[arg(long, group = "age")]
+        off: bool,
+    },
     /// Erase mentions, so that nothing of them is left in the folder
     #[command(group = clap::ArgGroup::new("what").required(true))]
     #[command(
@@ -475,6 +493,16 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
                 eprintln!("not exported: {} days that were read with conditions", exported.conditional);
             }
         }
+        StoreCommand::Versions { keep, .. } => match *keep {
+            Some(days) => {
+                blocking(move || connection.keep_versions(days)).await?;
+                eprintln!("replaced files stay for {days} d");
+            }
+            None => {
+                blocking(move || connection.keep_versions(0)).await?;
+                eprintln!("replaced files stay for an hour");
+            }
+        },
         StoreCommand::Forget { older_than, before, author, id, aid } => {
             let what = match (before, older_than, author, id) {
                 (Some(date), ..) => Erase::Before(*date),

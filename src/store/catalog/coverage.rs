@@ -401,7 +401,7 @@ pub(super) fn deleted(connection: &Connection, aid: &str) -> rusqlite::Result<Ve
 }
 
 /// Reads a file from the columns of a row that begin with its path: rows, bytes, footer, first and last time, schema, digest.
-fn data_file(row: &Row<'_>, path_at: usize, path: String) -> rusqlite::Result<DataFile> {
+pub(super) fn data_file(row: &Row<'_>, path_at: usize, path: String) -> rusqlite::Result<DataFile> {
     Ok(DataFile {
         path,
         rows: row.get(path_at + 1)?,

@@ -141,7 +141,7 @@ fn latest(connection: &Connection) -> rusqlite::Result<Stamp> {
 }
 
 /// Time of a snapshot in microseconds since 1970.
-fn time_of(connection: &Connection, snapshot: i64) -> rusqlite::Result<i64> {
+pub(super) fn time_of(connection: &Connection, snapshot: i64) -> rusqlite::Result<i64> {
     let sql = "SELECT snapshot_time FROM ducklake_snapshot WHERE snapshot_id = ?1";
     let text: String = connection.query_row(sql, [snapshot], |row| row.get(0))?;
     instant_of(&text).map(|at| at.timestamp_micros()).ok_or_else(|| invalid(0, "not an instant"))
