@@ -434,7 +434,7 @@ impl Store {
     fn try_commit(
         &self,
         subject: &Subject,
-        new: &[Region],
+        read: &[Region],
         as_of: DateTime<Utc>,
         keeps_deleted: bool,
     ) -> Result<Vec<String>> {
@@ -442,6 +442,12 @@ impl Store {
             let known = self.catalog.regions(&subject.aid)?.into_iter();
             let mut known: Vec<Region> =
                 known.filter(|(filters, _)| *filters == subject.filters).map(|(_, region)| region).collect();
+            // Days that the store has from a later read stay. They keep no other day of the same region out.
+            let now = self.catalog.now() + self.ahead();
+            let is_later = |region: &&Region| region.as_of > as_of && is_credible(region, now);
+            let later: Vec<Range<Day>> = known.iter().filter(is_later).map(|region| region.days.clone()).collect();
+            let stays = |day: Day| !later.iter().any(|days| days.contains(&day));
+            let new: Vec<Region> = read.iter().flat_map(|region| region.parts(stays)).collect();
             if subject.filters.is_empty() {
                 let is_replaced = |old: &&mut Region| new.iter().any(|new| overlap(&old.days, &new.days));
                 for region in known.iter_mut().filter(is_replaced) {
@@ -449,9 +455,7 @@ impl Store {
                     *region = self.catalog.with_stamps(region)?.unwrap_or_else(|| region.clone());
                 }
             }
-            let mut groups = together(&known, new);
-            let now = self.catalog.now() + self.ahead();
-            groups.retain(|(old, _)| old.iter().all(|region| region.as_of <= as_of || !is_credible(region, now)));
+            let groups = together(&known, &new);
             let replaced: Vec<i64> =
                 groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
             let mut written = Written::default();

@@ -443,6 +443,35 @@ async fn a_row_tells_when_it_was_read() {
     assert_eq!(rows(&later.stored.sql(&since).await.unwrap().collect().await.unwrap()).concat(), ["0"]);
 }
 
+/// A month of the past is one region.
+#[tokio::test]
+async fn a_day_that_another_process_has_read_later_keeps_no_other_day_out() {
+    let shop = Shop::new();
+    let of = |from: &str, to: &str| {
+        format!(
+            "SELECT id, title FROM mentions WHERE aid = '{BIG}' AND published_at >= '{from}' AND published_at < '{to}'"
+        )
+    };
+    let read = async |time: DateTime<Utc>, sql: String| {
+        let visit = shop.at(time);
+        visit.set("SET savedsearch.store = 'write'").await;
+        visit.cost(&sql).await;
+        assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+    };
+    let later = now() + TimeDelta::minutes(1);
+    read(later, of("2026-04-10", "2026-04-11")).await;
+    read(now(), of("2026-04-01", "2026-05-01")).await;
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    let sql = "SELECT as_of, sum(to_day - from_day) FROM savedsearch_coverage GROUP BY as_of ORDER BY as_of";
+    let stored = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let stored: Vec<(i64, i64)> =
+        catalog.prepare(sql).unwrap().query_map([], stored).unwrap().map(Result::unwrap).collect();
+    assert_eq!(stored, [(now().timestamp_micros(), 29), (later.timestamp_micros(), 1)]);
+    let visit = shop.at(later);
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    assert_eq!(visit.cost(&of("2026-04-01", "2026-05-01")).await, 0);
+}
+
 /// Another reader of Parquet files, without the catalog, sees each stored mention once.
 #[tokio::test]
 async fn an_export_has_each_stored_mention_once() {
