@@ -167,6 +167,16 @@ impl FromStore {
     }
 }
 
+/// Days of a region whose counts the service's timeline has confirmed.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfirmedPart {
+    pub(crate) region: Arc<Region>,
+    /// The days, within those of the region.
+    pub(crate) days: Range<Day>,
+    /// Set if the days had settled by then.
+    pub(crate) settled: bool,
+}
+
 /// Returns a column that the store fills itself.
 fn own_column(name: &str, kind: ColumnType) -> StoredColumn {
     StoredColumn { name: name.to_owned(), kind, source: String::new() }
@@ -393,6 +403,34 @@ impl Store {
             return Ok(());
         }
         self.optionally(|| self.catalog.confirm(at, confirmed, sealed))
+    }
+
+    /// Records that the counts of parts of regions were confirmed at an instant. Each becomes a region of its own, so that the rest
+    /// of its days keeps its age. The rows stay where they are. Compaction joins regions of a month again.
+    pub(crate) fn confirm_parts(&self, subject: &Subject, at: DateTime<Utc>, parts: &[ConfirmedPart]) -> Result<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        self.optionally(|| {
+            for ConfirmedPart { region, days, settled } in parts {
+                let region = match subject.filters.is_empty() {
+                    true => self.catalog.with_stamps(region)?,
+                    false => Some(region.as_ref().clone()),
+                };
+                // If another process has replaced it, its days are confirmed when they are used next.
+                let Some(region) = region else { continue };
+                let confirmed = Region {
+                    confirmed: region.confirmed.max(at),
+                    sealed: region.sealed || *settled,
+                    ..region.part(days.clone())
+                };
+                let (before, after) = (region.days.start..days.start, days.end..region.days.end);
+                let with = [region.part(before), confirmed, region.part(after)];
+                let with: Vec<Region> = with.into_iter().filter(|part| !part.days.is_empty()).collect();
+                self.catalog.replace(subject, region.id.as_slice(), &with, None)?;
+            }
+            Ok(())
+        })
     }
 
     /// Writes what saves requests later. After another process has held the lock for long, nothing is written for a while,

@@ -445,6 +445,40 @@ async fn a_row_tells_when_it_was_read() {
 
 /// A month of the past is one region.
 #[tokio::test]
+async fn days_of_a_part_of_a_region_are_confirmed() {
+    let mut profile = Profile::v4();
+    profile.page.max = 10;
+    let shop = Shop::of(&corpus(), profile.clone());
+    let of = |from: &str, to: &str| {
+        format!(
+            "SELECT id, title FROM mentions WHERE aid = '{BIG}' AND published_at >= '{from}' AND published_at < '{to}'"
+        )
+    };
+    shop.at(now()).cost(&of("2026-04-01", "2026-05-01")).await;
+    let later = shop.at(now() + days(1));
+    later.set("SET savedsearch.freshness = '15m'").await;
+    for (from, to, cost) in [
+        ("2026-04-10", "2026-04-20", 1),
+        ("2026-04-12", "2026-04-15", 0),
+        ("2026-04-08", "2026-04-22", 1),
+        ("2026-04-09", "2026-04-21", 0),
+        ("2026-04-01", "2026-05-01", 1),
+        ("2026-04-05", "2026-04-30", 0),
+    ] {
+        assert_eq!(later.cost(&of(from, to)).await, cost, "{from} {to}");
+    }
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+    // Without a freshness, nothing is divided.
+    let other = Shop::of(&corpus(), profile);
+    other.at(now()).cost(&of("2026-04-01", "2026-05-01")).await;
+    assert_eq!(other.at(now() + days(1)).cost(&of("2026-04-10", "2026-04-20")).await, 1);
+    let catalog = rusqlite::Connection::open(other.folder.path().join("catalog.sqlite")).unwrap();
+    let regions: i64 = catalog.query_row("SELECT count(*) FROM savedsearch_coverage", [], |row| row.get(0)).unwrap();
+    assert_eq!(regions, 1);
+}
+
+/// A month of the past is one region.
+#[tokio::test]
 async fn a_day_that_another_process_has_read_later_keeps_no_other_day_out() {
     let shop = Shop::new();
     let of = |from: &str, to: &str| {
