@@ -446,7 +446,7 @@ impl Reply {
         let mut others =
             self.asked.iter().map(|(usual, _)| own_name(usual, &self.names)).filter(|name| !own.contains(name));
         let says = [self.statements(), self.message()];
-        let is_unknown = |name: &str| says.iter().any(|text| super::refusal::refuses_name(text, name));
+        let is_unknown = |name: &str| says.iter().any(|text| refusal::refuses_name(text, name));
         self.is_refusal()
             && match &self.unsent {
                 Some(name) => own.contains(&name.as_str()),
