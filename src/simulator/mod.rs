@@ -32,7 +32,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::clock::Clock;
+use savedsearch_clock::Clock;
 
 pub use dataset::{Corpus, CorpusSpec, Facts, LoadError, Mention, SavedSearch};
 pub use dialect::Preset;
