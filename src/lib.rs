@@ -89,8 +89,6 @@ mod session;
 #[cfg(all(unix, feature = "shell"))]
 #[doc(hidden)]
 pub mod shell;
-#[cfg(feature = "simulator")]
-pub mod simulator;
 #[cfg(feature = "store")]
 mod store;
 #[cfg(feature = "store")]
@@ -114,6 +112,9 @@ pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
 #[doc(inline)]
 pub use savedsearch_clock::Clock;
+#[cfg(feature = "simulator")]
+#[doc(inline)]
+pub use savedsearch_simulator as simulator;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
 pub use store::{Compacted, Erase, Erased, Holding, Indexed, StoreStatistics, has_store};

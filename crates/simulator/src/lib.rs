@@ -14,6 +14,10 @@
 //! Invariant: without faults, the responses are exactly the content of [`Corpus`], and with mutations that of
 //! [`Simulator::alive`]; tests take their expectations from there.
 
+#[cfg(test)]
+#[expect(dead_code, reason = "no check of these tests waits")]
+#[path = "../../../src/cases.rs"]
+mod cases;
 mod dataset;
 mod dialect;
 mod fault_injection;
