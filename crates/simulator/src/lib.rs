@@ -36,11 +36,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use savedsearch_clock::Clock;
-
 pub use dataset::{Corpus, CorpusSpec, Facts, LoadError, Mention, SavedSearch};
 pub use dialect::Preset;
 pub use fault_injection::{Fault, InvalidFault, KINDS};
+pub use savedsearch_clock::Clock;
 pub use server::{RateLimit, Running, Seen, Settings, Simulator, start};
 
 /// API key of the team that owns most saved searches.
