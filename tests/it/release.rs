@@ -201,7 +201,7 @@ fn workflows_run_the_checks_and_cannot_write() {
 
 /// All crates are built by the commands at the root, with one set of features.
 #[test]
-fn the_crates_and_the_package_have_one_version() {
+fn the_crates_and_the_package_have_one_version_and_one_licence() {
     let main = table("Cargo.toml");
     let version = main["package"]["version"].as_str().unwrap();
     let list = |name: &str| main["workspace"][name].as_array().unwrap().iter().map(|path| path.as_str().unwrap());
@@ -212,6 +212,7 @@ fn the_crates_and_the_package_have_one_version() {
     each(all, |folder| {
         let manifest = table(&format!("{folder}/Cargo.toml"));
         assert_eq!(manifest["package"]["version"].as_str(), Some(version));
+        assert!(read(&format!("{folder}/LICENSE")) == read("LICENSE"), "its package has another licence");
         for (name, dependency) in manifest["dependencies"].as_table().unwrap() {
             let own = dependency.get("path").is_some();
             assert!(!own || dependency["version"].as_str() == Some(version), "{name}");
