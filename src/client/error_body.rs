@@ -70,7 +70,17 @@ impl ErrorBody {
 /// has them.
 pub(super) fn is_about(message: &str, parameters: &str) -> bool {
     const PASSES: [&str; 12] = [
-        "again", "busy", "internal", "later", "limit", "overload", "quota", "retry", "temporar", "time", "too many",
+        "again",
+        "busy",
+        "internal",
+        "later",
+        "limit",
+        "overload",
+        "quota",
+        "retry",
+        "temporar",
+        "time",
+        "too many",
         "unavailable",
     ];
     let lower = message.to_lowercase();
