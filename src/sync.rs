@@ -169,24 +169,7 @@ pub async fn sync(
 ) -> Result<Synced> {
     let store = connection.some_store()?;
     let today = day_of(connection.now().timestamp_micros());
-    if options.since.to_epoch_days() > today {
-        let what = format!("{} is in the future: today is {} in UTC", options.since, date_of(today));
-        return Err(Error::new(ErrorKind::Query, what).advice("synchronize from today on, or from an earlier day"));
-    }
-    if store.unwritable().is_some_and(|refused| !is_full(refused)) {
-        let error = Error::new(ErrorKind::Store, "the store is read-only");
-        return Err(error.advice("make its folder writable, or use another one"));
-    }
-    // What cannot be stored is not requested.
-    store.writable_root()?;
-    let window = &connection.profile().window;
-    if !window.takes_instants() || !window.is_half_open() {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "the service does not support single-day windows, so a store cannot be filled",
-        )
-        .advice("check the profile's [window]; queries work without a store"));
-    }
+    check_start(connection, options.since, today)?;
     let context = session(connection).map_err(|error| own_or_query(&error))?;
     let begun = connection.clock().now();
     let mut spent = Spent { left: options.max_requests, requests: 0 };
@@ -249,6 +232,29 @@ pub async fn sync(
     synced.unindexed = store.update_indexes().err().map(|error| error.line());
     synced.requests = spent.requests;
     Ok(synced)
+}
+
+/// Refuses, before anything is requested, a synchronization that could store nothing.
+fn check_start(connection: &Connection, since: NaiveDate, today: Day) -> Result<()> {
+    if since.to_epoch_days() > today {
+        let what = format!("{since} is in the future: today is {} in UTC", date_of(today));
+        return Err(Error::new(ErrorKind::Query, what).advice("synchronize from today on, or from an earlier day"));
+    }
+    let store = connection.some_store()?;
+    if store.unwritable().is_some_and(|refused| !is_full(refused)) {
+        let error = Error::new(ErrorKind::Store, "the store is read-only");
+        return Err(error.advice("make its folder writable, or use another one"));
+    }
+    store.writable_root()?;
+    let window = &connection.profile().window;
+    if !window.takes_instants() || !window.is_half_open() {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "the service does not support single-day windows, so a store cannot be filled",
+        )
+        .advice("check the profile's [window]; queries work without a store"));
+    }
+    Ok(())
 }
 
 /// Pieces that no query has begun to read.

@@ -69,8 +69,20 @@ impl ErrorBody {
 /// that may be a word, such as `to`, shows nothing, and neither does the message of a failure that may pass. `parameters`: as the log
 /// has them.
 pub(super) fn is_about(message: &str, parameters: &str) -> bool {
-    const PASSES: [&str; 9] =
-        ["busy", "later", "limit", "overload", "quota", "temporar", "time", "too many", "unavailable"];
+    const PASSES: [&str; 12] = [
+        "again",
+        "busy",
+        "internal",
+        "later",
+        "limit",
+        "overload",
+        "quota",
+        "retry",
+        "temporar",
+        "time",
+        "too many",
+        "unavailable",
+    ];
     let lower = message.to_lowercase();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let is_named = |name: &str| {
@@ -247,6 +259,7 @@ mod tests {
             ("no access to the index", false),
             ("project_id 7: limit of requests reached", false),
             ("date_from: the index timed out", false),
+            ("internal error in the search of project_id 7", false),
         ];
         crate::cases::each(cases, |(message, about)| assert_eq!(is_about(message, sent), about, "{message}"));
     }
