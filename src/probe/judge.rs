@@ -186,14 +186,7 @@ impl Dialogue {
         scheduler::run(asker, fixed, dimensions, is_data, |dimensions| {
             for dimension in dimensions.iter_mut() {
                 match dimension.name {
-                    "period" => {
-                        more_periods(found, dimension, newest, named, &spoken.periods);
-                        let are_enough = are_ends_enough(found, dimension, newest);
-                        dimension.give_up(|tried| {
-                            let has_period = tried.pairs.iter().any(|(name, _)| name == DURATION);
-                            (no_period && has_period) || (are_enough && !tried.is_absolute())
-                        });
-                    }
+                    "period" => next_periods(found, dimension, newest, named, &spoken.periods, no_period),
                     "order" if no_order => dimension.give_up(|_| true),
                     "order" => more_orders(found, dimension, &spoken.orders),
                     "filter" => more_filters(found, dimension),
@@ -931,6 +924,24 @@ fn is_among_several(working: &[&Try]) -> bool {
     !is_number && ends.min().is_some_and(|ends| ends > 2)
 }
 
+/// Adds candidates for the window, and gives up those that are not worth a request. `is_unnamed`: the service has no parameter of the
+/// period.
+fn next_periods(
+    found: &Findings,
+    periods: &mut Dimension,
+    newest: Option<i64>,
+    named: Option<&[String]>,
+    spoken: &[String],
+    is_unnamed: bool,
+) {
+    let has_period = |tried: &Try| tried.pairs.iter().any(|(name, _)| name == DURATION);
+    // The ends of a window are added once the first periods are done, and there may be no other round for them.
+    periods.give_up(|tried| is_unnamed && has_period(tried));
+    more_periods(found, periods, newest, named, spoken);
+    let are_enough = are_ends_enough(found, periods, newest);
+    periods.give_up(|tried| (is_unnamed && has_period(tried)) || (are_enough && !tried.is_absolute()));
+}
+
 /// True if no other periods are worth a request: the ends of a window had an effect, and several values without ends had none.
 fn are_ends_enough(found: &Findings, periods: &Dimension, newest: Option<i64>) -> bool {
     const VALUES: usize = 3;
@@ -1026,6 +1037,16 @@ mod tests {
         periods.add(Try::new("last_year", DURATION, "last_year"));
         periods.give_up(|tried| !tried.is_absolute());
         assert!(periods.queue.is_empty() && matches!(periods.outcome("last_year"), Some(Outcome::Unknown)));
+    }
+
+    #[test]
+    fn the_ends_of_a_window_are_tried_in_the_first_round_if_the_service_has_no_periods() {
+        let named = ["aid", "since", "until", "sortBy"].map(str::to_owned);
+        let mut periods = crate::probe::candidates::periods();
+        next_periods(&Findings::default(), &mut periods, Some(1_780_000_000_000_000), Some(&named), &[], true);
+        let next = periods.queue.front().expect("the ends of a window");
+        let names: Vec<&str> = next.pairs.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(names == ["since", "until"] && periods.queue.iter().all(Try::is_absolute), "{:?}", periods.queue);
     }
 
     #[test]
