@@ -583,7 +583,7 @@ impl Dialogue {
         match () {
             () if self.found.timeline.is_none() => "no timeline shows an effect of the timezone parameter",
             () if self.found.with.iter().any(|(name, _)| name == TIMEZONE) => "each search requests UTC",
-            () if self.found.takes_no_zone || self.asker.refuses(TIMEZONE) => "the service has no timezone parameter",
+            () if self.found.takes_no_zone || self.asker.refuses(TIMEZONE) => "the service accepts no timezone",
             () if self.found.zone_taken.is_none() => "no search with the timezone parameter was answered",
             () => "the timezone parameter had no visible effect",
         }
