@@ -623,7 +623,9 @@ impl Driver {
         let values = plan.compared.iter().flat_map(|(column, values)| values.iter().map(move |value| (column, value)));
         for (column, value) in values {
             if let Some(written) = connection.in_its_case(column, value) {
-                let note = format!("nothing was found: {column} = '{value}' is compared with case, and the service has '{written}'");
+                let note = format!(
+                    "nothing was found: {column} = '{value}' is compared with case, and the service has '{written}'"
+                );
                 connection.client().log().note(&self.query.budget, None, shortened(note));
             }
         }
