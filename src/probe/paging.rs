@@ -1028,20 +1028,11 @@ impl Dialogue {
             return Ok(());
         };
         let offset = self.found.offset.unwrap_or_default();
-        // The last record alone, or the last page.
         let total = total.max(1);
-        let question = |row: u64| match offset.pages {
-            true => (offset.first + row / page.max, page.max, (total - row / page.max * page.max).min(page.max)),
-            false => {
-                let size = self.accepted(2);
-                let row = if offset.aligned { row / size * size } else { row };
-                (offset.first + row, size, (total - row).min(size))
-            }
-        };
         if total <= page.max {
             return self.no_depth(total);
         }
-        let (from, size, expected) = question(total - 1);
+        let (from, size, expected) = self.end_of(total, offset, page.max);
         let Some((ids, reply)) = self.ids(from, size).await? else { return self.untried_depth() };
         if ids.len() as u64 == expected {
             let text = format!("paging reaches all {total} mentions; a limit beyond that is unknown");
@@ -1089,6 +1080,15 @@ impl Dialogue {
         self.found.could_not_tell("depth", format!("row {total} was not returned ({beyond}); the limit was not found"));
         // A scan discovers the limit itself.
         Ok(())
+    }
+
+    /// The request for the last of these mentions, alone or with its page: its offset, its size, and the mentions that it returns.
+    fn end_of(&self, total: u64, offset: Offset, largest: u64) -> (u64, u64, u64) {
+        let size = if offset.pages { largest } else { self.accepted(2) };
+        let row = total - 1;
+        let row = if offset.pages || offset.aligned { row / size * size } else { row };
+        let place = if offset.pages { row / size } else { row };
+        (offset.first + place, size, (total - row).min(size))
     }
 
     fn untried_depth(&mut self) -> Result<()> {
@@ -1178,6 +1178,14 @@ mod tests {
             let page = Some(PageFinding { max: rows, clamped: true });
             assert_eq!((dialogue.found.idle_size, dialogue.found.page), (idle, page));
         }
+    }
+
+    #[test]
+    fn the_last_mention_is_requested_where_a_page_may_begin() {
+        let dialogue = paged(&[]);
+        let of = |pages, first, aligned| dialogue.end_of(40, Offset { pages, first, aligned }, 25);
+        assert_eq!([of(false, 0, false), of(false, 1, false)], [(39, 2, 1), (40, 2, 1)]);
+        assert_eq!([of(false, 0, true), of(true, 1, false)], [(38, 2, 2), (2, 25, 15)]);
     }
 
     #[test]
