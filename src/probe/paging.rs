@@ -1032,7 +1032,7 @@ impl Dialogue {
         if total <= page.max {
             return self.no_depth(total);
         }
-        let (from, size, expected) = self.end_of(total, offset, page.max);
+        let (from, size, expected) = self.last_offset(total, offset, page.max);
         let Some((ids, reply)) = self.ids(from, size).await? else { return self.untried_depth() };
         if ids.len() as u64 == expected {
             let text = format!("paging reaches all {total} mentions; a limit beyond that is unknown");
@@ -1083,7 +1083,7 @@ impl Dialogue {
     }
 
     /// The request for the last of these mentions, alone or with its page: its offset, its size, and the mentions that it returns.
-    fn end_of(&self, total: u64, offset: Offset, largest: u64) -> (u64, u64, u64) {
+    fn last_offset(&self, total: u64, offset: Offset, largest: u64) -> (u64, u64, u64) {
         let size = if offset.pages { largest } else { self.accepted(2) };
         let row = total - 1;
         let row = if offset.pages || offset.aligned { row / size * size } else { row };
@@ -1183,7 +1183,7 @@ mod tests {
     #[test]
     fn the_last_mention_is_requested_where_a_page_may_begin() {
         let dialogue = paged(&[]);
-        let of = |pages, first, aligned| dialogue.end_of(40, Offset { pages, first, aligned }, 25);
+        let of = |pages, first, aligned| dialogue.last_offset(40, Offset { pages, first, aligned }, 25);
         assert_eq!([of(false, 0, false), of(false, 1, false)], [(39, 2, 1), (40, 2, 1)]);
         assert_eq!([of(false, 0, true), of(true, 1, false)], [(38, 2, 2), (2, 25, 15)]);
     }
