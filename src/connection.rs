@@ -25,6 +25,7 @@ use chrono::TimeDelta;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
+use savedsearch_clock::Clock;
 #[cfg(feature = "store")]
 use tokio::time::Instant;
 
@@ -37,7 +38,6 @@ use crate::client::{
     Caller, Client, ClientSpec, Exchanges, Held, HttpLimits, HttpService, Network, QueryBudget, QueryCounts, QuerySpan,
     RetryPolicy, Scan, Secret, SentBefore, parse_base_url,
 };
-use crate::clock::Clock;
 #[cfg(feature = "store")]
 use crate::config::StoreUse;
 use crate::config::{SessionSettings, state_folder};

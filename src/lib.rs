@@ -43,7 +43,6 @@ mod cases;
 mod catalog;
 #[doc(hidden)]
 pub mod client;
-mod clock;
 #[doc(hidden)]
 pub mod config;
 mod connection;
@@ -90,8 +89,6 @@ mod session;
 #[cfg(all(unix, feature = "shell"))]
 #[doc(hidden)]
 pub mod shell;
-#[cfg(feature = "simulator")]
-pub mod simulator;
 #[cfg(feature = "store")]
 mod store;
 #[cfg(feature = "store")]
@@ -107,13 +104,17 @@ mod words;
 
 pub use catalog::{CATALOG, catalog};
 pub use client::{Completeness, RetryPolicy, Secret};
-pub use clock::Clock;
 pub use config::{CountFromOverview, SessionSettings, StoreUse};
 pub use connection::{Connection, ConnectionBuilder, UnknownField};
 pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
+#[doc(inline)]
+pub use savedsearch_clock::Clock;
+#[cfg(feature = "simulator")]
+#[doc(inline)]
+pub use savedsearch_simulator as simulator;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
 pub use store::{Compacted, Erase, Erased, Export, Exported, Holding, Indexed, StoreStatistics, has_store};

@@ -179,29 +179,7 @@ pub async fn sync(
 ) -> Result<Synced> {
     let store = connection.some_store()?;
     let today = day_of(connection.now().timestamp_micros());
-    if options.since.to_epoch_days() > today {
-        let what = format!("{} is in the future: today is {} in UTC", options.since, date_of(today));
-        return Err(Error::new(ErrorKind::Query, what).advice("synchronize from today on, or from an earlier day"));
-    }
-    if store.unwritable().is_some_and(|refused| !is_full(refused)) {
-        let error = Error::new(ErrorKind::Store, "the store is read-only");
-        return Err(error.advice("make its folder writable, or use another one"));
-    }
-    if options.quota.is_some() && options.oldest_first {
-        let error =
-            Error::new(ErrorKind::Config, "the oldest days cannot be read first under a quota, which removes them");
-        return Err(error.advice("read the latest days first, or set no quota"));
-    }
-    // What cannot be stored is not requested.
-    store.writable_root()?;
-    let window = &connection.profile().window;
-    if !window.takes_instants() || !window.is_half_open() {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "the service does not support single-day windows, so a store cannot be filled",
-        )
-        .advice("check the profile's [window]; queries work without a store"));
-    }
+    check_start(connection, options, today)?;
     let context = session(connection).map_err(|error| own_or_query(&error))?;
     let begun = connection.clock().now();
     let mut spent = Spent { left: options.max_requests, requests: 0 };
@@ -280,6 +258,34 @@ pub async fn sync(
     }
     synced.requests = spent.requests;
     Ok(synced)
+}
+
+/// Refuses, before anything is requested, a synchronization that could store nothing.
+fn check_start(connection: &Connection, options: &SyncOptions, today: Day) -> Result<()> {
+    if options.since.to_epoch_days() > today {
+        let what = format!("{} is in the future: today is {} in UTC", options.since, date_of(today));
+        return Err(Error::new(ErrorKind::Query, what).advice("synchronize from today on, or from an earlier day"));
+    }
+    let store = connection.some_store()?;
+    if store.unwritable().is_some_and(|refused| !is_full(refused)) {
+        let error = Error::new(ErrorKind::Store, "the store is read-only");
+        return Err(error.advice("make its folder writable, or use another one"));
+    }
+    if options.quota.is_some() && options.oldest_first {
+        let what = "the oldest days cannot be read first under a quota, which removes them";
+        let error = Error::new(ErrorKind::Config, what);
+        return Err(error.advice("read the latest days first, or set no quota"));
+    }
+    store.writable_root()?;
+    let window = &connection.profile().window;
+    if !window.takes_instants() || !window.is_half_open() {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "the service does not support single-day windows, so a store cannot be filled",
+        )
+        .advice("check the profile's [window]; queries work without a store"));
+    }
+    Ok(())
 }
 
 /// Pieces that no query has begun to read.

@@ -136,6 +136,8 @@ use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::functions;
+#[cfg(feature = "postgres")]
+pub(crate) use crate::optimizer::expressions::too_many_copies;
 use crate::optimizer::with_rules;
 use crate::table::{Relations, SavedSearchFactory, TableFunctions};
 

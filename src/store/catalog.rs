@@ -37,6 +37,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+use savedsearch_clock::Clock;
 
 pub(crate) use self::columns::{FileColumn, StoredColumn};
 pub(crate) use self::coverage::Change;
@@ -45,7 +46,6 @@ pub(crate) use self::recorded::Recorded;
 use super::access::{has_store, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;
-use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Phrase, Result, Term};
 use crate::files;
 

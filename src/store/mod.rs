@@ -44,6 +44,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
+use savedsearch_clock::Clock;
 use tokio::time::Instant;
 
 pub use self::access::has_store;
@@ -73,7 +74,6 @@ use self::catalog::FileColumn;
 use self::coverage::is_credible;
 use self::files::{FILTERS, FileReader, Layout};
 use self::filling::Bucket;
-use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::files::private_folder;
 use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};

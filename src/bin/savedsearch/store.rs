@@ -4,6 +4,7 @@ mod alarms;
 mod hand_over;
 mod webhook;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,7 +76,7 @@ pub(crate) struct SyncArguments {
     /// Send new mentions to URL after a synchronization, by POST, as NDJSON; http beyond this machine needs --insecure
     #[arg(long, value_name = "URL", value_parser = webhook_url, conflicts_with = "on_new")]
     #[arg(env = "SAVEDSEARCH_WEBHOOK", hide_env_values = true)]
-    webhook: Option<String>,
+    webhook: Option<WebhookUrl>,
     /// Afterwards, remove days older than an age, such as 400d [default: `retain` of the connection]
     #[arg(long, value_name = "AGE", value_parser = age_in_days)]
     retain: Option<u32>,
@@ -244,7 +245,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
     let receiver = match (&options.on_new, &options.webhook) {
         (Some(command), _) => Some(Receiver::Command(HandOver::begin(&connection, command, &options.aid)?)),
         (None, Some(url)) => {
-            Some(Receiver::Webhook(Sending::begin(&connection, url, arguments.insecure, &options.aid)?))
+            Some(Receiver::Webhook(Sending::begin(&connection, &url.0, arguments.insecure, &options.aid)?))
         }
         (None, None) => None,
     };
@@ -559,8 +560,18 @@ fn shell_command(text: &str) -> Result<String, String> {
     not_blank(text, "expected a command, such as 'jq -r .title >> new.txt'")
 }
 
-fn webhook_url(text: &str) -> Result<String, String> {
-    not_blank(text, "expected a URL, such as https://hooks.example.com/mentions")
+/// URL of a webhook, which may contain a secret.
+#[derive(Clone)]
+struct WebhookUrl(String);
+
+impl fmt::Debug for WebhookUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebhookUrl(…)")
+    }
+}
+
+fn webhook_url(text: &str) -> Result<WebhookUrl, String> {
+    not_blank(text, "expected a URL, such as https://hooks.example.com/mentions").map(WebhookUrl)
 }
 
 fn not_blank(text: &str, expected: &str) -> Result<String, String> {
