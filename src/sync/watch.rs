@@ -139,6 +139,10 @@ impl Watch {
             for (_, region) in store.regions(&aid)?.iter().filter(|(filters, _)| filters.is_empty()) {
                 counts.extend(region.days.clone().zip(region.counts.iter().copied()));
             }
+            if counts.is_empty() && self.aids.is_empty() {
+                // All its days were read with conditions.
+                continue;
+            }
             let mut complete = true;
             for day in self.first(&state).max(today - OLDEST)..=today {
                 match counts.get(&day) {

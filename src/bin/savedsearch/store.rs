@@ -494,16 +494,14 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
                 eprintln!("not exported: {} days that were read with conditions", exported.conditional);
             }
         }
-        StoreCommand::Versions { keep, .. } => match *keep {
-            Some(days) => {
-                blocking(move || connection.keep_versions(days)).await?;
-                eprintln!("replaced files stay for {days} d");
+        StoreCommand::Versions { keep, off } => {
+            let days = keep.filter(|_| !off).unwrap_or_default();
+            blocking(move || connection.keep_versions(days)).await?;
+            match days {
+                0 => eprintln!("replaced files stay for an hour"),
+                days => eprintln!("replaced files stay for {days} d"),
             }
-            None => {
-                blocking(move || connection.keep_versions(0)).await?;
-                eprintln!("replaced files stay for an hour");
-            }
-        },
+        }
         StoreCommand::Forget { older_than, before, author, id, aid } => {
             let what = match (before, older_than, author, id) {
                 (Some(date), ..) => Erase::Before(*date),
