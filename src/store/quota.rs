@@ -85,7 +85,8 @@ impl Store {
                 let path = self.catalog.folder(filters).join(&file.path);
                 let with_index = |path: &PathBuf| file.bytes + index::bytes_of_index(path);
                 let bytes = *files.entry(path).or_insert_with_key(with_index);
-                for (day, mentions) in region.days.clone().zip(&region.counts) {
+                // A day without mentions needs no space.
+                for (day, mentions) in region.days.clone().zip(&region.counts).filter(|(_, mentions)| **mentions > 0) {
                     *days.entry(day).or_default() += file.share_of(bytes, *mentions);
                 }
             }
