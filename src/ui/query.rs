@@ -283,6 +283,18 @@ pub(super) async fn tables(session: &Session) -> Result<Vec<Value>, Failure> {
     Ok(found)
 }
 
+/// Plans a statement to be run. Returns it with its headers and the zone of its times.
+async fn pending(
+    host: Arc<Host>,
+    session: Arc<Session>,
+    question: Question,
+) -> Result<(Arc<Pending>, Headers, String), Failure> {
+    let PlannedStatement { context, statement, headers, typed } = read(&host, &session, question).await?;
+    let zone = SessionSettings::zone(context.state().config_options());
+    let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await;
+    Ok((Arc::new(pending.map_err(|failure| typed.placed(failure))?), headers, zone))
+}
+
 /// Runs a statement. The response is described in the module's documentation; dropping it ends the query.
 ///
 /// # Errors
@@ -294,15 +306,7 @@ pub(super) async fn run(
     question: Question,
 ) -> Result<impl Stream<Item = Bytes> + Send + 'static, Failure> {
     let begun = Instant::now();
-    let planned = {
-        let (host, session) = (Arc::clone(&host), Arc::clone(&session));
-        async move {
-            let PlannedStatement { context, statement, headers, typed } = read(&host, &session, question).await?;
-            let zone = SessionSettings::zone(context.state().config_options());
-            let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await;
-            Ok::<_, Failure>((Arc::new(pending.map_err(|failure| typed.placed(failure))?), headers, zone))
-        }
-    };
+    let planned = pending(Arc::clone(&host), Arc::clone(&session), question);
     let (pending, headers, zone) = host.away(&session, planned).await?;
     if pending.schema.fields().is_empty() {
         return Err(Failure::new(Code::InvalidArgument, "the query selects no columns"));
