@@ -435,28 +435,7 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
             let sql = "SELECT * FROM system.store ORDER BY aid, filters";
             return crate::print_table(connection, sql).await;
         }
-        StoreCommand::Verify { service } => {
-            let store = Arc::clone(&connection);
-            let problems = in_time(arguments.quiet, "reading the files", move || store.verify_store()).await?;
-            problems.iter().for_each(|problem| eprintln!("{problem}"));
-            let differing = if *service {
-                let _progress = Progress::of_queries(vec![Arc::clone(&connection)], arguments.quiet);
-                verify_counts(&connection).await?
-            } else {
-                Vec::new()
-            };
-            differing.iter().for_each(|differing| eprintln!("{differing}"));
-            let (problems, differing) = (problems.len(), differing.len());
-            let line = match (problems, differing) {
-                (0, 0) => {
-                    eprintln!("no problems");
-                    return Ok(());
-                }
-                (0, _) => format!("stored days that differ from the service: {differing}; `sync` reads them again"),
-                _ => format!("problems: {problems}"),
-            };
-            return Err(Exit(FAILED, Some(line)));
-        }
+        StoreCommand::Verify { service } => return verify(connection, arguments.quiet, *service).await,
         StoreCommand::Compact => {
             let compacted = in_time(arguments.quiet, "merging files", move || connection.compact_store()).await?;
             eprintln!(
@@ -525,6 +504,29 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
         }
     }
     Ok(())
+}
+
+/// Compares the catalog with the files, and the daily counts with the service if that is wanted.
+async fn verify(connection: Arc<Connection>, quiet: bool, service: bool) -> Result<(), Exit> {
+    let store = Arc::clone(&connection);
+    let problems = in_time(quiet, "reading the files", move || store.verify_store()).await?;
+    problems.iter().for_each(|problem| eprintln!("{problem}"));
+    let differing = if service {
+        let _progress = Progress::of_queries(vec![Arc::clone(&connection)], quiet);
+        verify_counts(&connection).await?
+    } else {
+        Vec::new()
+    };
+    differing.iter().for_each(|differing| eprintln!("{differing}"));
+    let line = match (problems.len(), differing.len()) {
+        (0, 0) => {
+            eprintln!("no problems");
+            return Ok(());
+        }
+        (0, differing) => format!("stored days that differ from the service: {differing}; `sync` reads them again"),
+        (problems, _) => format!("problems: {problems}"),
+    };
+    Err(Exit(FAILED, Some(line)))
 }
 
 /// Does work on the files of a store, and shows its name and how long it takes.
