@@ -34,6 +34,7 @@ use crate::client::{Exchanges, HttpFailure, HttpLimits, HttpRequest, HttpRespons
 use crate::config::{read_toml, variable};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Phrase, Result};
+use crate::location::Location;
 use crate::profile::Profile;
 
 /// Service of a connection that must not send requests, with the reason.
@@ -67,8 +68,8 @@ pub struct Named {
     pub profile: Profile,
     /// True if the key may be sent in clear text beyond this machine.
     pub insecure: bool,
-    /// Folder of the store.
-    pub store: Option<PathBuf>,
+    /// Location of the store.
+    pub store: Option<Location>,
     /// Age in days beyond which a synchronization removes days from the store.
     pub retain: Option<u32>,
     /// File and name, for errors.
@@ -168,7 +169,7 @@ impl Connections {
             };
             #[cfg(feature = "store")]
             let builder = match store.filter(|_| readable) {
-                Some(folder) => builder.store(folder),
+                Some(location) => builder.store_at(location),
                 None => builder,
             };
             #[cfg(not(feature = "store"))]
@@ -225,7 +226,8 @@ impl Connections {
                 entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;
             let place = format!("{}: connection `{name}`", path.display());
             let (base_url, insecure) = (entry.base_url, entry.insecure);
-            let store = entry.store.map(|store| folder.join(store));
+            let store = entry.store.map(Location::parse).transpose().map_err(|error| bad(&error.to_string()))?;
+            let store = store.map(|store| store.below(folder));
             let retain = match &entry.retain {
                 None => None,
                 Some(_) if store.is_none() => return Err(bad("retain needs a store: set `store` as well")),

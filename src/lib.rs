@@ -67,6 +67,7 @@ mod functions;
 #[cfg(feature = "flight")]
 mod host;
 pub mod http;
+mod location;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod memory;
@@ -113,6 +114,7 @@ pub use connection::{Connection, ConnectionBuilder, UnknownField};
 pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
+pub use location::Location;
 pub use profile::Profile;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]

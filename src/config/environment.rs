@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::client::Secret;
 use crate::error::{Error, ErrorKind, Result, nearest_name, one_line};
+use crate::location::Location;
 
 /// Values from the environment. Command-line options take precedence.
 #[derive(Debug, Clone, Default)]
@@ -19,21 +20,21 @@ pub struct Environment {
     /// `SAVEDSEARCH_CONFIG`.
     pub config: Option<PathBuf>,
     /// `SAVEDSEARCH_STORE`.
-    pub store: Option<PathBuf>,
+    pub store: Option<Location>,
 }
 
 impl Environment {
     /// Reads the variables of the process. An empty variable counts as unset.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an invalid key.
+    /// [`ErrorKind::Config`] for an invalid key or location.
     pub fn read() -> Result<Self> {
         Ok(Self {
             base_url: variable("SAVEDSEARCH_BASE_URL"),
             api_key: variable("SAVEDSEARCH_API_KEY").map(|key| Secret::new(&key)).transpose()?,
             profile: variable("SAVEDSEARCH_PROFILE").map(PathBuf::from),
             config: variable("SAVEDSEARCH_CONFIG").map(PathBuf::from),
-            store: variable("SAVEDSEARCH_STORE").map(PathBuf::from),
+            store: variable("SAVEDSEARCH_STORE").map(Location::parse).transpose()?,
         })
     }
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -60,9 +59,11 @@ use super::workers::STORES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
 use crate::functions;
+use crate::location::Location;
 use crate::memory::STACK;
 use crate::serving::{Acceptor, GRPC, Operated, Serving, TlsSpec, bind, encrypted, operate};
 use crate::session::bounded_session;
+use crate::store::folder_of;
 
 /// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
@@ -83,8 +84,8 @@ pub struct WorkerSpec {
     pub insecure: bool,
     /// Address of `/healthz` and `/metrics`; `None` disables them.
     pub operations: Option<SocketAddr>,
-    /// Folders of the stores whose files may be read.
-    pub stores: Vec<PathBuf>,
+    /// Locations of the stores whose files may be read.
+    pub stores: Vec<Location>,
     /// Memory of all queries, in MiB.
     pub memory_mib: usize,
     /// Time for which running queries may continue after a shutdown request.
@@ -229,7 +230,8 @@ impl WorkerServer {
         let WorkerSpec { listen, tls, operations, stores, memory_mib, drain, .. } = spec;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let mut files = BTreeMap::new();
-        for folder in &stores {
+        for location in &stores {
+            let folder = folder_of(location)?;
             let (id, data) = (id_of(folder)?, folder.join("data"));
             // The worker may be the first to see the folder. If this fails, so does the next line.
             let _ = private_folder(&data);

@@ -8,14 +8,34 @@ use std::path::Path;
 use super::catalog;
 use super::files::{NO_SPACE, has_no_space};
 use crate::error::{Error, ErrorKind, Result};
+use crate::location::Location;
 
-/// True if a folder has a store.
+/// True if there is a store at a location.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if that cannot be determined, such as for a folder that the user may not read.
 #[doc(hidden)]
-pub fn has_store(folder: &Path) -> Result<bool> {
+pub fn has_store(location: &Location) -> Result<bool> {
+    has_catalog(folder_of(location)?)
+}
+
+/// True if there is a catalog in a folder.
+pub(super) fn has_catalog(folder: &Path) -> Result<bool> {
     folder.join(catalog::FILE).try_exists().map_err(|error| inaccessible(folder, &error))
+}
+
+/// The folder of a store.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] for an address of object storage.
+pub(crate) fn folder_of(location: &Location) -> Result<&Path> {
+    match location {
+        Location::Folder(folder) => Ok(folder),
+        Location::Bucket(address) => {
+            Err(Error::new(ErrorKind::Unsupported, format!("{address}: this version keeps stores in folders only"))
+                .advice("use a folder"))
+        }
+    }
 }
 
 /// Error for a folder in which no store can be opened or created.
@@ -61,13 +81,13 @@ mod tests {
     #[test]
     fn a_store_that_cannot_be_seen_is_not_a_missing_one() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        assert!(!has_store(folder.path()).expect("readable"));
-        assert!(!has_store(&folder.path().join("none")).expect("missing"));
+        assert!(!has_catalog(folder.path()).expect("readable"));
+        assert!(!has_catalog(&folder.path().join("none")).expect("missing"));
         let file = folder.path().join("file");
         std::fs::write(&file, "").expect("written");
-        has_store(&file).expect_err("not a folder");
+        has_catalog(&file).expect_err("not a folder");
         std::fs::write(folder.path().join(catalog::FILE), "").expect("written");
-        assert!(has_store(folder.path()).expect("readable"));
+        assert!(has_catalog(folder.path()).expect("readable"));
     }
 
     #[test]

@@ -41,9 +41,10 @@ pub(crate) use self::columns::{FileColumn, StoredColumn};
 pub(crate) use self::coverage::Change;
 use self::failure::{failure, instant};
 pub(crate) use self::recorded::Recorded;
-use super::access::{has_store, inaccessible};
+use super::access::{has_catalog, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;
+use super::storage::Storage;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Phrase, Result, Term};
 use crate::files;
@@ -65,6 +66,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Catalog {
     path: PathBuf,
+    storage: Storage,
     /// Reads never wait for a transaction that writes.
     reader: Mutex<Connection>,
     /// `None` if it is open for reading.
@@ -122,11 +124,11 @@ impl Catalog {
             Access::ReadWrite => {
                 columns::validate(columns)?;
                 files::private_folder(dir).map_err(|error| inaccessible(dir, &error))?;
-                if !has_store(dir)? {
+                if !has_catalog(dir)? {
                     create::create(&path, &data, owner, columns, clock.now())?;
                 }
             }
-            Access::Read if !has_store(dir)? => {
+            Access::Read if !has_catalog(dir)? => {
                 return Err(Error::new(ErrorKind::Store, format!("{}: no store in this folder", dir.display()))
                     .advice("fill one with savedsearch sync, or correct the path"));
             }
@@ -141,6 +143,7 @@ impl Catalog {
         }
         verify(&path, &reader, access)?;
         let mut catalog = Self {
+            storage: Storage::of_folder(dir.join("data")),
             path,
             reader: Mutex::new(reader),
             writer: writer.map(Mutex::new),
@@ -198,7 +201,12 @@ impl Catalog {
 
     /// Folder of all files.
     pub(crate) fn data(&self) -> PathBuf {
-        self.path.with_file_name("data")
+        self.storage.data().to_path_buf()
+    }
+
+    /// Storage of all files.
+    pub(crate) fn storage(&self) -> &Storage {
+        &self.storage
     }
 
     /// Returns the kept response to a request, with the instant at which it was requested.

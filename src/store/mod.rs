@@ -28,6 +28,7 @@ mod maintenance;
 mod region;
 mod stamps;
 mod statistics;
+mod storage;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -43,6 +44,8 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
+#[cfg(feature = "distributed")]
+pub(crate) use self::access::folder_of;
 pub use self::access::has_store;
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
 pub(crate) use self::changes::{Arrivals, Since};
@@ -63,6 +66,7 @@ pub(crate) use self::maintenance::date_of;
 pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
 use self::statistics::Counters;
 pub use self::statistics::StoreStatistics;
+use self::storage::Storage;
 
 use self::access::inaccessible;
 use self::catalog::FileColumn;
@@ -72,6 +76,7 @@ use self::filling::Bucket;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::files::private_folder;
+use crate::location::Location;
 use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
 use crate::request::{CLOCK_SKEW, RequestKey};
 
@@ -192,12 +197,12 @@ type Readers = HashMap<String, FileReader>;
 pub(crate) type Regions = Arc<Vec<(Filters, Arc<Region>)>>;
 
 impl Store {
-    /// Opens the store in a folder, for the mentions of a service that a key may read. It is created if it is missing.
+    /// Opens the store at a location, for the mentions of a service that a key may read. It is created if it is missing.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened;
     /// [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
-    pub(crate) fn open(folder: &Path, owner: &Owner, mentions: &TableSpec, clock: &Clock) -> Result<Arc<Self>> {
+    pub(crate) fn open(location: &Location, owner: &Owner, mentions: &TableSpec, clock: &Clock) -> Result<Arc<Self>> {
         let timed = mentions.time.as_ref().and_then(|time| mentions.column(time)).filter(|time| !time.nullable);
         let Some(time) = timed else {
             let message =
@@ -215,6 +220,7 @@ impl Store {
             return Err(Error::new(ErrorKind::Profile, message)
                 .advice("rename that column of tables.mentions in the profile, or use no store"));
         }
+        let folder = access::folder_of(location)?;
         if let Err(error) = private_folder(folder) {
             // It is not an error if the folder exists on a read-only medium.
             if !folder.is_dir() {
@@ -431,7 +437,7 @@ impl Store {
             groups.retain(|(old, _)| old.iter().all(|region| region.as_of <= as_of || !is_credible(region, now)));
             let replaced: Vec<i64> =
                 groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
-            let mut written = Written::default();
+            let mut written = Written::to(self.catalog.storage());
             let Some(stamps) = self.stamps_of(subject, &known, &groups)? else { continue };
             let stamped = |region: &Region| {
                 let stamps = stamps.get(&region.days.start).map(Arc::clone);
@@ -534,10 +540,9 @@ impl Store {
 
     /// Removes files that no region names.
     fn remove<'f>(&self, subject: &Subject, files: impl IntoIterator<Item = &'f DataFile>) {
-        let data = self.catalog.data();
         for file in files {
             // A file that stays behind is removed by `sync` and `store compact` later.
-            maintenance::remove_below(&data, &self.folder(subject).join(&file.path));
+            maintenance::remove_own(self.catalog.storage(), &self.folder(subject).join(&file.path));
         }
     }
 
@@ -576,19 +581,19 @@ pub(crate) fn unstored(error: &Error, setting: &str) -> Phrase {
     }
 }
 
-/// Removes a file that no region names.
-fn remove_file(path: &Path) {
-    // A file that stays behind is removed by `sync` and `store compact` later.
-    let _ = fs::remove_file(path);
-}
-
 /// Files that were written for a commit. They are removed unless the commit succeeds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Written {
+    storage: Storage,
     files: Vec<PathBuf>,
 }
 
 impl Written {
+    /// None yet.
+    fn to(storage: &Storage) -> Self {
+        Self { storage: storage.clone(), files: Vec::new() }
+    }
+
     fn keep(mut self) {
         self.files.clear();
     }
@@ -597,7 +602,8 @@ impl Written {
 impl Drop for Written {
     fn drop(&mut self) {
         for file in &self.files {
-            remove_file(file);
+            // A file that stays behind is removed by `sync` and `store compact` later.
+            let _ = self.storage.remove(file);
         }
     }
 }

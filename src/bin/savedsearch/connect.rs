@@ -9,7 +9,7 @@ use datafusion_saved_search::config::{Environment, is_blank};
 use datafusion_saved_search::connections::{Connections, Named, Unavailable};
 use datafusion_saved_search::flight::{PassThrough, ServeDocument};
 use datafusion_saved_search::simulator::{self, Running};
-use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Location, Profile, Secret};
 use tracing::Level;
 
 use crate::stderr::tell;
@@ -53,12 +53,12 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
         let builder = Connection::builder(base_url, key).profile(profile).service(service).exchanges(exchanges);
         let builder = if lasts { builder.keep_estimates() } else { builder };
         let builder = if demo.is_some() { builder.shown_as(DEMO) } else { builder };
-        let builder = match arguments.store.clone().or(environment.store) {
-            Some(folder) if demo.is_some() => {
+        let builder = match given_store(arguments, &environment)? {
+            Some(location) if demo.is_some() => {
                 let Some(now) = arguments.now else { return Err(Exit::usage(MOVING)) };
-                builder.store(folder).store_owner(format!("demo data of {now}"))
+                builder.store_at(location).store_owner(format!("demo data of {now}"))
             }
-            Some(folder) => builder.store(folder),
+            Some(location) => builder.store_at(location),
             None => builder,
         };
         let connection = builder.clock(clock).build().map_err(|error| match error.kind() {
@@ -88,13 +88,21 @@ const MOVING: &str = "--store with the demo data needs --now INSTANT: otherwise 
 const NO_CONFIGURATION: &str = "--connection requires a configuration file: use --config or SAVEDSEARCH_CONFIG, or create \
                                 savedsearch/savedsearch.toml in your configuration folder";
 
-/// Returns the folder of the default connection's store, if it has one.
-pub(crate) fn store_folder(arguments: &Arguments) -> Result<Option<PathBuf>, Exit> {
+/// Returns the location of the default connection's store, if it has one.
+pub(crate) fn store_location(arguments: &Arguments) -> Result<Option<Location>, Exit> {
     let environment = Environment::read()?;
     Ok(match config_file(arguments, &environment)? {
         Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().store,
-        None => arguments.store.clone().or(environment.store),
+        None => given_store(arguments, &environment)?,
     })
+}
+
+/// Returns the location of the store that arguments or environment name.
+fn given_store(arguments: &Arguments, environment: &Environment) -> Result<Option<Location>, Exit> {
+    match &arguments.store {
+        Some(given) => Ok(Some(Location::parse(given)?)),
+        None => Ok(environment.store.clone()),
+    }
 }
 
 /// Returns the files of keys that arguments or configuration file name.
@@ -116,15 +124,15 @@ pub(crate) fn retained_days(arguments: &Arguments) -> Result<Option<u32>, Exit> 
     })
 }
 
-/// Returns the folders of all stores that arguments, environment or configuration file name.
-pub(crate) fn store_folders(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
+/// Returns the locations of all stores that arguments, environment or configuration file name.
+pub(crate) fn store_locations(arguments: &Arguments) -> Result<Vec<Location>, Exit> {
     let environment = Environment::read()?;
     Ok(match config_file(arguments, &environment)? {
         Some(config) => {
             let Connections { named, .. } = Connections::read(&config, arguments.connection.as_deref())?;
             named.into_values().filter_map(|named| named.store).collect()
         }
-        None => arguments.store.clone().or(environment.store).into_iter().collect(),
+        None => given_store(arguments, &environment)?.into_iter().collect(),
     })
 }
 

@@ -339,13 +339,10 @@ async fn once(
 
 pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result<(), Exit> {
     // Connecting would create one.
-    if let Some(folder) = crate::connect::store_folder(arguments)?
-        && !has_store(&folder)?
+    if let Some(location) = crate::connect::store_location(arguments)?
+        && !has_store(&location)?
     {
-        return Err(Exit::usage(format!(
-            "{}: no store in this folder; fill one with `savedsearch sync`",
-            folder.display()
-        )));
+        return Err(Exit::usage(format!("{location}: no store in this folder; fill one with `savedsearch sync`")));
     }
     let Connected { connection, demo: _demo, .. } = connect(arguments).await?;
     match command {

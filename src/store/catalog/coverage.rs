@@ -196,7 +196,7 @@ impl Catalog {
         }
         let table_name = ducklake::TABLES.into_iter().find(|one| one.id == table).map_or("", |one| one.name);
         let folder = self.data().join(table_name);
-        let deletes = files::write_deletes(&folder, &path, &unnamed).map_err(caused)?;
+        let deletes = files::write_deletes(self.storage(), &folder, &path, &unnamed).map_err(caused)?;
         let id = snapshot.delete_rows(table, file, &deletes)?;
         let sql = "INSERT INTO savedsearch_delete_file (delete_file_id, digest) VALUES (?1, ?2)";
         transaction.execute(sql, params![id, deletes.digest]).map(drop)
