@@ -44,7 +44,7 @@ use crate::config::{SessionSettings, state_folder};
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "store")]
-use crate::location::Location;
+use crate::location::{CatalogUrl, Location};
 use crate::profile::Profile;
 #[cfg(feature = "store")]
 use crate::profile::{ColumnSpec, ColumnType, Origin};
@@ -99,6 +99,8 @@ pub struct ConnectionBuilder {
 #[derive(Debug)]
 struct StoreSpec {
     location: Result<Location>,
+    /// Its catalog if that is not in a file of the folder.
+    catalog: Option<CatalogUrl>,
     /// Its owner if that is not the service and key.
     owner: Option<String>,
 }
@@ -257,7 +259,7 @@ impl ConnectionBuilder {
     #[cfg(feature = "store")]
     #[must_use]
     pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.store = Some(StoreSpec { location: Location::parse(folder.into()), owner: None });
+        self.store = Some(StoreSpec { location: Location::parse(folder.into()), catalog: None, owner: None });
         self
     }
 
@@ -265,7 +267,15 @@ impl ConnectionBuilder {
     #[cfg(feature = "store")]
     #[must_use]
     pub fn store_at(mut self, location: Location) -> Self {
-        self.store = Some(StoreSpec { location: Ok(location), owner: None });
+        self.store = Some(StoreSpec { location: Ok(location), catalog: None, owner: None });
+        self
+    }
+
+    /// Names the catalog of the store, in PostgreSQL, so that processes on several machines share it. No effect without a store.
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub fn catalog(mut self, url: CatalogUrl) -> Self {
+        self.store = self.store.map(|spec| StoreSpec { catalog: Some(url), ..spec });
         self
     }
 
@@ -325,10 +335,10 @@ impl ConnectionBuilder {
         })?;
         #[cfg(feature = "store")]
         let (store, unopened) = match stored {
-            Some(StoreSpec { location, owner }) => {
+            Some(StoreSpec { location, catalog, owner }) => {
                 let mentions = &client.profile().tables.mentions;
                 let owner = Owner { digest: owner.unwrap_or_else(|| client.identity()) };
-                match Store::open(&location?, &owner, mentions, &clock) {
+                match Store::open(&location?, catalog.as_ref(), &owner, mentions, &clock) {
                     Ok(store) => (Some(store), None),
                     Err(full) if is_full(&full) => (None, Some(full)),
                     Err(error) => return Err(error),

@@ -114,7 +114,7 @@ pub use connection::{Connection, ConnectionBuilder, UnknownField};
 pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
-pub use location::Location;
+pub use location::{CatalogUrl, Location};
 pub use profile::Profile;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]

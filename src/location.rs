@@ -1,4 +1,4 @@
-//! Locations of stores: a folder of this machine, or an address of object storage.
+//! Locations of stores: a folder of this machine, or an address of object storage; and the addresses of catalogs.
 //!
 //! A text is parsed once, at the option, variable or file that has it. An address is recognized by its scheme alone: a folder is
 //! never taken for object storage, nor the reverse. A folder whose name looks like an address is written with `./` before it.
@@ -7,6 +7,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -88,6 +91,112 @@ impl Address {
     }
 }
 
+/// Address of a catalog in PostgreSQL, such as `postgres://user@host/database?schema=mentions`. It is printed without user, password
+/// and options.
+#[derive(Clone)]
+pub struct CatalogUrl {
+    /// The address without the schema.
+    address: SecretString,
+    schema: String,
+    /// Server and database.
+    shown: String,
+    /// True if nothing travels over the network.
+    is_local: bool,
+}
+
+/// Schema of a catalog if its address names none.
+const SCHEMA: &str = "savedsearch";
+
+impl CatalogUrl {
+    /// Parses an address. `password`: if it has none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an address of another kind. It does not have the text, which may contain a password.
+    pub fn parse(text: &str, password: Option<&str>) -> Result<Self> {
+        let bad = |what: &str| {
+            Error::new(ErrorKind::Config, format!("invalid address of a catalog: {what}"))
+                .advice("use an address such as postgres://user@host/database?schema=savedsearch")
+        };
+        let mut url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
+        if !["postgres", "postgresql"].contains(&url.scheme()) {
+            return Err(bad("expected the scheme postgres"));
+        }
+        let mut schema = SCHEMA.to_owned();
+        let (mut options, mut hosts) = (Vec::new(), Vec::new());
+        let given = url.query().unwrap_or_default().split('&').filter(|option| !option.is_empty());
+        for (option, (name, value)) in given.zip(url.query_pairs()) {
+            match name.as_ref() {
+                "schema" => schema = value.into_owned(),
+                "host" | "hostaddr" => {
+                    hosts.push(value.into_owned());
+                    options.push(option.to_owned());
+                }
+                _ => options.push(option.to_owned()),
+            }
+        }
+        let is_letter = |c: char| c.is_ascii_lowercase() || c == '_';
+        let plain = schema.starts_with(is_letter) && schema.chars().all(|c| is_letter(c) || c.is_ascii_digit());
+        if !plain || schema.len() > 63 || schema.starts_with("pg_") {
+            return Err(bad("expected lowercase letters, digits and _ in the name of the schema"));
+        }
+        if let (None, Some(password)) = (url.password(), password) {
+            // An address without a user or a host cannot have one there.
+            if url.username().is_empty() || url.set_password(Some(password)).is_err() {
+                let password: String = url::form_urlencoded::byte_serialize(password.as_bytes()).collect();
+                options.push(format!("password={}", password.replace('+', "%20")));
+            }
+        }
+        url.set_query(Some(&options.join("&")).filter(|options| !options.is_empty()).map(String::as_str));
+        hosts.extend(url.host_str().filter(|host| !host.is_empty()).map(str::to_owned));
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let shown = format!("postgres://{}{port}{}", hosts.join(","), url.path());
+        let is_loopback = |host: &String| {
+            let host = host.trim_matches(['[', ']']);
+            let path = host.starts_with('/') || host.to_ascii_lowercase().starts_with("%2f");
+            path || host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+        };
+        // An address without a host is that of a socket of this machine.
+        let is_local = hosts.iter().all(is_loopback);
+        Ok(Self { address: String::from(url).into(), schema, shown, is_local })
+    }
+
+    /// The address with its password, without the schema.
+    pub(crate) fn expose(&self) -> &str {
+        self.address.expose_secret()
+    }
+
+    /// Name of the schema.
+    pub(crate) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// True if the server is on this machine, so that nothing travels over the network.
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_local
+    }
+}
+
+impl PartialEq for CatalogUrl {
+    fn eq(&self, other: &Self) -> bool {
+        (self.expose(), &self.schema) == (other.expose(), &other.schema)
+    }
+}
+
+impl Eq for CatalogUrl {}
+
+impl fmt::Display for CatalogUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)?;
+        if self.schema == SCHEMA { Ok(()) } else { write!(f, "?schema={}", self.schema) }
+    }
+}
+
+impl fmt::Debug for CatalogUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CatalogUrl({self})")
+    }
+}
+
 /// True for the scheme of an address. A letter alone is a drive.
 fn is_scheme(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -163,6 +272,36 @@ mod tests {
             let error = Location::parse(text).expect_err(text);
             assert_eq!(error.kind(), ErrorKind::Config);
             assert!(!error.to_string().contains("secret") && error.remedy().is_some(), "{error}");
+        });
+    }
+
+    #[test]
+    fn an_address_of_a_catalog_is_printed_without_secrets() {
+        let cases = [
+            ("postgres://me:secret@db.example.com:5433/mentions", "postgres://db.example.com:5433/mentions", false),
+            ("postgresql://me@localhost/mentions?schema=news", "postgres://localhost/mentions?schema=news", true),
+            ("postgres://127.0.0.1/a?sslmode=disable&password=secret", "postgres://127.0.0.1/a", true),
+            ("postgres://[::1]/a", "postgres://[::1]/a", true),
+            ("postgres://%2Frun%2Fpostgresql/a", "postgres://%2Frun%2Fpostgresql/a", true),
+            ("postgres:///a?host=/run/postgresql", "postgres:///run/postgresql/a", true),
+        ];
+        each(cases, |(text, shown, is_local)| {
+            let url = CatalogUrl::parse(text, Some("secret")).expect(text);
+            assert_eq!((url.to_string().as_str(), url.is_local()), (shown, is_local));
+            assert_eq!(format!("{url:?}"), format!("CatalogUrl({shown})"));
+            assert!(url.expose().contains("secret") && !url.expose().contains("schema"), "{}", url.expose());
+        });
+        let wrong = [
+            "secret",
+            "mysql://secret@host/a",
+            "postgres://host/a?schema=Secret",
+            "postgres://host/a?schema=secret;drop",
+            "postgres://host/a?schema=pg_secret",
+            "postgres://a:secret@host:port/b",
+        ];
+        each(wrong, |text| {
+            let error = CatalogUrl::parse(text, None).expect_err(text).to_string();
+            assert!(!error.contains("secret"), "{error}");
         });
     }
 

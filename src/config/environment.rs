@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::client::Secret;
 use crate::error::{Error, ErrorKind, Result, nearest_name, one_line};
-use crate::location::Location;
+use crate::location::{CatalogUrl, Location};
 
 /// Values from the environment. Command-line options take precedence.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +21,8 @@ pub struct Environment {
     pub config: Option<PathBuf>,
     /// `SAVEDSEARCH_STORE`.
     pub store: Option<Location>,
+    /// `SAVEDSEARCH_CATALOG`.
+    pub catalog: Option<CatalogUrl>,
 }
 
 impl Environment {
@@ -35,6 +37,7 @@ impl Environment {
             profile: variable("SAVEDSEARCH_PROFILE").map(PathBuf::from),
             config: variable("SAVEDSEARCH_CONFIG").map(PathBuf::from),
             store: variable("SAVEDSEARCH_STORE").map(Location::parse).transpose()?,
+            catalog: variable("SAVEDSEARCH_CATALOG").map(|url| catalog_url(&url)).transpose()?,
         })
     }
 
@@ -44,6 +47,14 @@ impl Environment {
         let usual = || self.base_url.is_none().then(default_config_file).flatten().filter(|path| path.is_file());
         self.config.clone().or_else(usual)
     }
+}
+
+/// Parses the address of a catalog. Its password may be in `PGPASSWORD`.
+///
+/// # Errors
+/// [`ErrorKind::Config`] for an address of another kind.
+pub fn catalog_url(text: &str) -> Result<CatalogUrl> {
+    CatalogUrl::parse(text, variable("PGPASSWORD").as_deref())
 }
 
 /// Address of the collector of traces: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or else `OTEL_EXPORTER_OTLP_ENDPOINT`.

@@ -8,15 +8,18 @@ use std::path::Path;
 use super::catalog;
 use super::files::{NO_SPACE, has_no_space};
 use crate::error::{Error, ErrorKind, Result};
-use crate::location::Location;
+use crate::location::{CatalogUrl, Location};
 
-/// True if there is a store at a location.
+/// True if there is a store at a location, or in its catalog in PostgreSQL.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if that cannot be determined, such as for a folder that the user may not read.
 #[doc(hidden)]
-pub fn has_store(location: &Location) -> Result<bool> {
-    has_catalog(folder_of(location)?)
+pub fn has_store(location: &Location, catalog: Option<&CatalogUrl>) -> Result<bool> {
+    match catalog {
+        Some(url) => catalog::has_shared(url),
+        None => has_catalog(folder_of(location)?),
+    }
 }
 
 /// True if there is a catalog in a folder.

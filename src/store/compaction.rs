@@ -174,7 +174,7 @@ impl Merging<'_> {
         keep: Option<Keep<'_>>,
         compacted: &mut Compacted,
     ) -> Result<bool> {
-        let mut written = Written::to(self.store.catalog.storage());
+        let mut written = Written::to(&self.store.catalog);
         let Some((any, _)) = subjects.first() else { return Ok(true) };
         let folder = self.store.folder(any);
         for file in chosen.values() {

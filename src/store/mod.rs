@@ -25,6 +25,8 @@ mod filling;
 mod in_flight;
 mod index;
 mod maintenance;
+#[cfg(feature = "shared")]
+mod network;
 mod region;
 mod stamps;
 mod statistics;
@@ -76,7 +78,7 @@ use self::filling::Bucket;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::files::private_folder;
-use crate::location::Location;
+use crate::location::{CatalogUrl, Location};
 use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
 use crate::request::{CLOCK_SKEW, RequestKey};
 
@@ -186,7 +188,7 @@ fn name_of(key: &RequestKey) -> String {
 /// Regions by aid, as of a version of the catalog.
 #[derive(Debug, Default)]
 struct Cached {
-    version: u32,
+    version: i64,
     regions: HashMap<String, Regions>,
 }
 
@@ -202,7 +204,13 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened;
     /// [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
-    pub(crate) fn open(location: &Location, owner: &Owner, mentions: &TableSpec, clock: &Clock) -> Result<Arc<Self>> {
+    pub(crate) fn open(
+        location: &Location,
+        catalog: Option<&CatalogUrl>,
+        owner: &Owner,
+        mentions: &TableSpec,
+        clock: &Clock,
+    ) -> Result<Arc<Self>> {
         let timed = mentions.time.as_ref().and_then(|time| mentions.column(time)).filter(|time| !time.nullable);
         let Some(time) = timed else {
             let message =
@@ -241,7 +249,13 @@ impl Store {
             .chain(fields)
             .chain([own_column(AS_OF, ColumnType::Timestamp)])
             .collect();
-        let open = |access| Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access);
+        let open = |access| match catalog {
+            None => Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access),
+            Some(url) => {
+                let storage = Storage::of_folder(folder.join("data"));
+                Catalog::open_shared(url, storage, owner, &columns, &time.name, clock.clone(), access)
+            }
+        };
         let (catalog, unwritable) = match open(Access::ReadWrite) {
             // SQLite opens a catalog for writing although nothing can be written.
             Ok(catalog) => (catalog, files::refusal(folder)),
@@ -406,6 +420,10 @@ impl Store {
     fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>, keeps_deleted: bool) -> Result<()> {
         let new: Vec<Region> = buckets.into_iter().map(|bucket| bucket.region(as_of)).collect();
         let done = self.try_commit(subject, &new, as_of, keeps_deleted);
+        if done.is_err() && self.catalog.is_shared() {
+            // The server may have committed: files that it does not name are removed later.
+            return done.map(drop);
+        }
         let used = done.as_ref().map_or(&[][..], Vec::as_slice);
         let unused = new.iter().filter_map(Region::file).filter(|file| !used.contains(&file.path));
         let unused: BTreeMap<&str, &DataFile> = unused.map(|file| (file.path.as_str(), file.as_ref())).collect();
@@ -437,7 +455,7 @@ impl Store {
             groups.retain(|(old, _)| old.iter().all(|region| region.as_of <= as_of || !is_credible(region, now)));
             let replaced: Vec<i64> =
                 groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
-            let mut written = Written::to(self.catalog.storage());
+            let mut written = Written::to(&self.catalog);
             let Some(stamps) = self.stamps_of(subject, &known, &groups)? else { continue };
             let stamped = |region: &Region| {
                 let stamps = stamps.get(&region.days.start).map(Arc::clone);
@@ -581,17 +599,20 @@ pub(crate) fn unstored(error: &Error, setting: &str) -> Phrase {
     }
 }
 
-/// Files that were written for a commit. They are removed unless the commit succeeds.
+/// Files that were written for a commit. They are removed unless the commit succeeds. If its outcome may be unknown, they stay, and
+/// are removed with other unnamed files.
 #[derive(Debug)]
 struct Written {
     storage: Storage,
     files: Vec<PathBuf>,
+    /// True if a commit that fails has changed nothing.
+    certain: bool,
 }
 
 impl Written {
     /// None yet.
-    fn to(storage: &Storage) -> Self {
-        Self { storage: storage.clone(), files: Vec::new() }
+    fn to(catalog: &Catalog) -> Self {
+        Self { storage: catalog.storage().clone(), files: Vec::new(), certain: !catalog.is_shared() }
     }
 
     fn keep(mut self) {
@@ -601,7 +622,7 @@ impl Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        for file in &self.files {
+        for file in self.files.iter().filter(|_| self.certain) {
             // A file that stays behind is removed by `sync` and `store compact` later.
             let _ = self.storage.remove(file);
         }

@@ -14,6 +14,8 @@ use chrono::{DateTime, Utc};
 
 use crate::files::{create_empty, private_folder};
 
+/// Name of the file with the id of a catalog in PostgreSQL, beside the data folder.
+pub(super) const CLAIM: &str = "catalog-id";
 /// Suffix of a file that is being written.
 const PARTIAL: &str = "partial";
 
@@ -49,6 +51,29 @@ impl Storage {
     /// Path of the folder of all files.
     pub(crate) fn data(&self) -> &Path {
         &self.data
+    }
+
+    /// Makes the files those of a catalog in PostgreSQL, if they may be written and are of none. Returns false if they are of another
+    /// one.
+    #[cfg(feature = "shared")]
+    pub(crate) fn claim(&self, id: &str, may_write: bool) -> io::Result<bool> {
+        let folder = self.data.parent().unwrap_or(&self.data);
+        let path = folder.join(CLAIM);
+        // A catalog in the folder has these files.
+        if folder.join(super::catalog::FILE).try_exists()? {
+            return Ok(false);
+        }
+        if may_write && !path.try_exists()? {
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(id.as_bytes())?;
+            file.as_file().sync_all()?;
+            match file.persist_noclobber(&path) {
+                // Another process was first.
+                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
+                named => drop(named.map_err(|error| error.error)?),
+            }
+        }
+        Ok(fs::read_to_string(&path)?.trim() == id)
     }
 
     /// Opens a file for reading.

@@ -82,6 +82,9 @@ struct Arguments {
     /// Folder of the store, which keeps the mentions that queries read [env: SAVEDSEARCH_STORE]
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
+    /// Catalog of the store in PostgreSQL, for stores of several machines [env: SAVEDSEARCH_CATALOG] [password: PGPASSWORD]
+    #[arg(long, value_name = "URL", global = true)]
+    catalog: Option<String>,
     /// Allow sending keys and passwords in clear text over the network: http URLs, and servers without TLS
     #[arg(long, global = true, env = "SAVEDSEARCH_INSECURE")]
     insecure: bool,

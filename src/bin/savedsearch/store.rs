@@ -339,8 +339,8 @@ async fn once(
 
 pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result<(), Exit> {
     // Connecting would create one.
-    if let Some(location) = crate::connect::store_location(arguments)?
-        && !has_store(&location)?
+    if let Some((location, catalog)) = crate::connect::store_of(arguments)?
+        && !has_store(&location, catalog.as_ref())?
     {
         return Err(Exit::usage(format!("{location}: no store in this folder; fill one with `savedsearch sync`")));
     }
