@@ -75,6 +75,24 @@ impl Location {
 }
 
 impl Address {
+    /// Scheme: s3, gs or az.
+    #[cfg_attr(not(feature = "shared"), allow(dead_code, reason = "other builds refuse such a store"))]
+    pub(crate) fn scheme(&self) -> &'static str {
+        self.scheme
+    }
+
+    /// Name of the bucket or container.
+    #[cfg_attr(not(feature = "shared"), allow(dead_code, reason = "other builds refuse such a store"))]
+    pub(crate) fn bucket(&self) -> &str {
+        &self.bucket
+    }
+
+    /// Prefix of all names, without slashes at its ends; empty: none.
+    #[cfg_attr(not(feature = "shared"), allow(dead_code, reason = "other builds refuse such a store"))]
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     fn parse(scheme: &'static str, rest: &str) -> Result<Self> {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
@@ -101,6 +119,7 @@ pub struct CatalogUrl {
     /// Server and database.
     shown: String,
     /// True if nothing travels over the network.
+    #[cfg_attr(not(feature = "shared"), allow(dead_code, reason = "other builds refuse such a store"))]
     is_local: bool,
 }
 
@@ -161,16 +180,19 @@ impl CatalogUrl {
     }
 
     /// The address with its password, without the schema.
+    #[cfg_attr(not(feature = "shared"), allow(dead_code, reason = "other builds refuse such a store"))]
     pub(crate) fn expose(&self) -> &str {
         self.address.expose_secret()
     }
 
     /// Name of the schema.
+    #[cfg_attr(not(feature = "shared"), allow(dead_code, reason = "other builds refuse such a store"))]
     pub(crate) fn schema(&self) -> &str {
         &self.schema
     }
 
     /// True if the server is on this machine, so that nothing travels over the network.
+    #[cfg_attr(not(feature = "shared"), allow(dead_code, reason = "other builds refuse such a store"))]
     pub(crate) fn is_local(&self) -> bool {
         self.is_local
     }
@@ -178,7 +200,7 @@ impl CatalogUrl {
 
 impl PartialEq for CatalogUrl {
     fn eq(&self, other: &Self) -> bool {
-        (self.expose(), &self.schema) == (other.expose(), &other.schema)
+        (self.address.expose_secret(), &self.schema) == (other.address.expose_secret(), &other.schema)
     }
 }
 

@@ -37,7 +37,8 @@ use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
 use crate::store::{
-    Day, Erased, Extent, Filters, NO_SPACE, Terms, date_of, day_of, days_of, divide, is_full, month_of, start_of,
+    Day, Erased, Extent, Filters, Lease, Leased, NO_SPACE, Terms, Work, date_of, day_of, days_of, divide, is_full,
+    month_of, start_of,
 };
 
 /// Saved searches and days to synchronize.
@@ -90,6 +91,8 @@ pub struct Synced {
     pub left: usize,
     /// The step that was in progress then; `None` if none was. The days that it read completely are stored.
     pub cut: Option<CutStep>,
+    /// Saved searches that another process was synchronizing, which stores what it reads in the same store.
+    pub elsewhere: Vec<String>,
     /// Numbers of mentions and days that were removed from the store because of their age.
     pub removed: Erased,
     /// Reason why the words of stored mentions could not be indexed; `None` if they were, or are not.
@@ -121,7 +124,13 @@ impl fmt::Display for Synced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requests = counted(self.requests, "request");
         match self.left {
-            0 => write!(f, "up to date: {} · {requests}", counted(self.searches, "saved search")),
+            0 => {
+                write!(f, "up to date: {}", counted(self.searches, "saved search"))?;
+                if !self.elsewhere.is_empty() {
+                    write!(f, " · synchronized by other processes: {}", self.elsewhere.join(", "))?;
+                }
+                write!(f, " · {requests}")
+            }
             left => {
                 write!(f, "not finished: {} left", counted(left as u64, "step"))?;
                 if let Some(CutStep { aid, from, to }) = &self.cut {
@@ -206,10 +215,37 @@ pub async fn sync(
     let at_once = if options.max_requests.is_some() { 1 } else { connection.profile().budget.concurrency };
     let mut running = FuturesUnordered::new();
     let mut failed = None;
+    let mut leases: Vec<Option<Lease>> = aids.iter().map(|_| None).collect();
     loop {
         // What is in flight when a step fails or the requests are used up is read to its end.
         while failed.is_none() && synced.left == 0 && running.len() < at_once {
-            let Some((search, piece)) = steps.next() else { break };
+            let Some((search, mut piece)) = steps.next() else { break };
+            if leases[search].is_none() {
+                match leased(connection, &aids[search], &days, options).await {
+                    Ok(Some((lease, None))) => leases[search] = Some(lease),
+                    Ok(Some((lease, Some(mut queue)))) => {
+                        leases[search] = Some(lease);
+                        let first = queue.pop_front();
+                        steps.queues[search] = queue;
+                        match first {
+                            Some(first) => piece = first,
+                            None => {
+                                release(&mut leases[search]).await;
+                                continue;
+                            }
+                        }
+                    }
+                    Ok(None) => {
+                        synced.elsewhere.push(aids[search].clone());
+                        steps.queues[search].clear();
+                        continue;
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
+            }
             let (aid, context, left) = (&aids[search], &context, spent.left);
             running.push(async move {
                 let done = run(connection, context, aid, &piece, begun, left).await;
@@ -236,25 +272,70 @@ pub async fn sync(
             }
             Err(error) => failed = failed.or(Some(error)),
         }
+        if steps.queues[search].is_empty() {
+            release(&mut leases[search]).await;
+        }
+    }
+    for lease in &mut leases {
+        release(lease).await;
     }
     if let Some(error) = failed {
         return Err(error);
     }
+    synced.searches -= synced.elsewhere.len() as u64;
     let settling = connection.profile().store.settle.length();
     if let Some(first) = retained {
         synced.removed = store.retain_from(first, connection.now(), settling)?;
     }
-    store.compact(connection.now(), settling, Extent::Bounded)?;
-    // Everything is stored, and queries read files without an index as well.
-    synced.unindexed = store.update_indexes().err().map(|error| error.line());
+    // Files that others are merging are left to them.
+    if let Leased::Here(lease) = store.lease(&Work::Merge).await? {
+        let compacted = store.compact(connection.now(), settling, Extent::Bounded);
+        if compacted.is_ok() {
+            // Everything is stored, and queries read files without an index as well.
+            synced.unindexed = store.update_indexes().err().map(|error| error.line());
+        }
+        lease.release().await;
+        compacted?;
+    }
     synced.requests = spent.requests;
     Ok(synced)
 }
 
+/// Takes the lease of a saved search, with its pieces if other processes may have stored some of its days meanwhile; `None` if another
+/// process has the lease.
+async fn leased(
+    connection: &Arc<Connection>,
+    aid: &str,
+    days: &Range<Day>,
+    options: &SyncOptions,
+) -> Result<Option<(Lease, Option<Queue>)>> {
+    let store = connection.some_store()?;
+    match store.lease(&Work::Sync(aid)).await? {
+        Leased::Elsewhere => Ok(None),
+        Leased::Here(lease) if !store.is_shared() => Ok(Some((lease, None))),
+        Leased::Here(lease) => match pieces(connection, aid, days, options) {
+            Ok(pieces) => Ok(Some((lease, Some(pieces)))),
+            Err(error) => {
+                lease.release().await;
+                Err(error)
+            }
+        },
+    }
+}
+
+async fn release(lease: &mut Option<Lease>) {
+    if let Some(lease) = lease.take() {
+        lease.release().await;
+    }
+}
+
+/// Pieces of a saved search, the first one first.
+type Queue = VecDeque<Piece>;
+
 /// Pieces that no query has begun to read.
 struct Steps {
-    /// Those of each saved search, the first one first.
-    queues: Vec<VecDeque<Piece>>,
+    /// Those of each saved search.
+    queues: Vec<Queue>,
     /// Saved searches of which no piece is being read.
     idle: VecDeque<usize>,
 }

@@ -52,18 +52,16 @@ use tower::Service;
 use super::channels::{Channels, Connect};
 use super::codec::OperatorCodec;
 use super::errors::with_typed_errors;
-use super::files::{StoresOnly, below, id_of, is_of_store};
+use super::files::{StoresOnly, files_at, id_at, is_of_store};
 use super::planner::read_options;
 use super::version;
 use super::workers::STORES;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::private_folder;
 use crate::functions;
 use crate::location::Location;
 use crate::memory::STACK;
 use crate::serving::{Acceptor, GRPC, Operated, Serving, TlsSpec, bind, encrypted, operate};
 use crate::session::bounded_session;
-use crate::store::folder_of;
 
 /// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
@@ -231,11 +229,7 @@ impl WorkerServer {
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let mut files = BTreeMap::new();
         for location in &stores {
-            let folder = folder_of(location)?;
-            let (id, data) = (id_of(folder)?, folder.join("data"));
-            // The worker may be the first to see the folder. If this fails, so does the next line.
-            let _ = private_folder(&data);
-            files.insert(id, below(&data)?);
+            files.insert(id_at(location)?, files_at(location)?);
         }
         let ids: Vec<&str> = files.keys().map(String::as_str).collect();
         let version = format!("{}{STORES}{}", version(), ids.join(","));

@@ -5,9 +5,14 @@
 use std::io;
 use std::path::Path;
 
+#[cfg(feature = "shared")]
+use super::bucket::Bucket;
 use super::catalog;
 use super::files::{NO_SPACE, has_no_space};
+use super::storage::Storage;
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "shared")]
+use crate::files::private_folder;
 use crate::location::{CatalogUrl, Location};
 
 /// True if there is a store at a location, or in its catalog in PostgreSQL.
@@ -18,7 +23,10 @@ use crate::location::{CatalogUrl, Location};
 pub fn has_store(location: &Location, catalog: Option<&CatalogUrl>) -> Result<bool> {
     match catalog {
         Some(url) => catalog::has_shared(url),
-        None => has_catalog(folder_of(location)?),
+        None => match location {
+            Location::Folder(folder) => has_catalog(folder),
+            Location::Bucket(_) => Err(without_catalog(location)),
+        },
     }
 }
 
@@ -27,18 +35,43 @@ pub(super) fn has_catalog(folder: &Path) -> Result<bool> {
     folder.join(catalog::FILE).try_exists().map_err(|error| inaccessible(folder, &error))
 }
 
-/// The folder of a store.
+/// Storage at a location.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] for an address of object storage.
-pub(crate) fn folder_of(location: &Location) -> Result<&Path> {
+/// [`ErrorKind::Config`] for credentials that cannot be used; [`ErrorKind::Store`] for a folder that cannot be created.
+#[cfg(feature = "shared")]
+pub(super) fn storage_of(location: &Location) -> Result<Storage> {
     match location {
-        Location::Folder(folder) => Ok(folder),
-        Location::Bucket(address) => {
-            Err(Error::new(ErrorKind::Unsupported, format!("{address}: this version keeps stores in folders only"))
-                .advice("use a folder"))
+        Location::Folder(folder) => {
+            let data = folder.join("data");
+            match private_folder(&data) {
+                // A store on a read-only medium answers queries.
+                Err(error) if !data.is_dir() => Err(inaccessible(folder, &error)),
+                _ => Ok(Storage::of_folder(data)),
+            }
+        }
+        Location::Bucket(address) => Bucket::open(address).map(Storage::of_bucket),
+    }
+}
+
+/// Refuses a bucket, which this build does not support.
+#[cfg(not(feature = "shared"))]
+pub(super) fn storage_of(location: &Location) -> Result<Storage> {
+    match location {
+        Location::Folder(folder) => Ok(Storage::of_folder(folder.join("data"))),
+        Location::Bucket(_) => {
+            let message = format!("{location}: this build has no stores in object storage");
+            Err(Error::new(ErrorKind::Unsupported, message).advice("use a folder, or build with the feature `shared`"))
         }
     }
+}
+
+/// Error for a store in object storage without a catalog in PostgreSQL.
+pub(super) fn without_catalog(location: &Location) -> Error {
+    let message = format!("{location}: a store in object storage needs a catalog in PostgreSQL");
+    Error::new(ErrorKind::Unsupported, message).advice(
+        "set SAVEDSEARCH_CATALOG, or `catalog` of the connection, to its address, such as postgres://user@host/database",
+    )
 }
 
 /// Error for a folder in which no store can be opened or created.

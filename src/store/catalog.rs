@@ -25,6 +25,8 @@ mod create;
 mod ducklake;
 mod failure;
 #[cfg(feature = "shared")]
+mod lease;
+#[cfg(feature = "shared")]
 mod postgres;
 mod recorded;
 mod sql;
@@ -37,12 +39,16 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+#[cfg(feature = "shared")]
+use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
 pub(crate) use self::columns::{FileColumn, StoredColumn};
 pub(crate) use self::coverage::Change;
+#[cfg(feature = "shared")]
+pub(crate) use self::lease::LASTS;
 #[cfg(feature = "shared")]
 use self::postgres::Postgres;
 pub(crate) use self::recorded::Recorded;
@@ -81,6 +87,9 @@ pub(crate) struct Catalog {
     clock: Clock,
     /// Checksums that were needed, by the names of files.
     sums: Mutex<HashMap<String, Arc<Sums>>>,
+    /// Tokens of the leases that this process has, by their names.
+    #[cfg(feature = "shared")]
+    leases: Mutex<HashMap<String, i64>>,
 }
 
 /// The database of a catalog.
@@ -153,6 +162,8 @@ impl Catalog {
             time: time.to_owned(),
             clock,
             sums: Mutex::default(),
+            #[cfg(feature = "shared")]
+            leases: Mutex::default(),
         };
         catalog.schema = match access {
             Access::Read => catalog.read(columns::current)?,
@@ -206,6 +217,8 @@ impl Catalog {
             time: time.to_owned(),
             clock,
             sums: Mutex::default(),
+            #[cfg(feature = "shared")]
+            leases: Mutex::default(),
         };
         let place = catalog.read(place)?;
         if place != data {
@@ -274,6 +287,11 @@ impl Catalog {
     /// Folder of all files.
     pub(crate) fn data(&self) -> PathBuf {
         self.storage.data().to_path_buf()
+    }
+
+    #[cfg(feature = "shared")]
+    fn leases(&self) -> MutexGuard<'_, HashMap<String, i64>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True if the catalog is on a server: a commit may have succeeded although its answer was lost.

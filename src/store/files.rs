@@ -4,7 +4,7 @@
 //! index, and statistics of `aid` and time only.
 
 use std::error::Error as StdError;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::iter::successors;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -453,17 +453,16 @@ pub(crate) fn count_within(
 
 /// Returns the digest of a file's contents, as in [`DataFile::digest`].
 pub(crate) fn digest_of(storage: &Storage, path: &Path) -> io::Result<String> {
-    let mut digest = Sha256::new();
-    let mut file = BufReader::with_capacity(64 << 10, storage.open(path)?);
-    loop {
-        let read = file.fill_buf()?;
-        if read.is_empty() {
-            return Ok(HEXLOWER.encode(&digest.finalize()));
-        }
-        digest.update(read);
-        let length = read.len();
-        file.consume(length);
+    let (mut digest, file) = (Sha256::new(), storage.open(path)?);
+    let (mut next, length) = (0, file.length()?);
+    let mut bytes = vec![0; 64 << 10];
+    while next < length {
+        let part = usize::try_from(length - next).unwrap_or(usize::MAX).min(bytes.len());
+        file.read_exact_at(next, &mut bytes[..part])?;
+        digest.update(&bytes[..part]);
+        next += part as u64;
     }
+    Ok(HEXLOWER.encode(&digest.finalize()))
 }
 
 /// Returns the values of a file's column of ids as texts, of some rows.

@@ -13,7 +13,7 @@
 
 mod file;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -393,9 +393,14 @@ pub(super) fn data_of(index: &Path) -> Option<PathBuf> {
     (index.extension()? == SUFFIX).then(|| index.with_extension(DATA))
 }
 
-/// Length in bytes of the index of a file of mentions; zero if it has none.
-pub(super) fn bytes_of_index(storage: &Storage, data: &Path) -> u64 {
-    storage.length(&index_of(data)).unwrap_or(0)
+/// Length in bytes of the index of a file of mentions; zero if it has none. `known`: the lengths of all files, if they were listed.
+pub(super) fn bytes_of_index(storage: &Storage, known: Option<&HashMap<PathBuf, u64>>, data: &Path) -> u64 {
+    let index = index_of(data);
+    let length = match known {
+        Some(known) => known.get(&index).copied(),
+        None => storage.length(&index).ok(),
+    };
+    length.unwrap_or_default()
 }
 
 /// Removes an index. Returns whether there was one.

@@ -71,6 +71,8 @@ impl Store {
         let mut holdings: BTreeMap<Subject, Holding> = BTreeMap::new();
         let (mut files, mut named) = (HashSet::new(), BTreeMap::<Subject, u64>::new());
         // Regions share files.
+        let storage = self.catalog.storage();
+        let lengths = storage.lengths().map_err(|error| files::failed("list", storage.data(), &error))?;
         let mut indexes: HashMap<PathBuf, u64> = HashMap::new();
         for aid in self.catalog.aids()? {
             for (filters, region) in self.regions(&aid)?.iter() {
@@ -80,9 +82,8 @@ impl Store {
                 }
                 let index_bytes = region.file().map_or(0, |file| {
                     let path = self.folder(&subject).join(&file.path);
-                    let bytes = indexes
-                        .entry(path)
-                        .or_insert_with_key(|path| index::bytes_of_index(self.catalog.storage(), path));
+                    let length = |path: &PathBuf| index::bytes_of_index(storage, lengths.as_ref(), path);
+                    let bytes = indexes.entry(path).or_insert_with_key(length);
                     file.share_of(*bytes, region.mentions())
                 });
                 let holding = holdings.entry(subject).or_insert_with_key(|subject| Holding::of(subject, region));
@@ -200,7 +201,9 @@ impl Store {
         self.catalog.removed_files(&unused)?;
         // Of processes that ended while they wrote.
         let known: HashSet<PathBuf> = self.catalog.known_files()?.into_iter().map(|path| data.join(path)).collect();
-        for Found { path, written } in Catalog::folders().flat_map(|table| storage.list(table)) {
+        let found = Catalog::folders().map(|table| storage.list(table)).collect::<io::Result<Vec<_>>>();
+        let found = found.map_err(|error| files::failed("list", &data, &error))?;
+        for Found { path, written, .. } in found.into_iter().flatten() {
             let is_known = known.contains(&path) || index::data_of(&path).is_some_and(|data| known.contains(&data));
             let is_before = |at| written.is_some_and(|written| written < at);
             if !is_known && before.is_none_or(|(_, abandoned)| is_before(abandoned)) {

@@ -13,6 +13,8 @@
 //! mentions arrived and changed ([stamps]). Beside a file may be an [index] of its words.
 
 mod access;
+#[cfg(feature = "shared")]
+mod bucket;
 mod catalog;
 mod changes;
 mod checksums;
@@ -24,6 +26,7 @@ mod files;
 mod filling;
 mod in_flight;
 mod index;
+mod lease;
 mod maintenance;
 #[cfg(feature = "shared")]
 mod network;
@@ -46,9 +49,9 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-#[cfg(feature = "distributed")]
-pub(crate) use self::access::folder_of;
 pub use self::access::has_store;
+#[cfg(all(feature = "distributed", feature = "shared"))]
+pub(crate) use self::bucket::objects_of;
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
 pub(crate) use self::changes::{Arrivals, Since};
 pub(crate) use self::checksums::{CHANGED, Sums};
@@ -63,6 +66,7 @@ pub(crate) use self::filling::{Filling, blocking, month_of};
 pub(crate) use self::in_flight::{InFlight, Reading};
 pub use self::index::Indexed;
 pub(crate) use self::index::Search;
+pub(crate) use self::lease::{Lease, Leased, Work};
 pub use self::maintenance::Holding;
 pub(crate) use self::maintenance::date_of;
 pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
@@ -92,6 +96,8 @@ const ATTEMPTS: usize = 5;
 /// A store of one service and key.
 #[derive(Debug)]
 pub(crate) struct Store {
+    /// Location of the files, as an absolute path if it is a folder.
+    location: Location,
     catalog: Arc<Catalog>,
     /// Reason why nothing is written, if the folder cannot be.
     unwritable: Option<Error>,
@@ -228,15 +234,19 @@ impl Store {
             return Err(Error::new(ErrorKind::Profile, message)
                 .advice("rename that column of tables.mentions in the profile, or use no store"));
         }
-        let folder = access::folder_of(location)?;
-        if let Err(error) = private_folder(folder) {
-            // It is not an error if the folder exists on a read-only medium.
-            if !folder.is_dir() {
-                return Err(inaccessible(folder, &error));
+        let location = match location {
+            Location::Folder(folder) => {
+                if let Err(error) = private_folder(folder) {
+                    // It is not an error if the folder exists on a read-only medium.
+                    if !folder.is_dir() {
+                        return Err(inaccessible(folder, &error));
+                    }
+                }
+                // The engine takes no paths with `..`.
+                Location::Folder(fs::canonicalize(folder).map_err(|error| inaccessible(folder, &error))?)
             }
-        }
-        // The engine takes no paths with `..`.
-        let folder = &fs::canonicalize(folder).map_err(|error| inaccessible(folder, &error))?;
+            bucket @ Location::Bucket(_) => bucket.clone(),
+        };
         let own = |column: &&ColumnSpec| is_stored(&column.origin) && ![AID, AS_OF].contains(&column.name.as_str());
         let fields = mentions.columns.iter().filter(own);
         let fields = fields.map(|column| StoredColumn {
@@ -249,16 +259,22 @@ impl Store {
             .chain(fields)
             .chain([own_column(AS_OF, ColumnType::Timestamp)])
             .collect();
-        let open = |access| match catalog {
-            None => Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access),
-            Some(url) => {
-                let storage = Storage::of_folder(folder.join("data"));
+        let open = |access| match (catalog, &location) {
+            (None, Location::Folder(folder)) => {
+                Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access)
+            }
+            (None, Location::Bucket(_)) => Err(access::without_catalog(&location)),
+            (Some(url), location) => {
+                let storage = access::storage_of(location)?;
                 Catalog::open_shared(url, storage, owner, &columns, &time.name, clock.clone(), access)
             }
         };
         let (catalog, unwritable) = match open(Access::ReadWrite) {
             // SQLite opens a catalog for writing although nothing can be written.
-            Ok(catalog) => (catalog, files::refusal(folder)),
+            Ok(catalog) => match &location {
+                Location::Folder(folder) => (catalog, files::refusal(folder)),
+                Location::Bucket(_) => (catalog, None),
+            },
             // A store on a read-only medium answers queries.
             Err(refused) => (open(Access::Read).map_err(|_| refused.clone())?, Some(refused)),
         };
@@ -275,6 +291,7 @@ impl Store {
         let ahead = catalog.cursor(AHEAD)?.and_then(|ahead| ahead.parse().ok()).unwrap_or_default();
         let ahead = AtomicI64::new(ahead);
         Ok(Arc::new(Self {
+            location,
             catalog: Arc::new(catalog),
             unwritable,
             layout,
@@ -311,7 +328,13 @@ impl Store {
         if let Some(reason) = &self.unwritable {
             return Err(reason.clone());
         }
-        match [self.root(), self.data()].iter().find_map(|folder| files::refusal(folder)) {
+        let folders = [self.root(), self.data()];
+        let refused = match &self.location {
+            Location::Folder(_) => folders.iter().find_map(|folder| files::refusal(folder)),
+            // A bucket has no folders: its first object tells.
+            Location::Bucket(_) => None,
+        };
+        match refused {
             Some(reason) => Err(reason),
             None => Ok(self.root()),
         }
@@ -344,6 +367,34 @@ impl Store {
     /// Folder of a subject's files.
     pub(crate) fn folder(&self, subject: &Subject) -> PathBuf {
         self.catalog.folder(&subject.filters)
+    }
+
+    /// Location of the files.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// The objects of the bucket that has the files; `None` if they are in a folder.
+    #[cfg(feature = "shared")]
+    pub(crate) fn objects(&self) -> Option<&Arc<dyn object_store::ObjectStore>> {
+        self.catalog.storage().bucket().map(|bucket| bucket.objects())
+    }
+
+    /// True if processes on several machines may use the store.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.catalog.is_shared()
+    }
+
+    /// Name of a subject's file in the bucket; `None` if it is in a folder.
+    pub(crate) fn key(&self, subject: &Subject, file: &DataFile) -> Result<Option<String>> {
+        let path = self.folder(subject).join(&file.path);
+        self.catalog.storage().key(&path).map_err(|error| files::failed("read", &path, &error))
+    }
+
+    /// Path or address of a file by its name in the bucket, or by its absolute path without the first slash.
+    pub(crate) fn shown(&self, name: &str) -> String {
+        self.catalog.storage().shown(name)
     }
 
     /// Path of a subject's file below the data folder of the store, with `/`.

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
 /// Thread of sockets. Dropping it ends its tasks.
@@ -27,6 +27,14 @@ impl Network {
     pub(crate) fn start() -> io::Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("store").enable_all().build()?;
         Ok(Self { runtime: Some(runtime) })
+    }
+
+    /// The runtime of the thread.
+    ///
+    /// # Panics
+    /// Never: it is there until the network is dropped.
+    pub(crate) fn handle(&self) -> Handle {
+        self.runtime.as_ref().expect("there until it is dropped").handle().clone()
     }
 
     /// Runs a task on the thread; `None` while it ends.

@@ -17,6 +17,8 @@ use super::{checksums, recorded};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::coverage::start_of;
 use crate::store::files;
+#[cfg(feature = "shared")]
+use crate::store::lease::Work;
 use crate::store::region::{DataFile, Day, Deletions, Filters, Region, Rows, Subject};
 use crate::store::stamps::Stamp;
 
@@ -90,6 +92,10 @@ impl Catalog {
             }
         }
         self.write(|transaction| {
+            #[cfg(feature = "shared")]
+            for Change { subject, .. } in changes {
+                self.check_lease(transaction, &Work::Sync(&subject.aid).name())?;
+            }
             let mut snapshot = Snapshot::begin(transaction)?;
             let now = self.clock.now();
             let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());

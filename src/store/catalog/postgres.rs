@@ -137,6 +137,7 @@ impl Postgres {
                 create(connection)?;
                 super::checksums::create(connection)?;
                 connection.batch(SHARED)?;
+                connection.define(super::lease::TABLE)?;
                 let id = format!("{:032x}", rand::random::<u128>());
                 connection.execute("UPDATE savedsearch_store SET id = ?1", values![id]).map(drop)
             })?;
@@ -180,6 +181,11 @@ impl Postgres {
             return Err(Error::new(ErrorKind::Store, message));
         }
         self.transaction(WRITE, change)
+    }
+
+    /// Changes a row beside the mentions in a transaction, without waiting for writers.
+    pub(super) fn aside<T>(&self, change: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
+        self.transaction("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'", change)
     }
 
     /// Overwrites what the tables no longer have.

@@ -11,8 +11,7 @@
 //! for a missing index.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::path::Path;
 
@@ -20,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::memory;
 use crate::store::region::DataFile;
-use crate::store::storage::{NewFile, Storage};
+use crate::store::storage::{NewFile, OpenFile, Storage};
 use crate::words::{Sought, Words, rules};
 
 /// Number of rows whose words are sorted together. It bounds the memory that writing takes.
@@ -185,7 +184,7 @@ impl Keys {
 /// An index that can be read.
 #[derive(Debug)]
 pub(super) struct IndexFile {
-    file: File,
+    file: OpenFile,
     footer: Footer,
 }
 
@@ -195,16 +194,16 @@ impl IndexFile {
     /// # Errors
     /// I/O errors; `InvalidData` if it is damaged, or belongs to another file or version.
     pub(super) fn open(storage: &Storage, path: &Path, of: &DataFile) -> io::Result<Self> {
-        let mut file = storage.open(path)?;
-        let end = file.metadata()?.len().checked_sub(TRAILER as u64).ok_or_else(damaged)?;
-        let trailer = read_at(&mut file, end, TRAILER)?;
+        let file = storage.open(path)?;
+        let end = file.length()?.checked_sub(TRAILER as u64).ok_or_else(damaged)?;
+        let trailer = read_at(&file, end, TRAILER)?;
         let [length, crc] = [&trailer[..4], &trailer[4..8]].map(|bytes| bytes.try_into().map(u32::from_le_bytes));
         let (length, crc) = (length.map_err(io::Error::other)?, crc.map_err(io::Error::other)?);
         let start = end.checked_sub(u64::from(length)).filter(|_| trailer[8..] == MAGIC).ok_or_else(damaged)?;
-        if read_at(&mut file, 0, MAGIC.len())? != MAGIC {
+        if read_at(&file, 0, MAGIC.len())? != MAGIC {
             return Err(damaged());
         }
-        let footer = read_at(&mut file, start, usize::try_from(length).map_err(io::Error::other)?)?;
+        let footer = read_at(&file, start, usize::try_from(length).map_err(io::Error::other)?)?;
         if crc32fast::hash(&footer) != crc {
             return Err(damaged());
         }
@@ -282,7 +281,7 @@ impl Rows {
 }
 
 /// Rows of a segment that have what is sought.
-fn found(file: &mut File, blocks: &[Block], sought: &Sought) -> io::Result<Rows> {
+fn found(file: &OpenFile, blocks: &[Block], sought: &Sought) -> io::Result<Rows> {
     let mut rows = Rows::none();
     match sought {
         Sought::Key(key) => look_up(file, blocks, key, false, &mut rows)?,
@@ -306,7 +305,7 @@ fn found(file: &mut File, blocks: &[Block], sought: &Sought) -> io::Result<Rows>
 }
 
 /// Adds the rows of a key; `open`: of all keys with this beginning.
-fn look_up(file: &mut File, blocks: &[Block], key: &str, open: bool, rows: &mut Rows) -> io::Result<()> {
+fn look_up(file: &OpenFile, blocks: &[Block], key: &str, open: bool, rows: &mut Rows) -> io::Result<()> {
     let first = blocks.partition_point(|block| block.key.as_str() <= key).saturating_sub(1);
     for block in &blocks[first..] {
         if block.key.as_str() > key && !(open && block.key.starts_with(key)) {
@@ -340,16 +339,15 @@ fn look_up(file: &mut File, blocks: &[Block], key: &str, open: bool, rows: &mut 
 }
 
 /// Reads a block, unless the statement has ended.
-fn read(file: &mut File, block: &Block) -> io::Result<Vec<u8>> {
+fn read(file: &OpenFile, block: &Block) -> io::Result<Vec<u8>> {
     memory::check().map_err(io::Error::other)?;
     let bytes = read_at(file, block.at, usize::try_from(block.bytes).map_err(io::Error::other)?)?;
     if crc32fast::hash(&bytes) == block.crc { Ok(bytes) } else { Err(damaged()) }
 }
 
-fn read_at(file: &mut File, at: u64, length: usize) -> io::Result<Vec<u8>> {
+fn read_at(file: &OpenFile, at: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    file.seek(SeekFrom::Start(at))?;
-    file.read_exact(&mut bytes)?;
+    file.read_exact_at(at, &mut bytes)?;
     Ok(bytes)
 }
 
