@@ -79,7 +79,8 @@ struct Arguments {
     /// Connection that unqualified table names belong to
     #[arg(long, value_name = "NAME", global = true)]
     connection: Option<String>,
-    /// Folder of the store, which keeps the mentions that queries read [env: SAVEDSEARCH_STORE]
+    /// Folder of the store, which keeps the mentions that queries read, or an address: s3://BUCKET/PREFIX, gs:// or az://
+    /// [env: SAVEDSEARCH_STORE]
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
     /// Catalog of the store in PostgreSQL, for stores of several machines [env: SAVEDSEARCH_CATALOG] [password: PGPASSWORD]
