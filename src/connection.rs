@@ -25,6 +25,7 @@ use chrono::TimeDelta;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
+use savedsearch_clock::Clock;
 #[cfg(feature = "store")]
 use tokio::time::Instant;
 
@@ -37,7 +38,6 @@ use crate::client::{
     Caller, Client, ClientSpec, Exchanges, Held, HttpLimits, HttpService, Network, QueryBudget, QueryCounts, QuerySpan,
     RetryPolicy, Scan, Secret, SentBefore, parse_base_url,
 };
-use crate::clock::Clock;
 #[cfg(feature = "store")]
 use crate::config::StoreUse;
 use crate::config::{SessionSettings, state_folder};
@@ -51,8 +51,8 @@ use crate::profile::{ColumnSpec, ColumnType, Origin};
 use crate::request::{Endpoint, FilterTerm, PageRequest, RequestKey};
 #[cfg(feature = "store")]
 use crate::store::{
-    AS_OF, Compacted, Erase, Erased, Extent, Filters, FromStore, Holding, Indexed, Owner, Store, StoreStatistics,
-    is_full, unstored,
+    AS_OF, Compacted, Erase, Erased, Export, Exported, Extent, Filters, FromStore, Holding, Indexed, Owner, Store,
+    StoreStatistics, is_full, unstored,
 };
 
 /// A service, a key and a profile. Cheap to share; create one per key and process.
@@ -572,6 +572,27 @@ impl Connection {
     #[cfg(feature = "store")]
     pub fn erase_stored(&self, aid: Option<&str>, what: &Erase) -> Result<Erased> {
         self.some_store()?.erase(aid, what, self.now(), self.profile().store.settle.length())
+    }
+
+    /// Writes stored mentions to Parquet files in a new folder, in the order of saved search and time. The folder appears when it is
+    /// complete.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Output`] if the folder has files; [`ErrorKind::Query`] if no day of a named saved search is stored;
+    /// [`ErrorKind::Store`] if a file cannot be read or written.
+    #[cfg(feature = "store")]
+    pub fn export_store(&self, what: &Export, folder: &std::path::Path) -> Result<Exported> {
+        self.some_store()?.export(what, folder)
+    }
+
+    /// Keeps the files of the store that are replaced from now on for a number of days, so that their mentions can be read as of an
+    /// earlier time; 0: for an hour.
+    ///
+    /// # Errors
+    /// As [`holdings`](Self::holdings), and [`ErrorKind::Store`] if the store cannot be written.
+    #[cfg(feature = "store")]
+    pub fn keep_versions(&self, days: u32) -> Result<()> {
+        self.some_store()?.keep_versions(days)
     }
 
     #[cfg(feature = "store")]

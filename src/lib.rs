@@ -43,7 +43,6 @@ mod cases;
 mod catalog;
 #[doc(hidden)]
 pub mod client;
-mod clock;
 #[doc(hidden)]
 pub mod config;
 mod connection;
@@ -91,8 +90,6 @@ mod session;
 #[cfg(all(unix, feature = "shell"))]
 #[doc(hidden)]
 pub mod shell;
-#[cfg(feature = "simulator")]
-pub mod simulator;
 #[cfg(feature = "store")]
 mod store;
 #[cfg(feature = "store")]
@@ -108,7 +105,6 @@ mod words;
 
 pub use catalog::{CATALOG, catalog};
 pub use client::{Completeness, RetryPolicy, Secret};
-pub use clock::Clock;
 pub use config::{CountFromOverview, SessionSettings, StoreUse};
 pub use connection::{Connection, ConnectionBuilder, UnknownField};
 pub use datafusion;
@@ -116,11 +112,16 @@ pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use location::{CatalogUrl, Location};
 pub use profile::Profile;
+#[doc(inline)]
+pub use savedsearch_clock::Clock;
+#[cfg(feature = "simulator")]
+#[doc(inline)]
+pub use savedsearch_simulator as simulator;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
-pub use store::{Compacted, Erase, Erased, Holding, Indexed, StoreStatistics, has_store};
+pub use store::{Compacted, Erase, Erased, Export, Exported, Holding, Indexed, StoreStatistics, has_store};
 #[cfg(feature = "store")]
-pub use sync::{CutStep, NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, Webhook, sync};
+pub use sync::{Alert, CutStep, Due, NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, Watch, Webhook, sync};
 pub use table::SavedSearchFactory;
 #[cfg(feature = "store")]
 pub use verify::{DifferingDay, verify_counts};

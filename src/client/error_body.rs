@@ -65,12 +65,42 @@ impl ErrorBody {
     }
 }
 
-/// True if the message of an error is about the request, which is refused again: it names one of these parameters, `date_from`. A name
-/// that may be a word, such as `to`, shows nothing, and neither does the message of a failure that may pass. `parameters`: as the log
-/// has them.
+/// True if the message of an error refuses the request, which is refused again: it names one of these parameters, as `date_from`, and
+/// has a word of a refusal. A name that may be a word, such as `to`, shows nothing, and neither does the message of a failure that may
+/// pass: taken for a refusal, it could look like the end of paging. `parameters`: as the log has them.
 pub(super) fn is_about(message: &str, parameters: &str) -> bool {
-    const PASSES: [&str; 9] =
-        ["busy", "later", "limit", "overload", "quota", "temporar", "time", "too many", "unavailable"];
+    const REFUSES: [&str; 15] = [
+        "allowed",
+        "at least",
+        "at most",
+        "between",
+        "exceed",
+        "expected",
+        "greater than",
+        "invalid",
+        "less than",
+        "must",
+        "not supported",
+        "not valid",
+        "one of",
+        "required",
+        "unsupported",
+    ];
+    const PASSES: [&str; 13] = [
+        "again",
+        "busy",
+        "fail",
+        "internal",
+        "later",
+        "limit",
+        "overload",
+        "quota",
+        "retry",
+        "temporar",
+        "time",
+        "too many",
+        "unavailable",
+    ];
     let lower = message.to_lowercase();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let is_named = |name: &str| {
@@ -80,7 +110,8 @@ pub(super) fn is_about(message: &str, parameters: &str) -> bool {
     };
     let names = parameters.split(['?', '&', ' ']).filter_map(|pair| Some(pair.split_once('=')?.0));
     let mut names = names.filter(|name| name.len() > 2 && name.contains(|c: char| !c.is_ascii_lowercase()));
-    !PASSES.iter().any(|word| lower.contains(word)) && names.any(is_named)
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    has(&REFUSES) && !has(&PASSES) && names.any(is_named)
 }
 
 /// True if a successful response may report an error in an object of its own. Beside the data, a code or a message may as
@@ -241,12 +272,16 @@ mod tests {
         let cases = [
             ("The range from date_from must not exceed 31 days", true),
             ("page[size] must be one of 5, 10", true),
-            ("date_from_utc is not known", false),
-            ("try again with another date_to", false),
+            ("date_from_utc is invalid", false),
+            ("date_from: is invalid", true),
+            ("date_to is invalid", false),
             // A word, and failures that may pass.
             ("no access to the index", false),
             ("project_id 7: limit of requests reached", false),
             ("date_from: the index timed out", false),
+            ("internal error in the search of project_id 7", false),
+            ("date_from must be read again", false),
+            ("date_from: no answer from shard 3", false),
         ];
         crate::cases::each(cases, |(message, about)| assert_eq!(is_about(message, sent), about, "{message}"));
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use savedsearch_clock::Clock;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
@@ -17,7 +18,6 @@ use super::ledger::Ledger;
 use super::rate_limit::Limiter;
 use super::source::{AnswerSource, Exchange, Question, Spending, Unsent, past_deadline, too_long};
 use super::spend_guard::SpendGuard;
-use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The service and its limits.

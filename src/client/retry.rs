@@ -9,9 +9,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use http::HeaderMap;
 use http::header::AGE;
-
 #[cfg(feature = "probe")]
-use crate::clock::Clock;
+use savedsearch_clock::Clock;
+
 use crate::profile::{ResetFormat, Throttle};
 
 /// Bounds of retries.

@@ -13,6 +13,7 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::prelude::SessionContext;
 use datafusion_distributed::{ChannelResolver, GetWorkerInfoRequest, WorkerResolver};
 use futures::future::join_all;
+use savedsearch_clock::Clock;
 use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -25,7 +26,6 @@ use super::channels::{Channels, Connect, at_address, shown};
 use super::errors::of_status;
 use super::planner::spread_session;
 use super::version;
-use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result, describe};
 use crate::serving::TlsSpec;
 

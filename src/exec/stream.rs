@@ -617,13 +617,15 @@ impl Driver {
             .at(Place { aid: plan.aid.clone(), ..Place::default() }))
     }
 
-    /// Notes the values that no mention has, and that the service writes in another case.
+    /// Notes the values that the service writes in another case, of a query that found nothing.
     fn note_case(&self) {
         let ScanConfig { connection, plan, .. } = self.config.as_ref();
         let values = plan.compared.iter().flat_map(|(column, values)| values.iter().map(move |value| (column, value)));
         for (column, value) in values {
             if let Some(written) = connection.in_its_case(column, value) {
-                let note = format!("no mention has {column} = '{value}'; values are compared with case: '{written}'");
+                let note = format!(
+                    "nothing was found: {column} = '{value}' is compared with case, and the service has '{written}'"
+                );
                 connection.client().log().note(&self.query.budget, None, shortened(note));
             }
         }

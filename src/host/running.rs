@@ -42,7 +42,7 @@ use super::type_compat::{result_schema, sent_batch};
 use crate::exec::in_parts;
 #[cfg(any(feature = "postgres", feature = "ui"))]
 use crate::exec::{Spent, spent};
-#[cfg(feature = "ui")]
+#[cfg(any(feature = "postgres", feature = "ui"))]
 use crate::exec::{WindowRead, windows};
 use crate::exec::{start, statement_kind};
 use crate::memory::{StatementMemory, until_ended};

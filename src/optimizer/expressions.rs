@@ -16,11 +16,10 @@ use crate::error::{Error, ErrorKind};
 
 /// Expressions that a rule may make of one.
 const EXPRESSIONS: usize = 200_000;
-/// Expressions that the copies of one with more than [`SIMPLE`] parts may have. Copies of copies grow exponentially, and the engine
-/// needs time for each part of a part.
-const COPIED: usize = 1_000;
 /// Parts of an expression that may be compared with each row of a long list.
 const SIMPLE: usize = 16;
+/// Parts of parts that the copies of a larger expression may have: planning needs time for each of them.
+const WORK: usize = 500_000;
 
 /// Calls `each` with every expression of a plan and of its subqueries, inner ones first, and with the columns that it may use.
 /// Columns of results keep their names.
@@ -209,23 +208,50 @@ pub(super) fn aggregate_of(function: Arc<AggregateUDF>, value: Expr) -> Expr {
 /// # Errors
 /// [`ErrorKind::TooLarge`] with what to write instead.
 pub(super) fn check_copies(expr: &Expr, copies: usize) -> Result<()> {
-    let (most, mut expressions) = (EXPRESSIONS / copies.max(1), 0);
-    // The closure never fails.
-    let _ = expr.apply(|_| {
-        expressions += 1;
-        Ok(if expressions > most { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    let limit = if copies > 1 && expressions > SIMPLE { COPIED } else { EXPRESSIONS };
-    if expressions.saturating_mul(copies) <= limit {
-        return Ok(());
-    }
-    let message = format!("statement too complex: written out, an expression has more than {limit} parts");
+    let parts_of = |most: usize| {
+        let mut parts = 0_usize;
+        // The closure never fails.
+        let _ = expr.apply(|_| {
+            parts += 1;
+            Ok(if parts >= most { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        });
+        parts
+    };
+    let Some(message) = too_many_copies(copies, parts_of) else { return Ok(()) };
     let advice = "compare with fewer rows, nest fewer comparisons of rows, or compute inner comparisons in a subquery";
     Err(Error::new(ErrorKind::TooLarge, message).advice(advice).into())
+}
+
+/// The message about an expression that is too large to be written out so often; `None` if it is not. `parts_of` counts its parts,
+/// as far as a number.
+pub(crate) fn too_many_copies(copies: usize, parts_of: impl FnOnce(usize) -> usize) -> Option<String> {
+    let parts = parts_of(EXPRESSIONS / copies.max(1) + 1);
+    let is_compound = copies > 1 && parts > SIMPLE;
+    let most = if is_compound { WORK / parts } else { EXPRESSIONS };
+    let exceeded = if is_compound { most.max(parts) } else { most };
+    let message = || format!("statement too complex: written out, an expression has more than {exceeded} parts");
+    (parts.saturating_mul(copies) > most).then(message)
 }
 
 /// True for an operator that compares two values.
 pub(super) fn is_comparison(operator: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::each;
+
+    #[test]
+    fn the_larger_an_expression_the_fewer_copies_it_may_have() {
+        let cases = [(1, 200_000), (16, 12_500), (20, 1_250), (88, 64), (500, 2), (200_000, 1)];
+        each(cases, |(parts, most)| {
+            let refused = |copies| too_many_copies(copies, |counted: usize| counted.min(parts)).is_some();
+            assert_eq!((refused(most), refused(most + 1)), (false, true), "{parts}");
+        });
+        let told = too_many_copies(2, |most| most).expect("too many");
+        assert!(told.ends_with("has more than 100001 parts"), "{told}");
+    }
 }

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
+use savedsearch_clock::Clock;
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::startup::start;
-use crate::clock::Clock;
 use crate::error::Result;
 use crate::host::auth::Auth;
 use crate::host::front::{Kept, keep};

@@ -64,17 +64,7 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
             },
         ),
         ability("mentions", found.asked.is_some(), mentions),
-        ability(
-            "count(*)",
-            found.counts,
-            match (found.counts, first_only) {
-                (true, false) => "from the overview, one request",
-                (true, true) => "from the overview, one request, unless it takes mentions",
-                (false, false) => "by reading all mentions",
-                (false, true) => "it takes all mentions, and only the first page of them is known",
-            }
-            .to_owned(),
-        ),
+        ability("count(*)", found.counts, how_counted(found).to_owned()),
         ability(
             "sort orders",
             !orders.is_empty(),
@@ -100,6 +90,16 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
             },
         ),
     ]
+}
+
+/// The way in which mentions are counted, in words.
+fn how_counted(found: &Findings) -> &'static str {
+    match (found.counts, found.has_first_page_only()) {
+        (true, false) => "from the overview, one request",
+        (true, true) => "from the overview, one request, unless it takes mentions",
+        (false, false) => "by reading all mentions",
+        (false, true) => "it takes all mentions, and only the first page of them is known",
+    }
 }
 
 /// Required profile sections that could not be determined.

@@ -67,7 +67,7 @@ pub(super) struct Asker {
     pub(super) names: Arc<Vec<(String, String)>>,
     /// Ends of a window, which searches without another absolute one need.
     pub(super) ends: Vec<Pair>,
-    /// Usual names of parameters that were sent, each with the number of requests.
+    /// Names of parameters that were sent, those that were known then as the usual ones, each with the number of requests.
     pub(super) sent: BTreeMap<String, usize>,
     /// Header with the total of a search, if no body has it.
     pub(super) total_header: Option<String>,
@@ -321,6 +321,17 @@ pub(super) fn usual_name<'n>(own: &'n str, names: &'n [(String, String)]) -> &'n
     names.iter().find(|(_, name)| name == own).map_or(own, |(usual, _)| usual)
 }
 
+/// Sums up numbers of requests by the usual names of their parameters, which may have been learnt after the first requests. `names`: as
+/// for [`own_name`].
+pub(super) fn by_usual_names<'n>(
+    requests: impl Iterator<Item = (&'n String, usize)>,
+    names: &[(String, String)],
+) -> BTreeMap<String, usize> {
+    let mut sums: BTreeMap<String, usize> = BTreeMap::new();
+    requests.for_each(|(name, number)| *sums.entry(usual_name(name, names).to_owned()).or_default() += number);
+    sums
+}
+
 /// Parameters with their names in requests.
 fn renamed(parameters: &[Pair], names: &[(String, String)]) -> Vec<Pair> {
     parameters.iter().map(|(name, value)| (own_name(name, names).to_owned(), value.clone())).collect()
@@ -446,7 +457,7 @@ impl Reply {
         let mut others =
             self.asked.iter().map(|(usual, _)| own_name(usual, &self.names)).filter(|name| !own.contains(name));
         let says = [self.statements(), self.message()];
-        let is_unknown = |name: &str| says.iter().any(|text| super::refusal::refuses_name(text, name));
+        let is_unknown = |name: &str| says.iter().any(|text| refusal::refuses_name(text, name));
         self.is_refusal()
             && match &self.unsent {
                 Some(name) => own.contains(&name.as_str()),
@@ -475,6 +486,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn requests_before_a_name_was_learnt_count_as_those_after_it() {
+        let [own, usual, other] = ["periodo", "duration", "lang"].map(str::to_owned);
+        let names = [(usual.clone(), own.clone())];
+        let sums = by_usual_names([(&own, 1), (&other, 2), (&usual, 3)].into_iter(), &names);
+        assert_eq!(sums, BTreeMap::from([(usual, 4), (other, 2)]));
+    }
 
     #[test]
     fn the_same_list_for_several_names_is_that_of_the_parameters() {

@@ -796,10 +796,11 @@ mod tests {
             ("duration: one of [last-7-days, last-30-days]", false),
             ("duration; supported: P7D, P30D", false),
             ("duration: use one of 7 days, 1 month, 3 months", false),
+            ("duration: one of [ultimos7dias, ultimos30dias]", false),
             // The list does not decide about `60d`.
             ("duration: one of [<n>d, <n>w]", true),
             ("duration: one of [7d, LAST_30_DAYS]", true),
-            ("duration: one of [ultimos7dias, ultimos30dias]", true),
+            ("duration: one of [zadnjih7dni, zadnjih30dni]", true),
             ("duration: must be a period such as P7D", true),
             ("duration: unknown period", true),
         ];

@@ -868,18 +868,18 @@ impl Dialogue {
             let asked = [vec![self.aid()], self.found.with.clone(), sizes.collect()].concat();
             let Some(reply) = self.asker.ask("search", &asked).await? else { break };
             let sizes = if reply.is_refusal() { refusal::sizes(&reply.message()) } else { Vec::new() };
-            let named = half.iter().copied().find(|own| !sizes.is_empty() && reply.mentions(own).is_some());
-            if let Some(own) = named {
+            // The longest name: a shorter one, such as `limit`, may be a word of the sentence.
+            let named = half.iter().copied().filter(|own| reply.mentions(own).is_some()).max_by_key(|own| own.len());
+            if let Some(own) = named.filter(|_| !sizes.is_empty()) {
                 // Of a page size that is one of a few, the refusal of another one shows the name.
-                self.found.sizes = sizes;
+                let before = (Arc::clone(&self.asker.names), std::mem::replace(&mut self.found.sizes, sizes));
                 self.refusals.push(reply);
-                let before = Arc::clone(&self.asker.names);
                 self.name(SIZE, own);
                 let sized = vec![self.aid(), pair(SIZE, self.telling_size())];
                 let reply = self.asker.ask("search", &[sized, self.found.with.clone()].concat()).await?;
                 let came = reply.and_then(|reply| Some((own, mentions_in(&reply)?, reply)));
                 if came.is_none() {
-                    self.asker.names = before;
+                    (self.asker.names, self.found.sizes) = before;
                 }
                 return Ok(came.map(|(own, path, reply)| (own, reply, path)));
             }

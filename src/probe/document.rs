@@ -52,8 +52,8 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     search.extend(found.total_header.as_ref().map(|name| format!("headers = [{}]", quoted(name))));
     section("search", Some("given"), search);
     section("mentions", None, mentions(found));
-    let offset = found.offset.map_or((false, 0), |offset| (offset.pages, offset.first));
-    let unit = if offset.0 { "page" } else { "row" };
+    let offset = found.offset.unwrap_or_default();
+    let unit = if offset.pages { "page" } else { "row" };
     let lines = match &found.cursor {
         Some((name, place)) => {
             let place = match place {
@@ -62,7 +62,11 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
             };
             vec![set("parameter", name), set("unit", "cursor"), place]
         }
-        None => vec![name("dataFrom"), set("unit", unit), format!("first = {}", offset.1)],
+        None => {
+            let mut lines = vec![name("dataFrom"), set("unit", unit), format!("first = {}", offset.first)];
+            lines.extend(offset.aligned.then(|| "aligned = true".to_owned()));
+            lines
+        }
     };
     section("offset", None, lines);
     let (max, clamped) = found.page.map_or((10, false), |page| (page.max, page.clamped));

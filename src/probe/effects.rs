@@ -931,7 +931,7 @@ mod tests {
         let series = crate::probe::shape::Series::over_time(&body["volume"]).expect("a timeline");
         let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
         found.timeline = Some((path, series));
-        found.offset = Some(crate::probe::observations::Offset { pages: false, first: 0 });
+        found.offset = Some(crate::probe::observations::Offset { pages: false, first: 0, aligned: false });
         found.columns = Columns::of(vocabulary::MENTION, &found.rows(&reply), &[("published_at", &time)]);
         assert!(found.has_timed_entries(&reply));
         let seen = [Seen { size: None, reply: Arc::new(reply) }];

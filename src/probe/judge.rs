@@ -162,10 +162,6 @@ impl Dialogue {
         // Requests reserved for the remaining steps: for those that a profile cannot do without, or for all.
         const LEAST: u64 = 5;
         const ALL: u64 = 9;
-        // Named periods that are enough; one with any number is, too.
-        const PERIODS: usize = 3;
-        /// Refused ends of a window after which no others are worth a request.
-        const ENDS: usize = 3;
         // For the zone of times that are written without one, once a period is known.
         const ZONE: u64 = 3;
         let parts = [self.found.overview.as_ref(), self.found.mentions.as_ref()];
@@ -186,14 +182,7 @@ impl Dialogue {
         scheduler::run(asker, fixed, dimensions, is_data, |dimensions| {
             for dimension in dimensions.iter_mut() {
                 match dimension.name {
-                    "period" => {
-                        more_periods(found, dimension, newest, named, &spoken.periods);
-                        let are_enough = are_ends_enough(found, dimension, newest);
-                        dimension.give_up(|tried| {
-                            let has_period = tried.pairs.iter().any(|(name, _)| name == DURATION);
-                            (no_period && has_period) || (are_enough && !tried.is_absolute())
-                        });
-                    }
+                    "period" => next_periods(found, dimension, newest, named, &spoken.periods, no_period),
                     "order" if no_order => dimension.give_up(|_| true),
                     "order" => more_orders(found, dimension, &spoken.orders),
                     "filter" => more_filters(found, dimension),
@@ -208,38 +197,10 @@ impl Dialogue {
                 }
             }
             // Periods of several lengths and two orders are worth more than what comes later.
-            let lacks = |dimension: &Dimension| {
-                let taken = dimension.taken().filter(|(tried, _)| tried.label != NONSENSE);
-                match dimension.name {
-                    "period" => {
-                        let working = taken.filter(|(tried, reply)| found.has_effect(dimension, tried, reply, newest));
-                        let working: Vec<&Try> = working.map(|(tried, _)| tried).collect();
-                        let lengths = working.iter().map(|tried| match tried.kind {
-                            Kind::Relative(..) => PERIODS,
-                            Kind::Value | Kind::Absolute => 1,
-                        });
-                        // If all other periods are names, only windows with ends tell the zone of times. Find their parameters
-                        // among those that had an effect together.
-                        let is_divided = is_local && is_among_several(&working);
-                        // The service names the parameters of the ends of a window, or a refusal has the form of a window or
-                        // says how its ends are written.
-                        let absolute = |(tried, _): &&(Try, Outcome)| tried.is_absolute();
-                        let done = dimension.done.iter().filter(absolute);
-                        let refused =
-                            done.clone().filter(|(_, outcome)| matches!(outcome, Outcome::Refused(_))).count();
-                        let template = dimension.queue.front().is_some_and(|tried| tried.label.starts_with('{'));
-                        // So does a word for them that the service lists.
-                        let word = dimension.queue.front().is_some_and(|tried| tried.label == ALONE);
-                        let named =
-                            named.is_some_and(|named| !named.is_empty()) || word || (template && are_told(dimension));
-                        let told = dimension.queue.front().is_some_and(Try::is_absolute)
-                            && done.count() == refused
-                            && (usize::from(!named)..ENDS).contains(&refused);
-                        told || is_divided || lengths.sum::<usize>() < PERIODS
-                    }
-                    "order" => taken.count() < 2,
-                    _ => false,
-                }
+            let lacks = |dimension: &Dimension| match dimension.name {
+                "period" => are_periods_lacking(found, dimension, newest, named, is_local),
+                "order" => dimension.taken().filter(|(tried, _)| tried.label != NONSENSE).count() < 2,
+                _ => false,
             };
             let open = dimensions.iter().any(|dimension| lacks(dimension) && !dimension.queue.is_empty());
             let mut periods = dimensions.iter().filter(|dimension| dimension.name == "period");
@@ -590,7 +551,7 @@ impl Dialogue {
         match () {
             () if self.found.timeline.is_none() => "no timeline shows an effect of the timezone parameter",
             () if self.found.with.iter().any(|(name, _)| name == TIMEZONE) => "each search requests UTC",
-            () if self.found.takes_no_zone || self.asker.refuses(TIMEZONE) => "the service has no timezone parameter",
+            () if self.found.takes_no_zone || self.asker.refuses(TIMEZONE) => "the service accepts no timezone",
             () if self.found.zone_taken.is_none() => "no search with the timezone parameter was answered",
             () => "the timezone parameter had no visible effect",
         }
@@ -931,6 +892,60 @@ fn is_among_several(working: &[&Try]) -> bool {
     !is_number && ends.min().is_some_and(|ends| ends > 2)
 }
 
+/// Adds candidates for the window, and gives up those that are not worth a request. `is_unnamed`: the service has no parameter of the
+/// period.
+fn next_periods(
+    found: &Findings,
+    periods: &mut Dimension,
+    newest: Option<i64>,
+    named: Option<&[String]>,
+    spoken: &[String],
+    is_unnamed: bool,
+) {
+    let has_period = |tried: &Try| tried.pairs.iter().any(|(name, _)| name == DURATION);
+    // The ends of a window are added once the first periods are done, and there may be no other round for them.
+    periods.give_up(|tried| is_unnamed && has_period(tried));
+    more_periods(found, periods, newest, named, spoken);
+    let are_enough = are_ends_enough(found, periods, newest);
+    periods.give_up(|tried| (is_unnamed && has_period(tried)) || (are_enough && !tried.is_absolute()));
+}
+
+/// True if the periods that are known are not enough, and others are worth a request. `named`: the parameters that the service names.
+/// `is_local`: the zone of times is open.
+fn are_periods_lacking(
+    found: &Findings,
+    periods: &Dimension,
+    newest: Option<i64>,
+    named: Option<&[String]>,
+    is_local: bool,
+) -> bool {
+    /// Named periods that are enough; one with any number is, too.
+    const PERIODS: usize = 3;
+    /// Refused ends of a window after which no others are worth a request.
+    const ENDS: usize = 3;
+    let taken = periods.taken().filter(|(tried, _)| tried.label != NONSENSE);
+    let working = taken.filter(|(tried, reply)| found.has_effect(periods, tried, reply, newest));
+    let working: Vec<&Try> = working.map(|(tried, _)| tried).collect();
+    let lengths = working.iter().map(|tried| match tried.kind {
+        Kind::Relative(..) => PERIODS,
+        Kind::Value | Kind::Absolute => 1,
+    });
+    // If all other periods are names, only windows with ends tell the zone of times. Find their parameters among those that had an
+    // effect together.
+    let is_divided = is_local && is_among_several(&working);
+    // The service names the parameters of the ends of a window, or a refusal has the form of a window or says how its ends are written.
+    let done = periods.done.iter().filter(|(tried, _)| tried.is_absolute());
+    let refused = done.clone().filter(|(_, outcome)| matches!(outcome, Outcome::Refused(_))).count();
+    let template = periods.queue.front().is_some_and(|tried| tried.label.starts_with('{'));
+    // So does a word for them that the service lists.
+    let word = periods.queue.front().is_some_and(|tried| tried.label == ALONE);
+    let named = named.is_some_and(|named| !named.is_empty()) || word || (template && are_told(periods));
+    let told = periods.queue.front().is_some_and(Try::is_absolute)
+        && done.count() == refused
+        && (usize::from(!named)..ENDS).contains(&refused);
+    told || is_divided || lengths.sum::<usize>() < PERIODS
+}
+
 /// True if no other periods are worth a request: the ends of a window had an effect, and several values without ends had none.
 fn are_ends_enough(found: &Findings, periods: &Dimension, newest: Option<i64>) -> bool {
     const VALUES: usize = 3;
@@ -1026,6 +1041,16 @@ mod tests {
         periods.add(Try::new("last_year", DURATION, "last_year"));
         periods.give_up(|tried| !tried.is_absolute());
         assert!(periods.queue.is_empty() && matches!(periods.outcome("last_year"), Some(Outcome::Unknown)));
+    }
+
+    #[test]
+    fn the_ends_of_a_window_are_tried_in_the_first_round_if_the_service_has_no_periods() {
+        let named = ["aid", "since", "until", "sortBy"].map(str::to_owned);
+        let mut periods = crate::probe::candidates::periods();
+        next_periods(&Findings::default(), &mut periods, Some(1_780_000_000_000_000), Some(&named), &[], true);
+        let next = periods.queue.front().expect("the ends of a window");
+        let names: Vec<&str> = next.pairs.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(names == ["since", "until"] && periods.queue.iter().all(Try::is_absolute), "{:?}", periods.queue);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub use self::facts::Facts;
 pub use self::observations::Note;
 pub use self::recorded::Recording;
 
-use self::asker::Asker;
+use self::asker::{Asker, by_usual_names};
 use self::dialogue::Dialogue;
 use self::known::Known;
 use self::observations::Findings;
@@ -148,14 +148,14 @@ async fn find_out(mut asker: Asker, mut known: Known) -> Result<Probed> {
     let mut dialogue = Dialogue::new(asker, known);
     dialogue.run().await?;
     let Dialogue { asker, mut found, known, seen, .. } = dialogue;
-    for (name, _) in seen.iter().flat_map(|seen| &seen.reply.asked) {
-        *found.answered.entry(name.clone()).or_default() += 1;
-    }
+    let answered = seen.iter().flat_map(|seen| &seen.reply.asked).map(|(name, _)| (name, 1));
+    found.answered = by_usual_names(answered, &asker.names);
+    found.sent = by_usual_names(asker.sent.iter().map(|(name, requests)| (name, *requests)), &asker.names);
     known.facts.apply(&mut found);
     found.takes_no_zone |= asker.refuses(candidates::TIMEZONE);
     found.size_is_refused = found.mentions.is_some() && asker.refuses(candidates::SIZE);
     found.ends = asker.ends.iter().map(|(name, _)| name.clone()).collect();
-    (found.sent, found.names) = (asker.sent, asker.names.to_vec());
+    found.names = asker.names.to_vec();
     for (holds, text) in known.facts.verdicts(&found) {
         found.notes.push(Note { section: "your facts", observed: holds, text });
     }

@@ -12,7 +12,7 @@ use super::candidates::{AID, DURATION, NONSENSE, OFFSET, SIZE, SORT, TIMEZONE, p
 use super::dialogue::{Dialogue, FEW};
 use super::facts::names_among;
 use super::refusal;
-use super::shape::{self, said, walk};
+use super::shape::{self, Path, said, walk};
 use super::vocabulary::{self, GIVEN, plain};
 use crate::error::Result;
 use crate::profile::Zone;
@@ -110,7 +110,7 @@ impl Dialogue {
                 if self.is_open(SIZE) && now.contains(&FEW) && !before.contains(&FEW) {
                     let names = vec![(SIZE.to_owned(), own.clone())];
                     self.take_names(names, "as many mentions came as were requested with it");
-                } else if !reply.is_refusal() {
+                } else if self.first.as_ref().is_some_and(|first| may_begin_elsewhere(first, &reply)) {
                     places.push(own.clone());
                 }
             }
@@ -129,6 +129,29 @@ impl Dialogue {
         let asked = [vec![self.aid()], self.found.with.clone(), vec![pair(own, value)]].concat();
         self.asker.ask("search", &asked).await
     }
+}
+
+/// True if a response, to the first request with [`FEW`] in one more parameter, may be another page of the same search: with the same
+/// counts, and with other mentions if any came.
+fn may_begin_elsewhere(first: &Reply, reply: &Reply) -> bool {
+    let counts = |reply: &Reply| -> Vec<(Path, u64)> {
+        let numbers =
+            reply.body.iter().flat_map(shape::leaves).filter_map(|(path, value)| Some((path, value.as_u64()?)));
+        let of_clock = |(path, _): &(Path, u64)| {
+            let name = path.last().map(|name| plain(name)).unwrap_or_default();
+            name.ends_with("ms") || ["elapsed", "time", "took"].iter().any(|word| name.contains(word))
+        };
+        // A response may repeat the number.
+        numbers.filter(|count| count.1 != FEW && !of_clock(count)).collect()
+    };
+    let begin = |reply: &Reply| -> Vec<Value> {
+        let arrays = reply.body.as_ref().map(shape::arrays).unwrap_or_default();
+        arrays.iter().filter(|(_, rows)| shape::is_rich(rows)).map(|(_, rows)| rows[0].clone()).collect()
+    };
+    let (before, now) = (begin(first), begin(reply));
+    let counted = counts(first);
+    let has_same_counts = counts(reply).iter().all(|count| counted.contains(count));
+    !reply.is_refusal() && has_same_counts && (before.is_empty() || before != now)
 }
 
 /// Lengths of the arrays of a response that may have mentions.
@@ -257,10 +280,13 @@ impl Echo {
     }
 }
 
-/// True if a value that a response repeats may be that of the parameter with this usual name.
-fn may_be(usual: &str, value: &str, rows: &[u64]) -> bool {
+/// True if a member of a response may repeat the parameter with this usual name, by its value. The number of the mentions that came
+/// is a member of its own: `count`.
+fn may_be(usual: &str, (name, value): &Pair, rows: &[u64]) -> bool {
+    const COUNTS: [&str; 6] = ["count", "hits", "results", "returned", "rows", "total"];
     let number = value.parse::<u64>().ok();
     match usual {
+        SIZE if COUNTS.contains(&plain(name).as_str()) => false,
         SIZE => number.is_some_and(|number| number >= LEAST && rows.contains(&number)),
         // The request had no place.
         OFFSET => number.is_some_and(|number| number < 2),
@@ -275,7 +301,7 @@ fn may_be(usual: &str, value: &str, rows: &[u64]) -> bool {
 fn repeated_names(repeated: &[Pair], rows: &[u64]) -> Vec<Pair> {
     let mut found: Vec<Pair> = Vec::new();
     for usual in [SIZE, OFFSET, TIMEZONE, DURATION, SORT] {
-        let fitting = || repeated.iter().filter(|(_, value)| may_be(usual, value, rows));
+        let fitting = || repeated.iter().filter(|pair| may_be(usual, pair, rows));
         let names: Vec<String> = fitting().map(|(name, _)| name.clone()).collect();
         let by_name = names_among(&names).into_iter().find(|(of, _)| of == usual);
         // Any number may be 0 or 1, except beside a page size.
@@ -296,7 +322,7 @@ fn repeated_names(repeated: &[Pair], rows: &[u64]) -> Vec<Pair> {
 fn page_names(scalars: &[Pair], rows: &[u64]) -> Vec<Pair> {
     let of = |shorten: &dyn Fn(&str) -> Option<String>| {
         let one = |usual: &str| {
-            let fitting = scalars.iter().filter(|(_, value)| may_be(usual, value, rows));
+            let fitting = scalars.iter().filter(|pair| may_be(usual, pair, rows));
             let names: Vec<String> = fitting.filter_map(|(name, _)| shorten(name)).collect();
             names_among(&names).into_iter().find(|(of, _)| of == usual)
         };
@@ -328,6 +354,31 @@ mod tests {
 
     use super::*;
     use crate::cases::each;
+
+    #[test]
+    fn a_number_with_an_effect_on_the_counts_or_none_on_the_mentions_is_no_place_of_a_page() {
+        let reply = |status: u16, total: u64, first: u64| {
+            let (offset, took) = (first, 3 + first);
+            let rows: Vec<Value> = (first..first + 5)
+                .map(|n| json!({"id": format!("m{n}"), "text": format!("text {n}"), "at": "2026-06-30T11:00:00Z"}))
+                .collect();
+            Reply::new(
+                &[],
+                status,
+                http::HeaderMap::new(),
+                json!({"total": total, "offset": offset, "took": took, "items": rows}).to_string(),
+            )
+        };
+        let first = reply(200, 40, 0);
+        let cases = [
+            (reply(200, 40, 13), true),
+            // A filter, a parameter without an effect, and a refusal.
+            (reply(200, 27, 13), false),
+            (reply(200, 40, 0), false),
+            (reply(400, 40, 13), false),
+        ];
+        each(cases, |(reply, may)| assert_eq!(may_begin_elsewhere(&first, &reply), may, "{}", reply.text));
+    }
 
     fn pairs(texts: &[(&str, &str)]) -> Vec<Pair> {
         texts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -432,6 +483,8 @@ mod tests {
             // The number of mentions is not the page size.
             (json!({"topic": 7, "count": 191, "lang": "de"}), id("topic"), vec![]),
             (json!({"page": 1, "total": 25}), id("topic"), vec![]),
+            (json!({"topic": 7, "total": 25, "count": 25, "page": 1}), id("topic"), vec![(OFFSET, "page")]),
+            (json!({"page": 1, "count": 25, "total": 191}), id("topic"), vec![]),
         ];
         each(cases, |(body, saved_search, names)| {
             let echo = Echo::of(&body, &saved_search, &[], &[25]);

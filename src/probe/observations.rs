@@ -165,10 +165,12 @@ pub(super) enum CursorPlace {
     LastRecord(Path),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Offset {
     pub(super) pages: bool,
     pub(super) first: u64,
+    /// Set if rows are rounded down to a multiple of the page size.
+    pub(super) aligned: bool,
 }
 
 /// The reason why no page but the first one is reached by an offset.

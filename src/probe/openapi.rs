@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_description_of_the_simulator_is_read() {
-        let facts = facts(include_str!("../simulator/openapi.yaml"));
+        let facts = facts(include_str!("../../crates/simulator/src/openapi.yaml"));
         assert_eq!(facts.auth, Some(("Authorization".to_owned(), "Bearer {key}".to_owned())));
         assert_eq!(facts.base_url(), Some("http://127.0.0.1:8080/v4"));
         assert_eq!((facts.most(SIZE), facts.all(SORT).len()), (Some(100), 6));

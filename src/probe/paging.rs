@@ -571,7 +571,7 @@ impl Dialogue {
         if self.found.mentions.is_none() || (!is_numbered && self.cursor().await?) {
             return Ok(());
         }
-        self.numbered_offset().await?;
+        self.numbered_offset(None).await?;
         if is_numbered && self.found.offset.is_none() {
             self.cursor().await?;
         }
@@ -595,8 +595,8 @@ impl Dialogue {
         self.seen.iter().any(|seen| self.found.has_rows(&seen.reply) && links(&seen.reply))
     }
 
-    /// Determines the unit of an offset and its first value.
-    async fn numbered_offset(&mut self) -> Result<()> {
+    /// Determines the unit of an offset and its first value. `second`: the response for 2, if it came before.
+    async fn numbered_offset(&mut self, second: Option<(Vec<String>, Reply)>) -> Result<()> {
         let small = self.accepted(5);
         let newest = self.newest_known();
         let Some((one, _)) = self.newest_ids(1, small).await? else { return Ok(()) };
@@ -619,21 +619,37 @@ impl Dialogue {
             () => None,
         };
         let offset = if zero.is_empty() || zero == one {
-            let Some((two, reply)) = self.newest_ids(2, small).await? else { return Ok(()) };
-            let more = self.widest_count(&reply).is_some_and(|count| count > two.len() as u64);
-            if more && !two.is_empty() && zero == one && one == two {
-                self.found.no_offset = Some(NoOffset::Ignored);
+            let second = if second.is_none() { self.newest_ids(2, small).await? } else { second };
+            let Some((two, reply)) = second else { return Ok(()) };
+            match !two.is_empty() && zero == one && one == two {
+                true => self.rounded_offset(&two, &reply, small).await?,
+                false => follows(&one, &two).map(|pages| Offset { pages, first: 1, aligned: false }),
             }
-            follows(&one, &two).map(|pages| Offset { pages, first: 1 })
         } else {
-            follows(&zero, &one).map(|pages| Offset { pages, first: 0 })
+            follows(&zero, &one).map(|pages| Offset { pages, first: 0, aligned: false })
         };
-        if let Some(Offset { pages, first }) = offset {
+        if let Some(Offset { pages, first, aligned }) = offset {
             let what = if pages { "pages" } else { "rows" };
-            self.found.saw("offset", format!("dataFrom counts {what} from {first}"));
+            let how = if aligned { ", rounded down to a multiple of the page size" } else { "" };
+            self.found.saw("offset", format!("dataFrom counts {what} from {first}{how}"));
             (self.found.offset, self.found.no_offset) = (offset, None);
         }
         Ok(())
+    }
+
+    /// Determines if an offset within the first page has no effect because the service rounds offsets down: that of a whole page has one.
+    /// `first`: names of the first mentions, which came with a response for another offset in pages of this size.
+    async fn rounded_offset(&mut self, first: &[String], reply: &Reply, size: u64) -> Result<Option<Offset>> {
+        let rows = first.len() as u64;
+        if self.widest_count(reply).is_none_or(|count| count <= rows) {
+            return Ok(None);
+        }
+        let Some((next, _)) = self.newest_ids(rows, size).await? else { return Ok(None) };
+        if next == first {
+            self.found.no_offset = Some(NoOffset::Ignored);
+        }
+        let is_next = !next.is_empty() && next.iter().all(|id| !first.contains(id));
+        Ok(is_next.then_some(Offset { pages: false, first: 0, aligned: true }))
     }
 
     /// Sends usual names of the place of a page, if the service has other names than the usual ones for other parameters.
@@ -653,9 +669,9 @@ impl Dialogue {
             }
             self.name(OFFSET, own);
             // The third row or the second page: neither begins with the first mention.
-            let second = self.newest_ids(2, small).await?.map(|(ids, _)| ids).unwrap_or_default();
-            if !second.is_empty() && second.first() != known.first() {
-                self.numbered_offset().await?;
+            let second = self.newest_ids(2, small).await?;
+            if second.as_ref().is_some_and(|(ids, _)| !ids.is_empty() && ids.first() != known.first()) {
+                self.numbered_offset(second).await?;
             }
             if self.found.offset.is_some() {
                 return Ok(());
@@ -881,33 +897,9 @@ impl Dialogue {
             self.found.page = Some(PageFinding { max, clamped: false });
             return Ok(());
         }
-        if let Some(max) = self.idle_size() {
-            let text = format!(
-                "dataSize has no effect: a page has {max} mentions, whatever is requested; set [page] to the parameter \
-                 of the page size"
-            );
-            self.found.could_not_tell("page", text);
-            self.found.idle_size = Some(max);
-            self.found.page = Some(PageFinding { max, clamped: true });
-            self.seen.iter_mut().for_each(|seen| seen.size = seen.size.and(Some(max)));
-            return Ok(());
-        }
         let Some((ids, reply)) = self.ids(first, HUGE).await? else { return self.page_seen(UNTRIED) };
         if !ids.is_empty() {
-            let rows = ids.len() as u64;
-            let count = self.widest_count(&reply).or(self.found.widest_count);
-            let all = count.is_none_or(|count| rows >= count);
-            if all {
-                let max = vocabulary::PAGE_BOUNDS.iter().copied().find(|bound| *bound <= rows).unwrap_or(rows);
-                // This size was requested before and not refused.
-                let max = max.max(LOOK);
-                let text = format!("dataSize={HUGE} returned {rows} mentions, perhaps all there are; {max} is assumed");
-                self.found.could_not_tell("page", text);
-                self.found.page = Some(PageFinding { max, clamped: true });
-            } else {
-                self.found.saw("page", format!("dataSize={HUGE} returned {rows} mentions"));
-                self.found.page = Some(PageFinding { max: rows, clamped: true });
-            }
+            self.largest_page(HUGE, ids.len() as u64, &reply);
             return Ok(());
         }
         let is_refused = reply.is_refusal_of(&[SIZE]);
@@ -955,6 +947,32 @@ impl Dialogue {
         };
         self.found.page = Some(PageFinding { max: LOOK, clamped: false });
         Ok(())
+    }
+
+    /// Records the page that came for a size that is larger than any service accepts.
+    fn largest_page(&mut self, size: u64, rows: u64, reply: &Reply) {
+        let count = self.widest_count(reply).or(self.found.widest_count);
+        let has_all = count.is_none_or(|count| rows >= count);
+        // A service may return a least number of mentions for smaller sizes: the size has an effect unless as many come for this one.
+        let mut max = rows;
+        if self.idle_size() == Some(rows) {
+            let text = format!(
+                "dataSize has no effect: a page has {rows} mentions, whatever is requested; set [page] to the parameter \
+                 of the page size"
+            );
+            self.found.could_not_tell("page", text);
+            self.found.idle_size = Some(rows);
+            self.seen.iter_mut().for_each(|seen| seen.size = seen.size.and(Some(rows)));
+        } else if has_all {
+            let usual = vocabulary::PAGE_BOUNDS.iter().copied().find(|bound| *bound <= rows);
+            // This size was requested before and not refused.
+            max = usual.unwrap_or(rows).max(LOOK);
+            let text = format!("dataSize={size} returned {rows} mentions, perhaps all there are; {max} is assumed");
+            self.found.could_not_tell("page", text);
+        } else {
+            self.found.saw("page", format!("dataSize={size} returned {rows} mentions"));
+        }
+        self.found.page = Some(PageFinding { max, clamped: true });
     }
 
     /// The number of mentions of a page, if as many came for several sizes, and for one that is smaller.
@@ -1009,17 +1027,12 @@ impl Dialogue {
             self.found.could_not_tell("depth", text);
             return Ok(());
         };
-        let offset = self.found.offset.unwrap_or(Offset { pages: false, first: 0 });
-        // The last record alone, or the last page.
+        let offset = self.found.offset.unwrap_or_default();
         let total = total.max(1);
-        let question = |row: u64| match offset.pages {
-            true => (offset.first + row / page.max, page.max, (total - row / page.max * page.max).min(page.max)),
-            false => (offset.first + row, self.accepted(2), (total - row).min(self.accepted(2))),
-        };
         if total <= page.max {
             return self.no_depth(total);
         }
-        let (from, size, expected) = question(total - 1);
+        let (from, size, expected) = self.last_offset(total, offset, page.max);
         let Some((ids, reply)) = self.ids(from, size).await? else { return self.untried_depth() };
         if ids.len() as u64 == expected {
             let text = format!("paging reaches all {total} mentions; a limit beyond that is unknown");
@@ -1067,6 +1080,15 @@ impl Dialogue {
         self.found.could_not_tell("depth", format!("row {total} was not returned ({beyond}); the limit was not found"));
         // A scan discovers the limit itself.
         Ok(())
+    }
+
+    /// The request for the last of these mentions, alone or with its page: its offset, its size, and the mentions that it returns.
+    fn last_offset(&self, total: u64, offset: Offset, largest: u64) -> (u64, u64, u64) {
+        let size = if offset.pages { largest } else { self.accepted(2) };
+        let row = total - 1;
+        let row = if offset.pages || offset.aligned { row / size * size } else { row };
+        let place = if offset.pages { row / size } else { row };
+        (offset.first + place, size, (total - row).min(size))
     }
 
     fn untried_depth(&mut self) -> Result<()> {
@@ -1118,6 +1140,20 @@ mod tests {
     use crate::probe::asker::Asker;
     use crate::probe::known::Known;
 
+    /// A probe that received pages of these sizes with these numbers of the 400 mentions.
+    fn paged(pages: &[(u64, u64)]) -> Dialogue {
+        let mut dialogue = Dialogue::new(Asker::recorded(Arc::default()), Known::default());
+        (dialogue.found.mentions, dialogue.found.total) =
+            (Some(vec!["items".to_owned()]), Some(vec!["total".to_owned()]));
+        for (size, rows) in pages {
+            let rows: Vec<Value> = (0..*rows).map(|n| serde_json::json!({"id": n})).collect();
+            let body = serde_json::json!({"total": 400, "items": rows}).to_string();
+            let reply = Reply::new(&[pair(SIZE, size)], 200, http::HeaderMap::new(), body);
+            dialogue.seen.push(Seen { size: Some(*size), reply: Arc::new(reply) });
+        }
+        dialogue
+    }
+
     #[test]
     fn a_size_that_never_has_an_effect_is_no_size() {
         let cases = [
@@ -1130,17 +1166,26 @@ mod tests {
             (vec![(13, 25)], None),
             (vec![(13, 8), (20, 8)], None),
         ];
-        crate::cases::each(cases, |(pages, idle)| {
-            let mut dialogue = Dialogue::new(Asker::recorded(Arc::default()), Known::default());
-            dialogue.found.mentions = Some(vec!["items".to_owned()]);
-            for (size, rows) in pages {
-                let rows: Vec<Value> = (0..rows).map(|n| serde_json::json!({"id": n})).collect();
-                let body = serde_json::json!({"items": rows}).to_string();
-                let reply = Reply::new(&[pair(SIZE, size)], 200, http::HeaderMap::new(), body);
-                dialogue.seen.push(Seen { size: Some(size), reply: Arc::new(reply) });
-            }
-            assert_eq!(dialogue.idle_size(), idle);
-        });
+        crate::cases::each(cases, |(pages, idle)| assert_eq!(paged(&pages).idle_size(), idle));
+    }
+
+    #[test]
+    fn a_least_page_size_is_not_one_without_an_effect() {
+        for (rows, idle) in [(25, Some(25)), (100, None)] {
+            let mut dialogue = paged(&[(13, 25), (20, 25), (5, 25), (100_000, rows)]);
+            let huge = Arc::clone(&dialogue.seen[3].reply);
+            dialogue.largest_page(100_000, rows, &huge);
+            let page = Some(PageFinding { max: rows, clamped: true });
+            assert_eq!((dialogue.found.idle_size, dialogue.found.page), (idle, page));
+        }
+    }
+
+    #[test]
+    fn the_last_mention_is_requested_where_a_page_may_begin() {
+        let dialogue = paged(&[]);
+        let of = |pages, first, aligned| dialogue.last_offset(40, Offset { pages, first, aligned }, 25);
+        assert_eq!([of(false, 0, false), of(false, 1, false)], [(39, 2, 1), (40, 2, 1)]);
+        assert_eq!([of(false, 0, true), of(true, 1, false)], [(38, 2, 2), (2, 25, 15)]);
     }
 
     #[test]

@@ -102,15 +102,20 @@ pub(super) fn parameters(message: &str) -> Vec<String> {
 pub(super) fn is_about_parameters(message: &str) -> bool {
     let text = message.to_lowercase();
     let of = ["parameter", "query parameter", "argument", "query argument"];
-    UNKNOWN.iter().any(|word| of.iter().any(|of| text.contains(&format!("{word} {of}"))))
-        || NOT_KNOWN.iter().any(|words| of.iter().any(|of| text.contains(&format!("{words} {of}"))))
+    let has = |words: &str| {
+        // `unsupported parameter value` is about a value.
+        let is_value =
+            |after: &str| ["value", "type", "format"].iter().any(|word| after.trim_start().starts_with(word));
+        text.match_indices(words).any(|(at, _)| !is_value(&text[at + words.len()..]))
+    };
+    UNKNOWN.iter().chain(&NOT_KNOWN).any(|words| of.iter().any(|of| has(&format!("{words} {of}"))))
         || announces_parameters(&text)
 }
 
 /// True if a text, in lower case, has a list after a heading for parameters: `supported parameters: a, b`, `parámetros admitidos: a,
-/// b`. Those of a heading such as `invalid parameters` or `since requires the parameters` are not all that there are.
+/// b`. Those of a heading such as `invalid parameters` or `use the parameters` are not all that there are.
 fn announces_parameters(text: &str) -> bool {
-    const SOME: [&str; 12] = [
+    const SOME: [&str; 19] = [
         "requir",
         "need",
         "must",
@@ -122,7 +127,14 @@ fn announces_parameters(text: &str) -> bool {
         "unexpected",
         "undefined",
         "not",
-        "without",
+        "with",
+        "use",
+        "send",
+        "set",
+        "add",
+        "pass",
+        "give",
+        "both",
     ];
     /// Words between `parameters` and its colon.
     const BETWEEN: usize = 3;
@@ -764,6 +776,9 @@ mod tests {
             "range requires the parameters: since, until",
             "Invalid parameters: since, until",
             "duration: use one of 7d, 30d",
+            "Unsupported parameter value for duration. Allowed: 7d, 30d",
+            "`zzq` is not a valid parameter value of sortBy. Allowed: newest, oldest",
+            "Allowed periods: 7d, 30d. For others use the parameters: since, until",
         ] {
             assert!(!is_about_parameters(refusal), "{refusal}");
         }

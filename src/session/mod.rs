@@ -29,6 +29,7 @@ mod output_names;
 mod own_names;
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
 mod parse;
+mod past_tables;
 mod plan_size;
 mod planning_turn;
 mod quantified;
@@ -135,6 +136,8 @@ use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::functions;
+#[cfg(feature = "postgres")]
+pub(crate) use crate::optimizer::expressions::too_many_copies;
 use crate::optimizer::with_rules;
 use crate::table::{Relations, SavedSearchFactory, TableFunctions};
 

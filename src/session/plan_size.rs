@@ -25,8 +25,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+use savedsearch_clock::Clock;
 
-use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
 use crate::functions::TypeIn;
 use crate::memory::{self, Ceiling};

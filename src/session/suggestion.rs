@@ -137,6 +137,14 @@ fn elsewhere(text: &str, message: &str) -> Option<String> {
 fn cast_column(text: &str, message: &str) -> Option<String> {
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize().ok()?;
     let tokens: Vec<&Token> = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let has_value = |token: &&Token| match token {
+        Token::SingleQuotedString(value) => message.contains(&format!("'{value}'")),
+        _ => false,
+    };
+    // It may be cast without being written as a cast, such as by a comparison.
+    if tokens.iter().any(has_value) {
+        return None;
+    }
     let mut columns = BTreeSet::new();
     for at in 0..tokens.len() {
         let operand = match tokens[at] {
@@ -156,8 +164,7 @@ fn cast_column(text: &str, message: &str) -> Option<String> {
             Token::Word(word) => {
                 columns.insert(&word.value);
             }
-            Token::SingleQuotedString(value) if !message.contains(&format!("'{value}'")) => {}
-            Token::Number(..) => {}
+            Token::SingleQuotedString(_) | Token::Number(..) => {}
             _ => return None,
         }
     }
@@ -475,6 +482,7 @@ mod tests {
             "SELECT CAST(lower(title) AS bigint) FROM m",
             "SELECT (title || 'x')::bigint FROM m",
             "SELECT 'abc'::bigint, title::bigint FROM m",
+            "SELECT title::bigint FROM m WHERE published_at >= 'abc'",
             "SELECT 1 FROM m WHERE title = 5",
         ] {
             assert_eq!(as_written(text, message, None), None, "{text}");

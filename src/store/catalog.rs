@@ -26,6 +26,7 @@ mod ducklake;
 mod failure;
 #[cfg(feature = "shared")]
 mod lease;
+mod past;
 #[cfg(feature = "shared")]
 mod postgres;
 mod recorded;
@@ -44,6 +45,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use savedsearch_clock::Clock;
 
 pub(crate) use self::columns::{FileColumn, StoredColumn};
 pub(crate) use self::coverage::Change;
@@ -58,7 +60,6 @@ use super::access::{has_catalog, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;
 use super::storage::{self, Storage};
-use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Phrase, Result, Term};
 use crate::files;
 use crate::location::CatalogUrl;

@@ -55,6 +55,19 @@ pub struct Erased {
     pub removed: u64,
 }
 
+impl Erased {
+    /// The sums of both numbers.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            mentions: self.mentions + other.mentions,
+            deleted: self.deleted + other.deleted,
+            days: self.days + other.days,
+            rewritten: self.rewritten + other.rewritten,
+            removed: self.removed + other.removed,
+        }
+    }
+}
+
 impl Store {
     /// Erases mentions of all saved searches, or of one.
     ///

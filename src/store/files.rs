@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
 use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use data_encoding::HEXLOWER;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
@@ -203,7 +203,8 @@ impl FileWriter {
         Self::named(storage, folder, format!("{day}-{:032x}.parquet", rand::random::<u128>()), layout, size)
     }
 
-    fn named(storage: &Storage, folder: &Path, path: String, layout: &Layout, size: Size) -> Result<Self> {
+    /// Creates a file with a name.
+    pub(super) fn named(storage: &Storage, folder: &Path, path: String, layout: &Layout, size: Size) -> Result<Self> {
         let place = folder.join(&path);
         let digested = Digested::new(storage.create(&place).map_err(|error| failed("write", &place, &error))?);
         let schema = Arc::clone(&layout.schema);
@@ -524,6 +525,35 @@ pub(crate) fn write_deletes(storage: &Storage, folder: &Path, of: &str, rows: &[
     file.writer.write(&batch).map_err(|error| unwritten(&file.place, error))?;
     file.rows = batch.num_rows() as u64;
     file.finish()
+}
+
+/// Reads the positions of deleted rows, in order.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if the file is missing or not a Parquet file.
+pub(crate) fn deleted_rows(storage: &Storage, path: &Path) -> Result<Vec<Range<u64>>> {
+    let file = storage.open(path).map_err(|error| failed("read", path, &error))?;
+    let file = CheckedFile::new(file, None).map_err(|error| corrupt(path, &error))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
+    let [_, (positions, ..)] = DELETES;
+    let column = ProjectionMask::columns(reader.parquet_schema(), [positions]);
+    let mut all: Vec<u64> = Vec::new();
+    for batch in reader.with_projection(column).build().map_err(|error| corrupt(path, &error))? {
+        let batch = batch.map_err(|error| corrupt(path, &error))?;
+        let positions = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
+        all.extend(
+            positions.into_iter().flat_map(|positions| positions.values()).filter_map(|at| u64::try_from(*at).ok()),
+        );
+    }
+    all.sort_unstable();
+    let mut rows: Vec<Range<u64>> = Vec::new();
+    for at in all {
+        match rows.last_mut().filter(|last| at <= last.end) {
+            Some(last) => last.end = last.end.max(at + 1),
+            None => rows.push(at..at + 1),
+        }
+    }
+    Ok(rows)
 }
 
 /// Returns a column of ids as texts.

@@ -17,7 +17,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 /// Age at which responses are removed.
 const RESPONSES: TimeDelta = TimeDelta::days(30);
-/// Time for which files that no region names stay: queries that began before may still read them.
+/// Time for which files that no region names stay, unless versions are kept for longer: queries that began before may still read
+/// them.
 const GRACE: TimeDelta = TimeDelta::hours(1);
 /// Time for which files that the catalog does not know stay: a slow read names its files once it is complete.
 const ABANDONED: TimeDelta = TimeDelta::days(1);
@@ -72,7 +73,7 @@ impl Store {
         let (mut files, mut named) = (HashSet::new(), BTreeMap::<Subject, u64>::new());
         // Regions share files.
         let storage = self.catalog.storage();
-        let lengths = storage.lengths().map_err(|error| files::failed("list", storage.data(), &error))?;
+        let lengths = self.lengths()?;
         let mut indexes: HashMap<PathBuf, u64> = HashMap::new();
         for aid in self.catalog.aids()? {
             for (filters, region) in self.regions(&aid)?.iter() {
@@ -95,6 +96,12 @@ impl Store {
             holding.join_ranges();
         }
         Ok(holdings.into_values().collect())
+    }
+
+    /// Lengths of all files in bytes, if each would be a request of its own; `None` if not.
+    pub(super) fn lengths(&self) -> Result<Option<HashMap<PathBuf, u64>>> {
+        let storage = self.catalog.storage();
+        storage.lengths().map_err(|error| files::failed("list", storage.data(), &error))
     }
 
     /// Compares the catalog with the files. Returns the problems in words, each with its remedy; none if there are none.
@@ -186,7 +193,8 @@ impl Store {
         self.catalog.forget_answers_before(now - RESPONSES)?;
         // Snapshots and files have the time of this machine.
         let now = self.catalog.now();
-        self.remove_unused(Some((now - GRACE, now - ABANDONED)))
+        let kept = self.kept_versions()?.max(GRACE);
+        self.remove_unused(Some((now - kept, now - ABANDONED)))
     }
 
     /// Removes files that no region names: those that were replaced before an instant, and those that the catalog does not

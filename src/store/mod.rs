@@ -22,6 +22,7 @@ mod compaction;
 mod coverage;
 mod deleted;
 mod erasure;
+mod export;
 mod files;
 mod filling;
 mod in_flight;
@@ -30,6 +31,8 @@ mod lease;
 mod maintenance;
 #[cfg(feature = "shared")]
 mod network;
+mod past;
+mod quota;
 mod region;
 mod stamps;
 mod statistics;
@@ -47,6 +50,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
+use savedsearch_clock::Clock;
 use tokio::time::Instant;
 
 pub use self::access::has_store;
@@ -61,6 +65,7 @@ pub(crate) use self::coverage::{
     Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, overlap, span_of, start_of,
 };
 pub use self::erasure::{Erase, Erased};
+pub use self::export::{Export, Exported};
 pub(crate) use self::files::{AID, AS_OF, NO_SPACE, is_full, retyped, unreadable};
 pub(crate) use self::filling::{Filling, blocking, month_of};
 pub(crate) use self::in_flight::{InFlight, Reading};
@@ -79,7 +84,6 @@ use self::catalog::FileColumn;
 use self::coverage::is_credible;
 use self::files::{FILTERS, FileReader, Layout};
 use self::filling::Bucket;
-use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::files::private_folder;
 use crate::location::{CatalogUrl, Location};
@@ -174,6 +178,16 @@ impl FromStore {
         let now = now.max(now + self.store.ahead());
         as_of > now - self.freshness && as_of <= now + CLOCK_SKEW
     }
+}
+
+/// Days of a region whose counts the service's timeline has confirmed.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfirmedPart {
+    pub(crate) region: Arc<Region>,
+    /// The days, within those of the region.
+    pub(crate) days: Range<Day>,
+    /// Set if the days had settled by then.
+    pub(crate) settled: bool,
 }
 
 /// Returns a column that the store fills itself.
@@ -430,6 +444,16 @@ impl Store {
         Ok(regions)
     }
 
+    /// Text that is kept under a name.
+    pub(crate) fn state(&self, name: &str) -> Result<Option<String>> {
+        self.catalog.cursor(name)
+    }
+
+    /// Keeps a text under a name.
+    pub(crate) fn set_state(&self, name: &str, value: &str) -> Result<()> {
+        self.catalog.set_cursor(name, value)
+    }
+
     /// Time by which the service's clock was last seen to be ahead of ours.
     pub(crate) fn ahead(&self) -> TimeDelta {
         TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))
@@ -452,6 +476,34 @@ impl Store {
         self.optionally(|| self.catalog.confirm(at, confirmed, sealed))
     }
 
+    /// Records that the counts of parts of regions were confirmed at an instant. Each becomes a region of its own, so that the rest
+    /// of its days keeps its age. The rows stay where they are. Compaction joins regions of a month again.
+    pub(crate) fn confirm_parts(&self, subject: &Subject, at: DateTime<Utc>, parts: &[ConfirmedPart]) -> Result<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        self.optionally(|| {
+            for ConfirmedPart { region, days, settled } in parts {
+                let region = match subject.filters.is_empty() {
+                    true => self.catalog.with_stamps(region)?,
+                    false => Some(region.as_ref().clone()),
+                };
+                // If another process has replaced it, its days are confirmed when they are used next.
+                let Some(region) = region else { continue };
+                let confirmed = Region {
+                    confirmed: region.confirmed.max(at),
+                    sealed: region.sealed || *settled,
+                    ..region.part(days.clone())
+                };
+                let (before, after) = (region.days.start..days.start, days.end..region.days.end);
+                let with = [region.part(before), confirmed, region.part(after)];
+                let with: Vec<Region> = with.into_iter().filter(|part| !part.days.is_empty()).collect();
+                self.catalog.replace(subject, region.id.as_slice(), &with, None)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Writes what saves requests later. After another process has held the lock for long, nothing is written for a while,
     /// so that queries do not wait again.
     fn optionally(&self, write: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -466,9 +518,18 @@ impl Store {
         written
     }
 
-    /// Makes days that were read completely a part of the store. Days that it has from a later read stay. `keeps_deleted`: set to
-    /// keep the mentions of replaced days that are missing now.
+    /// Makes days that were read completely a part of the store. Days that it has from a later read stay, and so do the rows of
+    /// days whose mentions have not changed. `keeps_deleted`: set to keep the mentions of replaced days that are missing now.
     fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>, keeps_deleted: bool) -> Result<()> {
+        let (unchanged, buckets): (Vec<Bucket>, Vec<Bucket>) =
+            buckets.into_iter().partition(|bucket| bucket.unchanged.is_some());
+        let unchanged: Vec<i64> = unchanged.iter().filter_map(|bucket| bucket.unchanged).collect();
+        if !unchanged.is_empty() {
+            self.catalog.renew(as_of, &unchanged)?;
+        }
+        if buckets.is_empty() {
+            return Ok(());
+        }
         let new: Vec<Region> = buckets.into_iter().map(|bucket| bucket.region(as_of)).collect();
         let done = self.try_commit(subject, &new, as_of, keeps_deleted);
         if done.is_err() && self.catalog.is_shared() {
@@ -486,7 +547,7 @@ impl Store {
     fn try_commit(
         &self,
         subject: &Subject,
-        new: &[Region],
+        read: &[Region],
         as_of: DateTime<Utc>,
         keeps_deleted: bool,
     ) -> Result<Vec<String>> {
@@ -494,6 +555,12 @@ impl Store {
             let known = self.catalog.regions(&subject.aid)?.into_iter();
             let mut known: Vec<Region> =
                 known.filter(|(filters, _)| *filters == subject.filters).map(|(_, region)| region).collect();
+            // Days that the store has from a later read stay. They keep no other day of the same region out.
+            let now = self.catalog.now() + self.ahead();
+            let is_later = |region: &&Region| region.as_of > as_of && is_credible(region, now);
+            let later: Vec<Range<Day>> = known.iter().filter(is_later).map(|region| region.days.clone()).collect();
+            let stays = |day: Day| !later.iter().any(|days| days.contains(&day));
+            let new: Vec<Region> = read.iter().flat_map(|region| region.parts(stays)).collect();
             if subject.filters.is_empty() {
                 let is_replaced = |old: &&mut Region| new.iter().any(|new| overlap(&old.days, &new.days));
                 for region in known.iter_mut().filter(is_replaced) {
@@ -501,9 +568,7 @@ impl Store {
                     *region = self.catalog.with_stamps(region)?.unwrap_or_else(|| region.clone());
                 }
             }
-            let mut groups = together(&known, new);
-            let now = self.catalog.now() + self.ahead();
-            groups.retain(|(old, _)| old.iter().all(|region| region.as_of <= as_of || !is_credible(region, now)));
+            let groups = together(&known, &new);
             let replaced: Vec<i64> =
                 groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
             let mut written = Written::to(&self.catalog);

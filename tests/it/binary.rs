@@ -713,7 +713,7 @@ fn the_commands_of_the_guide_work_with_every_dialect() {
             replaced.push((" probe ", " probe --fact 'timezone.default = \"+00:00\"' "));
         }
         // That of another dialect is contradicted by the responses, and does no harm.
-        fs::write(folder.path().join("openapi.yaml"), include_str!("../../src/simulator/openapi.yaml")).unwrap();
+        fs::write(folder.path().join("openapi.yaml"), include_str!("../../crates/simulator/src/openapi.yaml")).unwrap();
         let blocks = run_commands(&guide, &replaced, folder.path());
         assert!(blocks >= 9, "only {blocks} blocks of commands in {GUIDE}");
     }

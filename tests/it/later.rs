@@ -201,7 +201,7 @@ async fn values_in_another_case_than_the_services_are_noted_if_nothing_is_found(
         (rows, world.rows("SELECT message FROM system.warnings").await.split_off(before).concat())
     };
     let note = |column: &str, value: &str, written: &str| {
-        vec![format!("no mention has {column} = '{value}'; values are compared with case: '{written}'")]
+        vec![format!("nothing was found: {column} = '{value}' is compared with case, and the service has '{written}'")]
     };
     // The profile names the columns of sentiments.
     assert_eq!(noted(&of("sentiment = 'Positive'")).await, (0, note("sentiment", "Positive", "positive")));

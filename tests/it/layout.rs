@@ -9,7 +9,8 @@ use datafusion_saved_search::error::Setting;
 /// The module that the unit tests of all modules use.
 const OF_TESTS: &str = "cases";
 
-/// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed.
+/// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed. The crates of the
+/// workspace that the library uses, such as `savedsearch-clock`, are among them without their prefix.
 const MAY_USE: [(&str, &[&str]); 43] = [
     (OF_TESTS, &[]),
     ("error", &[]),
@@ -242,10 +243,30 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// The crates of the workspace that a crate uses, without their prefix.
+fn own_crates(folder: &Path) -> Vec<String> {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+    let names = manifest["dependencies"].as_table().unwrap().keys();
+    names.filter_map(|name| name.strip_prefix("savedsearch-")).map(str::to_owned).collect()
+}
+
+/// The compiler holds what the manifests of these crates state.
+#[test]
+fn crates_depend_on_the_crates_that_are_listed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in own_crates(root) {
+        let listed = MAY_USE.iter().find(|(listed, _)| *listed == name);
+        let (_, allowed) = listed.unwrap_or_else(|| panic!("crates/{name} is missing from the import direction"));
+        assert_eq!(own_crates(&root.join("crates").join(&name)), *allowed, "crates/{name}");
+    }
+}
+
 #[test]
 fn imports_go_one_way() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut met = BTreeSet::new();
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (root, crates) = (package.join("src"), own_crates(package));
+    let mut met: BTreeSet<String> = crates.iter().cloned().collect();
     let mut wrong = Vec::new();
     for path in sources(&root) {
         let relative = path.strip_prefix(&root).unwrap();
@@ -257,8 +278,10 @@ fn imports_go_one_way() {
         });
         for (number, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
             let code = line.split("//").next().unwrap();
-            for used in code.split("crate::").skip(1) {
-                let used: String = used.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let name = |path: &str| path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+            let modules = code.split("crate::").skip(1).map(name);
+            let named = crates.iter().filter(|name| code.contains(&format!("savedsearch_{name}"))).cloned();
+            for used in modules.chain(named) {
                 let fine =
                     used == module || used == OF_TESTS || allowed.contains(&used.as_str()) || allowed.contains(&"*");
                 if !fine && !used.is_empty() {
@@ -345,7 +368,8 @@ fn texts_have_settings_and_options_as_values() {
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut wrong = Vec::new();
-    for path in ["src", "crates/adbc/src"].iter().flat_map(|folder| sources(&root.join(folder))) {
+    let crates = fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    for path in crates.chain([root.join("src")]).flat_map(|folder| sources(&folder)) {
         let name = path.strip_prefix(root).unwrap().display().to_string();
         let is_among = |own: &[&str]| name.ends_with("tests.rs") || own.iter().any(|own| name.starts_with(own));
         let text = fs::read_to_string(&path).unwrap();

@@ -199,12 +199,25 @@ fn workflows_run_the_checks_and_cannot_write() {
     }
 }
 
+/// All crates are built by the commands at the root, with one set of features.
 #[test]
-fn program_driver_and_package_have_one_version() {
-    let (root, driver) = (table("Cargo.toml"), table("crates/adbc/Cargo.toml"));
-    let version = root["package"]["version"].as_str().unwrap();
-    assert_eq!(driver["package"]["version"].as_str(), Some(version));
-    assert_eq!(driver["dependencies"]["datafusion-saved-search"]["version"].as_str(), Some(version));
+fn the_crates_and_the_package_have_one_version_and_one_licence() {
+    let main = table("Cargo.toml");
+    let version = main["package"]["version"].as_str().unwrap();
+    let list = |name: &str| main["workspace"][name].as_array().unwrap().iter().map(|path| path.as_str().unwrap());
+    let all: Vec<&str> = std::iter::once(".").chain(list("members")).collect();
+    assert_eq!(list("default-members").collect::<Vec<_>>(), all);
+    let folders = fs::read_dir(root().join("crates")).unwrap();
+    assert_eq!(folders.count() + 1, all.len(), "a folder of crates/ is no member");
+    each(all, |folder| {
+        let manifest = table(&format!("{folder}/Cargo.toml"));
+        assert_eq!(manifest["package"]["version"].as_str(), Some(version));
+        assert!(read(&format!("{folder}/LICENSE")) == read("LICENSE"), "its package has another licence");
+        for (name, dependency) in manifest["dependencies"].as_table().unwrap() {
+            let own = dependency.get("path").is_some();
+            assert!(!own || dependency["version"].as_str() == Some(version), "{name}");
+        }
+    });
     assert_eq!(table("packaging/savedsearch.toml")["version"].as_str(), Some(version));
     assert!(read("python/savedsearch/__init__.py").contains(&format!("\n__version__ = \"{version}\"\n")));
 }

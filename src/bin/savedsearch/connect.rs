@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use datafusion_saved_search::client::{Exchanges, HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
 use datafusion_saved_search::config::{Environment, catalog_url, is_blank};
-use datafusion_saved_search::connections::{Connections, Named, Unavailable};
+use datafusion_saved_search::connections::{Connections, Named, Unavailable, WatchRule};
 use datafusion_saved_search::flight::{PassThrough, ServeDocument};
 use datafusion_saved_search::simulator::{self, Running};
 use datafusion_saved_search::{CatalogUrl, Clock, Connection, Error, ErrorKind, Location, Profile, Secret};
@@ -144,11 +144,25 @@ pub(crate) fn key_files(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
     })
 }
 
-/// Returns the age in days beyond which the default connection's store keeps nothing, if the configuration file sets it.
-pub(crate) fn retained_days(arguments: &Arguments) -> Result<Option<u32>, Exit> {
+/// Settings of a synchronization.
+#[derive(Debug, Default)]
+pub(crate) struct SyncSettings {
+    /// Age in days beyond which nothing stays in the store.
+    pub(crate) retain: Option<u32>,
+    /// Size of the store in bytes.
+    pub(crate) quota: Option<u64>,
+    /// Rules to evaluate afterwards.
+    pub(crate) watch: Vec<WatchRule>,
+}
+
+/// Returns the settings of synchronizations of the default connection that the configuration file has.
+pub(crate) fn sync_settings(arguments: &Arguments) -> Result<SyncSettings, Exit> {
     Ok(match config_file(arguments, &Environment::read()?)? {
-        Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().retain,
-        None => None,
+        Some(config) => {
+            let named = Connections::read(&config, arguments.connection.as_deref())?.into_default();
+            SyncSettings { retain: named.retain, quota: named.quota, watch: named.watch }
+        }
+        None => SyncSettings::default(),
     })
 }
 

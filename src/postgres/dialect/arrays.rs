@@ -56,13 +56,13 @@ pub(super) fn compared(
     if let Some(items) =
         written_items(right).filter(|items| !items.iter().any(|item| matches!(item, SqlExpr::Array(_))))
     {
-        check_copies(left, items.len())?;
         let in_list = |negated| SqlExpr::InList { expr: Box::new(left.clone()), list: items.to_vec(), negated };
         return Ok(Some(match (op, all) {
             _ if items.is_empty() => SqlExpr::value(Value::Boolean(all)),
             (BinaryOperator::Eq, false) => in_list(false),
             (BinaryOperator::NotEq, true) => in_list(true),
             _ => {
+                check_copies(left, items.len())?;
                 let each = items.iter().map(|item| pair(left.clone(), op.clone(), item.clone())).collect();
                 let joint = if all { BinaryOperator::And } else { BinaryOperator::Or };
                 joined(each, &joint).unwrap_or_else(|| SqlExpr::value(Value::Boolean(all)))

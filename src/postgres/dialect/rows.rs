@@ -97,7 +97,11 @@ pub(super) fn rows(left: &SqlExpr, op: &BinaryOperator, right: &SqlExpr) -> Resu
         Gt | GtEq => Gt,
         other => return Err(unsupported(format!("rows cannot be compared by {other}"))),
     };
-    // The first members that differ decide.
+    // The first members that differ decide. All but the last ones are compared twice.
+    if members.len() > 1 {
+        check_copies(left, 2)?;
+        check_copies(right, 2)?;
+    }
     let mut found: Option<SqlExpr> = None;
     for (a, b) in members.into_iter().rev() {
         found = Some(match found {

@@ -233,6 +233,19 @@ impl Catalog {
         })
     }
 
+    /// Records that regions were read again at an instant, with the same mentions. Those that were replaced meanwhile are skipped:
+    /// another read of their days is stored.
+    pub(crate) fn renew(&self, at: DateTime<Utc>, regions: &[i64]) -> Result<()> {
+        self.write(|transaction| {
+            let sql = "UPDATE savedsearch_coverage SET as_of = CASE WHEN ?1 > as_of THEN ?1 ELSE as_of END, \
+                       confirmed = CASE WHEN ?1 > confirmed THEN ?1 ELSE confirmed END WHERE id = ?2";
+            for id in regions {
+                transaction.execute(sql, values![at.timestamp_micros(), id])?;
+            }
+            Ok(())
+        })
+    }
+
     /// Writes current files that name deleted rows again. `paths`: those below [`Catalog::data`].
     pub(crate) fn rewrite_deletes(&self, paths: &[String]) -> Result<()> {
         self.write(|transaction| {
@@ -384,7 +397,7 @@ pub(super) fn deleted(connection: &Connection<'_>, aid: &str) -> SqlResult<Vec<(
 }
 
 /// Reads a file from the columns of a row that begin with its path: rows, bytes, footer, first and last time, schema, digest.
-fn data_file(row: &Row<'_>, path_at: usize, path: String) -> SqlResult<DataFile> {
+pub(super) fn data_file(row: &Row<'_>, path_at: usize, path: String) -> SqlResult<DataFile> {
     Ok(DataFile {
         path,
         rows: row.get(path_at + 1)?,

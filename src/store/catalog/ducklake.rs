@@ -30,7 +30,7 @@ pub(super) const DELETED_AT_ID: i64 = 2;
 /// Id of the column `aid`. Ids of other columns follow; all tables share them.
 const AID_ID: i64 = 3;
 /// Unfiltered regions.
-const MENTIONS: Table = Table { id: 1, name: "mentions" };
+pub(super) const MENTIONS: Table = Table { id: 1, name: "mentions" };
 /// Regions of filtered reads.
 pub(super) const FILTERED: Table = Table { id: 2, name: "mentions_filtered" };
 /// Mentions that were in a region, and that the service no longer has.

@@ -131,7 +131,7 @@ fn latest(connection: &Connection<'_>) -> SqlResult<Stamp> {
 }
 
 /// Time of a snapshot in microseconds since 1970.
-fn time_of(connection: &Connection<'_>, snapshot: i64) -> SqlResult<i64> {
+pub(super) fn time_of(connection: &Connection<'_>, snapshot: i64) -> SqlResult<i64> {
     let sql = "SELECT snapshot_time FROM ducklake_snapshot WHERE snapshot_id = ?1";
     let text: String = connection.row(sql, values![snapshot], |row| row.get(0))?;
     instant_of(&text).map(|at| at.timestamp_micros()).ok_or_else(|| invalid(0, "not an instant"))

@@ -576,8 +576,8 @@ async fn the_time_of_a_statement_includes_that_of_its_plan() {
     let values = (0..500).map(|number| format!("'{number}'")).collect::<Vec<_>>().join(", ");
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND source IN ({values})");
     let statement = client.prepare(&sql).await.unwrap();
-    client.batch_execute("SET statement_timeout = '1ms'").await.unwrap();
     let transaction = client.transaction().await.unwrap();
+    transaction.batch_execute("SET statement_timeout = '1ms'").await.unwrap();
     // The statement is planned; its portal needs an optimized plan, and nothing runs yet.
     let error = transaction.bind(&statement, &[]).await.err().unwrap();
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");

@@ -8,13 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::TryStreamExt;
 use http::{HeaderMap, StatusCode};
+use savedsearch_clock::Clock;
 use tokio::time::{Instant, sleep};
 
 use crate::client::{
     Client, ClientSpec, Exchanges, HttpFailure, HttpRequest, HttpResponse, HttpService, Page, PageDecoder, PageFacts,
     Prefetch, QueryBudget, RetryPolicy, Scan, Secret, parse_base_url, read_pages,
 };
-use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{End, Profile, Zone};
 use crate::request::{Beside, Endpoint, PageRequest, Pages, RequestPlan};

@@ -14,6 +14,10 @@
 //! Invariant: without faults, the responses are exactly the content of [`Corpus`], and with mutations that of
 //! [`Simulator::alive`]; tests take their expectations from there.
 
+#[cfg(test)]
+#[expect(dead_code, reason = "no check of these tests waits")]
+#[path = "../../../src/cases.rs"]
+mod cases;
 mod dataset;
 mod dialect;
 mod fault_injection;
@@ -32,11 +36,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::clock::Clock;
-
 pub use dataset::{Corpus, CorpusSpec, Facts, LoadError, Mention, SavedSearch};
 pub use dialect::Preset;
 pub use fault_injection::{Fault, InvalidFault, KINDS};
+pub use savedsearch_clock::Clock;
 pub use server::{RateLimit, Running, Seen, Settings, Simulator, start};
 
 /// API key of the team that owns most saved searches.

@@ -429,8 +429,8 @@ fn instant(text: &str, zone: Zone) -> Option<DateTime<Utc>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Preset;
     use crate::cases::each;
-    use crate::simulator::Preset;
 
     fn parse(pairs: &[(&str, &str)]) -> Result<Query, Invalid> {
         let now = "2026-07-01T12:00:00.5Z".parse().expect("an instant");

@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, Request, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use savedsearch_clock::Clock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -29,7 +30,6 @@ use super::overview::overview;
 use super::query::Query;
 use super::render::Refusal;
 use super::routes::router;
-use crate::clock::Clock;
 
 /// Maximum of cached selections, so that the pages of one scan are selected and sorted once.
 const SELECTIONS: usize = 32;

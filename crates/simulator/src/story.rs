@@ -373,8 +373,7 @@ mod tests {
 
     use super::*;
     use crate::cases::each;
-    use crate::simulator::dataset;
-    use crate::simulator::{Corpus, CorpusSpec, Mention};
+    use crate::{Corpus, CorpusSpec, Mention, dataset};
 
     const NAMES: [&str; 7] = ["brand", "product", "staple", "place", "number", "aspect", "crisis"];
 

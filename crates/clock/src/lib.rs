@@ -1,6 +1,6 @@
 //! Access to the wall clock.
 //!
-//! Windows, `Retry-After` dates and the request log use a [`Clock`]; no other module may read the wall clock
+//! Windows, `Retry-After` dates and the request log use a [`Clock`]; no other code may read the wall clock
 //! (enforced by `clippy.toml`). Timeouts and waits use tokio's monotonic time and need no clock.
 
 use std::fmt;
@@ -43,8 +43,8 @@ impl Clock {
         Self { now: Arc::new(now), stopped: None }
     }
 
-    /// The instant at which it has [stopped](Self::stopped).
-    pub(crate) fn stopped_at(&self) -> Option<DateTime<Utc>> {
+    /// The instant at which it has [stopped](Self::stopped); `None` if it runs or is only fixed.
+    pub fn stopped_at(&self) -> Option<DateTime<Utc>> {
         self.stopped
     }
 
