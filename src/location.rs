@@ -158,7 +158,8 @@ impl CatalogUrl {
         if !plain || schema.len() > 63 || schema.starts_with("pg_") {
             return Err(bad("expected lowercase letters, digits and _ in the name of the schema"));
         }
-        if let (None, Some(password)) = (url.password(), password) {
+        let has_own = url.password().is_some() || options.iter().any(|option| option.starts_with("password="));
+        if let Some(password) = password.filter(|_| !has_own) {
             // An address without a user or a host cannot have one there.
             if url.username().is_empty() || url.set_password(Some(password)).is_err() {
                 let password: String = url::form_urlencoded::byte_serialize(password.as_bytes()).collect();

@@ -3,23 +3,29 @@
 //! An object appears whole or not at all, and is durable once it has been accepted. Credentials are those of the environment, as
 //! the vendors' own programs read them (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
 //!
-//! Invariant: nothing replaces an object of mentions. Its first write has a condition, which the service checks.
+//! Invariants: nothing replaces an object of mentions, because its first write has a condition, which the service checks. Credentials
+//! cannot be printed.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures::TryStreamExt;
+use futures::stream::BoxStream;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::client::SpawnedReqwestConnector;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path as Key;
 use object_store::{
-    Error as ObjectError, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, RetryConfig, WriteMultipart,
+    CopyOptions, Error as ObjectError, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RetryConfig, WriteMultipart,
 };
 use tokio::runtime::Handle;
 
@@ -233,10 +239,68 @@ pub(crate) fn objects_of(address: &Address, runtime: Handle) -> Result<Arc<dyn O
             builder.with_retry(retry).with_http_connector(connector).build().map(|objects| Arc::new(objects) as _)
         }
     };
-    built.map_err(|error| {
+    let objects = built.map_err(|error| {
         Error::new(ErrorKind::Config, format!("{address}: {error}"))
             .advice("set the credentials of the bucket in the environment, such as AWS_ACCESS_KEY_ID and AWS_REGION")
-    })
+    })?;
+    Ok(Arc::new(Unprinted(objects)))
+}
+
+/// Objects whose credentials cannot be printed.
+struct Unprinted(Arc<dyn ObjectStore>);
+
+impl fmt::Debug for Unprinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unprinted")
+    }
+}
+
+impl fmt::Display for Unprinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("objects of a store")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Unprinted {
+    async fn put_opts(&self, key: &Key, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
+        self.0.put_opts(key, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        key: &Key,
+        options: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.0.put_multipart_opts(key, options).await
+    }
+
+    async fn get_opts(&self, key: &Key, options: GetOptions) -> object_store::Result<GetResult> {
+        self.0.get_opts(key, options).await
+    }
+
+    async fn get_ranges(&self, key: &Key, ranges: &[Range<u64>]) -> object_store::Result<Vec<Bytes>> {
+        self.0.get_ranges(key, ranges).await
+    }
+
+    fn delete_stream(
+        &self,
+        keys: BoxStream<'static, object_store::Result<Key>>,
+    ) -> BoxStream<'static, object_store::Result<Key>> {
+        self.0.delete_stream(keys)
+    }
+
+    fn list(&self, prefix: Option<&Key>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.0.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Key>) -> object_store::Result<ListResult> {
+        self.0.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Key, to: &Key, options: CopyOptions) -> object_store::Result<()> {
+        self.0.copy_opts(from, to, options).await
+    }
 }
 
 /// The error of an object as that of a file.
