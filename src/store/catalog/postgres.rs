@@ -282,6 +282,9 @@ impl Postgres {
             let causes = successors(Some(first), |&error| error.source());
             // The others repeat those below them, or name their kind only.
             let cause = causes.last().map(ToString::to_string).unwrap_or_default();
+            if !is_of_connection(&error) {
+                return of(format!("the store cannot be used: {cause}")).advice(failure::DAMAGED);
+            }
             return of(format!("the catalog cannot be reached: {cause}"))
                 .advice("check the server, its address and the network")
                 .passing();
@@ -336,10 +339,18 @@ fn exists(connection: &Connection<'_>) -> SqlResult<bool> {
 /// True for the error of a transaction that may succeed if it is repeated.
 fn may_pass(error: &SqlError) -> bool {
     match error {
-        SqlError::Postgres(error) => error.as_db_error().is_none_or(|cause| is_passing(cause.code())),
+        SqlError::Postgres(error) => match error.as_db_error() {
+            Some(cause) => is_passing(cause.code()),
+            None => is_of_connection(error),
+        },
         SqlError::Silent => true,
         SqlError::Sqlite(_) | SqlError::Own(_) | SqlError::Invalid(_) | SqlError::NoRow => false,
     }
+}
+
+/// True if the server cannot be reached, or is gone.
+fn is_of_connection(error: &tokio_postgres::Error) -> bool {
+    error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>())
 }
 
 /// True for conflicts with other transactions, and for a server that starts, ends or is full. Two processes that create the same
