@@ -97,11 +97,11 @@ impl Address {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
         // Any of these means the same in an address and in the name of an object.
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.=+~".contains(c);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.=+".contains(c);
         let is_name = |name: &str| !name.is_empty() && ![".", ".."].contains(&name) && name.chars().all(is_plain);
         if !is_name(bucket) || !(prefix.is_empty() || prefix.split('/').all(is_name)) {
             let expected =
-                "expected letters, digits and - _ . = + ~ in the names of the bucket and of each part of the prefix";
+                "expected letters, digits and - _ . = + in the names of the bucket and of each part of the prefix";
             return Err(Error::new(ErrorKind::Config, format!("invalid {scheme} address of a store: {expected}"))
                 .advice(format!("use an address such as {scheme}://bucket/prefix")));
         }
@@ -287,6 +287,7 @@ mod tests {
             "s3://bucket/../a",
             "s3://bucket/a?versionId=secret",
             "s3://bucket/a%20b",
+            "s3://bucket/~secret",
             "file:///srv/secret",
             "http://secret/a",
             "s3a://secret",
