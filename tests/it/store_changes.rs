@@ -28,7 +28,7 @@ fn days(days: i64) -> TimeDelta {
 /// Rows of a query of the store, which sends no request.
 async fn ask(visit: &Visit, sql: &str) -> Vec<Vec<String>> {
     let before = visit.simulator.requests();
-    let frame = visit.stored.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let frame = datafusion_saved_search::sql(&visit.stored, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let rows = rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")));
     assert_eq!(visit.simulator.requests(), before, "{sql}");
     rows

@@ -102,7 +102,7 @@ impl Alarms {
     }
 }
 
-/// What a rule could not examine.
+/// The days that a rule could not examine.
 fn notes(watch: &Watch, due: &Due) -> Vec<String> {
     let of = |aids: &[String], what: &str| {
         (!aids.is_empty()).then(|| format!("watch rule `{}`: {what}: {}", watch.name(), aids.join(", ")))
