@@ -9,6 +9,7 @@
 //!                                         # none of them if clients bring the key
 //! profile = "mine.toml"                   # or the name of a built-in profile; absent: v4
 //! store = "mentions"                      # folder of a store
+//! catalog = "postgres://me@db/mentions"   # catalog of the store, if several machines share it; the password is in PGPASSWORD
 //! retain = "400d"                         # `sync` removes older days from the store
 //! quota = "20GB"                          # `sync` removes the oldest days of a store that is larger
 //!
@@ -40,9 +41,10 @@ use serde::de::IgnoredAny;
 
 use crate::catalog::CATALOG;
 use crate::client::{Exchanges, HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Secret};
-use crate::config::{read_toml, variable};
+use crate::config::{catalog_url, read_toml, variable};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Phrase, Result};
+use crate::location::{CatalogUrl, Location};
 use crate::profile::Profile;
 
 /// Service of a connection that must not send requests, with the reason.
@@ -76,8 +78,10 @@ pub struct Named {
     pub profile: Profile,
     /// True if the key may be sent in clear text beyond this machine.
     pub insecure: bool,
-    /// Folder of the store.
-    pub store: Option<PathBuf>,
+    /// Location of the store.
+    pub store: Option<Location>,
+    /// Catalog of the store if it is in PostgreSQL.
+    pub catalog: Option<CatalogUrl>,
     /// Age in days beyond which a synchronization removes days from the store.
     pub retain: Option<u32>,
     /// Size in bytes beyond which a synchronization removes the oldest days from the store.
@@ -233,6 +237,7 @@ struct Entry {
     #[serde(default)]
     insecure: bool,
     store: Option<PathBuf>,
+    catalog: Option<String>,
     retain: Option<String>,
     quota: Option<String>,
     #[serde(default)]
@@ -280,7 +285,7 @@ impl Connections {
         let (mut chosen, mut others) = (None, Vec::new());
         for (name, named) in named {
             let key = named.key();
-            let Named { base_url, profile, insecure: allowed, store, .. } = named;
+            let Named { base_url, profile, insecure: allowed, store, catalog, .. } = named;
             let readable = key.is_ok();
             let builder = match key {
                 Ok(key) => {
@@ -296,11 +301,16 @@ impl Connections {
             };
             #[cfg(feature = "store")]
             let builder = match store.filter(|_| readable) {
-                Some(folder) => builder.store(folder),
+                Some(location) => builder.store_at(location),
+                None => builder,
+            };
+            #[cfg(feature = "store")]
+            let builder = match catalog {
+                Some(url) => builder.catalog(url),
                 None => builder,
             };
             #[cfg(not(feature = "store"))]
-            let _ = (readable, store);
+            let _ = (readable, store, catalog);
             let connection = builder.build()?;
             if name == default {
                 chosen = Some(Arc::clone(&connection));
@@ -353,7 +363,13 @@ impl Connections {
                 entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;
             let place = format!("{}: connection `{name}`", path.display());
             let (base_url, insecure) = (entry.base_url, entry.insecure);
-            let store = entry.store.map(|store| folder.join(store));
+            let store = entry.store.map(Location::parse).transpose().map_err(|error| bad(&error.to_string()))?;
+            let store = store.map(|store| store.below(folder));
+            let catalog = match &entry.catalog {
+                None => None,
+                Some(_) if store.is_none() => return Err(bad("catalog needs a store: set `store` as well")),
+                Some(url) => Some(catalog_url(url).map_err(|error| bad(&error.to_string()))?),
+            };
             let retain = match &entry.retain {
                 None => None,
                 Some(_) if store.is_none() => return Err(bad("retain needs a store: set `store` as well")),
@@ -382,7 +398,7 @@ impl Connections {
                 WatchRule::of(rule, entry, place)
             };
             let watch = entry.watch.into_iter().map(rule).collect::<Result<_>>()?;
-            named.insert(name, Named { base_url, key, profile, insecure, store, retain, quota, watch, place });
+            named.insert(name, Named { base_url, key, profile, insecure, store, catalog, retain, quota, watch, place });
         }
         let default = choice.map(str::to_owned).or(document.default).or_else(|| named.keys().next().cloned());
         let default = default.ok_or_else(|| bad("no connections are defined".to_owned()))?;

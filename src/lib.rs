@@ -66,6 +66,7 @@ mod functions;
 #[cfg(feature = "flight")]
 mod host;
 pub mod http;
+mod location;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod memory;
@@ -109,6 +110,7 @@ pub use connection::{Connection, ConnectionBuilder, UnknownField};
 pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
+pub use location::{CatalogUrl, Location};
 pub use profile::Profile;
 #[doc(inline)]
 pub use savedsearch_clock::Clock;

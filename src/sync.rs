@@ -39,7 +39,8 @@ use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
 use crate::store::{
-    Day, Erased, Extent, Filters, NO_SPACE, Terms, date_of, day_of, days_of, divide, is_full, month_of, start_of,
+    Day, Erased, Extent, Filters, Lease, Leased, NO_SPACE, Terms, Work, date_of, day_of, days_of, divide, is_full,
+    month_of, start_of,
 };
 
 /// Saved searches and days to synchronize.
@@ -95,6 +96,8 @@ pub struct Synced {
     pub left: usize,
     /// The step that was in progress then; `None` if none was. The days that it read completely are stored.
     pub cut: Option<CutStep>,
+    /// Saved searches that another process was synchronizing, which stores what it reads in the same store.
+    pub elsewhere: Vec<String>,
     /// Numbers of mentions and days that were removed from the store because of their age.
     pub removed: Erased,
     /// Numbers of mentions and days that were removed because of the quota.
@@ -130,7 +133,13 @@ impl fmt::Display for Synced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requests = counted(self.requests, "request");
         match self.left {
-            0 => write!(f, "up to date: {} · {requests}", counted(self.searches, "saved search")),
+            0 => {
+                write!(f, "up to date: {}", counted(self.searches, "saved search"))?;
+                if !self.elsewhere.is_empty() {
+                    write!(f, " · synchronized by other processes: {}", self.elsewhere.join(", "))?;
+                }
+                write!(f, " · {requests}")
+            }
             left => {
                 write!(f, "not finished: {} left", counted(left as u64, "step"))?;
                 if let Some(CutStep { aid, from, to }) = &self.cut {
@@ -192,7 +201,7 @@ pub async fn sync(
     };
     let retained = options.retained_from(connection.now());
     let since = retained.map_or(options.since, |retained| options.since.max(retained));
-    let kept = |quota: u64| store.kept_from(quota).map(|kept| kept.filter(|kept| *kept > since));
+    let kept = |quota: u64| kept_from(connection, quota, since);
     let first = options.quota.map(kept).transpose()?.flatten().unwrap_or(since);
     let days = first.to_epoch_days()..today + 1;
     let queues = aids.iter().map(|aid| pieces(connection, aid, &days, options)).collect::<Result<Vec<_>>>()?;
@@ -201,10 +210,37 @@ pub async fn sync(
     let at_once = if options.max_requests.is_some() { 1 } else { connection.profile().budget.concurrency };
     let mut running = FuturesUnordered::new();
     let mut failed = None;
+    let mut leases: Vec<Option<Lease>> = aids.iter().map(|_| None).collect();
     loop {
         // What is in flight when a step fails or the requests are used up is read to its end.
         while failed.is_none() && synced.left == 0 && running.len() < at_once {
-            let Some((search, piece)) = steps.next() else { break };
+            let Some((search, mut piece)) = steps.next() else { break };
+            if leases[search].is_none() {
+                match leased(connection, &aids[search], &days, options).await {
+                    Ok(Some((lease, None))) => leases[search] = Some(lease),
+                    Ok(Some((lease, Some(mut queue)))) => {
+                        leases[search] = Some(lease);
+                        let first = queue.pop_front();
+                        steps.queues[search] = queue;
+                        match first {
+                            Some(first) => piece = first,
+                            None => {
+                                release(&mut leases[search]).await;
+                                continue;
+                            }
+                        }
+                    }
+                    Ok(None) => {
+                        synced.elsewhere.push(aids[search].clone());
+                        steps.queues[search].clear();
+                        continue;
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
+            }
             let (aid, context, left) = (&aids[search], &context, spent.left);
             running.push(async move {
                 let done = run(connection, context, aid, &piece, begun, left).await;
@@ -238,27 +274,82 @@ pub async fn sync(
             }
             Err(error) => failed = failed.or(Some(error)),
         }
+        if steps.queues[search].is_empty() {
+            release(&mut leases[search]).await;
+        }
+    }
+    for lease in &mut leases {
+        release(lease).await;
     }
     if let Some(error) = failed {
         return Err(error);
     }
+    synced.searches -= synced.elsewhere.len() as u64;
     let settling = connection.profile().store.settle.length();
     if let Some(first) = retained {
         synced.removed = store.retain_from(first, connection.now(), settling)?;
     }
+    // Files that others are merging are left to them.
+    if let Leased::Here(lease) = store.lease(&Work::Merge).await? {
+        let maintained = maintain(connection, options, since, &mut synced);
+        lease.release().await;
+        maintained?;
+    }
+    synced.requests = spent.requests;
+    Ok(synced)
+}
+
+/// Merges small files, indexes those that have no index, and removes the oldest days of a store above its quota.
+fn maintain(connection: &Connection, options: &SyncOptions, since: NaiveDate, synced: &mut Synced) -> Result<()> {
+    let (store, settling) = (connection.some_store()?, connection.profile().store.settle.length());
     store.compact(connection.now(), settling, Extent::Bounded)?;
     // Everything is stored, and queries read files without an index as well.
     synced.unindexed = store.update_indexes().err().map(|error| error.line());
     if let Some(quota) = options.quota {
         synced.over_quota = store.fit(quota, connection.now(), settling)?;
-        synced.kept_from = kept(quota)?;
+        synced.kept_from = kept_from(connection, quota, since)?;
         if synced.over_quota.rewritten > 0 {
             synced.unindexed = store.update_indexes().err().map(|error| error.line());
         }
     }
-    synced.requests = spent.requests;
-    Ok(synced)
+    Ok(())
 }
+
+/// The first day that a quota keeps, if it is after the first day that is synchronized.
+fn kept_from(connection: &Connection, quota: u64, since: NaiveDate) -> Result<Option<NaiveDate>> {
+    Ok(connection.some_store()?.kept_from(quota)?.filter(|kept| *kept > since))
+}
+
+/// Takes the lease of a saved search, with its pieces if other processes may have stored some of its days meanwhile; `None` if another
+/// process has the lease.
+async fn leased(
+    connection: &Arc<Connection>,
+    aid: &str,
+    days: &Range<Day>,
+    options: &SyncOptions,
+) -> Result<Option<(Lease, Option<Queue>)>> {
+    let store = connection.some_store()?;
+    match store.lease(&Work::Sync(aid)).await? {
+        Leased::Elsewhere => Ok(None),
+        Leased::Here(lease) if !store.is_shared() => Ok(Some((lease, None))),
+        Leased::Here(lease) => match pieces(connection, aid, days, options) {
+            Ok(pieces) => Ok(Some((lease, Some(pieces)))),
+            Err(error) => {
+                lease.release().await;
+                Err(error)
+            }
+        },
+    }
+}
+
+async fn release(lease: &mut Option<Lease>) {
+    if let Some(lease) = lease.take() {
+        lease.release().await;
+    }
+}
+
+/// Pieces of a saved search, the first one first.
+type Queue = VecDeque<Piece>;
 
 /// Refuses, before anything is requested, a synchronization that could store nothing.
 fn check_start(connection: &Connection, options: &SyncOptions, today: Day) -> Result<()> {
@@ -290,8 +381,8 @@ fn check_start(connection: &Connection, options: &SyncOptions, today: Day) -> Re
 
 /// Pieces that no query has begun to read.
 struct Steps {
-    /// Those of each saved search, the first one first.
-    queues: Vec<VecDeque<Piece>>,
+    /// Those of each saved search.
+    queues: Vec<Queue>,
     /// Saved searches of which no piece is being read.
     idle: VecDeque<usize>,
 }

@@ -10,13 +10,14 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow::array::RecordBatch;
 use chrono::NaiveDate;
 
 use super::files::{FileWriter, Size, failed};
 use super::region::{Day, Subject};
+use super::storage::Storage;
 use super::{Readers, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
@@ -85,7 +86,8 @@ impl Store {
     fn export_to(&self, what: &Export, stored: &[String], folder: &Path) -> Result<Exported> {
         let day = |date: Option<NaiveDate>, otherwise: Day| date.map_or(otherwise, |date| date.to_epoch_days());
         let wanted: Range<Day> = day(what.since, Day::MIN)..day(what.before, Day::MAX);
-        let mut output = Output { store: self, folder: folder.to_owned(), file: None, exported: Exported::default() };
+        let storage = Storage::of_folder(folder.to_owned());
+        let mut output = Output { store: self, storage, file: None, exported: Exported::default() };
         for aid in stored.iter().filter(|aid| what.aids.is_empty() || what.aids.contains(aid)) {
             let mut readers = Readers::new();
             for (filters, region) in self.regions(aid)?.iter() {
@@ -114,7 +116,8 @@ impl Store {
 /// The files of an export.
 struct Output<'s> {
     store: &'s Store,
-    folder: PathBuf,
+    /// The folder of the files, which is on this machine.
+    storage: Storage,
     /// The file that is being written.
     file: Option<FileWriter>,
     exported: Exported,
@@ -126,7 +129,13 @@ impl Output<'_> {
             Some(file) => file,
             None => {
                 let name = format!("mentions-{:05}.parquet", self.exported.files + 1);
-                self.file.insert(FileWriter::named(&self.folder, name, &self.store.layout, Size::Large)?)
+                self.file.insert(FileWriter::named(
+                    &self.storage,
+                    self.storage.data(),
+                    name,
+                    &self.store.layout,
+                    Size::Large,
+                )?)
             }
         };
         self.exported.mentions += batch.num_rows() as u64;

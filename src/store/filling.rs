@@ -264,7 +264,8 @@ impl Writer {
                     let file = oldest.finish()?;
                     self.buckets.entry(day).and_modify(|bucket| bucket.files.push(file));
                 }
-                FileWriter::create(&self.store.folder(&self.subject), first, &self.layout, Size::Large)?
+                let (storage, folder) = (self.store.catalog.storage(), self.store.folder(&self.subject));
+                FileWriter::create(storage, &folder, first, &self.layout, Size::Large)?
             }
         };
         self.open.push((first, file));
@@ -282,7 +283,7 @@ impl Writer {
         if let Some(complete) = complete {
             self.retain(complete)?;
         }
-        let folder = self.store.folder(&self.subject);
+        let (storage, folder) = (self.store.catalog.storage(), self.store.folder(&self.subject));
         let known = match self.renews {
             true => self.store.regions(&self.subject.aid)?,
             false => Regions::default(),
@@ -295,7 +296,7 @@ impl Writer {
                     let stored = files::read(&self.store.catalog, &folder.join(&file.path), file)?;
                     batches.extend(stored.iter().map(|batch| self.layout.arrange(batch)).collect::<Result<Vec<_>>>()?);
                 }
-                let sorted = FileWriter::of(&folder, &bucket.days, &self.layout, &batches)?;
+                let sorted = FileWriter::of(storage, &folder, &bucket.days, &self.layout, &batches)?;
                 self.store.remove(&self.subject, &bucket.files);
                 bucket.files = sorted.into_iter().collect();
             }
@@ -323,7 +324,9 @@ impl Writer {
             }
             let file = match &mut small {
                 Some(file) => file,
-                None => small.insert(FileWriter::create(&folder, bucket.days.start, &self.layout, Size::Small)?),
+                None => {
+                    small.insert(FileWriter::create(storage, &folder, bucket.days.start, &self.layout, Size::Small)?)
+                }
             };
             bucket.first = Some(file.rows());
             file.write(&rows)?;
@@ -372,7 +375,7 @@ impl Writer {
             bucket.files.clear();
             bucket.buffered.clear();
             if rows.iter().map(RecordBatch::num_rows).sum::<usize>() > BUFFERED {
-                bucket.files.extend(FileWriter::of(&folder, &days, layout, &rows)?);
+                bucket.files.extend(FileWriter::of(store.catalog.storage(), &folder, &days, layout, &rows)?);
                 bucket.in_order = true;
             } else {
                 bucket.buffered = rows;

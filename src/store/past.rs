@@ -67,7 +67,7 @@ impl Store {
         aids: &[String],
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let deleted = match deletes {
-            Some(path) => files::deleted_rows(&self.catalog.data().join(path))?,
+            Some(path) => files::deleted_rows(self.catalog.storage(), &self.catalog.data().join(path))?,
             None => Vec::new(),
         };
         let rows = without(&deleted, file.rows);

@@ -79,11 +79,13 @@ impl Store {
 
     fn sizes(&self) -> Result<Sizes> {
         let (mut files, mut days) = (HashMap::<PathBuf, u64>::new(), BTreeMap::<Day, u64>::new());
+        let lengths = self.lengths()?;
         for aid in self.catalog.aids()? {
             for (filters, region) in self.regions(&aid)?.iter() {
                 let Some(file) = region.file() else { continue };
                 let path = self.catalog.folder(filters).join(&file.path);
-                let with_index = |path: &PathBuf| file.bytes + index::bytes_of_index(path);
+                let with_index =
+                    |path: &PathBuf| file.bytes + index::bytes_of_index(self.catalog.storage(), lengths.as_ref(), path);
                 let bytes = *files.entry(path).or_insert_with_key(with_index);
                 // A day without mentions needs no space.
                 for (day, mentions) in region.days.clone().zip(&region.counts).filter(|(_, mentions)| **mentions > 0) {

@@ -12,14 +12,17 @@ use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpResponse, HttpService};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, OTHER_KEY, SavedSearch, Settings, Simulator};
 use datafusion_saved_search::{
-    Clock, Connection, Erase, Export, Profile, Secret, SyncOptions, session, sync, verify_counts,
+    CatalogUrl, Clock, Connection, ConnectionBuilder, Erase, Export, Profile, Secret, SyncOptions, session, sync,
+    verify_counts,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
 use crate::binary::{err, savedsearch};
-use crate::support::{Asked, BIG, InProcess, LONGEST, OTHER, Scripted, corpus, each_async, knob, now, rows, runner};
+use crate::support::{
+    Asked, BIG, InProcess, LONGEST, OTHER, Scripted, corpus, each_async, knob, now, rows, runner, text_knob,
+};
 
 /// A service, and a store of its mentions.
 pub(crate) struct Shop {
@@ -28,6 +31,8 @@ pub(crate) struct Shop {
     path: Option<PathBuf>,
     searches: Vec<SavedSearch>,
     profile: Profile,
+    /// Number by which a store on a server is its own.
+    number: u64,
 }
 
 /// The service at a time, with sessions that use the store and that do not.
@@ -45,7 +50,7 @@ impl Shop {
 
     pub(crate) fn of(corpus: &Corpus, profile: Profile) -> Self {
         let searches = corpus.searches.iter().map(|search| search.as_ref().clone()).collect();
-        Self { folder: TempDir::new().unwrap(), path: None, searches, profile }
+        Self { folder: TempDir::new().unwrap(), path: None, searches, profile, number: rand::random() }
     }
 
     /// Returns the service at a time, and new connections to it.
@@ -66,11 +71,27 @@ impl Shop {
             let builder = Connection::builder(address, Secret::new(KEY).unwrap());
             builder.service(service).clock(Clock::fixed(time)).profile(self.profile.clone())
         };
-        let connection =
-            connect("http://stored.test/v4").store(self.path.as_deref().unwrap_or(self.folder.path())).build().unwrap();
+        let builder = connect("http://stored.test/v4").store(self.path.as_deref().unwrap_or(self.folder.path()));
+        let connection = self.shared(builder).build().unwrap();
         let stored = session(&connection).unwrap();
         let plain = session(&connect("http://plain.test/v4").build().unwrap()).unwrap();
         Visit { simulator, connection, stored, plain }
+    }
+
+    /// Puts the store to where `STORE_CATALOG` and `STORE_FILES` say, if they are set: a database of PostgreSQL, such as
+    /// `postgres://me@localhost/tests`, and a bucket, such as `s3://tests`. Each store has a schema and a prefix of its own.
+    fn shared(&self, builder: ConnectionBuilder) -> ConnectionBuilder {
+        let builder = match text_knob("STORE_FILES") {
+            Some(bucket) => builder.store(format!("{bucket}/{:x}", self.number)),
+            None => builder,
+        };
+        match text_knob("STORE_CATALOG") {
+            Some(database) => {
+                let url = format!("{database}?schema=test_{:x}", self.number);
+                builder.catalog(CatalogUrl::parse(&url, None).unwrap())
+            }
+            None => builder,
+        }
     }
 
     pub(crate) fn search(&mut self, aid: &str) -> &mut SavedSearch {

@@ -420,13 +420,10 @@ async fn once(
 
 pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result<(), Exit> {
     // Connecting would create one.
-    if let Some(folder) = crate::connect::store_folder(arguments)?
-        && !has_store(&folder)?
+    if let Some((location, catalog)) = crate::connect::store_of(arguments)?
+        && !has_store(&location, catalog.as_ref())?
     {
-        return Err(Exit::usage(format!(
-            "{}: no store in this folder; fill one with `savedsearch sync`",
-            folder.display()
-        )));
+        return Err(Exit::usage(format!("{location}: no store in this folder; fill one with `savedsearch sync`")));
     }
     let Connected { connection, demo: _demo, .. } = connect(arguments).await?;
     match command {

@@ -1,11 +1,10 @@
 //! Files that were current at an earlier commit.
 
-use rusqlite::{Connection, params};
-
 use super::Catalog;
 use super::coverage::data_file;
 use super::ducklake::{MENTIONS, timestamp};
 use super::recorded::time_of;
+use super::sql::{Connection, SqlResult, values};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::changes::Since;
 use crate::store::region::DataFile;
@@ -21,13 +20,13 @@ impl Catalog {
     pub(crate) fn files_at(&self, at: Since) -> Result<Vec<PastFile>> {
         let (found, earliest, latest) = self.read(|connection| {
             let sql = "SELECT min(snapshot_id), max(snapshot_id) FROM ducklake_snapshot";
-            let (first, latest) = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let (first, latest): (i64, i64) = connection.row(sql, values![], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let earliest = (first, time_of(connection, first)?);
             let snapshot = match at {
                 Since::Snapshot(snapshot) => Some(snapshot).filter(|snapshot| (first..=latest).contains(snapshot)),
                 Since::Instant(at) => {
                     let sql = "SELECT max(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time <= ?1";
-                    connection.query_row(sql, [timestamp(at)], |row| row.get(0))?
+                    connection.row(sql, values![timestamp(at)], |row| row.get(0))?
                 }
             };
             Ok((snapshot.map(|snapshot| files(connection, snapshot)).transpose()?, earliest, latest))
@@ -51,7 +50,7 @@ impl Catalog {
     }
 }
 
-fn files(connection: &Connection, snapshot: i64) -> rusqlite::Result<Vec<PastFile>> {
+fn files(connection: &Connection<'_>, snapshot: i64) -> SqlResult<Vec<PastFile>> {
     let sql = "SELECT t.path || e.path, d.path, d.record_count, d.file_size_bytes, d.footer_size, f.first, f.last, f.schema, \
                f.digest FROM ducklake_data_file d JOIN savedsearch_file f ON f.data_file_id = d.data_file_id \
                JOIN ducklake_table t ON t.table_id = d.table_id \
@@ -59,10 +58,8 @@ fn files(connection: &Connection, snapshot: i64) -> rusqlite::Result<Vec<PastFil
                     AND (e.end_snapshot IS NULL OR e.end_snapshot > ?2) \
                WHERE d.table_id = ?1 AND d.begin_snapshot <= ?2 AND (d.end_snapshot IS NULL OR d.end_snapshot > ?2) \
                ORDER BY d.data_file_id";
-    let mut statement = connection.prepare(sql)?;
-    let files = statement.query_map(params![MENTIONS.id, snapshot], |row| {
+    connection.rows(sql, values![MENTIONS.id, snapshot], |row| {
         let path = row.get(1)?;
         Ok((data_file(row, 1, path)?, row.get(0)?))
-    })?;
-    files.collect()
+    })
 }
