@@ -138,7 +138,7 @@ pub(super) fn adopt(connection: &Connection<'_>, columns: &[StoredColumn], now: 
 
 /// Writes a version; columns that the tables do not have at present are added to them.
 fn write(connection: &Connection<'_>, begin: i64, schema: i64, columns: &[StoredColumn]) -> SqlResult<()> {
-    for (position, StoredColumn { name, kind, source }) in columns.iter().enumerate() {
+    for (position, StoredColumn { name, kind, source }) in (0_i64..).zip(columns) {
         let known = "SELECT name, kind, id, source FROM savedsearch_column WHERE name = ?1 AND kind = ?2 AND source = ?3 \
                      ORDER BY schema DESC LIMIT 1";
         let known = connection.first(known, values![name.as_str(), text_of(*kind), source.as_str()], column)?;

@@ -150,7 +150,7 @@ const READ: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE
 
 /// Opens the file without its journal, which SQLite cannot create on a read-only file system. None if there is one: the
 /// file is complete without it only after the last process that wrote has closed it.
-fn connect_alone(path: &Path) -> Option<rusqlite::Result<Connection>> {
+pub(super) fn connect_alone(path: &Path) -> Option<rusqlite::Result<Connection>> {
     let journal = path.with_file_name(format!("{FILE}-wal"));
     if journal.metadata().is_ok_and(|journal| journal.len() > 0) {
         return None;

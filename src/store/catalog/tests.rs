@@ -6,6 +6,7 @@ use chrono::TimeDelta;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use super::sqlite::connect_alone;
 use super::unused::Unused;
 use super::*;
 use crate::cases::each;

@@ -108,7 +108,7 @@ impl Catalog {
         let sql = "SELECT t.path || d.path FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
                    UNION ALL \
                    SELECT t.path || d.path FROM ducklake_delete_file d JOIN ducklake_table t ON t.table_id = d.table_id";
-        self.read(|connection| connection.rows(sql, values![], |row| row.get(0)))
+        self.read(|connection| Ok(connection.rows(sql, values![], |row| row.get(0))?.into_iter().collect()))
     }
 
     /// Returns the current files that name deleted rows: paths below [`Catalog::data`], lengths and digests.
