@@ -13,7 +13,7 @@ use datafusion::prelude::SessionContext;
 use crate::connection::Connection;
 use crate::table::{ApiTable, SEARCH, SearchTable, SystemTable, read_only};
 #[cfg(feature = "store")]
-use crate::table::{CHANGES, ChangesTable, deleted_mentions};
+use crate::table::{CHANGES, ChangesTable, MENTIONS_AS_OF, PastTable, deleted_mentions};
 
 /// Catalog name of the first connection.
 pub const CATALOG: &str = "savedsearch";
@@ -33,7 +33,10 @@ pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>>
     }
     tables.functions.push((SEARCH, Arc::new(SearchTable::new(connection))));
     #[cfg(feature = "store")]
-    tables.functions.push((CHANGES, Arc::new(ChangesTable::new(Arc::clone(connection)))));
+    {
+        tables.functions.push((CHANGES, Arc::new(ChangesTable::new(Arc::clone(connection)))));
+        tables.functions.push((MENTIONS_AS_OF, Arc::new(PastTable::new(Arc::clone(connection)))));
+    }
     let system = FixedSchema::default();
     system.own("requests", Arc::new(SystemTable::requests(Arc::clone(connection))))?;
     system.own("warnings", Arc::new(SystemTable::warnings(Arc::clone(connection))))?;

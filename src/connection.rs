@@ -43,14 +43,16 @@ use crate::config::StoreUse;
 use crate::config::{SessionSettings, state_folder};
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "store")]
+use crate::location::{CatalogUrl, Location};
 use crate::profile::Profile;
 #[cfg(feature = "store")]
 use crate::profile::{ColumnSpec, ColumnType, Origin};
 use crate::request::{Endpoint, FilterTerm, PageRequest, RequestKey};
 #[cfg(feature = "store")]
 use crate::store::{
-    AS_OF, Compacted, Erase, Erased, Extent, Filters, FromStore, Holding, Indexed, Owner, Store, StoreStatistics,
-    is_full, unstored,
+    AS_OF, Compacted, Erase, Erased, Export, Exported, Extent, Filters, FromStore, Holding, Indexed, Owner, Store,
+    StoreStatistics, is_full, unstored,
 };
 
 /// A service, a key and a profile. Cheap to share; create one per key and process.
@@ -88,9 +90,19 @@ pub struct ConnectionBuilder {
     shown_as: Option<String>,
     limits: HttpLimits,
     exchanges: Exchanges,
-    /// Folder of the store, and its owner if that is not the service and key.
     #[cfg(feature = "store")]
-    store: Option<(PathBuf, Option<String>)>,
+    store: Option<StoreSpec>,
+}
+
+/// The store of a connection that is built.
+#[cfg(feature = "store")]
+#[derive(Debug)]
+struct StoreSpec {
+    location: Result<Location>,
+    /// Its catalog if that is not in a file of the folder.
+    catalog: Option<CatalogUrl>,
+    /// Its owner if that is not the service and key.
+    owner: Option<String>,
 }
 
 /// Saved searches of the last list.
@@ -247,7 +259,23 @@ impl ConnectionBuilder {
     #[cfg(feature = "store")]
     #[must_use]
     pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.store = Some((folder.into(), None));
+        self.store = Some(StoreSpec { location: Location::parse(folder.into()), catalog: None, owner: None });
+        self
+    }
+
+    /// As [`store`](Self::store), at a location that was parsed before.
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub fn store_at(mut self, location: Location) -> Self {
+        self.store = Some(StoreSpec { location: Ok(location), catalog: None, owner: None });
+        self
+    }
+
+    /// Names the catalog of the store, in PostgreSQL, so that processes on several machines share it. No effect without a store.
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub fn catalog(mut self, url: CatalogUrl) -> Self {
+        self.store = self.store.map(|spec| StoreSpec { catalog: Some(url), ..spec });
         self
     }
 
@@ -256,7 +284,7 @@ impl ConnectionBuilder {
     #[doc(hidden)]
     #[must_use]
     pub fn store_owner(mut self, owner: impl Into<String>) -> Self {
-        self.store = self.store.map(|(folder, _)| (folder, Some(owner.into())));
+        self.store = self.store.map(|spec| StoreSpec { owner: Some(owner.into()), ..spec });
         self
     }
 
@@ -283,7 +311,7 @@ impl ConnectionBuilder {
     /// [`ErrorKind::Store`] for a store that cannot be opened.
     pub fn build(self) -> Result<Arc<Connection>> {
         #[cfg(feature = "store")]
-        let folder = self.store;
+        let stored = self.store;
         let Self { base_url, key, profile, service, clock, retry, state, keeps_estimates, limits, .. } = self;
         let (exchanges, shown_as) = (self.exchanges, self.shown_as);
         let base_url = parse_base_url(&base_url)?;
@@ -292,7 +320,7 @@ impl ConnectionBuilder {
             None => Arc::new(Network::try_new(limits, &base_url)?),
         };
         #[cfg(feature = "store")]
-        let profile = if folder.is_some() { with_as_of(profile) } else { profile };
+        let profile = if stored.is_some() { with_as_of(profile) } else { profile };
         let client = Client::try_new(ClientSpec {
             base_url,
             key,
@@ -306,11 +334,11 @@ impl ConnectionBuilder {
             exchanges,
         })?;
         #[cfg(feature = "store")]
-        let (store, unopened) = match folder {
-            Some((folder, owner)) => {
+        let (store, unopened) = match stored {
+            Some(StoreSpec { location, catalog, owner }) => {
                 let mentions = &client.profile().tables.mentions;
                 let owner = Owner { digest: owner.unwrap_or_else(|| client.identity()) };
-                match Store::open(&folder, &owner, mentions, &clock) {
+                match Store::open(&location?, catalog.as_ref(), &owner, mentions, &clock) {
                     Ok(store) => (Some(store), None),
                     Err(full) if is_full(&full) => (None, Some(full)),
                     Err(error) => return Err(error),
@@ -544,6 +572,27 @@ impl Connection {
     #[cfg(feature = "store")]
     pub fn erase_stored(&self, aid: Option<&str>, what: &Erase) -> Result<Erased> {
         self.some_store()?.erase(aid, what, self.now(), self.profile().store.settle.length())
+    }
+
+    /// Writes stored mentions to Parquet files in a new folder, in the order of saved search and time. The folder appears when it is
+    /// complete.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Output`] if the folder has files; [`ErrorKind::Query`] if no day of a named saved search is stored;
+    /// [`ErrorKind::Store`] if a file cannot be read or written.
+    #[cfg(feature = "store")]
+    pub fn export_store(&self, what: &Export, folder: &std::path::Path) -> Result<Exported> {
+        self.some_store()?.export(what, folder)
+    }
+
+    /// Keeps the files of the store that are replaced from now on for a number of days, so that their mentions can be read as of an
+    /// earlier time; 0: for an hour.
+    ///
+    /// # Errors
+    /// As [`holdings`](Self::holdings), and [`ErrorKind::Store`] if the store cannot be written.
+    #[cfg(feature = "store")]
+    pub fn keep_versions(&self, days: u32) -> Result<()> {
+        self.some_store()?.keep_versions(days)
     }
 
     #[cfg(feature = "store")]

@@ -9,7 +9,16 @@
 //!                                         # none of them if clients bring the key
 //! profile = "mine.toml"                   # or the name of a built-in profile; absent: v4
 //! store = "mentions"                      # folder of a store
+//! catalog = "postgres://me@db/mentions"   # catalog of the store, if several machines share it; the password is in PGPASSWORD
 //! retain = "400d"                         # `sync` removes older days from the store
+//! quota = "20GB"                          # `sync` removes the oldest days of a store that is larger
+//!
+//! [connections.comms.watch.surge]         # `sync` hands an alert to a command (or `webhook`, `webhook_env`), once for each day
+//! when = "count > 3 * weekday_mean"
+//! command = "mail -s alert me@example.com"
+//!
+//! [connections.other]
+//! base_url = "https://api.example.org/v4"
 //! insecure = true                         # allows an http address beyond this machine: the key travels in clear text
 //! ```
 //!
@@ -20,6 +29,7 @@
 //! Keys are read by [`Named::key`], for the connections that are used: one that cannot be read affects its connection only.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,9 +41,10 @@ use serde::de::IgnoredAny;
 
 use crate::catalog::CATALOG;
 use crate::client::{Exchanges, HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Secret};
-use crate::config::{read_toml, variable};
+use crate::config::{catalog_url, read_toml, variable};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Phrase, Result};
+use crate::location::{CatalogUrl, Location};
 use crate::profile::Profile;
 
 /// Service of a connection that must not send requests, with the reason.
@@ -67,12 +78,106 @@ pub struct Named {
     pub profile: Profile,
     /// True if the key may be sent in clear text beyond this machine.
     pub insecure: bool,
-    /// Folder of the store.
-    pub store: Option<PathBuf>,
+    /// Location of the store.
+    pub store: Option<Location>,
+    /// Catalog of the store if it is in PostgreSQL.
+    pub catalog: Option<CatalogUrl>,
     /// Age in days beyond which a synchronization removes days from the store.
     pub retain: Option<u32>,
+    /// Size in bytes beyond which a synchronization removes the oldest days from the store.
+    pub quota: Option<u64>,
+    /// Rules that a synchronization evaluates.
+    pub watch: Vec<WatchRule>,
     /// File and name, for errors.
     place: String,
+}
+
+/// A rule that watches the daily counts of a store.
+#[derive(Debug, Clone)]
+pub struct WatchRule {
+    /// Name.
+    pub name: String,
+    /// Saved searches; empty: all that are stored.
+    pub aids: Vec<String>,
+    /// Condition in SQL.
+    pub when: String,
+    receiver: ReceiverSource,
+    /// File, connection and name, for errors.
+    place: String,
+}
+
+/// Receiver of the alerts of a rule.
+pub enum AlertReceiver {
+    /// A command, which runs in `sh` with an alert on its stdin.
+    Command(String),
+    /// A URL, to which an alert is sent by POST.
+    Webhook(String),
+}
+
+/// Source of a receiver. Commands and URLs may contain secrets, which `Debug` does not show.
+#[derive(Clone)]
+enum ReceiverSource {
+    Command(String),
+    Webhook(String),
+    /// The variable with the URL.
+    WebhookIn(String),
+}
+
+impl fmt::Debug for ReceiverSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(_) => f.write_str("Command(..)"),
+            Self::Webhook(_) => f.write_str("Webhook(..)"),
+            Self::WebhookIn(name) => f.debug_tuple("WebhookIn").field(name).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for AlertReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(_) => f.write_str("Command(..)"),
+            Self::Webhook(_) => f.write_str("Webhook(..)"),
+        }
+    }
+}
+
+impl WatchRule {
+    /// The receiver of the alerts.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the variable with its URL is not set.
+    pub fn receiver(&self) -> Result<AlertReceiver> {
+        Ok(match &self.receiver {
+            ReceiverSource::Command(command) => AlertReceiver::Command(command.clone()),
+            ReceiverSource::Webhook(url) => AlertReceiver::Webhook(url.clone()),
+            ReceiverSource::WebhookIn(name) => match variable(name) {
+                Some(url) => AlertReceiver::Webhook(url),
+                None => {
+                    let what = format!("{}: environment variable {name} is not set", self.place);
+                    return Err(Error::new(ErrorKind::Config, what).advice("set it to the URL of the webhook"));
+                }
+            },
+        })
+    }
+
+    /// The rule of an entry of the file. `place`: file, connection and name.
+    fn of(name: String, entry: WatchEntry, place: String) -> Result<Self> {
+        let bad = |what: &str| Error::new(ErrorKind::Config, format!("{place}: {what}"));
+        let WatchEntry { aid, when, command, webhook, webhook_env } = entry;
+        let aids = match aid {
+            None => Vec::new(),
+            Some(OneOrMore::One(aid)) => vec![aid],
+            Some(OneOrMore::More(aids)) => aids,
+        };
+        let receiver = match (command, webhook, webhook_env) {
+            (Some(command), None, None) => ReceiverSource::Command(command),
+            (None, Some(url), None) => ReceiverSource::Webhook(url),
+            (None, None, Some(name)) => ReceiverSource::WebhookIn(name),
+            _ => return Err(bad("expected one of command, webhook and webhook_env")),
+        };
+        Ok(Self { name, aids, when, receiver, place })
+    }
 }
 
 /// Source of a key.
@@ -132,7 +237,35 @@ struct Entry {
     #[serde(default)]
     insecure: bool,
     store: Option<PathBuf>,
+    catalog: Option<String>,
     retain: Option<String>,
+    quota: Option<String>,
+    #[serde(default)]
+    watch: BTreeMap<String, WatchEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WatchEntry {
+    aid: Option<OneOrMore>,
+    when: String,
+    command: Option<String>,
+    webhook: Option<String>,
+    webhook_env: Option<String>,
+}
+
+/// Shows no command and no URL, which may contain secrets.
+impl fmt::Debug for WatchEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchEntry").field("aid", &self.aid).field("when", &self.when).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
 }
 
 /// Connections that are open, by name, and the default one among them.
@@ -152,7 +285,7 @@ impl Connections {
         let (mut chosen, mut others) = (None, Vec::new());
         for (name, named) in named {
             let key = named.key();
-            let Named { base_url, profile, insecure: allowed, store, .. } = named;
+            let Named { base_url, profile, insecure: allowed, store, catalog, .. } = named;
             let readable = key.is_ok();
             let builder = match key {
                 Ok(key) => {
@@ -168,11 +301,16 @@ impl Connections {
             };
             #[cfg(feature = "store")]
             let builder = match store.filter(|_| readable) {
-                Some(folder) => builder.store(folder),
+                Some(location) => builder.store_at(location),
+                None => builder,
+            };
+            #[cfg(feature = "store")]
+            let builder = match catalog {
+                Some(url) => builder.catalog(url),
                 None => builder,
             };
             #[cfg(not(feature = "store"))]
-            let _ = (readable, store);
+            let _ = (readable, store, catalog);
             let connection = builder.build()?;
             if name == default {
                 chosen = Some(Arc::clone(&connection));
@@ -225,7 +363,13 @@ impl Connections {
                 entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;
             let place = format!("{}: connection `{name}`", path.display());
             let (base_url, insecure) = (entry.base_url, entry.insecure);
-            let store = entry.store.map(|store| folder.join(store));
+            let store = entry.store.map(Location::parse).transpose().map_err(|error| bad(&error.to_string()))?;
+            let store = store.map(|store| store.below(folder));
+            let catalog = match &entry.catalog {
+                None => None,
+                Some(_) if store.is_none() => return Err(bad("catalog needs a store: set `store` as well")),
+                Some(url) => Some(catalog_url(url).map_err(|error| bad(&error.to_string()))?),
+            };
             let retain = match &entry.retain {
                 None => None,
                 Some(_) if store.is_none() => return Err(bad("retain needs a store: set `store` as well")),
@@ -236,7 +380,25 @@ impl Connections {
                     }
                 },
             };
-            named.insert(name, Named { base_url, key, profile, insecure, store, retain, place });
+            let quota = match &entry.quota {
+                None => None,
+                Some(_) if store.is_none() => return Err(bad("quota needs a store: set `store` as well")),
+                Some(size) => match parse_size(size) {
+                    Some(bytes) => Some(bytes),
+                    None => {
+                        return Err(bad(&format!("invalid quota `{size}`: expected a size, such as 500MB or 20GB")));
+                    }
+                },
+            };
+            if store.is_none() && !entry.watch.is_empty() {
+                return Err(bad("watch needs a store: set `store` as well"));
+            }
+            let rule = |(rule, entry): (String, WatchEntry)| {
+                let place = format!("{place}: watch.{rule}");
+                WatchRule::of(rule, entry, place)
+            };
+            let watch = entry.watch.into_iter().map(rule).collect::<Result<_>>()?;
+            named.insert(name, Named { base_url, key, profile, insecure, store, catalog, retain, quota, watch, place });
         }
         let default = choice.map(str::to_owned).or(document.default).or_else(|| named.keys().next().cloned());
         let default = default.ok_or_else(|| bad("no connections are defined".to_owned()))?;
@@ -260,6 +422,14 @@ impl Connections {
 /// Parses a number of days, at least one, such as `400d`.
 pub fn parse_days(text: &str) -> Option<u32> {
     text.strip_suffix('d').and_then(|number| number.parse().ok()).filter(|days| *days > 0)
+}
+
+/// Parses a size of whole megabytes, gigabytes or terabytes, at least one, such as `20GB`, in bytes. A megabyte has 1,000,000 bytes.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let units = [("MB", 1_000_000_u64), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)];
+    let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse::<u64>().ok().filter(|number| digits && *number > 0)?.checked_mul(*unit)
 }
 
 /// Reads a key from a command, and again when the service no longer accepts the key. Errors begin with the name of the setting.

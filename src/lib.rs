@@ -66,6 +66,7 @@ mod functions;
 #[cfg(feature = "flight")]
 mod host;
 pub mod http;
+mod location;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod memory;
@@ -109,6 +110,7 @@ pub use connection::{Connection, ConnectionBuilder, UnknownField};
 pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
+pub use location::{CatalogUrl, Location};
 pub use profile::Profile;
 #[doc(inline)]
 pub use savedsearch_clock::Clock;
@@ -117,9 +119,9 @@ pub use savedsearch_clock::Clock;
 pub use savedsearch_simulator as simulator;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
-pub use store::{Compacted, Erase, Erased, Holding, Indexed, StoreStatistics, has_store};
+pub use store::{Compacted, Erase, Erased, Export, Exported, Holding, Indexed, StoreStatistics, has_store};
 #[cfg(feature = "store")]
-pub use sync::{CutStep, NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, Webhook, sync};
+pub use sync::{Alert, CutStep, Due, NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, Watch, Webhook, sync};
 pub use table::SavedSearchFactory;
 #[cfg(feature = "store")]
 pub use verify::{DifferingDay, verify_counts};

@@ -11,6 +11,7 @@
 //! query may spend all that is left.
 
 mod new_mentions;
+mod watch;
 mod webhook;
 
 use std::collections::{HashSet, VecDeque};
@@ -27,6 +28,7 @@ use datafusion::prelude::{SessionContext, lit};
 use futures::stream::{FuturesUnordered, StreamExt};
 
 pub use self::new_mentions::{NewMentions, ReadMentions};
+pub use self::watch::{Alert, Due, Watch};
 pub use self::webhook::Webhook;
 use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};
@@ -37,7 +39,8 @@ use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
 use crate::store::{
-    Day, Erased, Extent, Filters, NO_SPACE, Terms, date_of, day_of, days_of, divide, is_full, month_of, start_of,
+    Day, Erased, Extent, Filters, Lease, Leased, NO_SPACE, Terms, Work, date_of, day_of, days_of, divide, is_full,
+    month_of, start_of,
 };
 
 /// Saved searches and days to synchronize.
@@ -58,6 +61,9 @@ pub struct SyncOptions {
     pub max_requests: Option<u64>,
     /// Age in days beyond which days are neither read nor stay in the store; `None`: all stay.
     pub retain: Option<u32>,
+    /// Size of the store's files in bytes beyond which the oldest days are removed, and no longer read; `None`: no limit. Without the
+    /// catalog, and without files that were replaced less than an hour ago.
+    pub quota: Option<u64>,
 }
 
 /// A step of a synchronization.
@@ -90,8 +96,14 @@ pub struct Synced {
     pub left: usize,
     /// The step that was in progress then; `None` if none was. The days that it read completely are stored.
     pub cut: Option<CutStep>,
+    /// Saved searches that another process was synchronizing, which stores what it reads in the same store.
+    pub elsewhere: Vec<String>,
     /// Numbers of mentions and days that were removed from the store because of their age.
     pub removed: Erased,
+    /// Numbers of mentions and days that were removed because of the quota.
+    pub over_quota: Erased,
+    /// The first day that fits the quota, if that is later than the first one of the options.
+    pub kept_from: Option<NaiveDate>,
     /// Reason why the words of stored mentions could not be indexed; `None` if they were, or are not.
     pub unindexed: Option<Phrase>,
 }
@@ -121,7 +133,13 @@ impl fmt::Display for Synced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requests = counted(self.requests, "request");
         match self.left {
-            0 => write!(f, "up to date: {} · {requests}", counted(self.searches, "saved search")),
+            0 => {
+                write!(f, "up to date: {}", counted(self.searches, "saved search"))?;
+                if !self.elsewhere.is_empty() {
+                    write!(f, " · synchronized by other processes: {}", self.elsewhere.join(", "))?;
+                }
+                write!(f, " · {requests}")
+            }
             left => {
                 write!(f, "not finished: {} left", counted(left as u64, "step"))?;
                 if let Some(CutStep { aid, from, to }) = &self.cut {
@@ -144,6 +162,7 @@ impl SyncOptions {
             oldest_first: false,
             max_requests: None,
             retain: None,
+            quota: None,
         }
     }
 
@@ -169,7 +188,7 @@ pub async fn sync(
 ) -> Result<Synced> {
     let store = connection.some_store()?;
     let today = day_of(connection.now().timestamp_micros());
-    check_start(connection, options.since, today)?;
+    check_start(connection, options, today)?;
     let context = session(connection).map_err(|error| own_or_query(&error))?;
     let begun = connection.clock().now();
     let mut spent = Spent { left: options.max_requests, requests: 0 };
@@ -181,7 +200,9 @@ pub async fn sync(
         }
     };
     let retained = options.retained_from(connection.now());
-    let first = retained.map_or(options.since, |retained| options.since.max(retained));
+    let since = retained.map_or(options.since, |retained| options.since.max(retained));
+    let kept = |quota: u64| kept_from(connection, quota, since);
+    let first = options.quota.map(kept).transpose()?.flatten().unwrap_or(since);
     let days = first.to_epoch_days()..today + 1;
     let queues = aids.iter().map(|aid| pieces(connection, aid, &days, options)).collect::<Result<Vec<_>>>()?;
     let mut steps = Steps { idle: (0..aids.len()).collect(), queues };
@@ -189,10 +210,37 @@ pub async fn sync(
     let at_once = if options.max_requests.is_some() { 1 } else { connection.profile().budget.concurrency };
     let mut running = FuturesUnordered::new();
     let mut failed = None;
+    let mut leases: Vec<Option<Lease>> = aids.iter().map(|_| None).collect();
     loop {
         // What is in flight when a step fails or the requests are used up is read to its end.
         while failed.is_none() && synced.left == 0 && running.len() < at_once {
-            let Some((search, piece)) = steps.next() else { break };
+            let Some((search, mut piece)) = steps.next() else { break };
+            if leases[search].is_none() {
+                match leased(connection, &aids[search], &days, options).await {
+                    Ok(Some((lease, None))) => leases[search] = Some(lease),
+                    Ok(Some((lease, Some(mut queue)))) => {
+                        leases[search] = Some(lease);
+                        let first = queue.pop_front();
+                        steps.queues[search] = queue;
+                        match first {
+                            Some(first) => piece = first,
+                            None => {
+                                release(&mut leases[search]).await;
+                                continue;
+                            }
+                        }
+                    }
+                    Ok(None) => {
+                        synced.elsewhere.push(aids[search].clone());
+                        steps.queues[search].clear();
+                        continue;
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
+            }
             let (aid, context, left) = (&aids[search], &context, spent.left);
             running.push(async move {
                 let done = run(connection, context, aid, &piece, begun, left).await;
@@ -206,6 +254,13 @@ pub async fn sync(
         match done.and_then(|mentions| check(connection, aid, &piece).map(|()| mentions)) {
             Ok(mentions) => {
                 let (from, to) = (date_of(piece.days.start), date_of(piece.days.end - 1));
+                // Older days would be removed at the end.
+                let first = options.quota.map(|quota| store.first_that_fits(quota)).transpose().map(Option::flatten);
+                match first {
+                    Ok(first) => steps.drop_before(first.unwrap_or(Day::MIN)),
+                    Err(error) => failed = failed.or(Some(error)),
+                }
+                let left = steps.left() + running.len();
                 report(&SyncStep { aid: aid.clone(), from, to, mentions, requests, left });
             }
             // What is left of the requests may be enough for a part of the days.
@@ -219,31 +274,98 @@ pub async fn sync(
             }
             Err(error) => failed = failed.or(Some(error)),
         }
+        if steps.queues[search].is_empty() {
+            release(&mut leases[search]).await;
+        }
+    }
+    for lease in &mut leases {
+        release(lease).await;
     }
     if let Some(error) = failed {
         return Err(error);
     }
+    synced.searches -= synced.elsewhere.len() as u64;
     let settling = connection.profile().store.settle.length();
     if let Some(first) = retained {
         synced.removed = store.retain_from(first, connection.now(), settling)?;
     }
-    store.compact(connection.now(), settling, Extent::Bounded)?;
-    // Everything is stored, and queries read files without an index as well.
-    synced.unindexed = store.update_indexes().err().map(|error| error.line());
+    // Files that others are merging are left to them.
+    if let Leased::Here(lease) = store.lease(&Work::Merge).await? {
+        let maintained = maintain(connection, options, since, &mut synced);
+        lease.release().await;
+        maintained?;
+    }
     synced.requests = spent.requests;
     Ok(synced)
 }
 
+/// Merges small files, indexes those that have no index, and removes the oldest days of a store above its quota.
+fn maintain(connection: &Connection, options: &SyncOptions, since: NaiveDate, synced: &mut Synced) -> Result<()> {
+    let (store, settling) = (connection.some_store()?, connection.profile().store.settle.length());
+    store.compact(connection.now(), settling, Extent::Bounded)?;
+    // Everything is stored, and queries read files without an index as well.
+    synced.unindexed = store.update_indexes().err().map(|error| error.line());
+    if let Some(quota) = options.quota {
+        synced.over_quota = store.fit(quota, connection.now(), settling)?;
+        synced.kept_from = kept_from(connection, quota, since)?;
+        if synced.over_quota.rewritten > 0 {
+            synced.unindexed = store.update_indexes().err().map(|error| error.line());
+        }
+    }
+    Ok(())
+}
+
+/// The first day that a quota keeps, if it is after the first day that is synchronized.
+fn kept_from(connection: &Connection, quota: u64, since: NaiveDate) -> Result<Option<NaiveDate>> {
+    Ok(connection.some_store()?.kept_from(quota)?.filter(|kept| *kept > since))
+}
+
+/// Takes the lease of a saved search, with its pieces if other processes may have stored some of its days meanwhile; `None` if another
+/// process has the lease.
+async fn leased(
+    connection: &Arc<Connection>,
+    aid: &str,
+    days: &Range<Day>,
+    options: &SyncOptions,
+) -> Result<Option<(Lease, Option<Queue>)>> {
+    let store = connection.some_store()?;
+    match store.lease(&Work::Sync(aid)).await? {
+        Leased::Elsewhere => Ok(None),
+        Leased::Here(lease) if !store.is_shared() => Ok(Some((lease, None))),
+        Leased::Here(lease) => match pieces(connection, aid, days, options) {
+            Ok(pieces) => Ok(Some((lease, Some(pieces)))),
+            Err(error) => {
+                lease.release().await;
+                Err(error)
+            }
+        },
+    }
+}
+
+async fn release(lease: &mut Option<Lease>) {
+    if let Some(lease) = lease.take() {
+        lease.release().await;
+    }
+}
+
+/// Pieces of a saved search, the first one first.
+type Queue = VecDeque<Piece>;
+
 /// Refuses, before anything is requested, a synchronization that could store nothing.
-fn check_start(connection: &Connection, since: NaiveDate, today: Day) -> Result<()> {
-    if since.to_epoch_days() > today {
-        let what = format!("{since} is in the future: today is {} in UTC", date_of(today));
+fn check_start(connection: &Connection, options: &SyncOptions, today: Day) -> Result<()> {
+    if options.since.to_epoch_days() > today {
+        let what = format!("{} is in the future: today is {} in UTC", options.since, date_of(today));
         return Err(Error::new(ErrorKind::Query, what).advice("synchronize from today on, or from an earlier day"));
     }
     let store = connection.some_store()?;
     if store.unwritable().is_some_and(|refused| !is_full(refused)) {
         let error = Error::new(ErrorKind::Store, "the store is read-only");
         return Err(error.advice("make its folder writable, or use another one"));
+    }
+    if options.quota.is_some() && options.oldest_first {
+        let what = "the oldest days cannot be read first under a quota, which removes them";
+        let error = Error::new(ErrorKind::Config, what);
+        return Err(error.advice("read the latest days first, or set no quota"));
     }
     store.writable_root()?;
     let window = &connection.profile().window;
@@ -259,8 +381,8 @@ fn check_start(connection: &Connection, since: NaiveDate, today: Day) -> Result<
 
 /// Pieces that no query has begun to read.
 struct Steps {
-    /// Those of each saved search, the first one first.
-    queues: Vec<VecDeque<Piece>>,
+    /// Those of each saved search.
+    queues: Vec<Queue>,
     /// Saved searches of which no piece is being read.
     idle: VecDeque<usize>,
 }
@@ -289,6 +411,22 @@ impl Steps {
             days = days.start.min(next.days.start)..days.end.max(next.days.end);
         }
         CutStep { aid: aid.to_owned(), from: date_of(days.start), to: date_of(days.end - 1) }
+    }
+
+    /// Drops the pieces whose days are all before a day.
+    fn drop_before(&mut self, first: Day) {
+        for queue in &mut self.queues {
+            let mut kept: VecDeque<Piece> = VecDeque::with_capacity(queue.len());
+            for piece in queue.drain(..) {
+                if piece.confirms || piece.days.end > first {
+                    kept.push_back(piece);
+                } else if let Some(last) = kept.back_mut() {
+                    // It may have been the rest of that piece's step.
+                    last.continues &= piece.continues;
+                }
+            }
+            *queue = kept;
+        }
     }
 
     /// Replaces a piece by two smaller ones, which are next.
@@ -509,6 +647,18 @@ mod tests {
         assert_eq!((older.days.clone(), older.continues, steps.left()), (60..75, false, 1));
         // The step behind it is another one.
         assert_eq!(steps.cut(0, &older, "7").to_string_of_days(), "7 1970-03-02 to 1970-03-16");
+    }
+
+    #[test]
+    fn days_that_would_not_fit_are_dropped() {
+        let rest = Piece { continues: true, ..piece(60..70) };
+        let confirming = Piece { confirms: true, ..piece(0..90) };
+        let of = [piece(70..90), rest, piece(50..60), piece(30..50), confirming.clone()];
+        let mut steps = Steps { queues: vec![of.into()], idle: [0].into() };
+        steps.drop_before(Day::MIN);
+        assert_eq!(steps.left(), 4);
+        steps.drop_before(60);
+        assert_eq!(steps.queues, [VecDeque::from([piece(70..90), piece(60..70), confirming])]);
     }
 
     #[test]

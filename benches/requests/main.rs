@@ -24,7 +24,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion_saved_search::distributed::{WorkerServer, WorkerSpec, Workers, WorkersSpec};
 use datafusion_saved_search::simulator::{self, KEY, Settings};
-use datafusion_saved_search::{Clock, Connection, Secret, session};
+use datafusion_saved_search::{Clock, Connection, Location, Secret, session};
 
 use self::queries::{NOW, corpus, queries};
 
@@ -97,7 +97,7 @@ fn worker(store: &Path) -> Result<WorkerSpec> {
         tls: None,
         insecure: false,
         operations: None,
-        stores: vec![store.to_owned()],
+        stores: vec![Location::Folder(store.to_owned())],
         memory_mib: 256,
         drain: Duration::ZERO,
     })

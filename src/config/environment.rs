@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::client::Secret;
 use crate::error::{Error, ErrorKind, Result, nearest_name, one_line};
+use crate::location::{CatalogUrl, Location};
 
 /// Values from the environment. Command-line options take precedence.
 #[derive(Debug, Clone, Default)]
@@ -19,21 +20,24 @@ pub struct Environment {
     /// `SAVEDSEARCH_CONFIG`.
     pub config: Option<PathBuf>,
     /// `SAVEDSEARCH_STORE`.
-    pub store: Option<PathBuf>,
+    pub store: Option<Location>,
+    /// `SAVEDSEARCH_CATALOG`.
+    pub catalog: Option<CatalogUrl>,
 }
 
 impl Environment {
     /// Reads the variables of the process. An empty variable counts as unset.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an invalid key.
+    /// [`ErrorKind::Config`] for an invalid key or location.
     pub fn read() -> Result<Self> {
         Ok(Self {
             base_url: variable("SAVEDSEARCH_BASE_URL"),
             api_key: variable("SAVEDSEARCH_API_KEY").map(|key| Secret::new(&key)).transpose()?,
             profile: variable("SAVEDSEARCH_PROFILE").map(PathBuf::from),
             config: variable("SAVEDSEARCH_CONFIG").map(PathBuf::from),
-            store: variable("SAVEDSEARCH_STORE").map(PathBuf::from),
+            store: variable("SAVEDSEARCH_STORE").map(Location::parse).transpose()?,
+            catalog: variable("SAVEDSEARCH_CATALOG").map(|url| catalog_url(&url)).transpose()?,
         })
     }
 
@@ -43,6 +47,14 @@ impl Environment {
         let usual = || self.base_url.is_none().then(default_config_file).flatten().filter(|path| path.is_file());
         self.config.clone().or_else(usual)
     }
+}
+
+/// Parses the address of a catalog. Its password may be in `PGPASSWORD`.
+///
+/// # Errors
+/// [`ErrorKind::Config`] for an address of another kind.
+pub fn catalog_url(text: &str) -> Result<CatalogUrl> {
+    CatalogUrl::parse(text, variable("PGPASSWORD").as_deref())
 }
 
 /// Address of the collector of traces: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or else `OTEL_EXPORTER_OTLP_ENDPOINT`.

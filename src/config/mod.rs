@@ -4,6 +4,6 @@ mod environment;
 mod settings;
 
 pub use self::environment::{
-    Environment, default_config_file, is_blank, read_toml, state_folder, trace_collector, variable,
+    Environment, catalog_url, default_config_file, is_blank, read_toml, state_folder, trace_collector, variable,
 };
 pub use self::settings::{CountFromOverview, EstimateBy, SessionSettings, StoreUse};

@@ -107,6 +107,17 @@ pub struct Decoded {
     pub traits: Option<Vec<Traits>>,
 }
 
+/// The columns of a response, as they are built.
+struct Columns {
+    columns: Vec<ArrayRef>,
+    /// Values that did not fit their column and became NULL.
+    conflicts: u64,
+    /// First and last instant of the time column that have no zone and are taken for UTC.
+    assumed: Option<(i64, i64)>,
+    /// Number of its instants that are days without a time.
+    days: usize,
+}
+
 /// Evidence of a response about the end of a list.
 struct Ends {
     next: Option<String>,
@@ -370,53 +381,7 @@ impl Decoder {
         let (total, hint) = self.total_of(request, &answer)?;
         let count = rows.count;
         let present = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
-        let mut conflicts = rows.conflicts;
-        let time = self.time.map(|time| self.sources[time]);
-        let mut read = match time {
-            Some(Source::Row(slot)) => rows.instants(slot),
-            _ => (None, 0),
-        };
-        if let Some((slot, text)) = rows.ambiguous() {
-            let column = self.sources.iter().position(|source| *source == Source::Row(slot));
-            return Err(ambiguous(column.map(|column| self.schema.field(column).name().as_str()), text));
-        }
-        let mut built = rows.finish();
-        let mut columns: Vec<ArrayRef> = self
-            .sources
-            .iter()
-            .zip(self.schema.fields())
-            .map(|(source, field)| match *source {
-                Source::Row(slot) => Ok(built.array(slot)),
-                Source::Joined(pair) => {
-                    let ([day, time_of_day], form) = &self.joined[pair];
-                    let mut instants = Instants::of(form.clone());
-                    let (days, times) = (built.array(*day), built.array(*time_of_day));
-                    let (array, unfit) = joined_instants(&mut instants, &days, &times);
-                    if let Some(text) = &instants.ambiguous {
-                        return Err(ambiguous(Some(field.name().as_str()), text));
-                    }
-                    conflicts += unfit;
-                    if time == Some(*source) {
-                        read = (instants.assumed, instants.days);
-                    }
-                    Ok(array)
-                }
-                Source::Texts(parts) => {
-                    let parts: Vec<ArrayRef> = self.texts[parts].iter().map(|slot| built.array(*slot)).collect();
-                    Ok(joined_texts(&parts))
-                }
-                Source::Answer(capture, slot) => {
-                    let (array, fits) = self.columns[slot].repeat(answer.raw(capture), count)?;
-                    conflicts += u64::from(!fits);
-                    Ok(array)
-                }
-                Source::Aid => Ok(constant(request.plan.aid.as_deref(), count)),
-                Source::Duration => Ok(constant(request.plan.named_window(), count)),
-                Source::Timezone => Ok(constant(request.plan.timezone.as_deref(), count)),
-                Source::Later => Ok(arrow::array::new_null_array(field.data_type(), count)),
-            })
-            .collect::<Result<_>>()?;
-        let (assumed, days) = read;
+        let Columns { mut columns, conflicts, assumed, days } = self.columns_of(request, &answer, rows)?;
         if days > 0 && days == count && request.row == 0 {
             self.check_time_of_day(text)?;
         }
@@ -424,19 +389,7 @@ impl Decoder {
         if unnamed > 0 && total.is_none() {
             self.check_stand_ins(&columns)?;
         }
-        for (column, field) in columns.iter().zip(self.schema.fields()) {
-            if !field.is_nullable() && column.null_count() > 0 {
-                let row = (0..count).find(|row| column.is_null(*row)).unwrap_or_default();
-                return Err(Error::new(
-                    ErrorKind::Contradiction,
-                    format!(
-                        "record {row} of the response has a missing or invalid `{}`, which must not be NULL",
-                        field.name()
-                    ),
-                )
-                .advice("check the column's pointer, type and `pattern` in the profile, or set null = true"));
-            }
-        }
+        self.check_nulls(&columns, count)?;
         let ids = self.id.map(|id| hashes(&columns[id]));
         let times = self.time.map(|time| micros(&columns[time]));
         if let Some(starts) = times.as_ref().filter(|_| self.needs_section && self.table.kind == TableKind::Volume) {
@@ -451,20 +404,9 @@ impl Decoder {
         let unknown = self.unknown(&batch);
         let window = self.window(&answer, request)?.filter(|(from, to)| from < to);
         let as_of = self.instant(&answer, request, AS_OF, "`as_of` in [complete]")?;
-        let timeline = self.timeline.as_ref().and_then(|counts| counts_of(request, &answer, counts));
-        let in_zone = answer.text(ECHO_TIMEZONE).is_some();
-        let counted_days = timeline.as_ref().and_then(|buckets| self.counted_days(buckets, in_zone));
-        let timeline = timeline.as_deref().and_then(sum_of);
-        let mut sums: Vec<u64> =
-            self.lists.iter().filter_map(|counts| sum_of(&counts_of(request, &answer, counts)?)).collect();
-        sums.sort_unstable();
-        let listed = sums.last().copied();
-        let lists = sums.windows(2).rev().find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        let (beside, counted_days) = self.beside(request, &answer, counted);
         let next = answer.text(NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
-        let is_list = self.table.kind == TableKind::List;
-        let cursor =
-            next.as_deref().filter(|_| !is_list).map(|next| self.profile.offset.cursor_of(next)).transpose()?;
-        let cursor = cursor.or(self.cursor_of_last(&answer)?);
+        let cursor = self.cursor_of(&answer, next.as_deref())?;
         let Envelope { entries, evidence, .. } = answer;
         let decoded = Decoded {
             batch,
@@ -480,7 +422,7 @@ impl Decoder {
             records: count as u64,
             present,
             unknown,
-            beside: Beside { overview: counted, timeline, listed, lists },
+            beside,
             counted_days,
             as_of,
             more: evidence.more(),
@@ -490,6 +432,96 @@ impl Decoder {
             traits,
         };
         Ok((decoded, Ends { next, entries, evidence }))
+    }
+
+    /// Builds the columns, in their order.
+    fn columns_of(&self, request: &PageRequest, answer: &Envelope<'_>, rows: Rows<'_, '_>) -> Result<Columns> {
+        let (count, mut conflicts) = (rows.count, rows.conflicts);
+        let time = self.time.map(|time| self.sources[time]);
+        let (mut assumed, mut days) = match time {
+            Some(Source::Row(slot)) => rows.instants(slot),
+            _ => (None, 0),
+        };
+        if let Some((slot, text)) = rows.ambiguous() {
+            let column = self.sources.iter().position(|source| *source == Source::Row(slot));
+            return Err(ambiguous(column.map(|column| self.schema.field(column).name().as_str()), text));
+        }
+        let mut built = rows.finish();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.sources.len());
+        for (source, field) in self.sources.iter().zip(self.schema.fields()) {
+            columns.push(match *source {
+                Source::Row(slot) => built.array(slot),
+                Source::Joined(pair) => {
+                    let ([day, time_of_day], form) = &self.joined[pair];
+                    let mut instants = Instants::of(form.clone());
+                    let (dates, times) = (built.array(*day), built.array(*time_of_day));
+                    let (array, unfit) = joined_instants(&mut instants, &dates, &times);
+                    if let Some(text) = &instants.ambiguous {
+                        return Err(ambiguous(Some(field.name().as_str()), text));
+                    }
+                    conflicts += unfit;
+                    if time == Some(*source) {
+                        (assumed, days) = (instants.assumed, instants.days);
+                    }
+                    array
+                }
+                Source::Texts(parts) => {
+                    let parts: Vec<ArrayRef> = self.texts[parts].iter().map(|slot| built.array(*slot)).collect();
+                    joined_texts(&parts)
+                }
+                Source::Answer(capture, slot) => {
+                    let (array, fits) = self.columns[slot].repeat(answer.raw(capture), count)?;
+                    conflicts += u64::from(!fits);
+                    array
+                }
+                Source::Aid => constant(request.plan.aid.as_deref(), count),
+                Source::Duration => constant(request.plan.named_window(), count),
+                Source::Timezone => constant(request.plan.timezone.as_deref(), count),
+                Source::Later => arrow::array::new_null_array(field.data_type(), count),
+            });
+        }
+        Ok(Columns { columns, conflicts, assumed, days })
+    }
+
+    /// Checks that columns have no NULL if the profile allows none.
+    fn check_nulls(&self, columns: &[ArrayRef], count: usize) -> Result<()> {
+        let mut columns = columns.iter().zip(self.schema.fields());
+        let Some((column, field)) = columns.find(|(column, field)| !field.is_nullable() && column.null_count() > 0)
+        else {
+            return Ok(());
+        };
+        let row = (0..count).find(|row| column.is_null(*row)).unwrap_or_default();
+        Err(Error::new(
+            ErrorKind::Contradiction,
+            format!("record {row} of the response has a missing or invalid `{}`, which must not be NULL", field.name()),
+        )
+        .advice("check the column's pointer, type and `pattern` in the profile, or set null = true"))
+    }
+
+    /// The counts beside the rows, and the days that they count. `overview`: the mentions that the overview counts.
+    fn beside(
+        &self,
+        request: &PageRequest,
+        answer: &Envelope<'_>,
+        overview: Option<u64>,
+    ) -> (Beside, Option<CountedDays>) {
+        let timeline = self.timeline.as_ref().and_then(|counts| counts_of(request, answer, counts));
+        let in_zone = answer.text(ECHO_TIMEZONE).is_some();
+        let counted_days = timeline.as_ref().and_then(|buckets| self.counted_days(buckets, in_zone));
+        let timeline = timeline.as_deref().and_then(sum_of);
+        let mut sums: Vec<u64> =
+            self.lists.iter().filter_map(|counts| sum_of(&counts_of(request, answer, counts)?)).collect();
+        sums.sort_unstable();
+        let listed = sums.last().copied();
+        let lists = sums.windows(2).rev().find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        (Beside { overview, timeline, listed, lists }, counted_days)
+    }
+
+    /// The cursor of the next page. `next`: its place, as the response writes it.
+    fn cursor_of(&self, answer: &Envelope<'_>, next: Option<&str>) -> Result<Option<String>> {
+        let next = next.filter(|_| self.table.kind != TableKind::List);
+        let cursor = next.map(|next| self.profile.offset.cursor_of(next)).transpose()?;
+        Ok(cursor.or(self.cursor_of_last(answer)?))
     }
 
     /// Checks that the response has the sections of the table. `counted`: the mentions that it counts.

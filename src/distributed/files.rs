@@ -5,16 +5,30 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use datafusion::common::exec_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::object_store::{ObjectStoreRegistry, ObjectStoreUrl};
 use datafusion::object_store::ObjectStore;
 use datafusion::object_store::local::LocalFileSystem;
+#[cfg(feature = "shared")]
+use datafusion::object_store::path::Path as ObjectPath;
+#[cfg(feature = "shared")]
+use datafusion::object_store::prefix::PrefixStore;
+use sha2::{Digest, Sha256};
+#[cfg(feature = "shared")]
+use tokio::runtime::Handle;
 use url::Url;
 
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
+#[cfg(feature = "shared")]
+use crate::location::Address;
+use crate::location::Location;
+use crate::store::Store;
+#[cfg(feature = "shared")]
+use crate::store::objects_of;
 
 /// Scheme of these URLs.
 const SCHEME: &str = "savedsearch-store";
@@ -38,7 +52,7 @@ pub(super) fn url_of(id: &str) -> DataFusionResult<ObjectStoreUrl> {
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if the folder cannot be read, or has no id and cannot be written.
-pub(super) fn id_of(folder: &Path) -> Result<String> {
+fn id_of(folder: &Path) -> Result<String> {
     let path = folder.join(ID);
     let failed = |error: std::io::Error| {
         Error::new(ErrorKind::Store, format!("cannot read {}: {error}", path.display()))
@@ -71,14 +85,73 @@ pub(super) fn id_of(folder: &Path) -> Result<String> {
 /// # Errors
 /// As [`id_of`].
 pub(crate) fn name_store(connection: &Connection) -> Result<()> {
-    connection.store().map_or(Ok(()), |store| id_of(&store.root()).map(drop))
+    connection.store().map_or(Ok(()), |store| id_at(store.location()).map(drop))
+}
+
+/// Returns the id of the store at a location: that of a bucket is its address, in other digits.
+///
+/// # Errors
+/// As [`id_of`].
+pub(super) fn id_at(location: &Location) -> Result<String> {
+    match location {
+        Location::Folder(folder) => id_of(folder),
+        Location::Bucket(address) => Ok(HEXLOWER.encode(&Sha256::digest(address.to_string()))[..32].to_owned()),
+    }
+}
+
+/// Returns the files of a store of this process.
+///
+/// # Errors
+/// As [`below`].
+pub(super) fn files_of(store: &Store) -> Result<Arc<dyn ObjectStore>> {
+    match store.location() {
+        Location::Folder(_) => below(&store.data()),
+        #[cfg(feature = "shared")]
+        Location::Bucket(address) => match store.objects() {
+            Some(objects) => Ok(of_prefix(address, Arc::clone(objects))),
+            None => files_at(store.location()),
+        },
+        #[cfg(not(feature = "shared"))]
+        location @ Location::Bucket(_) => Err(not_built(location)),
+    }
+}
+
+/// Returns the files of the store at a location, with the credentials of this process.
+///
+/// # Errors
+/// As [`below`]; [`ErrorKind::Config`] for credentials that cannot be used.
+pub(super) fn files_at(location: &Location) -> Result<Arc<dyn ObjectStore>> {
+    match location {
+        Location::Folder(folder) => {
+            let data = folder.join("data");
+            // The worker may be the first to see the folder. If this fails, so does the next line.
+            let _ = files::private_folder(&data);
+            below(&data)
+        }
+        #[cfg(feature = "shared")]
+        Location::Bucket(address) => Ok(of_prefix(address, objects_of(address, Handle::current())?)),
+        #[cfg(not(feature = "shared"))]
+        Location::Bucket(_) => Err(not_built(location)),
+    }
+}
+
+/// Returns the objects below the data folder of a store.
+#[cfg(feature = "shared")]
+fn of_prefix(address: &Address, objects: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
+    Arc::new(PrefixStore::new(objects, ObjectPath::from(address.prefix()).join("data")))
+}
+
+#[cfg(not(feature = "shared"))]
+fn not_built(location: &Location) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("{location}: this build has no stores in object storage"))
+        .advice("build with the feature `shared`")
 }
 
 /// Returns the files below a data folder.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if there is no such folder.
-pub(super) fn below(data: &Path) -> Result<Arc<dyn ObjectStore>> {
+fn below(data: &Path) -> Result<Arc<dyn ObjectStore>> {
     let files = LocalFileSystem::new_with_prefix(data).map_err(|error| {
         Error::new(ErrorKind::Store, format!("cannot read {}: {error}", data.display()))
             .advice("check that it is the folder of a store")

@@ -40,7 +40,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::codec::OperatorCodec;
-use super::files::{below, id_of, is_of_store, url_of};
+use super::files::{files_of, id_at, is_of_store, url_of};
 use super::spread_exec::{FetchedExec, SpreadExec, SpreadQuery, SpreadScan};
 use super::workers::{Chosen, Workers};
 use crate::boxed_future::boxed_futures;
@@ -218,7 +218,7 @@ impl SpreadPlanner {
                         return Ok(TreeNodeRecursion::Stop);
                     };
                     of_mentions |= !files.complete;
-                    stores.insert(id_of(&store.root())?);
+                    stores.insert(id_at(store.location())?);
                     rows.push(Arc::clone(&files.rows));
                     scans.push(SpreadScan::of_files(&scan, readers, files));
                 }
@@ -292,10 +292,10 @@ impl fmt::Debug for Planning {
 impl Planning {
     /// Returns the location of a store's files, and the number of readers. The server reads them under the same URL.
     fn readers(&self, store: &Store) -> Result<Readers> {
-        let url = url_of(&id_of(&store.root())?)?;
+        let url = url_of(&id_at(store.location())?)?;
         let runtime: &Arc<RuntimeEnv> = self.state.runtime_env();
         if runtime.object_store(&url).is_err() {
-            runtime.register_object_store(url.as_ref(), below(&store.data())?);
+            runtime.register_object_store(url.as_ref(), files_of(store)?);
         }
         let partitions = self.state.config().target_partitions().max(PARTITIONS);
         Ok(Readers { url, partitions, parallel_bytes: self.workers.partition_bytes() })

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,13 +52,13 @@ use tower::Service;
 use super::channels::{Channels, Connect};
 use super::codec::OperatorCodec;
 use super::errors::with_typed_errors;
-use super::files::{StoresOnly, below, id_of, is_of_store};
+use super::files::{StoresOnly, files_at, id_at, is_of_store};
 use super::planner::read_options;
 use super::version;
 use super::workers::STORES;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::private_folder;
 use crate::functions;
+use crate::location::Location;
 use crate::memory::STACK;
 use crate::serving::{Acceptor, GRPC, Operated, Serving, TlsSpec, bind, encrypted, operate};
 use crate::session::bounded_session;
@@ -83,8 +82,8 @@ pub struct WorkerSpec {
     pub insecure: bool,
     /// Address of `/healthz` and `/metrics`; `None` disables them.
     pub operations: Option<SocketAddr>,
-    /// Folders of the stores whose files may be read.
-    pub stores: Vec<PathBuf>,
+    /// Locations of the stores whose files may be read.
+    pub stores: Vec<Location>,
     /// Memory of all queries, in MiB.
     pub memory_mib: usize,
     /// Time for which running queries may continue after a shutdown request.
@@ -229,11 +228,8 @@ impl WorkerServer {
         let WorkerSpec { listen, tls, operations, stores, memory_mib, drain, .. } = spec;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let mut files = BTreeMap::new();
-        for folder in &stores {
-            let (id, data) = (id_of(folder)?, folder.join("data"));
-            // The worker may be the first to see the folder. If this fails, so does the next line.
-            let _ = private_folder(&data);
-            files.insert(id, below(&data)?);
+        for location in &stores {
+            files.insert(id_at(location)?, files_at(location)?);
         }
         let ids: Vec<&str> = files.keys().map(String::as_str).collect();
         let version = format!("{}{STORES}{}", version(), ids.join(","));

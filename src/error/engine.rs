@@ -163,71 +163,92 @@ fn ambiguous_column(name: &str) -> String {
 /// A message of planning or execution in our words.
 fn translated(text: &str) -> String {
     let text = without_plea(text.split("\n\nbacktrace:").next().unwrap_or(text));
+    let known = unread(text).or_else(|| mistyped(text)).or_else(|| refused(text)).or_else(|| unplanned(text));
+    known.or_else(|| unknown_name(text)).unwrap_or_else(|| text.to_owned())
+}
+
+/// The message for syntax that the engine does not read.
+fn unread(text: &str) -> Option<String> {
     if text == "TOP" {
-        return "TOP is not supported; use LIMIT".to_owned();
+        return Some("TOP is not supported; use LIMIT".to_owned());
     }
     // The engine prints its syntax tree.
     if text.contains("span: Span(") {
         let head = text.split('{').next().unwrap_or_default().trim_end();
-        return match head.strip_prefix("Unsupported expr") {
+        return Some(match head.strip_prefix("Unsupported expr") {
             Some(_) => "unsupported expression; a string needs single quotes".to_owned(),
             None if head.starts_with("Unsupported ast node") => "this expression is not supported".to_owned(),
             None => head.rsplit_once(' ').map_or(head, |(message, _)| message).to_owned(),
-        };
+        });
     }
     // The engine prints the literal with the name of its type in the code.
     if text.starts_with("Unsupported Value ") || text.starts_with("Unsupported value ") {
-        return "this form of a literal is not supported; write texts as 'text', and bytes as X'00ff'".to_owned();
+        return Some("this form of a literal is not supported; write texts as 'text', and bytes as X'00ff'".to_owned());
     }
     if text.starts_with("Invalid HexStringLiteral") {
-        return "invalid bytes; write two hexadecimal digits for each, as in X'00ff'".to_owned();
+        return Some("invalid bytes; write two hexadecimal digits for each, as in X'00ff'".to_owned());
     }
+    None
+}
+
+/// The message for operands and arguments of the wrong type, or outside of GROUP BY.
+fn mistyped(text: &str) -> Option<String> {
     if let Some(name) = between(text, "Function '", "' failed to match any signature") {
-        return format!("wrong types of arguments for `{name}`");
+        return Some(format!("wrong types of arguments for `{name}`"));
     }
     if let Some(column) = between(text, "column \"", "\" must appear in the GROUP BY clause") {
-        return format!("column `{column}` must be in GROUP BY or inside an aggregate function");
+        return Some(format!("column `{column}` must be in GROUP BY or inside an aggregate function"));
     }
     if let Some(types) = text.strip_prefix("Cannot infer common argument type for comparison operation ") {
         let dates = types.contains("Timestamp") || types.contains("Date");
         let advice = if dates { "; write dates in single quotes: '2026-05-01'" } else { "" };
-        return format!("cannot compare {types}{advice}");
+        return Some(format!("cannot compare {types}{advice}"));
     }
     if let Some(types) = between(text, "Cannot coerce arithmetic expression ", " to valid types") {
         let dates = types.contains("Timestamp") || types.contains("Date");
         let advice = if dates { "; for spans of time use INTERVAL '7 days'" } else { "" };
-        return format!("cannot compute {types}{advice}");
+        return Some(format!("cannot compute {types}{advice}"));
     }
     if let Some(line) = wrong_types(text).or_else(|| not_an_array(text)) {
-        return line;
+        return Some(line);
     }
     if text == "ANY in LIKE expression" {
-        return "LIKE ANY takes an array, such as ARRAY['a%', 'b%']".to_owned();
+        return Some("LIKE ANY takes an array, such as ARRAY['a%', 'b%']".to_owned());
     }
+    None
+}
+
+/// The message for a statement or a type that the engine does not have.
+fn refused(text: &str) -> Option<String> {
     if text.starts_with("SET variant not implemented yet") {
-        return "this form of SET is not supported; write SET name = value".to_owned();
+        return Some("this form of SET is not supported; write SET name = value".to_owned());
     }
     if let Some(statement) = text.strip_prefix("Unsupported SQL statement: ") {
-        return unsupported(statement);
+        return Some(unsupported(statement));
     }
     if let Some(name) = text.strip_prefix("Unsupported SQL type ") {
-        return unsupported_type(name);
+        return Some(unsupported_type(name));
     }
     if let Some(name) = between(text, "variable [\"", "\"] has no type information") {
-        return format!("variables such as {name} are not supported; write the value");
+        return Some(format!("variables such as {name} are not supported; write the value"));
     }
     let writes = text.starts_with("Insert into not implemented")
         || ["INSERT", "DELETE", "UPDATE", "TRUNCATE", "MERGE INTO"]
             .iter()
             .any(|verb| text.strip_prefix(verb).is_some_and(|rest| rest.starts_with(" not supported for")));
     if writes {
-        return "this table is read-only".to_owned();
+        return Some("this table is read-only".to_owned());
     }
+    None
+}
+
+/// The message for VALUES and subqueries that the engine cannot plan.
+fn unplanned(text: &str) -> Option<String> {
     if let Some(lengths) = text.strip_prefix("Inconsistent data length across values list: got ")
         && let Some((got, rest)) = lengths.split_once(" values in row ")
         && let Some((_, expected)) = rest.split_once(" but expected ")
     {
-        return format!("a row of VALUES has {got} instead of {expected} values");
+        return Some(format!("a row of VALUES has {got} instead of {expected} values"));
     }
     if text.contains("OuterReferenceColumn(")
         || text.contains("Physical plan does not support logical expression InSubquery")
@@ -235,29 +256,36 @@ fn translated(text: &str) -> String {
         || text.starts_with("Correlated scalar subquery can only be used in")
         || text.contains("Physical plan does not support logical expression ScalarSubquery")
     {
-        return "this correlated subquery is not supported; write it as a join".to_owned();
+        return Some("this correlated subquery is not supported; write it as a join".to_owned());
     }
     if text.starts_with("Correlated scalar subquery must be aggregated")
         || text.starts_with("A GROUP BY clause in a scalar correlated subquery")
     {
-        return "this correlated subquery may have several rows; select an aggregate such as max(x), without GROUP BY"
-            .to_owned();
+        return Some(
+            "this correlated subquery may have several rows; select an aggregate such as max(x), without GROUP BY"
+                .to_owned(),
+        );
     }
     // `Inconsistent data type across values list at row 1 column 0. Was Date32 but found Utf8`
     if text.starts_with("Inconsistent data type across values list") {
         let place = between(text, "column ", ".").and_then(|column| column.trim().parse::<usize>().ok());
         let column = place.map_or_else(String::new, |place| format!(" {}", place + 1));
-        return format!(
+        return Some(format!(
             "the values of column{column} of VALUES have no common type; write the type, such as DATE '2026-05-01'"
-        );
+        ));
     }
+    None
+}
+
+/// The message for a function or a table that does not exist.
+fn unknown_name(text: &str) -> Option<String> {
     if let Some(name) = between(text, "Invalid function '", "'") {
-        return format!("unknown function `{name}`");
+        return Some(format!("unknown function `{name}`"));
     }
     if let Some(name) = between(text, "table '", "' not found").or_else(|| between(text, "No table named '", "'")) {
-        return format!("unknown table `{}`", name.trim_start_matches("savedsearch.v4."));
+        return Some(format!("unknown table `{}`", name.trim_start_matches("savedsearch.v4.")));
     }
-    text.to_owned()
+    None
 }
 
 /// The message for an expression whose parts have no common type.

@@ -51,7 +51,7 @@ impl Driver {
 
     /// Judges an overview's count of mentions by the mentions and the other numbers in its response.
     pub(super) fn judge(&self, answer: &Answer, counted: i64) -> Result<Judged> {
-        let (profile, request) = (self.config.connection.profile(), &answer.request);
+        let request = &answer.request;
         if let Some(estimate) = answer.estimate_of_total() {
             return Ok(Judged::Doubted(format!("the overview calls its count of {counted} an estimate: {estimate}")));
         }
@@ -68,64 +68,16 @@ impl Driver {
                 }
                 Err(error) => return Err(error),
             };
-            let rows = i64::try_from(page.batch.num_rows()).unwrap_or(i64::MAX);
-            let (total, at_least) = (page.total, page.hint.and_then(Hint::at_least));
-            let differs = |number: u64| i64::try_from(number) != Ok(counted);
-            let below = |number: u64| !i64::try_from(number).is_ok_and(|number| number <= counted);
-            if let Some(total) = total.filter(|total| differs(*total)).or(at_least.filter(|number| below(*number))) {
-                return Ok(Judged::Doubted(format!(
-                    "the overview counts {counted} mentions, but the total of the response is {total}"
-                )));
-            }
-            let beside = Beside { overview: None, ..page.beside };
-            let above = u64::try_from(counted).ok().and_then(|counted| beside.above(counted));
-            if let Some(sum) = page.beside.timeline.filter(|sum| differs(*sum)).or(above.map(|(sum, _)| sum)) {
-                return Ok(Judged::Doubted(format!(
-                    "the overview counts {counted} mentions, but its timeline or a list adds up to {sum}"
-                )));
-            }
-            let equal = u64::try_from(counted).map_or_else(|_| Vec::new(), |counted| beside.equal_to(counted));
-            if rows != counted && equal.is_empty() && at_least.is_some_and(|number| !differs(number)) {
-                return Ok(Judged::Doubted(format!(
-                    "the overview counts {counted} mentions, which the response calls a lower bound"
-                )));
-            }
-            if rows > counted || (rows == 0 && counted > 0) {
-                return Ok(Judged::Doubted(format!(
-                    "the overview counts {counted} mentions, but the response has {rows}"
-                )));
-            }
-            let instants = request.plan.duration.as_deref();
-            let instants = instants.and_then(|words| profile.window.span_of(words, request.plan.zone(profile)));
-            let outside = |at: &i64| {
-                instants.is_some_and(|(from, to)| *at < from.timestamp_micros() || to.timestamp_micros() < *at)
+            let doubt = match numbers_differ(page, counted) {
+                Some(doubt) => Some(doubt),
+                None => self.mentions_differ(&request.plan, page)?,
             };
-            if let Err(error) = self.check_zone(&request.plan, page) {
-                return Ok(Judged::Doubted(error.message().to_owned()));
+            if let Some(doubt) = doubt {
+                return Ok(Judged::Doubted(doubt));
             }
-            let client = self.config.connection.client();
-            let words = request.plan.duration.as_deref().filter(|_| page.window.is_none());
-            let earliest = words.and_then(|words| client.earliest(words)).unwrap_or(i64::MIN);
-            let counted_from = page.counted_days.and_then(|days| days.first_end);
-            let before = |at: &i64| *at < earliest;
-            if page.times.iter().flatten().any(|at| outside(at) || before(at))
-                || counted_from.as_ref().is_some_and(before)
-            {
-                return Ok(Judged::Doubted("the response has mentions outside the requested period".to_owned()));
-            }
-            // At an edge, mentions that the query does not want are expected.
-            let matching = match self.config.plan.exact {
-                true => self.reader.matching(&page.batch).map_err(|error| own_or_query(&error))?,
-                false => page.batch.num_rows(),
-            };
-            if matching < page.batch.num_rows() {
-                return Ok(Judged::Doubted(
-                    "the response has mentions that do not match the requested filters".to_owned(),
-                ));
-            }
-            all = rows == counted && self.config.plan.exact;
+            all = rows_of(page) == counted && self.config.plan.exact;
             let shown =
-                [(total.is_some(), "total"), (page.beside.timeline.is_some(), "timeline"), (all, "all mentions")];
+                [(page.total.is_some(), "total"), (page.beside.timeline.is_some(), "timeline"), (all, "all mentions")];
             by.extend(shown.into_iter().filter_map(|(shown, name)| shown.then_some(name)));
             times.clone_from(&page.times);
         }
@@ -138,6 +90,33 @@ impl Driver {
             by.push("lists");
         }
         Ok(Judged::Proven(if by.is_empty() { vec!["overview"] } else { by }, times))
+    }
+
+    /// Says how the mentions beside an overview differ from what was requested.
+    fn mentions_differ(&self, plan: &RequestPlan, page: &Decoded) -> Result<Option<String>> {
+        if let Err(error) = self.check_zone(plan, page) {
+            return Ok(Some(error.message().to_owned()));
+        }
+        let (profile, client) = (self.config.connection.profile(), self.config.connection.client());
+        let words = plan.duration.as_deref();
+        let instants = words.and_then(|words| profile.window.span_of(words, plan.zone(profile)));
+        let outside =
+            |at: &i64| instants.is_some_and(|(from, to)| *at < from.timestamp_micros() || to.timestamp_micros() < *at);
+        let words = words.filter(|_| page.window.is_none());
+        let earliest = words.and_then(|words| client.earliest(words)).unwrap_or(i64::MIN);
+        let counted_from = page.counted_days.and_then(|days| days.first_end);
+        let before = |at: &i64| *at < earliest;
+        if page.times.iter().flatten().any(|at| outside(at) || before(at)) || counted_from.as_ref().is_some_and(before)
+        {
+            return Ok(Some("the response has mentions outside the requested period".to_owned()));
+        }
+        // At an edge, mentions that the query does not want are expected.
+        let matching = match self.config.plan.exact {
+            true => self.reader.matching(&page.batch).map_err(|error| own_or_query(&error))?,
+            false => page.batch.num_rows(),
+        };
+        let differ = matching < page.batch.num_rows();
+        Ok(differ.then(|| "the response has mentions that do not match the requested filters".to_owned()))
     }
 
     /// True if the lists of filtered columns count as many mentions with the requested values as match all filters.
@@ -182,4 +161,30 @@ impl Driver {
         let counts = self.config.connection.profile().counts.is_some();
         counts && self.lists_prove_filters(answer, total).unwrap_or(false)
     }
+}
+
+fn rows_of(page: &Decoded) -> i64 {
+    i64::try_from(page.batch.num_rows()).unwrap_or(i64::MAX)
+}
+
+/// Says how an overview's count differs from the other numbers of its response, or from the number of mentions there.
+fn numbers_differ(page: &Decoded, counted: i64) -> Option<String> {
+    let (rows, at_least) = (rows_of(page), page.hint.and_then(Hint::at_least));
+    let differs = |number: u64| i64::try_from(number) != Ok(counted);
+    let below = |number: u64| !i64::try_from(number).is_ok_and(|number| number <= counted);
+    let total = page.total.filter(|total| differs(*total)).or(at_least.filter(|number| below(*number)));
+    if let Some(total) = total {
+        return Some(format!("the overview counts {counted} mentions, but the total of the response is {total}"));
+    }
+    let beside = Beside { overview: None, ..page.beside };
+    let above = u64::try_from(counted).ok().and_then(|counted| beside.above(counted));
+    if let Some(sum) = page.beside.timeline.filter(|sum| differs(*sum)).or(above.map(|(sum, _)| sum)) {
+        return Some(format!("the overview counts {counted} mentions, but its timeline or a list adds up to {sum}"));
+    }
+    let equal = u64::try_from(counted).map_or_else(|_| Vec::new(), |counted| beside.equal_to(counted));
+    if rows != counted && equal.is_empty() && at_least.is_some_and(|number| !differs(number)) {
+        return Some(format!("the overview counts {counted} mentions, which the response calls a lower bound"));
+    }
+    (rows > counted || (rows == 0 && counted > 0))
+        .then(|| format!("the overview counts {counted} mentions, but the response has {rows}"))
 }

@@ -29,6 +29,7 @@ use super::answer::{Answer, AnswerDecoder, AnswerTables, weights};
 use super::buckets::{Bucket, are_days, outside, uncounted};
 use super::count_evidence::Judged;
 use super::reader::Reader;
+use super::requested_values::RequestedValues;
 use super::requests::counts_with_page;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver, filters_ignored};
@@ -236,61 +237,78 @@ impl Driver {
                 None => return Ok(None),
             },
         };
-        let (values, numbers): (ArrayRef, Vec<i64>) = match &summary.rows {
-            SummaryRows::Total => (Arc::new(StringArray::new_null(1)), vec![total]),
-            SummaryRows::List(list) => {
-                let (mut names, mut numbers) = answer.list(list)?;
-                if let Some(missing) = &list.missing {
-                    names.iter_mut().filter(|name| name.as_ref() == Some(missing)).for_each(|name| *name = None);
-                }
-                let Some(left) = sum(&numbers).and_then(|sum| total.checked_sub(sum)) else { return Ok(None) };
-                let without_value = list.whole && left > 0 && self.nullable(&list.column);
-                if without_value {
-                    names.push(None);
-                    numbers.push(left);
-                }
-                // The mentions show whether the profile is wrong about the column.
-                if !self.nullable(&list.column) && names.iter().any(Option::is_none) {
-                    return Ok(None);
-                }
-                if !summary.approximate {
-                    if let Some(estimate) = answer.estimate_of(list) {
-                        let reason = format!("the overview list `{}` is an estimate: {estimate}", list.dimension);
-                        return doubted(reason, "");
-                    }
-                    // Mentions that the list does not count may have any value.
-                    if left != 0 && !without_value {
-                        return Ok(None);
-                    }
-                    if let Some(page) = self.mentions_beside(answer).transpose()?
-                        && let Some(contradiction) = contradiction(list, &names, &numbers, page)
-                    {
-                        return doubted(contradiction, "; correct the profile's [counts]");
-                    }
-                }
-                (Arc::new(StringArray::from(names)), numbers)
-            }
-            SummaryRows::Days(zone) => {
-                let Some(days) = volume else {
-                    return doubted("the response has no timeline as the profile declares it".to_owned(), "");
-                };
-                let numbers = weights(days.column(1));
-                if !summary.approximate && !self.are_days(Zone::Named(*zone), days, plan, head.window) {
-                    return doubted(format!("the overview's timeline does not show the days of {zone}"), "");
-                }
-                if days.column(0).null_count() > 0
-                    || sum(&numbers).is_none()
-                    || (!summary.approximate && sum(&numbers) != Some(total))
-                {
-                    return Ok(None);
-                }
-                (Arc::clone(days.column(0)), numbers)
-            }
-            SummaryRows::Firsts(_) => return Ok(None),
+        let exact_total = (!summary.approximate).then_some(total);
+        let counts = match &summary.rows {
+            SummaryRows::Total => Counts::Of(Arc::new(StringArray::new_null(1)), vec![total]),
+            SummaryRows::List(list) => self.counts_of_list(list, answer, total, summary.approximate)?,
+            SummaryRows::Days(zone) => match volume {
+                Some(days) => self.counts_of_days(Zone::Named(*zone), days, plan, head.window, exact_total),
+                None => Counts::Doubted("the response has no timeline as the profile declares it".to_owned(), ""),
+            },
+            SummaryRows::Firsts(_) => Counts::None,
+        };
+        let (values, numbers) = match counts {
+            Counts::Of(values, numbers) => (values, numbers),
+            Counts::Doubted(reason, advice) => return doubted(reason, advice),
+            Counts::None => return Ok(None),
         };
         let Some(numbers) = without(&excluded, &summary.rows, &values, numbers) else { return Ok(None) };
         self.judged(request, counted(sum(&numbers).unwrap_or(total), &by));
         Ok(Some(self.standing_for(summary, plan, &values, numbers)))
+    }
+
+    /// The counts of a list, with the mentions that have no value as one more.
+    fn counts_of_list(&self, list: &CountList, answer: &Answer, total: i64, approximate: bool) -> Result<Counts> {
+        let (mut names, mut numbers) = answer.list(list)?;
+        if let Some(missing) = &list.missing {
+            names.iter_mut().filter(|name| name.as_ref() == Some(missing)).for_each(|name| *name = None);
+        }
+        let Some(left) = sum(&numbers).and_then(|sum| total.checked_sub(sum)) else { return Ok(Counts::None) };
+        let without_value = list.whole && left > 0 && self.nullable(&list.column);
+        if without_value {
+            names.push(None);
+            numbers.push(left);
+        }
+        // The mentions show whether the profile is wrong about the column.
+        if !self.nullable(&list.column) && names.iter().any(Option::is_none) {
+            return Ok(Counts::None);
+        }
+        if !approximate {
+            if let Some(estimate) = answer.estimate_of(list) {
+                let reason = format!("the overview list `{}` is an estimate: {estimate}", list.dimension);
+                return Ok(Counts::Doubted(reason, ""));
+            }
+            // Mentions that the list does not count may have any value.
+            if left != 0 && !without_value {
+                return Ok(Counts::None);
+            }
+            if let Some(page) = self.mentions_beside(answer).transpose()?
+                && let Some(contradiction) = contradiction(list, &names, &numbers, page)
+            {
+                return Ok(Counts::Doubted(contradiction, "; correct the profile's [counts]"));
+            }
+        }
+        Ok(Counts::Of(Arc::new(StringArray::from(names)), numbers))
+    }
+
+    /// The counts of a timeline. `total`: the number of mentions that they must add up to, if they are exact.
+    fn counts_of_days(
+        &self,
+        zone: Zone,
+        days: &RecordBatch,
+        plan: &RequestPlan,
+        stated: Option<(DateTime<Utc>, DateTime<Utc>)>,
+        total: Option<i64>,
+    ) -> Counts {
+        let numbers = weights(days.column(1));
+        if total.is_some() && !self.are_days(zone, days, plan, stated) {
+            return Counts::Doubted(format!("the overview's timeline does not show the days of {zone}"), "");
+        }
+        let sum = sum(&numbers);
+        if days.column(0).null_count() > 0 || sum.is_none() || total.is_some_and(|total| sum != Some(total)) {
+            return Counts::None;
+        }
+        Counts::Of(Arc::clone(days.column(0)), numbers)
     }
 
     /// True if the buckets of a timeline, with their starts, counts and perhaps ends, are the days of a zone.
@@ -434,69 +452,12 @@ impl Driver {
     /// Returns the first mention in each sort order. If one page holds all mentions, no other page is requested.
     fn firsts(self: Arc<Self>, orders: Vec<ServiceOrder>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
-            let connection = &self.config.connection;
-            let exact = self.config.plan.countable();
-            let counts = self.reader.counts();
-            let (first_plan, mut left, mut some) = (plan.clone(), None, None);
+            let (exact, counts) = (self.config.plan.countable(), self.reader.counts());
+            let (mut left, mut some) = (None, None);
             let mut values = self.requested_values(&plan);
             for (at, order) in orders.iter().enumerate() {
-                let reader = {
-                    let schema = Arc::clone(&self.reader.schema);
-                    Reader::try_new(&self.config, Some(order), schema, self.settings.lossy_text)?
-                };
-                let mut check = reader.check();
-                // Two rows reveal a wrong direction; a larger page may show that there are no more, which saves the other
-                // sort orders.
-                let page = plan.pages.map(|pages| pages.size).filter(|_| at == 0 && orders.len() > 1);
-                let size = page.unwrap_or(2);
-                let pages = plan.pages.map(|pages| Pages { ordered: true, fetch: exact.then_some(size), ..pages });
-                let plan = Arc::new(RequestPlan { sort: Some(order.value.clone()), pages, ..plan.clone() });
-                let first_response: Arc<OnceLock<Answer>> = Arc::default();
-                let filtered = counts && at == 0 && !plan.filters.is_empty();
-                let first = filtered.then(|| Arc::clone(&first_response));
-                let decoder = self.keeping(&reader.decoder, first, true);
-                let (client, scan) = (Arc::clone(connection.client()), Arc::clone(&self.scan));
-                let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), decoder, Prefetch::OnDemand));
-                let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
-                let (mut begins_with_null, mut beside) = (false, Beside::default());
-                while let Some(page) = pages.next().await {
-                    let page = page.map_err(|error| self.at_plan(error, &plan))?;
-                    if let Some(check) = &mut check {
-                        check.observe(&page.batch).map_err(|error| self.at_plan(error, &plan))?;
-                    }
-                    self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
-                    self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
-                    self.check_window(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
-                    self.counters.page(&self.scan, &page);
-                    begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &plan, &page);
-                    if received == 0 {
-                        beside = page.beside;
-                    }
-                    received += page.batch.num_rows();
-                    total = page.total;
-                    values.see(&page.batch);
-                    let batch = reader.finish(&page.batch)?;
-                    if exact && batch.num_rows() < page.batch.num_rows() {
-                        let dropped = page.batch.num_rows() - batch.num_rows();
-                        Err(self.at_plan(filters_ignored(dropped), &plan))?;
-                    }
-                    let found = batch.num_rows() > 0;
-                    rows.push(batch);
-                    if !exact && (found || reader.is_past(&page.batch)) {
-                        break;
-                    }
-                }
-                if begins_with_null {
-                    self.check_opposite(&plan, order).await.map_err(|error| self.at_plan(error, &plan))?;
-                    if at > 0 {
-                        self.verify_order(&plan, &reader).await.map_err(|error| self.at_plan(error, &plan))?;
-                    }
-                }
-                let requested = std::mem::take(&mut values);
-                let proven = self.prove_values(&plan, requested, first_response.get(), true);
-                proven.await.map_err(|error| self.at_plan(error, &plan))?;
-                let total = total.and_then(|total| usize::try_from(total).ok());
-                let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));
+                let read = self.first_in(order, &plan, (at, orders.len()), &mut values).await?;
+                let First { reader, rows, received, total, contradicted, begins_with_null, response } = read;
                 if exact && at == 0 && total == Some(received) && !contradicted {
                     for batch in rows {
                         yield batch;
@@ -505,14 +466,14 @@ impl Driver {
                 }
                 // The number of mentions through a filter is not known to be of those that match it, and one that other counts
                 // contradict is not known at all.
-                let unproven = counts && left.is_none() && match (total, first_response.get()) {
+                let unproven = counts && left.is_none() && match (total, response.get()) {
                     _ if contradicted => true,
                     (Some(total), Some(answer)) => !self.proves_filters(answer, total),
                     _ => false,
                 };
                 // The first mention in an order that begins with NULL represents no other.
                 if at == 0 && (begins_with_null || unproven) {
-                    let mut all = Arc::clone(&self).rows(first_plan, None, Prefetch::Ahead(1));
+                    let mut all = Arc::clone(&self).rows(plan, None, Prefetch::Ahead(1));
                     while let Some(batch) = all.next().await {
                         yield batch?;
                     }
@@ -530,7 +491,7 @@ impl Driver {
                     (None, Some(total)) => i64::try_from(total).unwrap_or(i64::MAX),
                     (None, None) if counts => {
                         // The service reported no exact total.
-                        let mut all = Arc::clone(&self).rows(first_plan, None, Prefetch::Ahead(1));
+                        let mut all = Arc::clone(&self).rows(plan, None, Prefetch::Ahead(1));
                         while let Some(batch) = all.next().await {
                             yield batch?;
                         }
@@ -543,6 +504,70 @@ impl Driver {
             }
         };
         stream.boxed()
+    }
+
+    /// Reads the first mentions in a sort order, until there is one. `at`: the place of the order, and the number of orders.
+    async fn first_in(
+        &self,
+        order: &ServiceOrder,
+        plan: &RequestPlan,
+        (at, orders): (usize, usize),
+        values: &mut RequestedValues,
+    ) -> DataFusionResult<First> {
+        let exact = self.config.plan.countable();
+        let schema = Arc::clone(&self.reader.schema);
+        let reader = Reader::try_new(&self.config, Some(order), schema, self.settings.lossy_text)?;
+        let mut check = reader.check();
+        // Two rows reveal a wrong direction; a larger page may show that there are no more, which saves the other sort orders.
+        let page = plan.pages.map(|pages| pages.size).filter(|_| at == 0 && orders > 1);
+        let size = page.unwrap_or(2);
+        let pages = plan.pages.map(|pages| Pages { ordered: true, fetch: exact.then_some(size), ..pages });
+        let plan = Arc::new(RequestPlan { sort: Some(order.value.clone()), pages, ..plan.clone() });
+        let response: Arc<OnceLock<Answer>> = Arc::default();
+        let filtered = self.reader.counts() && at == 0 && !plan.filters.is_empty();
+        let decoder = self.keeping(&reader.decoder, filtered.then(|| Arc::clone(&response)), true);
+        let (client, scan) = (Arc::clone(self.config.connection.client()), Arc::clone(&self.scan));
+        let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), decoder, Prefetch::OnDemand));
+        let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
+        let (mut begins_with_null, mut beside) = (false, Beside::default());
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| self.at_plan(error, &plan))?;
+            if let Some(check) = &mut check {
+                check.observe(&page.batch).map_err(|error| self.at_plan(error, &plan))?;
+            }
+            self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
+            self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
+            self.check_window(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
+            self.counters.page(&self.scan, &page);
+            begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &plan, &page);
+            if received == 0 {
+                beside = page.beside;
+            }
+            received += page.batch.num_rows();
+            total = page.total;
+            values.see(&page.batch);
+            let batch = reader.finish(&page.batch)?;
+            if exact && batch.num_rows() < page.batch.num_rows() {
+                let dropped = page.batch.num_rows() - batch.num_rows();
+                return Err(self.at_plan(filters_ignored(dropped), &plan).into());
+            }
+            let found = batch.num_rows() > 0;
+            rows.push(batch);
+            if !exact && (found || reader.is_past(&page.batch)) {
+                break;
+            }
+        }
+        if begins_with_null {
+            self.check_opposite(&plan, order).await.map_err(|error| self.at_plan(error, &plan))?;
+            if at > 0 {
+                self.verify_order(&plan, &reader).await.map_err(|error| self.at_plan(error, &plan))?;
+            }
+        }
+        let proven = self.prove_values(&plan, std::mem::take(values), response.get(), true);
+        proven.await.map_err(|error| self.at_plan(error, &plan))?;
+        let total = total.and_then(|total| usize::try_from(total).ok());
+        let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));
+        Ok(First { reader, rows, received, total, contradicted, begins_with_null, response })
     }
 
     fn nullable(&self, column: &str) -> bool {
@@ -588,6 +613,30 @@ struct EdgePage {
     matching: usize,
     /// Values of the column that a list counts by; empty if none does.
     values: Vec<Option<String>>,
+}
+
+/// Counts of a response.
+enum Counts {
+    /// Values, and their counts of mentions.
+    Of(ArrayRef, Vec<i64>),
+    /// The reason not to use them, and advice for the author of the profile.
+    Doubted(String, &'static str),
+    /// Not those of all mentions.
+    None,
+}
+
+/// The first mentions of a plan in one sort order.
+struct First {
+    reader: Reader,
+    rows: Vec<RecordBatch>,
+    /// Number of mentions that came.
+    received: usize,
+    total: Option<usize>,
+    /// Set if other counts of the response contradict the total.
+    contradicted: bool,
+    begins_with_null: bool,
+    /// The first response, if it is kept.
+    response: Arc<OnceLock<Answer>>,
 }
 
 /// A mention that does not belong to the counted ones.

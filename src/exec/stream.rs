@@ -32,12 +32,14 @@ use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchSt
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
+use super::answer::Answer;
 use super::counters::Counters;
 use super::memory::PoolMemory;
 use super::outlook::Outlook;
 use super::part::Part;
 use super::prune;
-use super::reader::Reader;
+use super::reader::{OrderCheck, Reader};
+use super::requested_values::RequestedValues;
 use super::requests::{Requests, least_rows};
 use super::scan_config::{Mode, ScanConfig, Slice};
 use super::scan_exec::{FetchExec, sort_key};
@@ -418,32 +420,22 @@ impl Driver {
     ) -> Batches {
         let schema = Arc::clone(&self.reader.schema);
         let stream = try_stream! {
-            let Self { config, scan, .. } = self.as_ref();
             let reader = self.reader_of(&read)?;
             let reader = reader.as_ref();
-            let (aid, skips) = (plan.aid.clone(), plan.pages.is_some_and(|pages| pages.skip > 0));
-            let mut check = reader.check();
-            let mut dropped = 0;
-            let mut noted = HashSet::new();
             let plan = Arc::new(plan.with_fetch(asked));
-            let client = config.connection.client();
-            let mut values = self.requested_values(&plan);
-            // Times without a zone, which the first response shows to be right.
-            let mut assumed = Vec::new();
-            let always = read.first().is_some() || !values.is_empty();
-            let response = read.first().unwrap_or_default();
-            let first_response = Some(Arc::clone(&response));
-            let decoder = self.keeping(&reader.decoder, first_response, always);
-            let (reading, plan_read) = (Arc::clone(client), Arc::clone(&plan));
-            let mut pages = Box::pin(read_pages(reading, Arc::clone(scan), plan_read, decoder, prefetch));
-            let mut received = 0;
-            let mut others = 0;
-            let mut first = true;
+            let client = self.config.connection.client();
+            let mut checks = PageChecks::new(&self, &plan, reader, &read, asked, prefetch);
+            let always = read.first().is_some() || !checks.values.is_empty();
+            let decoder = self.keeping(&reader.decoder, Some(Arc::clone(&checks.response)), always);
+            let (reading, scan, plan_read) = (Arc::clone(client), Arc::clone(&self.scan), Arc::clone(&plan));
+            let mut pages = Box::pin(read_pages(reading, scan, plan_read, decoder, prefetch));
             if let Some(outlook) = self.outlook.get() {
                 outlook.begin(&plan).await;
             }
+            let unordered = reader.order().is_none();
             // The store takes all mentions, and a consumer that may stop early reads on.
-            let all = matches!(prefetch, Prefetch::Ahead(_)) && asked.is_none() && check.is_none() && !skips && read.is_plain();
+            let wanted = matches!(prefetch, Prefetch::Ahead(_)) && asked.is_none();
+            let all = wanted && unordered && !checks.skips && read.is_plain();
             let parts = match all {
                 true => self.value_parts(&plan, reader).await.map_err(|error| self.at_plan(error, &plan))?,
                 false => None,
@@ -460,100 +452,65 @@ impl Driver {
             while let Some(page) = pages.next().await {
                 // None of the rows has been output yet, and no sort order is needed.
                 let deep = page.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::TooDeep);
-                let parts = match deep && received == 0 && check.is_none() {
+                let parts = match deep && checks.received == 0 && unordered {
                     true => self.parts(&plan).await.map_err(|error| self.at_table(error))?,
                     false => None,
                 };
                 if let Some(parts) = parts {
                     read.note_by_value();
-                    for (part, number) in parts.clone() {
-                        let of_part = Arc::new(AtomicU64::new(0));
-                        let mut rows = Arc::clone(&self).mentions(part, None, prefetch, Arc::clone(&of_part), read.clone());
-                        while let Some(batch) = rows.next().await {
-                            yield batch?;
-                        }
-                        // A name in the list that the filter matches with another value, or with none.
-                        let of_part = of_part.load(Ordering::Relaxed);
-                        if i64::try_from(of_part) != Ok(number) {
-                            Err(self.at_table(parts_differ(&plan, of_part, number)))?;
-                        }
-                        came.fetch_add(of_part, Ordering::Relaxed);
-                    }
-                    if self.parts(&plan).await.map_err(|error| self.at_table(error))? != Some(parts) {
-                        Err(self.at_table(parts_changed(&plan)))?;
+                    let (plan, came) = (Arc::clone(&plan), Arc::clone(&came));
+                    let mut rows = Arc::clone(&self).mentions_by_value(plan, parts, prefetch, came, read.clone());
+                    while let Some(batch) = rows.next().await {
+                        yield batch?;
                     }
                     return;
                 }
                 let page = page.map_err(|error| self.at_table(error))?;
-                self.check_clock(&plan).map_err(|error| self.at_table(error))?;
-                self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
-                // A period that was requested for a range covers it. The first response resolves the period.
-                if let (Some((from, to)), Some(stated), 0) = (config.plan.reach, page.window, received) {
-                    let now = client.time_of_service();
-                    let covers = RequestedWindow::Instants(from, to.unwrap_or(now)).covered_by(stated, now);
-                    covers.map_err(|error| self.at_plan(error, &plan))?;
-                }
-                if let Some(check) = &mut check {
-                    let place = Place { aid: aid.clone(), ..Place::default() };
-                    check.observe(&page.batch).map_err(|error| self.at_table(error.at(place)))?;
-                }
-                if received == 0
-                    && let Some(order) = reader.order()
-                    && Self::begins_with_null(order, reader, &plan, &page)
-                    && self.starts_with_null(&plan, reader).await.map_err(|error| self.at_table(error))?
-                {
-                    self.check_opposite(&plan, order).await.map_err(|error| self.at_table(error))?;
-                    self.verify_order(&plan, reader).await.map_err(|error| self.at_table(error))?;
-                }
-                if std::mem::take(&mut first) {
-                    self.look_ahead(&page).await.map_err(|error| self.at_table(error))?;
-                }
-                values.see(&page.batch);
-                if let (true, Some(time)) = (page.assumed.is_some() || !assumed.is_empty(), reader.time) {
-                    assumed.extend(page.batch.column(time).as_primitive::<TimestampMicrosecondType>().values());
-                }
-                // A consumer that stops early would never see the proof.
-                if !values.is_empty() && (asked.is_some() || prefetch == Prefetch::OnDemand) {
-                    let values = std::mem::take(&mut values);
-                    self.prove_values(&plan, values, response.get(), true).await.map_err(|error| self.at_table(error))?;
-                }
-                self.check_value_part(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
-                self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
-                self.note_fields(&plan, &page, &mut noted).map_err(|error| self.at_table(error))?;
+                checks.page(&page).await?;
                 read.keep(&page, client.ahead()).await;
-                let own = read.of(&page.batch, reader)?;
-                let batch = reader.finish(&own)?;
-                others += page.batch.num_rows() - own.num_rows();
-                self.counters.page(scan, &page);
-                received += page.batch.num_rows() as u64;
+                let batch = checks.rows(&page, &read)?;
                 came.fetch_add(page.batch.num_rows() as u64, Ordering::Relaxed);
-                dropped += page.batch.num_rows() - batch.num_rows();
-                if skips && dropped > 0 {
-                    Err(self.at_table(filters_ignored(dropped)))?;
-                }
                 yield batch;
                 if reader.is_past(&page.batch) {
                     return;
                 }
             }
-            self.prove_values(&plan, values, response.get(), true).await.map_err(|error| self.at_table(error))?;
-            if let Some(response) = response.get().filter(|_| !assumed.is_empty()) {
-                self.check_assumed(&plan, &assumed, response).map_err(|error| self.at_table(error))?;
-            }
-            // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.
-            let (unmatched, filtered) = (dropped - others, config.plan.exact && !plan.filters.is_empty());
-            if filtered && unmatched > 0 && dropped as u64 == received {
-                Err(self.at_plan(filters_ignored(unmatched), &plan))?;
-            }
-            // The service returned as many rows as requested, but some do not match the filters.
-            if dropped > 0 && asked.is_some_and(|asked| received >= asked) {
-                Err(self.at_table(filters_ignored(dropped)))?;
-            }
+            checks.end().await?;
         };
         match prefetch {
             Prefetch::OnDemand | Prefetch::Growing(_) => stream.boxed(),
             Prefetch::Ahead(_) => in_background(schema, stream.boxed()),
         }
+    }
+
+    /// Returns the mentions of the parts of a plan, each with the number of mentions that it has.
+    fn mentions_by_value(
+        self: Arc<Self>,
+        plan: Arc<RequestPlan>,
+        parts: Vec<(RequestPlan, i64)>,
+        prefetch: Prefetch,
+        came: Arc<AtomicU64>,
+        read: Part,
+    ) -> Batches {
+        let stream = try_stream! {
+            for (part, number) in parts.clone() {
+                let of_part = Arc::new(AtomicU64::new(0));
+                let mut rows = Arc::clone(&self).mentions(part, None, prefetch, Arc::clone(&of_part), read.clone());
+                while let Some(batch) = rows.next().await {
+                    yield batch?;
+                }
+                // A name in the list that the filter matches with another value, or with none.
+                let of_part = of_part.load(Ordering::Relaxed);
+                if i64::try_from(of_part) != Ok(number) {
+                    Err(self.at_table(parts_differ(&plan, of_part, number)))?;
+                }
+                came.fetch_add(of_part, Ordering::Relaxed);
+            }
+            if self.parts(&plan).await.map_err(|error| self.at_table(error))? != Some(parts) {
+                Err(self.at_table(parts_changed(&plan)))?;
+            }
+        };
+        stream.boxed()
     }
 
     /// Returns the rows of a response without mentions.
@@ -784,6 +741,140 @@ impl Driver {
 
     pub(super) fn at_table(&self, error: Error) -> Error {
         error.at(self.config.place())
+    }
+}
+
+/// Checks of the pages of one plan, with what they have shown so far.
+struct PageChecks<'r> {
+    driver: &'r Driver,
+    plan: &'r RequestPlan,
+    reader: &'r Reader,
+    /// The first response, if it is kept.
+    response: Arc<OnceLock<Answer>>,
+    order: Option<OrderCheck<'r>>,
+    /// Set if the first rows are skipped.
+    skips: bool,
+    /// Number of rows that are requested, if it is limited.
+    asked: Option<u64>,
+    /// Set for a consumer that may stop early, which would never see a proof at the end.
+    stops: bool,
+    /// Set until a page has come.
+    first: bool,
+    /// Requested values that nothing has proven yet.
+    values: RequestedValues,
+    /// Times without a zone, which the first response shows to be right.
+    assumed: Vec<i64>,
+    noted: HashSet<String>,
+    /// Mentions that came.
+    received: u64,
+    /// Those that are not output.
+    dropped: usize,
+    /// Those that are not, because they do not belong to the part that is read.
+    others: usize,
+}
+
+impl<'r> PageChecks<'r> {
+    fn new(
+        driver: &'r Driver,
+        plan: &'r RequestPlan,
+        reader: &'r Reader,
+        read: &Part,
+        asked: Option<u64>,
+        prefetch: Prefetch,
+    ) -> Self {
+        Self {
+            driver,
+            plan,
+            reader,
+            response: read.first().unwrap_or_default(),
+            order: reader.check(),
+            skips: plan.pages.is_some_and(|pages| pages.skip > 0),
+            asked,
+            stops: asked.is_some() || prefetch == Prefetch::OnDemand,
+            first: true,
+            values: driver.requested_values(plan),
+            assumed: Vec::new(),
+            noted: HashSet::new(),
+            received: 0,
+            dropped: 0,
+            others: 0,
+        }
+    }
+
+    /// Checks a page.
+    async fn page(&mut self, page: &Decoded) -> Result<()> {
+        let Self { driver, plan, reader, .. } = *self;
+        driver.check_clock(plan).map_err(|error| driver.at_table(error))?;
+        driver.check_zone(plan, page).map_err(|error| driver.at_table(error))?;
+        // A period that was requested for a range covers it. The first response resolves the period.
+        if let (Some((from, to)), Some(stated), 0) = (driver.config.plan.reach, page.window, self.received) {
+            let now = driver.config.connection.client().time_of_service();
+            let covers = RequestedWindow::Instants(from, to.unwrap_or(now)).covered_by(stated, now);
+            covers.map_err(|error| driver.at_plan(error, plan))?;
+        }
+        if let Some(order) = &mut self.order {
+            order.observe(&page.batch).map_err(|error| driver.at_plan(error, plan))?;
+        }
+        if self.received == 0
+            && let Some(order) = reader.order()
+            && Driver::begins_with_null(order, reader, plan, page)
+            && driver.starts_with_null(plan, reader).await.map_err(|error| driver.at_table(error))?
+        {
+            driver.check_opposite(plan, order).await.map_err(|error| driver.at_table(error))?;
+            driver.verify_order(plan, reader).await.map_err(|error| driver.at_table(error))?;
+        }
+        if std::mem::take(&mut self.first) {
+            driver.look_ahead(page).await.map_err(|error| driver.at_table(error))?;
+        }
+        self.values.see(&page.batch);
+        if let (true, Some(time)) = (page.assumed.is_some() || !self.assumed.is_empty(), reader.time) {
+            self.assumed.extend(page.batch.column(time).as_primitive::<TimestampMicrosecondType>().values());
+        }
+        if !self.values.is_empty() && self.stops {
+            self.prove_values().await?;
+        }
+        driver.check_value_part(plan, page).map_err(|error| driver.at_plan(error, plan))?;
+        driver.check_fields(plan, page).map_err(|error| driver.at_table(error))?;
+        driver.note_fields(plan, page, &mut self.noted).map_err(|error| driver.at_table(error))
+    }
+
+    async fn prove_values(&mut self) -> Result<()> {
+        let values = std::mem::take(&mut self.values);
+        let proven = self.driver.prove_values(self.plan, values, self.response.get(), true).await;
+        proven.map_err(|error| self.driver.at_table(error))
+    }
+
+    /// Counts a page, and returns the rows of it that are output.
+    fn rows(&mut self, page: &Decoded, read: &Part) -> DataFusionResult<RecordBatch> {
+        let own = read.of(&page.batch, self.reader)?;
+        let batch = self.reader.finish(&own)?;
+        self.others += page.batch.num_rows() - own.num_rows();
+        self.driver.counters.page(&self.driver.scan, page);
+        self.received += page.batch.num_rows() as u64;
+        self.dropped += page.batch.num_rows() - batch.num_rows();
+        if self.skips && self.dropped > 0 {
+            return Err(self.driver.at_table(filters_ignored(self.dropped)).into());
+        }
+        Ok(batch)
+    }
+
+    /// Checks what all pages have shown.
+    async fn end(mut self) -> Result<()> {
+        self.prove_values().await?;
+        let Self { driver, plan, dropped, received, .. } = self;
+        if let Some(response) = self.response.get().filter(|_| !self.assumed.is_empty()) {
+            driver.check_assumed(plan, &self.assumed, response).map_err(|error| driver.at_table(error))?;
+        }
+        // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.
+        let (unmatched, filtered) = (dropped - self.others, driver.config.plan.exact && !plan.filters.is_empty());
+        if filtered && unmatched > 0 && dropped as u64 == received {
+            return Err(driver.at_plan(filters_ignored(unmatched), plan));
+        }
+        // The service returned as many rows as requested, but some do not match the filters.
+        if dropped > 0 && self.asked.is_some_and(|asked| received >= asked) {
+            return Err(driver.at_table(filters_ignored(dropped)));
+        }
+        Ok(())
     }
 }
 

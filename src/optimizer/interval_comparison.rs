@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::{Cast, InList, InSubquery, Sort as SortExpr};
+use datafusion::logical_expr::expr::{Cast, InList, InSubquery, ScalarFunction, Sort as SortExpr};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Case, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Subquery, WindowFrameBound, when,
@@ -124,47 +124,7 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (boxed(*when), then)).collect();
             Transformed::yes(Expr::Case(Case { expr: Some(boxed(*of)), when_then_expr, else_expr }))
         }
-        Expr::ScalarFunction(mut function)
-            if matches!(function.name(), "nullif" | "greatest" | "least")
-                && function.args.iter().any(|arg| is_interval(arg, schema)) =>
-        {
-            // What is compared is not what is returned: a month is as long as 30 days.
-            let values = function.args.clone();
-            function.args = function.args.into_iter().map(|arg| if_interval(arg, schema).data).collect();
-            // Each value is written several times.
-            let simple = |value: &Expr| {
-                !value.is_volatile()
-                    && !value.exists(|part| Ok(matches!(part, Expr::Case(_) | Expr::ScalarSubquery(_)))).unwrap_or(true)
-            };
-            if !values.iter().all(simple) {
-                return Ok(Transformed::yes(Expr::ScalarFunction(function)));
-            }
-            let compared = function.args.clone();
-            if let ("nullif", [left, right], [value, _]) = (function.name(), &*compared, &*values) {
-                let equal = left.clone().eq(right.clone());
-                return Ok(Transformed::yes(when(equal.is_not_true(), value.clone()).end()?));
-            }
-            let chosen = Expr::ScalarFunction(function);
-            let pairs = compared
-                .into_iter()
-                .zip(values)
-                .map(|(compared, value)| (Box::new(compared.eq(chosen.clone())), Box::new(value)));
-            Transformed::yes(Expr::Case(Case { expr: None, when_then_expr: pairs.collect(), else_expr: None }))
-        }
-        Expr::ScalarFunction(mut function)
-            if FINDERS.contains(&function.name()) && function.args.iter().any(|arg| is_interval(arg, schema)) =>
-        {
-            all(&mut function.args, schema);
-            Transformed::yes(Expr::ScalarFunction(function))
-        }
-        Expr::ScalarFunction(function)
-            if PICKERS.contains(&function.name()) && function.args.iter().any(|arg| is_interval(arg, schema)) =>
-        {
-            let message = format!("{} does not compare intervals by their length", function.name());
-            return Err(Error::new(ErrorKind::Query, message)
-                .advice("unnest the array, and compare its items: SELECT … FROM unnest(…)")
-                .into());
-        }
+        Expr::ScalarFunction(function) => return in_function(function, schema),
         Expr::AggregateFunction(mut function) => {
             let params = &mut function.params;
             let compares = params.distinct || matches!(function.func.name(), "min" | "max");
@@ -190,6 +150,52 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
+}
+
+fn in_function(mut function: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let name = function.name();
+    let chooses = matches!(name, "nullif" | "greatest" | "least");
+    let (finds, picks) = (FINDERS.contains(&name), PICKERS.contains(&name));
+    if !(chooses || finds || picks) || !function.args.iter().any(|arg| is_interval(arg, schema)) {
+        return Ok(Transformed::no(Expr::ScalarFunction(function)));
+    }
+    if chooses {
+        return chosen(function, schema).map(Transformed::yes);
+    }
+    if picks {
+        let message = format!("{} does not compare intervals by their length", function.name());
+        return Err(Error::new(ErrorKind::Query, message)
+            .advice("unnest the array, and compare its items: SELECT … FROM unnest(…)")
+            .into());
+    }
+    all(&mut function.args, schema);
+    Ok(Transformed::yes(Expr::ScalarFunction(function)))
+}
+
+/// NULLIF, GREATEST or LEAST of intervals.
+fn chosen(mut function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    // What is compared is not what is returned: a month is as long as 30 days.
+    let values = function.args.clone();
+    function.args = function.args.into_iter().map(|arg| if_interval(arg, schema).data).collect();
+    // Each value is written several times.
+    let simple = |value: &Expr| {
+        !value.is_volatile()
+            && !value.exists(|part| Ok(matches!(part, Expr::Case(_) | Expr::ScalarSubquery(_)))).unwrap_or(true)
+    };
+    if !values.iter().all(simple) {
+        return Ok(Expr::ScalarFunction(function));
+    }
+    let compared = function.args.clone();
+    if let ("nullif", [left, right], [value, _]) = (function.name(), &*compared, &*values) {
+        let equal = left.clone().eq(right.clone());
+        return when(equal.is_not_true(), value.clone()).end();
+    }
+    let chosen = Expr::ScalarFunction(function);
+    let pairs = compared
+        .into_iter()
+        .zip(values)
+        .map(|(compared, value)| (Box::new(compared.eq(chosen.clone())), Box::new(value)));
+    Ok(Expr::Case(Case { expr: None, when_then_expr: pairs.collect(), else_expr: None }))
 }
 
 /// Compares all of these expressions that are intervals. Returns true if there was one.

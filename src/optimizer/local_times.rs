@@ -104,46 +104,7 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
             let expr = Box::new(to_local_time().call(vec![*expr]));
             Transformed::yes(Expr::TryCast(TryCast { expr, field }))
         }
-        Expr::ScalarFunction(function) if function.func.name() == "date_bin" => bins(function, schema),
-        Expr::ScalarFunction(ref function)
-            if function.func.name() == "to_timestamp"
-                && function.args.len() == 1
-                && is_integer(&function.args[0], schema) =>
-        {
-            match zone_of(&expr, schema) {
-                Some((unit, zone)) => {
-                    let seconds = DataType::Timestamp(TimeUnit::Second, Some(Arc::clone(&zone)));
-                    let instant = cast(function.args[0].clone(), seconds);
-                    Transformed::yes(cast(instant, DataType::Timestamp(unit, Some(zone))))
-                }
-                None => Transformed::no(expr),
-            }
-        }
-        Expr::ScalarFunction(ref function)
-            if function.func.name() == "to_timestamp"
-                && matches!(function.args.as_slice(), [seconds] if is_float(seconds, schema)) =>
-        {
-            match expr.type_in(schema) {
-                Ok(to @ DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
-                    let nanoseconds = cast(function.args[0].clone(), DataType::Float64) * lit(1e9);
-                    Transformed::yes(cast(cast(nanoseconds, DataType::Int64), to))
-                }
-                _ => Transformed::no(expr),
-            }
-        }
-        Expr::ScalarFunction(ref function)
-            if function.func.name() == "from_unixtime" && function.args.len() == 1 && !is_utc(zone) =>
-        {
-            let seconds = DataType::Timestamp(TimeUnit::Second, Some(zone.into()));
-            Transformed::yes(cast(function.args[0].clone(), seconds))
-        }
-        Expr::ScalarFunction(ScalarFunction { func, args })
-            if ["generate_series", "range"].contains(&func.name())
-                && args.len() == 3
-                && shifts(&args[0], &args[2], schema) =>
-        {
-            Transformed::yes(times_in_steps(func.name() == "generate_series").call(args))
-        }
+        Expr::ScalarFunction(function) => in_function(function, schema, zone),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus, right }) if shifts(&left, &right, schema) => {
             Transformed::yes(plus_interval().call(vec![*left, *right]))
         }
@@ -174,7 +135,43 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
             let list = list.into_iter().map(|item| item.data).collect();
             Transformed::new_transformed(Expr::InList(InList { expr, list, negated }), changed)
         }
-        Expr::ScalarFunction(ref function) if function.func.name() == "timezone" && !zone.is_empty() => {
+        other => Transformed::no(other),
+    }
+}
+
+fn in_function(function: ScalarFunction, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
+    let func = Arc::clone(&function.func);
+    match (func.name(), function.args.as_slice()) {
+        ("date_bin", _) => bins(function, schema),
+        ("to_timestamp", [number]) if is_integer(number, schema) => {
+            let (number, expr) = (number.clone(), Expr::ScalarFunction(function));
+            match zone_of(&expr, schema) {
+                Some((unit, zone)) => {
+                    let instant = cast(number, DataType::Timestamp(TimeUnit::Second, Some(Arc::clone(&zone))));
+                    Transformed::yes(cast(instant, DataType::Timestamp(unit, Some(zone))))
+                }
+                None => Transformed::no(expr),
+            }
+        }
+        ("to_timestamp", [number]) if is_float(number, schema) => {
+            let (number, expr) = (number.clone(), Expr::ScalarFunction(function));
+            match expr.type_in(schema) {
+                Ok(to @ DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
+                    let nanoseconds = cast(number, DataType::Float64) * lit(1e9);
+                    Transformed::yes(cast(cast(nanoseconds, DataType::Int64), to))
+                }
+                _ => Transformed::no(expr),
+            }
+        }
+        ("from_unixtime", [seconds]) if !is_utc(zone) => {
+            let instant = DataType::Timestamp(TimeUnit::Second, Some(zone.into()));
+            Transformed::yes(cast(seconds.clone(), instant))
+        }
+        ("generate_series" | "range", [start, _, step]) if shifts(start, step, schema) => {
+            Transformed::yes(times_in_steps(func.name() == "generate_series").call(function.args))
+        }
+        ("timezone", _) if !zone.is_empty() => {
+            let expr = Expr::ScalarFunction(function);
             match expr.type_in(schema) {
                 Ok(DataType::Timestamp(unit, Some(_))) => {
                     Transformed::yes(cast(expr, DataType::Timestamp(unit, Some(zone.into()))))
@@ -182,7 +179,7 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
                 _ => Transformed::no(expr),
             }
         }
-        other => Transformed::no(other),
+        _ => Transformed::no(Expr::ScalarFunction(function)),
     }
 }
 

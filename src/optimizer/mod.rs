@@ -163,7 +163,19 @@ use crate::error::{Error, ErrorKind, Result};
 /// [`ErrorKind::Unsupported`] if a rule of the engine is missing that determines the position of ours.
 pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
     let planner = builder.query_planner().take();
-    let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
+    let mut physical = builder.physical_optimizers().take().unwrap_or_default().rules;
+    add_physical(&mut physical)?;
+    add_analysis(&mut builder.analyzer().get_or_insert_default().rules);
+    let mut logical = builder.optimizer().take().unwrap_or_default().rules;
+    add_logical(&mut logical)?;
+    Ok(builder
+        .with_physical_optimizer_rules(physical)
+        .with_optimizer_rules(logical)
+        .with_query_planner(Arc::new(RequireTimeBound::over(planner))))
+}
+
+/// Adds the rules for physical plans.
+fn add_physical(rules: &mut Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>) -> Result<()> {
     // After the engine's own sort pushdown, which handles orders that a scan satisfies completely; before filters that
     // refer to plan nodes, which must not be replaced afterwards.
     let behind = place_of("PushdownSort", rules.iter().map(|rule| rule.name()))? + 1;
@@ -191,15 +203,19 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
     rules.push(Arc::new(SoundPruning));
     rules.push(Arc::new(ReadOnce));
     rules.push(Arc::new(BudgetCheck));
-    let analysis = &mut builder.analyzer().get_or_insert_default().rules;
+    Ok(())
+}
+
+/// Adds the rules of analysis, some before and some after the engine's.
+fn add_analysis(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
     // Again, for the casts of type coercion.
-    analysis.push(Arc::new(LocalTimes));
+    rules.push(Arc::new(LocalTimes));
     // Before type coercion, which would convert the column instead.
-    analysis.insert(0, Arc::new(Literals));
-    analysis.insert(1, Arc::new(PatternMatching));
-    analysis.insert(2, Arc::new(RowComparison));
+    rules.insert(0, Arc::new(Literals));
+    rules.insert(1, Arc::new(PatternMatching));
+    rules.insert(2, Arc::new(RowComparison));
     // After it, when operands have one type.
-    analysis.extend([
+    rules.extend([
         Arc::new(IntervalFields) as Arc<dyn AnalyzerRule + Send + Sync>,
         Arc::new(TimeLiterals),
         Arc::new(IntervalComparison),
@@ -214,33 +230,33 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStat
         Arc::new(PositiveZero),
         Arc::new(SortKeys),
     ]);
-    analysis.insert(0, Arc::new(PeerFrames));
-    analysis.insert(0, Arc::new(UnnestedKeys));
-    analysis.insert(0, Arc::new(LocalTimes));
-    analysis.insert(0, Arc::new(GroupedExpressions));
-    let mut logical = builder.optimizer().take().unwrap_or_default().rules;
+    rules.insert(0, Arc::new(PeerFrames));
+    rules.insert(0, Arc::new(UnnestedKeys));
+    rules.insert(0, Arc::new(LocalTimes));
+    rules.insert(0, Arc::new(GroupedExpressions));
+}
+
+/// Adds the rules for logical plans.
+fn add_logical(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) -> Result<()> {
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
-    let before = place_of("push_down_filter", logical.iter().map(|rule| rule.name()))?;
-    logical.insert(before, Arc::new(FilteredAggregates));
-    for at in (0..logical.len()).rev().filter(|at| READERS.contains(&logical[*at].name())).collect::<Vec<_>>() {
-        logical.insert(at, Arc::new(SoundDependencies));
+    let before = place_of("push_down_filter", rules.iter().map(|rule| rule.name()))?;
+    rules.insert(before, Arc::new(FilteredAggregates));
+    for at in (0..rules.len()).rev().filter(|at| READERS.contains(&rules[*at].name())).collect::<Vec<_>>() {
+        rules.insert(at, Arc::new(SoundDependencies));
     }
-    let merges = |at: &usize| logical[*at].name() == NestedProjections::INNER;
-    for at in (0..logical.len()).rev().filter(merges).collect::<Vec<_>>() {
-        logical.insert(at, Arc::new(NestedProjections));
+    let merges = |at: &usize| rules[*at].name() == NestedProjections::INNER;
+    for at in (0..rules.len()).rev().filter(merges).collect::<Vec<_>>() {
+        rules.insert(at, Arc::new(NestedProjections));
     }
     for inner in SoundKeys::INNER {
-        let at = place_of(inner, logical.iter().map(|rule| rule.name()))?;
-        logical[at] = Arc::new(SoundKeys::over(Arc::clone(&logical[at])));
+        let at = place_of(inner, rules.iter().map(|rule| rule.name()))?;
+        rules[at] = Arc::new(SoundKeys::over(Arc::clone(&rules[at])));
     }
     // Last, when filters have reached the scans and unused columns have been removed.
     let last: [Arc<dyn OptimizerRule + Send + Sync>; 3] =
         [Arc::new(SortKeys), Arc::new(PlanScans), Arc::new(AggregatePushdown)];
-    logical.extend(last);
-    Ok(builder
-        .with_physical_optimizer_rules(rules)
-        .with_optimizer_rules(logical)
-        .with_query_planner(Arc::new(RequireTimeBound::over(planner))))
+    rules.extend(last);
+    Ok(())
 }
 
 /// The place of the engine's last rule that pushes filters down. After it, filters refer to operators, which must not be

@@ -269,6 +269,62 @@ fn unsupported(line: impl Into<String>) -> Report {
     Report::error("0A000", line)
 }
 
+/// A cast to text, and to its length if the type has one. `padded`: the type is `char(n)`; `plain`: the engine's own cast has the
+/// same result.
+fn text_of(inner: &SqlExpr, data_type: &mut SqlType, padded: bool, plain: bool) -> Result<SqlExpr, Report> {
+    let length = length_of(data_type);
+    if padded && length != Some(1) {
+        let line = format!("{data_type} is not supported: it pads texts with blanks; use varchar(n) or text");
+        return Err(unsupported(line));
+    }
+    *data_type = SqlType::Text;
+    let whole = match plain {
+        true => cast_to(inner.clone(), SqlType::Text),
+        false => call(CAST, vec![inner.clone(), text("text")]),
+    };
+    Ok(match length {
+        Some(length) => call("left", vec![whole, number(&length.to_string())]),
+        None => whole,
+    })
+}
+
+/// The bytes that a literal is.
+fn bytes_of(literal: Option<&str>) -> Result<SqlExpr, Report> {
+    let digits = match literal.map(|text| (text, text.strip_prefix("\\x"))) {
+        Some((_, Some(digits))) => digits.to_owned(),
+        Some((text, None)) if !text.contains('\\') => data_encoding::HEXLOWER.encode(text.as_bytes()),
+        _ => return Err(unsupported("casts to bytea are supported for literals like '\\x0a0b' only")),
+    };
+    Ok(SqlExpr::value(Value::HexStringLiteral(digits)))
+}
+
+fn unary(op: &UnaryOperator, expr: &SqlExpr) -> Result<Option<SqlExpr>, Report> {
+    let double = || cast_to(expr.clone(), SqlType::DoublePrecision);
+    Ok(match op {
+        UnaryOperator::PGSquareRoot => Some(call("sqrt", vec![double()])),
+        UnaryOperator::PGCubeRoot => Some(call("cbrt", vec![double()])),
+        UnaryOperator::PGAbs => Some(call("abs", vec![expr.clone()])),
+        UnaryOperator::Minus => spans::negated(expr)?,
+        UnaryOperator::BitwiseNot => {
+            let one_less = Box::new(pair(expr.clone(), BinaryOperator::Plus, number("1")));
+            let op = UnaryOperator::Minus;
+            Some(SqlExpr::Nested(Box::new(SqlExpr::UnaryOp { op, expr: one_less })))
+        }
+        _ => None,
+    })
+}
+
+/// A row compared with each of a list of rows.
+fn in_rows(row: &SqlExpr, list: &[SqlExpr]) -> Result<Option<SqlExpr>, Report> {
+    check_copies(row, list.len())?;
+    let mut equal = Vec::new();
+    for item in list {
+        let compared = rows(row, &BinaryOperator::Eq, item)?;
+        equal.push(compared.ok_or_else(|| unsupported("a row can only be in a list of rows"))?);
+    }
+    Ok(joined(equal, &BinaryOperator::Or))
+}
+
 fn name_of_argument(argument: &mut FunctionArg) {
     if let FunctionArg::ExprNamed { name: SqlExpr::Identifier(name), arg, operator } = argument {
         *argument = FunctionArg::Named { name: name.clone(), arg: arg.clone(), operator: operator.clone() };
@@ -288,16 +344,7 @@ impl Translator<'_> {
             return Ok(Some(written.unwrap_or(compared)));
         }
         Ok(match expr {
-            SqlExpr::Function(function) => {
-                strip(&mut function.name);
-                if let FunctionArguments::List(list) = &mut function.args {
-                    list.args.iter_mut().for_each(name_of_argument);
-                }
-                match self.session_name(&SqlExpr::Function(function.clone())) {
-                    Some(value) => Some(text(value)),
-                    None => self.function(function)?,
-                }
-            }
+            SqlExpr::Function(function) => self.called(function)?,
             SqlExpr::QualifiedWildcard(name, _) => {
                 return Err(unsupported(format!("{name}.* is not supported as a value: name a column of the row")));
             }
@@ -306,38 +353,14 @@ impl Translator<'_> {
                 Some(call(TimeZone::NAME, vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
             }
             SqlExpr::BinaryOp { left, op, right } => binary(left, op, right)?,
-            SqlExpr::UnaryOp { op, expr } => {
-                let double = |expr: &SqlExpr| cast_to(expr.clone(), SqlType::DoublePrecision);
-                match op {
-                    UnaryOperator::PGSquareRoot => Some(call("sqrt", vec![double(expr)])),
-                    UnaryOperator::PGCubeRoot => Some(call("cbrt", vec![double(expr)])),
-                    UnaryOperator::PGAbs => Some(call("abs", vec![expr.as_ref().clone()])),
-                    UnaryOperator::Minus => spans::negated(expr)?,
-                    UnaryOperator::BitwiseNot => {
-                        let one_less = pair(expr.as_ref().clone(), BinaryOperator::Plus, number("1"));
-                        Some(SqlExpr::Nested(Box::new(SqlExpr::UnaryOp {
-                            op: UnaryOperator::Minus,
-                            expr: Box::new(one_less),
-                        })))
-                    }
-                    _ => None,
-                }
-            }
+            SqlExpr::UnaryOp { op, expr } => unary(op, expr)?,
             SqlExpr::Interval(interval) => spans::translated(interval)?,
             SqlExpr::IsNull(inner) => all_members(inner, SqlExpr::IsNull),
             SqlExpr::IsNotNull(inner) => all_members(inner, SqlExpr::IsNotNull),
             SqlExpr::IsDistinctFrom(left, right) => distinct(left, right)?.map(not),
             SqlExpr::IsNotDistinctFrom(left, right) => distinct(left, right)?,
             SqlExpr::InList { expr, list, negated } if members(expr).is_some() => {
-                check_copies(expr, list.len())?;
-                let mut equal = Vec::new();
-                for item in list {
-                    equal.push(
-                        rows(expr, &BinaryOperator::Eq, item)?
-                            .ok_or_else(|| unsupported("a row can only be in a list of rows"))?,
-                    );
-                }
-                let any = joined(equal, &BinaryOperator::Or);
+                let any = in_rows(expr, list)?;
                 any.map(|any| if *negated { not(any) } else { any })
             }
             SqlExpr::Between { expr, negated, low, high } if members(expr).is_some() => {
@@ -456,6 +479,18 @@ impl Translator<'_> {
         Ok(None)
     }
 
+    /// Translates a call, or replaces it by a name of the session.
+    fn called(&self, function: &mut Function) -> Result<Option<SqlExpr>, Report> {
+        strip(&mut function.name);
+        if let FunctionArguments::List(list) = &mut function.args {
+            list.args.iter_mut().for_each(name_of_argument);
+        }
+        match self.session_name(&SqlExpr::Function(function.clone())) {
+            Some(value) => Ok(Some(text(value))),
+            None => self.function(function),
+        }
+    }
+
     /// Translates a cast.
     fn cast(&mut self, inner: &SqlExpr, data_type: &mut SqlType) -> Result<Option<SqlExpr>, Report> {
         if let SqlType::Custom(name, _) = data_type {
@@ -485,21 +520,7 @@ impl Translator<'_> {
                 Ok(Some(call(CAST, arguments)))
             }
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => {
-                let length = length_of(data_type);
-                if postgres == Type::BPCHAR && length != Some(1) {
-                    let line =
-                        format!("{data_type} is not supported: it pads texts with blanks; use varchar(n) or text");
-                    return Err(unsupported(line));
-                }
-                *data_type = SqlType::Text;
-                let whole = match constant.is_some() || parameter {
-                    true => cast_to(inner.clone(), SqlType::Text),
-                    false => call(CAST, vec![inner.clone(), text("text")]),
-                };
-                Ok(Some(match length {
-                    Some(length) => call("left", vec![whole, number(&length.to_string())]),
-                    None => whole,
-                }))
+                text_of(inner, data_type, postgres == Type::BPCHAR, constant.is_some() || parameter).map(Some)
             }
             Type::INTERVAL => match (&constant, parameter) {
                 (Some(words), _) => spans::literal(words, None).map(Some),
@@ -508,15 +529,7 @@ impl Translator<'_> {
             },
             Type::UUID | Type::JSON => named(postgres.name()),
             Type::BYTEA if parameter => Ok(Some(inner.clone())),
-            Type::BYTEA => match constant.as_deref().map(|text| text.strip_prefix("\\x")) {
-                Some(Some(digits)) => Ok(Some(SqlExpr::value(Value::HexStringLiteral(digits.to_owned())))),
-                Some(None) if !constant.iter().any(|text| text.contains('\\')) => {
-                    let bytes = constant.as_deref().unwrap_or_default().as_bytes();
-                    let digits = data_encoding::HEXLOWER.encode(bytes);
-                    Ok(Some(SqlExpr::value(Value::HexStringLiteral(digits))))
-                }
-                _ => Err(unsupported("casts to bytea are supported for literals like '\\x0a0b' only")),
-            },
+            Type::BYTEA => bytes_of(constant.as_deref()).map(Some),
             // Without a scale a number keeps its digits.
             Type::NUMERIC if scale_of(data_type).is_none() => match constant.clone().or_else(|| digits_of(inner)) {
                 _ if parameter => Ok(Some(inner.clone())),
@@ -533,22 +546,24 @@ impl Translator<'_> {
                     (Some(literal), _) => Ok(Some(array_of(&literal, Some(data_type))?)),
                     (None, SqlExpr::Array(array)) if keeps_items(item, &array.elem) => Ok(None),
                     (None, _) if typed_parameters::of_integers(inner) => Ok(None),
-                    (None, _) => {
-                        let mut arguments = vec![inner.clone(), text(&format!("{}[]", item.name()))];
-                        if [Type::INT2, Type::INT4, Type::INT8].contains(item) && is_numeric(inner) {
-                            arguments.push(SqlExpr::value(Value::Boolean(true)));
-                        }
-                        let array = call(CAST, arguments);
-                        let of_session =
-                            arrow_type_in(&self.names.zone, &postgres).filter(|_| *item == Type::TIMESTAMPTZ);
-                        Ok(Some(match of_session {
-                            Some(of_session) => call("arrow_cast", vec![array, text(&of_session.to_string())]),
-                            None => array,
-                        }))
-                    }
+                    (None, _) => Ok(Some(self.array(inner, item, &postgres))),
                 },
                 _ => Ok(None),
             },
+        }
+    }
+
+    /// A cast to an array of a type, by the function of casts.
+    fn array(&self, inner: &SqlExpr, item: &Type, array: &Type) -> SqlExpr {
+        let mut arguments = vec![inner.clone(), text(&format!("{}[]", item.name()))];
+        if [Type::INT2, Type::INT4, Type::INT8].contains(item) && is_numeric(inner) {
+            arguments.push(SqlExpr::value(Value::Boolean(true)));
+        }
+        let of_session = arrow_type_in(&self.names.zone, array).filter(|_| *item == Type::TIMESTAMPTZ);
+        let array = call(CAST, arguments);
+        match of_session {
+            Some(of_session) => call("arrow_cast", vec![array, text(&of_session.to_string())]),
+            None => array,
         }
     }
 }

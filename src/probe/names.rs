@@ -365,7 +365,7 @@ pub(super) fn by_values(example: &[Pair], is_open: impl Fn(&str) -> bool) -> Vec
     [DURATION, TIMEZONE, SORT, OFFSET].into_iter().filter_map(only).collect()
 }
 
-/// What a response repeats of its request.
+/// Parts of its request that a response repeats.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Echo {
     /// Names of parameters, each by its usual name.

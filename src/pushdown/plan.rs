@@ -81,10 +81,7 @@ pub(super) fn plan_scan(
     timezone: &str,
     now: DateTime<Utc>,
 ) -> Result<ScanPlan> {
-    if let Some(why) = &table.unsupported {
-        let advice = format!("complete [tables.{}] in the profile, and remove `unsupported` from it", table.name);
-        return Err(Error::new(ErrorKind::Query, format!("the table cannot be read: {why}")).advice(advice));
-    }
+    refuse_unsupported(table)?;
     if !table.kind.is_search() {
         return Ok(ScanPlan::of_list(conjuncts));
     }
@@ -124,13 +121,8 @@ pub(super) fn plan_scan(
         let near = known.range.as_ref().map(|range| without_far_end(range, now));
         notes.extend(near.zip(columns.instants).and_then(|(range, time)| at_midnight(&range, time)));
     }
-    // Its rows are days; of mentions, the days are computed here.
-    let in_database = |name: &str| name.parse::<Zone>().ok().and_then(Zone::in_database);
-    let other = !timezone.is_empty() && in_database(&zone_name) != in_database(timezone);
-    if named.is_none() && table.kind == TableKind::Volume && other {
-        let table = &table.name;
-        notes
-            .push(format!("the rows of {table} are days of {zone_name}: the service cannot count those of {timezone}"));
+    if named.is_none() {
+        notes.extend(other_days(table, &zone_name, timezone));
     }
     let has_pages = table.kind == TableKind::Mentions;
     let compared = if has_pages { known.values.clone() } else { BTreeMap::new() };
@@ -379,6 +371,21 @@ fn other_times(profile: &Profile, spec: &TableSpec, conjuncts: &[Expr]) -> Vec<S
             )
         })
         .collect()
+}
+
+/// Refuses a table that the profile does not describe completely.
+fn refuse_unsupported(table: &TableSpec) -> Result<()> {
+    let Some(why) = &table.unsupported else { return Ok(()) };
+    let advice = format!("complete [tables.{}] in the profile, and remove `unsupported` from it", table.name);
+    Err(Error::new(ErrorKind::Query, format!("the table cannot be read: {why}")).advice(advice))
+}
+
+/// Returns a note on rows that are days of another zone than the session's. Days of mentions are computed here.
+fn other_days(table: &TableSpec, zone: &str, session: &str) -> Option<String> {
+    let in_database = |name: &str| name.parse::<Zone>().ok().and_then(Zone::in_database);
+    let other = !session.is_empty() && in_database(zone) != in_database(session);
+    let table = Some(&table.name).filter(|_| table.kind == TableKind::Volume && other)?;
+    Some(format!("the rows of {table} are days of {zone}: the service cannot count those of {session}"))
 }
 
 /// Returns a note on a value that no section has as its label: no row has it.

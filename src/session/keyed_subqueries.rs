@@ -28,7 +28,7 @@ use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, FetchType, JoinType, Limit, LogicalPlan,
+    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, FetchType, Join, JoinType, Limit, LogicalPlan,
     LogicalPlanBuilder, Operator, Projection, SkipType, SortExpr, Union, Window, lit,
 };
 
@@ -178,35 +178,8 @@ impl Keys {
                 let Some(inner) = self.pulled_from(input)? else { return Ok(None) };
                 LogicalPlanBuilder::from(inner).distinct()?.build().map(Some)
             }
-            LogicalPlan::Aggregate(Aggregate { input, group_expr, aggr_expr, .. }) => {
-                if group_expr.is_empty() || matches!(group_expr[..], [Expr::GroupingSet(_)]) {
-                    return Ok(None);
-                }
-                let Some(inner) = self.pulled_from(input)? else { return Ok(None) };
-                let exprs = group_expr.iter().chain(aggr_expr).cloned().collect();
-                let Some(mut exprs) = self.without_outer(exprs, &inner)? else { return Ok(None) };
-                let aggregates = exprs.split_off(group_expr.len());
-                let groups = exprs.into_iter().chain(self.columns(from));
-                let grouped = LogicalPlanBuilder::from(inner).aggregate(groups, aggregates)?;
-                self.shown(grouped, plan, from)
-            }
-            LogicalPlan::Window(Window { input, window_expr, .. }) => {
-                let Some(inner) = self.pulled_from(input)? else { return Ok(None) };
-                let Some(windows) = self.without_outer(window_expr.clone(), &inner)? else { return Ok(None) };
-                let (keys, names) = (self.columns(from), NamePreserver::new_for_projection());
-                let windows = windows.into_iter().map(|expr| {
-                    let name = names.save(&expr);
-                    let divided = expr.transform(|part| {
-                        let Expr::WindowFunction(mut function) = part else { return Ok(Transformed::no(part)) };
-                        function.params.partition_by.extend(keys.iter().cloned());
-                        Ok(Transformed::new(Expr::WindowFunction(function), true, TreeNodeRecursion::Jump))
-                    });
-                    Ok(divided?.update_data(|expr| name.restore(expr)).data)
-                });
-                let windows = windows.collect::<Result<Vec<_>>>()?;
-                let plan_with = LogicalPlanBuilder::from(inner).window(windows)?;
-                self.shown(plan_with, plan, from)
-            }
+            LogicalPlan::Aggregate(aggregate) => self.pulled_from_groups(aggregate, plan, from),
+            LogicalPlan::Window(window) => self.pulled_from_window(window, plan, from),
             LogicalPlan::Limit(limit) => {
                 let Some((skip, fetch)) = rows_of(limit)? else { return Ok(None) };
                 let Some(numbered) = self.numbered(&limit.input)? else { return Ok(None) };
@@ -221,25 +194,68 @@ impl Keys {
                     .unnest_columns_with_options(unnest.exec_columns.clone(), unnest.options.clone())?;
                 self.shown(unnested, plan, from)
             }
-            LogicalPlan::Join(join) => {
-                let kept = match join.join_type {
-                    JoinType::Inner => true,
-                    JoinType::Left => !is_correlated(&join.right),
-                    _ => false,
-                };
-                if !kept || has_outer_condition(join) {
-                    return Ok(None);
-                }
-                let Some(left) = self.pulled_from(&join.left)? else { return Ok(None) };
-                let Some(right) = self.pulled_from(&join.right)? else { return Ok(None) };
-                let mut joined = join.clone();
-                (joined.left, joined.right) = (Arc::new(left), Arc::new(right));
-                let joined = LogicalPlan::Join(joined).recompute_schema()?;
-                self.shown(LogicalPlanBuilder::from(joined), plan, from)
-            }
+            LogicalPlan::Join(join) => self.pulled_from_join(join, plan, from),
             LogicalPlan::Union(Union { inputs, .. }) => self.pulled_from_all(inputs, from),
             _ => Ok(None),
         }
+    }
+
+    fn pulled_from_groups(
+        &mut self,
+        Aggregate { input, group_expr, aggr_expr, .. }: &Aggregate,
+        plan: &LogicalPlan,
+        from: usize,
+    ) -> Result<Option<LogicalPlan>> {
+        if group_expr.is_empty() || matches!(group_expr[..], [Expr::GroupingSet(_)]) {
+            return Ok(None);
+        }
+        let Some(inner) = self.pulled_from(input)? else { return Ok(None) };
+        let exprs = group_expr.iter().chain(aggr_expr).cloned().collect();
+        let Some(mut exprs) = self.without_outer(exprs, &inner)? else { return Ok(None) };
+        let aggregates = exprs.split_off(group_expr.len());
+        let groups = exprs.into_iter().chain(self.columns(from));
+        let grouped = LogicalPlanBuilder::from(inner).aggregate(groups, aggregates)?;
+        self.shown(grouped, plan, from)
+    }
+
+    fn pulled_from_window(
+        &mut self,
+        Window { input, window_expr, .. }: &Window,
+        plan: &LogicalPlan,
+        from: usize,
+    ) -> Result<Option<LogicalPlan>> {
+        let Some(inner) = self.pulled_from(input)? else { return Ok(None) };
+        let Some(windows) = self.without_outer(window_expr.clone(), &inner)? else { return Ok(None) };
+        let (keys, names) = (self.columns(from), NamePreserver::new_for_projection());
+        let windows = windows.into_iter().map(|expr| {
+            let name = names.save(&expr);
+            let divided = expr.transform(|part| {
+                let Expr::WindowFunction(mut function) = part else { return Ok(Transformed::no(part)) };
+                function.params.partition_by.extend(keys.iter().cloned());
+                Ok(Transformed::new(Expr::WindowFunction(function), true, TreeNodeRecursion::Jump))
+            });
+            Ok(divided?.update_data(|expr| name.restore(expr)).data)
+        });
+        let windows = windows.collect::<Result<Vec<_>>>()?;
+        let plan_with = LogicalPlanBuilder::from(inner).window(windows)?;
+        self.shown(plan_with, plan, from)
+    }
+
+    fn pulled_from_join(&mut self, join: &Join, plan: &LogicalPlan, from: usize) -> Result<Option<LogicalPlan>> {
+        let kept = match join.join_type {
+            JoinType::Inner => true,
+            JoinType::Left => !is_correlated(&join.right),
+            _ => false,
+        };
+        if !kept || has_outer_condition(join) {
+            return Ok(None);
+        }
+        let Some(left) = self.pulled_from(&join.left)? else { return Ok(None) };
+        let Some(right) = self.pulled_from(&join.right)? else { return Ok(None) };
+        let mut joined = join.clone();
+        (joined.left, joined.right) = (Arc::new(left), Arc::new(right));
+        let joined = LogicalPlan::Join(joined).recompute_schema()?;
+        self.shown(LogicalPlanBuilder::from(joined), plan, from)
     }
 
     /// The rows of branches that have the same keys.

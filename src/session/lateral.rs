@@ -139,9 +139,36 @@ fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> 
     if or_nulls && !has_one_row(base) {
         return Ok(None);
     }
+    let Some((plan, columns)) = base_columns(join, base)? else { return Ok(None) };
     let left = join.left.schema();
-    let of_left = all_columns(left);
-    let (plan, columns) = match base {
+    let Some((mut columns, mut conditions)) = columns_along(path, base, columns, left)? else { return Ok(None) };
+    if or_nulls {
+        conditions.extend(condition_of_join(join, &columns)?);
+        if conditions.iter().chain(&columns).any(Expr::is_volatile) {
+            return Ok(None);
+        }
+        if let Some(condition) = conjunction(std::mem::take(&mut conditions)) {
+            let met = columns.into_iter().map(|column| when(condition.clone(), column).end());
+            columns = met.collect::<Result<_>>()?;
+        }
+    }
+    let named = join.right.schema().iter().zip(columns);
+    let named = named.map(|((qualifier, field), expr)| expr.alias_qualified(qualifier.cloned(), field.name()));
+    let plan = match conjunction(conditions) {
+        Some(condition) => plan.filter(condition)?,
+        None => plan,
+    };
+    let plan = plan.project(all_columns(left).into_iter().chain(named))?;
+    Ok(Some(match &join.filter {
+        Some(filter) if !always && !or_nulls => plan.filter(filter.clone())?.build()?,
+        _ => plan.build()?,
+    }))
+}
+
+/// The left side of a join with what the base of a subquery computes from it, and the columns of that; `None` for another base.
+fn base_columns(join: &Join, base: &LogicalPlan) -> Result<Option<(LogicalPlanBuilder, Vec<Expr>)>> {
+    let left = join.left.schema();
+    Ok(Some(match base {
         LogicalPlan::Unnest(unnest) => {
             let LogicalPlan::Projection(Projection { expr: lists, input, .. }) = unnest.input.as_ref() else {
                 return Ok(None);
@@ -156,7 +183,7 @@ fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> 
                 options.null_handling = NullHandling::PreserveAndExpandEmpty;
             }
             let plan = LogicalPlanBuilder::from(join.left.as_ref().clone())
-                .project(of_left.iter().cloned().chain(lists))?
+                .project(all_columns(left).into_iter().chain(lists))?
                 .unnest_columns_with_options(unnest.exec_columns.clone(), options)?;
             (plan, all_columns(&unnest.schema))
         }
@@ -181,9 +208,17 @@ fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> 
         }
         _ if has_one_row(base) => (LogicalPlanBuilder::from(join.left.as_ref().clone()), Vec::new()),
         _ => return Ok(None),
-    };
-    // The columns of the subquery, by those of its input.
-    let (mut schema, mut columns, mut conditions) = (Arc::clone(base.schema()), columns, Vec::new());
+    }))
+}
+
+/// The columns of a subquery and its conditions, by the columns of its base. `path`: the operators above the base, outermost first.
+fn columns_along(
+    path: Vec<&LogicalPlan>,
+    base: &LogicalPlan,
+    mut columns: Vec<Expr>,
+    left: &DFSchema,
+) -> Result<Option<(Vec<Expr>, Vec<Expr>)>> {
+    let (mut schema, mut conditions) = (Arc::clone(base.schema()), Vec::new());
     let outermost = path.len().saturating_sub(1);
     for (at, node) in path.into_iter().rev().enumerate() {
         if let LogicalPlan::SubqueryAlias(_) = node {
@@ -218,37 +253,22 @@ fn computed(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> 
             _ => (columns, schema) = (replaced, Arc::clone(node.schema())),
         }
     }
-    if or_nulls {
-        let names = join.right.schema().columns();
-        let of_join = join.filter.clone().map(|filter| {
-            filter.transform_up(|part| {
-                let at = part.try_as_col().and_then(|column| names.iter().position(|name| name == column));
-                Ok(match at {
-                    Some(at) => Transformed::yes(columns[at].clone()),
-                    None => Transformed::no(part),
-                })
+    Ok(Some((columns, conditions)))
+}
+
+/// The condition of a join, by the columns of its right side.
+fn condition_of_join(join: &Join, columns: &[Expr]) -> Result<Option<Expr>> {
+    let names = join.right.schema().columns();
+    let replaced = join.filter.clone().map(|filter| {
+        filter.transform_up(|part| {
+            let at = part.try_as_col().and_then(|column| names.iter().position(|name| name == column));
+            Ok(match at {
+                Some(at) => Transformed::yes(columns[at].clone()),
+                None => Transformed::no(part),
             })
-        });
-        conditions.extend(of_join.transpose()?.map(|filter| filter.data));
-        if conditions.iter().chain(&columns).any(Expr::is_volatile) {
-            return Ok(None);
-        }
-        if let Some(condition) = conjunction(std::mem::take(&mut conditions)) {
-            let met = columns.into_iter().map(|column| when(condition.clone(), column).end());
-            columns = met.collect::<Result<_>>()?;
-        }
-    }
-    let named = join.right.schema().iter().zip(columns);
-    let named = named.map(|((qualifier, field), expr)| expr.alias_qualified(qualifier.cloned(), field.name()));
-    let plan = match conjunction(conditions) {
-        Some(condition) => plan.filter(condition)?,
-        None => plan,
-    };
-    let plan = plan.project(of_left.into_iter().chain(named))?;
-    Ok(Some(match &join.filter {
-        Some(filter) if !always && !or_nulls => plan.filter(filter.clone())?.build()?,
-        _ => plan.build()?,
-    }))
+        })
+    });
+    Ok(replaced.transpose()?.map(|filter| filter.data))
 }
 
 fn has_one_row(plan: &LogicalPlan) -> bool {

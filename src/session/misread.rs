@@ -132,6 +132,53 @@ impl Standard {
             }
         }
     }
+
+    /// Replaces a call that the engine would misread, or refuses it.
+    fn function(&mut self, expr: &mut Expr) {
+        let Expr::Function(function) = expr else { return };
+        if let Some((what, advice)) = foreign_patterns(function) {
+            self.refuse(&what, advice);
+        } else if let Some(case) = dated_coalesce(function) {
+            *expr = case;
+        } else if is_from_the_end(function) {
+            // The engine would count from the end.
+            self.refuse("positions of nth_value are numbers from 1 on", "to count from the end, reverse the ORDER BY");
+        } else if matches!(function.args, FunctionArguments::None) {
+            if let Some(local) = local_time(&function.name.to_string()) {
+                *expr = local;
+            }
+        } else if is_to_char_of_postgres(function) {
+            function.name = ObjectName::from(vec![Ident::new("postgres_to_char")]);
+        }
+    }
+
+    /// Replaces a comparison with the rows of a subquery, or with ANY or ALL of several values, or refuses it.
+    fn quantified(&mut self, expr: &mut Expr) {
+        let of_subquery = |right: &Expr| matches!(right, Expr::Subquery(_));
+        match expr {
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if of_subquery(right) && !is_row(left) => {
+                *expr = within(left, right, false);
+            }
+            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } if of_subquery(right) && !is_row(left) => {
+                *expr = within(left, right, true);
+            }
+            _ => match quantified_value(expr) {
+                Elsewhere::Own => {}
+                // The subquery stands in it several times.
+                Elsewhere::As(value) if syntax::count_expressions(value.as_ref(), EXPRESSIONS + 1) > EXPRESSIONS => {
+                    self.refuse(
+                        &format!("statement too complex: written out, an ANY or ALL has more than {EXPRESSIONS} parts"),
+                        "compute nested comparisons in a subquery of FROM",
+                    );
+                }
+                Elsewhere::As(value) => *expr = *value,
+                Elsewhere::Refused => self.refuse(
+                    "comparing a row with the rows of a subquery, or with ANY or ALL of them, is supported in WHERE and HAVING only",
+                    "put the comparison there, or use IN, (SELECT min(…)) or (SELECT max(…))",
+                ),
+            },
+        }
+    }
 }
 
 impl Editor for Standard {
@@ -217,7 +264,6 @@ impl Editor for Standard {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) {
         self.refuse_ignored(ignored_clauses::of_expr(expr));
-        let of_subquery = |right: &Expr| matches!(right, Expr::Subquery(_));
         if let Some(exists) = first_operand(expr)
             && let Expr::Exists { negated, .. } = exists
             && *negated
@@ -235,95 +281,30 @@ impl Editor for Standard {
             );
             return;
         }
-        if let Some(all) = any_as_all(expr) {
-            *expr = all;
-            return;
-        }
-        if let Some(each) = like_each(expr, EXPRESSIONS) {
-            *expr = each;
-            return;
-        }
-        if let Expr::Function(function) = expr
-            && let Some((what, advice)) = foreign_patterns(function)
-        {
-            self.refuse(&what, advice);
-            return;
-        }
-        if let Expr::Function(function) = expr
-            && let Some(case) = dated_coalesce(function)
-        {
-            *expr = case;
+        if let Some(written) = any_as_all(expr).or_else(|| like_each(expr, EXPRESSIONS)) {
+            *expr = written;
             return;
         }
         match expr {
-            // The engine would count from the end.
-            Expr::Function(function) if is_from_the_end(function) => {
-                self.refuse("positions of nth_value are numbers from 1 on", "to count from the end, reverse the ORDER BY");
-            }
+            Expr::Function(_) => self.function(expr),
+            Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::InSubquery { .. } => self.quantified(expr),
+            Expr::Like { .. } | Expr::ILike { .. } | Expr::SimilarTo { .. } | Expr::BinaryOp { .. } => pattern(expr),
             // The engine puts the sign before the text, where it applies to the first unit only.
             Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand } if matches!(**operand, Expr::Interval(_)) => {
                 let interval = std::mem::replace(operand.as_mut(), Expr::Value(Value::Null.into()));
                 **operand = Expr::Nested(Box::new(interval));
             }
-            Expr::RLike { .. } => self.refuse("RLIKE and REGEXP are not supported", "use the operator ~, or regexp_like(x, '…')"),
+            Expr::RLike { .. } => {
+                self.refuse("RLIKE and REGEXP are not supported", "use the operator ~, or regexp_like(x, '…')")
+            }
             Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if is_logical(right) => self.refuse(
                 "IS DISTINCT FROM before AND or OR is not supported: the parser takes all of it as the right operand",
                 "put the comparison in parentheses: (a IS DISTINCT FROM b) AND c",
             ),
-            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if of_subquery(right) && !is_row(left) => {
-                *expr = within(left, right, false);
-            }
-            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } if of_subquery(right) && !is_row(left) => {
-                *expr = within(left, right, true);
-            }
-            Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::InSubquery { .. } => match quantified_value(expr) {
-                Elsewhere::Own => {}
-                // The subquery stands in it several times.
-                Elsewhere::As(value) if syntax::count_expressions(value.as_ref(), EXPRESSIONS + 1) > EXPRESSIONS => {
-                    self.refuse(
-                        &format!("statement too complex: written out, an ANY or ALL has more than {EXPRESSIONS} parts"),
-                        "compute nested comparisons in a subquery of FROM",
-                    );
-                }
-                Elsewhere::As(value) => *expr = *value,
-                Elsewhere::Refused => self.refuse(
-                    "comparing a row with the rows of a subquery, or with ANY or ALL of them, is supported in WHERE and HAVING only",
-                    "put the comparison there, or use IN, (SELECT min(…)) or (SELECT max(…))",
-                ),
-            },
-            Expr::Like { pattern, escape_char, .. }
-            | Expr::ILike { pattern, escape_char, .. }
-            | Expr::SimilarTo { pattern, escape_char, .. }
-                if escape_char.as_ref().is_some_and(is_empty) =>
-            {
-                *escape_char = None;
-                let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
-                **pattern = call("replace", vec![(**pattern).clone(), text("\\"), text("\\\\")]);
-            }
-            // The engine takes it for IS NOT NULL.
-            Expr::BinaryOp { op, right, .. } if is_regex(op) && is_any(right) => {
-                **right = Expr::Value(Value::SingleQuotedString("(?s:.*)".to_owned()).into());
-            }
-            // It may be one once it is computed.
-            Expr::BinaryOp { op, right, .. } if is_regex(op) && is_computed(right) => {
-                let text = |text: &str| Box::new(Expr::Value(Value::SingleQuotedString(text.to_owned()).into()));
-                let pattern = Box::new(Expr::Nested(right.clone()));
-                // An empty group, which matches anywhere.
-                let joined = Expr::BinaryOp { left: text("(?:)"), op: BinaryOperator::StringConcat, right: pattern };
-                **right = Expr::Nested(Box::new(joined));
-            }
             Expr::Identifier(name) if name.quote_style.is_none() => {
                 if let Some(local) = local_time(&name.value) {
                     *expr = local;
                 }
-            }
-            Expr::Function(function) if matches!(function.args, FunctionArguments::None) => {
-                if let Some(local) = local_time(&function.name.to_string()) {
-                    *expr = local;
-                }
-            }
-            Expr::Function(function) if is_to_char_of_postgres(function) => {
-                function.name = ObjectName::from(vec![Ident::new("postgres_to_char")]);
             }
             _ => {}
         }
@@ -603,6 +584,31 @@ fn join_without_condition(from: &[TableWithJoins]) -> Option<&'static str> {
         }
     }
     None
+}
+
+/// Writes a pattern that the engine would misread in another form.
+fn pattern(expr: &mut Expr) {
+    let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
+    match expr {
+        Expr::Like { pattern, escape_char, .. }
+        | Expr::ILike { pattern, escape_char, .. }
+        | Expr::SimilarTo { pattern, escape_char, .. }
+            if escape_char.as_ref().is_some_and(is_empty) =>
+        {
+            *escape_char = None;
+            **pattern = call("replace", vec![(**pattern).clone(), text("\\"), text("\\\\")]);
+        }
+        // The engine takes it for IS NOT NULL.
+        Expr::BinaryOp { op, right, .. } if is_regex(op) && is_any(right) => **right = text("(?s:.*)"),
+        // It may be one once it is computed.
+        Expr::BinaryOp { op, right, .. } if is_regex(op) && is_computed(right) => {
+            let pattern = Box::new(Expr::Nested(right.clone()));
+            // An empty group, which matches anywhere.
+            let (left, op) = (Box::new(text("(?:)")), BinaryOperator::StringConcat);
+            **right = Expr::Nested(Box::new(Expr::BinaryOp { left, op, right: pattern }));
+        }
+        _ => {}
+    }
 }
 
 /// True for an operator that compares with a regular expression.

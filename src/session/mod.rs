@@ -29,6 +29,7 @@ mod output_names;
 mod own_names;
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
 mod parse;
+mod past_tables;
 mod plan_size;
 mod planning_turn;
 mod quantified;

@@ -35,11 +35,13 @@ pub(super) fn as_select(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     replaced.collect()
 }
 
-fn is_space(token: &Token) -> bool {
+/// True for blanks and comments.
+pub(super) fn is_space(token: &Token) -> bool {
     matches!(token, Token::Whitespace(_))
 }
 
-fn keyword(token: &Token) -> Option<Keyword> {
+/// The keyword that a token is, unless it is quoted.
+pub(super) fn keyword(token: &Token) -> Option<Keyword> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,

@@ -41,8 +41,7 @@ pub(super) struct Drawing {
     pub(super) along: Along,
     /// Names of the points, in order.
     pub(super) labels: Vec<String>,
-    /// Name of each series, and its value at each label.
-    pub(super) series: Vec<(String, Vec<Option<f64>>)>,
+    pub(super) series: Vec<Series>,
     /// Name of the first column.
     across: String,
     /// Set if the series are values of one measure, which can be added.
@@ -105,6 +104,9 @@ impl Along {
     }
 }
 
+/// Name of a series, and its value at each label.
+type Series = (String, Vec<Option<f64>>);
+
 /// Colour and marker of a series in a terminal.
 #[derive(Debug, Clone, Copy)]
 struct Look {
@@ -148,13 +150,6 @@ impl Drawing {
     /// # Errors
     /// One line naming the column that does not fit, and what a chart takes.
     pub(super) fn of(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self, String> {
-        let wrong = |at: usize, needs: &str| {
-            let field = schema.field(at);
-            let (name, kind) = (one_line(field.name()), kind_in_words(field.data_type()));
-            format!(
-                "{name} is {kind}; a chart needs {needs} the first column, as in SELECT day, count(*) or SELECT day, source, count(*)"
-            )
-        };
         let failed = |error: ArrowError| error.to_string();
         let whole = concat_batches(schema, batches).map_err(failed)?;
         let rows = whole.num_rows();
@@ -174,7 +169,7 @@ impl Drawing {
             _ => "",
         };
         if rest.is_empty() {
-            let wrong = wrong(0, if is_number(first) { "a time or category as" } else { "numbers after" });
+            let wrong = misfit(schema, 0, if is_number(first) { "a time or category as" } else { "numbers after" });
             return Err(format!("{wrong}{counted_times}"));
         }
         if batch.num_rows() == 0 {
@@ -190,46 +185,18 @@ impl Drawing {
         let numbers = if by_value { &rest[1..] } else { rest };
         // A text before a number names series.
         if let Some(at) = numbers.iter().rposition(|column| !is_number(column)) {
-            return Err(format!("{}{counted_times}", wrong(1 + at, "numbers after")));
+            return Err(format!("{}{counted_times}", misfit(schema, 1 + at, "numbers after")));
         }
         let title = title(schema, times.is_some(), by_value);
-        // Rows with equal names are one point if another column names their series.
-        let (mut labels, mut instants, mut places) = (Vec::new(), Vec::new(), Vec::with_capacity(texts.len()));
-        let mut known = HashMap::new();
-        for (row, text) in texts.iter().enumerate() {
-            let place = known.get(text).copied().filter(|_| by_value).unwrap_or(labels.len());
-            places.push(place);
-            if place == labels.len() {
-                known.insert(text, place);
-                labels.push(text.clone());
-                instants.extend(times.as_ref().map(|times| times[row]));
+        let Places { labels, instants, of_rows } = Places::of(&texts, times.as_deref(), by_value);
+        let series = match by_value {
+            true => series_by_value(&rest[0], &numbers[0], &labels, &of_rows)?,
+            false => {
+                let columns = numbers.iter().zip(series_names(&schema.fields()[1..]));
+                let series = columns.map(|(column, name)| floats(column).map(|values| (name, values)));
+                series.collect::<Result<Vec<Series>, _>>().map_err(failed)?
             }
-        }
-        let mut series: Vec<(String, Vec<Option<f64>>)> = Vec::new();
-        if by_value {
-            let values = floats(&numbers[0]).map_err(failed)?;
-            let mut found = HashMap::new();
-            let mut met = HashSet::new();
-            let names = names(&rest[0]).map_err(failed)?;
-            for ((name, place), value) in names.iter().zip(places).zip(values) {
-                let at = *found.entry(name.clone()).or_insert_with(|| {
-                    series.push((name.clone(), vec![None; labels.len()]));
-                    series.len() - 1
-                });
-                if series.len() > SERIES {
-                    break;
-                }
-                if !met.insert((place, at)) {
-                    return Err(format!("two rows for {} and {name}; aggregate them with GROUP BY", labels[place]));
-                }
-                series[at].1[place] = value;
-            }
-            in_order_of_times(&mut series, &rest[0], &names).map_err(failed)?;
-        } else {
-            for (column, name) in numbers.iter().zip(series_names(&schema.fields()[1..])) {
-                series.push((name, floats(column).map_err(failed)?));
-            }
-        }
+        };
         if series.len() > SERIES {
             return Err(format!("more than {SERIES} series cannot be told apart; narrow the query"));
         }
@@ -255,7 +222,7 @@ impl Drawing {
         Ok(drawing.sorted().with_gaps().in_order_of_sentiments())
     }
 
-    fn new(title: Option<String>, along: Along, labels: Vec<String>, series: Vec<(String, Vec<Option<f64>>)>) -> Self {
+    fn new(title: Option<String>, along: Along, labels: Vec<String>, series: Vec<Series>) -> Self {
         let (across, measure) = (String::new(), String::new());
         let (by_value, zone, partial, unplaced, ordered, form) = (false, None, [false; 2], 0, true, ChartForm::Auto);
         Self {
@@ -761,6 +728,72 @@ fn series_names(columns: &[FieldRef]) -> Vec<String> {
     }
 }
 
+/// Error for a column that does not fit.
+fn misfit(schema: &SchemaRef, at: usize, needs: &str) -> String {
+    let field = schema.field(at);
+    let (name, kind) = (one_line(field.name()), kind_in_words(field.data_type()));
+    format!(
+        "{name} is {kind}; a chart needs {needs} the first column, as in SELECT day, count(*) or SELECT day, source, count(*)"
+    )
+}
+
+/// The points on the horizontal axis.
+struct Places {
+    labels: Vec<String>,
+    /// Their times, if they have some.
+    instants: Vec<f64>,
+    /// The point of each row.
+    of_rows: Vec<usize>,
+}
+
+impl Places {
+    /// The points of rows with these names and times. `shared`: rows with equal names are one point, since another column names
+    /// their series.
+    fn of(names: &[String], times: Option<&[f64]>, shared: bool) -> Self {
+        let (mut labels, mut instants, mut of_rows) = (Vec::new(), Vec::new(), Vec::with_capacity(names.len()));
+        let mut known = HashMap::new();
+        for (row, name) in names.iter().enumerate() {
+            let place = known.get(name).copied().filter(|_| shared).unwrap_or(labels.len());
+            of_rows.push(place);
+            if place == labels.len() {
+                known.insert(name, place);
+                labels.push(name.clone());
+                instants.extend(times.map(|times| times[row]));
+            }
+        }
+        Self { labels, instants, of_rows }
+    }
+}
+
+/// The series that a column names, with the values of another column at the points of their rows.
+fn series_by_value(
+    named: &ArrayRef,
+    values: &ArrayRef,
+    labels: &[String],
+    places: &[usize],
+) -> Result<Vec<Series>, String> {
+    let failed = |error: ArrowError| error.to_string();
+    let values = floats(values).map_err(failed)?;
+    let mut series: Vec<Series> = Vec::new();
+    let (mut found, mut met) = (HashMap::new(), HashSet::new());
+    let names = names(named).map_err(failed)?;
+    for ((name, place), value) in names.iter().zip(places).zip(values) {
+        let at = *found.entry(name.clone()).or_insert_with(|| {
+            series.push((name.clone(), vec![None; labels.len()]));
+            series.len() - 1
+        });
+        if series.len() > SERIES {
+            break;
+        }
+        if !met.insert((*place, at)) {
+            return Err(format!("two rows for {} and {name}; aggregate them with GROUP BY", labels[*place]));
+        }
+        series[at].1[*place] = value;
+    }
+    in_order_of_times(&mut series, named, &names).map_err(failed)?;
+    Ok(series)
+}
+
 /// Default title, such as `n by source` or `n by day and sentiment`; `None` if the names of the columns say nothing.
 fn title(schema: &SchemaRef, time: bool, by_value: bool) -> Option<String> {
     let plain = |at: usize| in_words(schema.field(at).name());
@@ -1080,11 +1113,7 @@ fn names_of_times(column: &ArrayRef, times: &[f64], texts: &[String]) -> Option<
 }
 
 /// Sorts the series of a column of times, whose rows have these names. A series without a time comes last.
-fn in_order_of_times(
-    series: &mut [(String, Vec<Option<f64>>)],
-    column: &ArrayRef,
-    names: &[String],
-) -> Result<(), ArrowError> {
+fn in_order_of_times(series: &mut [Series], column: &ArrayRef, names: &[String]) -> Result<(), ArrowError> {
     let Some(times) = time_numbers(column)? else { return Ok(()) };
     let rows: HashMap<&str, usize> = names.iter().enumerate().map(|(row, name)| (name.as_str(), row)).collect();
     let time = |name: &str| {

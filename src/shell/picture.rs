@@ -456,67 +456,89 @@ impl<'d> Painter<'d> {
             let begin = left + number as f64 * width;
             let name = self.axis_name(&drawing.name_of_numbers(panel));
             self.canvas.text((begin, area.top + SMALL), Anchor::Start, SMALL, INK, &name);
-            let ((smallest, largest), whole) = self.extent(panel);
-            let values = panel.iter().flat_map(|series| &drawing.series[*series].1);
-            let texts: Vec<String> = match self.stacked {
-                true => self.totals().map(measured).collect(),
-                false => values.map(|value| drawing.beside(*value)).collect(),
-            };
-            let digits = texts.iter().map(|text| fonts::width(text, SMALL)).fold(0.0, f64::max) * 1.08 + 10.0;
-            let before = if smallest < 0.0 { digits } else { 0.0 };
-            let marks = ticks((smallest, largest), if whole { 1.0 } else { 0.0 });
-            // A mark beyond the longest bar would need room that the bars lack.
-            let (low, high) = if largest > smallest { (smallest, largest) } else { (marks[0], marks[marks.len() - 1]) };
-            // Labels of the marks are centred, so that the last one needs room as well.
-            let end = begin + width - digits.max(20.0);
-            let x = Scale { from: low..high, to: begin + before..end };
-            let names = in_short(&marks, measured);
-            let widest = names.iter().map(|name| fonts::width(name, SMALL)).fold(0.0, f64::max);
-            let named = every(x.at(marks[1]) - x.at(marks[0]), widest * 1.08 + BESIDE);
-            // Zero has a label, and the others are as many steps from it.
-            let zero = marks.iter().position(|at| *at == 0.0).unwrap_or_default();
-            let within = marks.iter().zip(&names).enumerate().filter(|(_, (at, _))| (low..=high).contains(*at));
-            for (number, (at, name)) in within {
-                self.canvas.line((x.at(*at), top), (x.at(*at), bottom), GRID, 1.0, false);
-                if number.abs_diff(zero).is_multiple_of(named) {
-                    self.canvas.text((x.at(*at), bottom + 18.0), Anchor::Middle, SMALL, PALE, name);
-                }
-            }
+            let x = self.bar_axis(panel, Area { left: begin, top, right: begin + width, bottom });
             for at in 0..labels.len() {
-                let begin = top + at as f64 * group + GAP.min(group / 4.0) / 2.0;
-                let room = group - GAP.min(group / 4.0);
-                let thick = room / self.bars_in_group() as f64;
-                let mut sum = 0.0;
-                for (place, series) in panel.iter().enumerate() {
-                    let value = drawing.series[*series].1[at];
-                    let color = by_label.as_ref().map_or(self.colors[*series], |colors| colors[at]);
-                    let y = if self.stacked { begin } else { begin + place as f64 * thick };
-                    let (from, to) = (x.at(sum), x.at(sum + value.unwrap_or_default()));
-                    // A number that is not zero is seen.
-                    let least = if value.is_some_and(|value| value != 0.0) { 1.0 } else { 0.0 };
-                    let long = (to - from).abs().max(least);
-                    let high = (thick - 2.0).max(1.0);
-                    let (left, top) = (from.min(to), y + 1.0);
-                    let bar = Area { left, top, right: left + long, bottom: top + high };
-                    self.canvas.rect(bar, color, drawing.is_partial(at));
-                    if panel.len() > 1 && long > 0.0 {
-                        self.canvas.hatch_rect(*series, bar, color);
-                    }
-                    if self.stacked {
-                        sum += value.unwrap_or_default();
-                        if place + 1 < panel.len() {
-                            continue;
-                        }
-                    }
-                    let text = if self.stacked { measured(sum) } else { drawing.beside(value) };
-                    let middle = y + thick / 2.0 + SMALL * 0.36;
-                    let (anchor, at) = if to < x.at(0.0) { (Anchor::End, to - 5.0) } else { (Anchor::Start, to + 5.0) };
-                    if thick >= TINY {
-                        self.canvas.text((at, middle), anchor, SMALL.min(thick * 0.9).max(TINY), INK, &text);
-                    }
-                }
+                let color = by_label.as_ref().map(|colors| colors[at]);
+                self.group_of_bars(at, panel, &x, (top + at as f64 * group, group), color);
             }
             self.canvas.line((x.at(0.0), top), (x.at(0.0), bottom), FRAME, 1.0, false);
+        }
+    }
+
+    /// The scale of a panel of bars, with its marks.
+    fn bar_axis(&mut self, panel: &[usize], area: Area) -> Scale {
+        let Area { left, top, right, bottom } = area;
+        let drawing = self.drawing;
+        let ((smallest, largest), whole) = self.extent(panel);
+        let values = panel.iter().flat_map(|series| &drawing.series[*series].1);
+        let texts: Vec<String> = match self.stacked {
+            true => self.totals().map(measured).collect(),
+            false => values.map(|value| drawing.beside(*value)).collect(),
+        };
+        let digits = texts.iter().map(|text| fonts::width(text, SMALL)).fold(0.0, f64::max) * 1.08 + 10.0;
+        let before = if smallest < 0.0 { digits } else { 0.0 };
+        let marks = ticks((smallest, largest), if whole { 1.0 } else { 0.0 });
+        // A mark beyond the longest bar would need room that the bars lack.
+        let (low, high) = if largest > smallest { (smallest, largest) } else { (marks[0], marks[marks.len() - 1]) };
+        // Labels of the marks are centred, so that the last one needs room as well.
+        let end = right - digits.max(20.0);
+        let x = Scale { from: low..high, to: left + before..end };
+        let names = in_short(&marks, measured);
+        let widest = names.iter().map(|name| fonts::width(name, SMALL)).fold(0.0, f64::max);
+        let named = every(x.at(marks[1]) - x.at(marks[0]), widest * 1.08 + BESIDE);
+        // Zero has a label, and the others are as many steps from it.
+        let zero = marks.iter().position(|at| *at == 0.0).unwrap_or_default();
+        let within = marks.iter().zip(&names).enumerate().filter(|(_, (at, _))| (low..=high).contains(*at));
+        for (number, (at, name)) in within {
+            self.canvas.line((x.at(*at), top), (x.at(*at), bottom), GRID, 1.0, false);
+            if number.abs_diff(zero).is_multiple_of(named) {
+                self.canvas.text((x.at(*at), bottom + 18.0), Anchor::Middle, SMALL, PALE, name);
+            }
+        }
+        x
+    }
+
+    /// The bars of a label in a panel, with their numbers. `(top, height)`: their place; `color`: that of the label, if it has one.
+    fn group_of_bars(
+        &mut self,
+        at: usize,
+        panel: &[usize],
+        x: &Scale,
+        (top, height): (f64, f64),
+        color: Option<&'static str>,
+    ) {
+        let drawing = self.drawing;
+        let begin = top + GAP.min(height / 4.0) / 2.0;
+        let room = height - GAP.min(height / 4.0);
+        let thick = room / self.bars_in_group() as f64;
+        let mut sum = 0.0;
+        for (place, series) in panel.iter().enumerate() {
+            let value = drawing.series[*series].1[at];
+            let color = color.unwrap_or(self.colors[*series]);
+            let y = if self.stacked { begin } else { begin + place as f64 * thick };
+            let (from, to) = (x.at(sum), x.at(sum + value.unwrap_or_default()));
+            // A number that is not zero is seen.
+            let least = if value.is_some_and(|value| value != 0.0) { 1.0 } else { 0.0 };
+            let long = (to - from).abs().max(least);
+            let high = (thick - 2.0).max(1.0);
+            let (left, top) = (from.min(to), y + 1.0);
+            let bar = Area { left, top, right: left + long, bottom: top + high };
+            self.canvas.rect(bar, color, drawing.is_partial(at));
+            if panel.len() > 1 && long > 0.0 {
+                self.canvas.hatch_rect(*series, bar, color);
+            }
+            if self.stacked {
+                sum += value.unwrap_or_default();
+                if place + 1 < panel.len() {
+                    continue;
+                }
+            }
+            let text = if self.stacked { measured(sum) } else { drawing.beside(value) };
+            let middle = y + thick / 2.0 + SMALL * 0.36;
+            let (anchor, at) = if to < x.at(0.0) { (Anchor::End, to - 5.0) } else { (Anchor::Start, to + 5.0) };
+            if thick >= TINY {
+                self.canvas.text((at, middle), anchor, SMALL.min(thick * 0.9).max(TINY), INK, &text);
+            }
         }
     }
 }

@@ -409,24 +409,7 @@ impl Shell {
             self.use_connection(&name).map_err(|line| Broken::Failed(Failure::line(line)))?;
             return Ok(Some(self.report_of_effect(begun, &self.counters(), Vec::new())));
         }
-        let state = self.context.state();
-        let zone = SessionSettings::zone(state.config_options());
-        if !zone.is_empty() && state.config_options().execution.time_zone.as_ref() != Some(&zone) {
-            // From the command line.
-            follow_time_zone(&self.context).await?;
-        }
-        refuse_changes(&statement, &self.context).await?;
-        let headers = Headers::of(&statement);
-        let in_brackets = name_in_brackets(&statement.to_string());
-        let plan = plan_statement(&PlanningTurn::unbounded(), &self.context.state(), statement).await?;
-        if let Some(advice) = in_brackets {
-            self.note(&format!("note: {advice}"));
-        }
-        refuse_writes(&plan, &self.context).await?;
-        #[cfg(feature = "flight")]
-        if self.statements.is_some() {
-            refuse_other_limits(&plan).map_err(DataFusionError::from)?;
-        }
+        let (plan, headers) = self.planned(statement).await?;
         if self.estimates != Estimating::None && self.estimate(&plan, output).await? {
             return Ok(None);
         }
@@ -508,6 +491,29 @@ impl Shell {
         let spent = Spent { requests: after.requests() - before.requests(), ..Spent::default() };
         let elapsed = begun.elapsed();
         Report { shown: None, planning: elapsed, first: None, elapsed, spent, windows, warned }
+    }
+
+    /// Plans a statement, unless it must not run.
+    async fn planned(&mut self, statement: Statement) -> Result<(LogicalPlan, Headers), Broken> {
+        let state = self.context.state();
+        let zone = SessionSettings::zone(state.config_options());
+        if !zone.is_empty() && state.config_options().execution.time_zone.as_ref() != Some(&zone) {
+            // From the command line.
+            follow_time_zone(&self.context).await?;
+        }
+        refuse_changes(&statement, &self.context).await?;
+        let headers = Headers::of(&statement);
+        let in_brackets = name_in_brackets(&statement.to_string());
+        let plan = plan_statement(&PlanningTurn::unbounded(), &self.context.state(), statement).await?;
+        if let Some(advice) = in_brackets {
+            self.note(&format!("note: {advice}"));
+        }
+        refuse_writes(&plan, &self.context).await?;
+        #[cfg(feature = "flight")]
+        if self.statements.is_some() {
+            refuse_other_limits(&plan).map_err(DataFusionError::from)?;
+        }
+        Ok((plan, headers))
     }
 
     /// Estimates a statement that is not a query. Returns `false` for a query, and for statements that are to take effect.

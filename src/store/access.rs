@@ -5,17 +5,73 @@
 use std::io;
 use std::path::Path;
 
+#[cfg(feature = "shared")]
+use super::bucket::Bucket;
 use super::catalog;
 use super::files::{NO_SPACE, has_no_space};
+use super::storage::Storage;
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "shared")]
+use crate::files::private_folder;
+use crate::location::{CatalogUrl, Location};
 
-/// True if a folder has a store.
+/// True if there is a store at a location, or in its catalog in PostgreSQL.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if that cannot be determined, such as for a folder that the user may not read.
 #[doc(hidden)]
-pub fn has_store(folder: &Path) -> Result<bool> {
+pub fn has_store(location: &Location, catalog: Option<&CatalogUrl>) -> Result<bool> {
+    match catalog {
+        Some(url) => catalog::has_shared(url),
+        None => match location {
+            Location::Folder(folder) => has_catalog(folder),
+            Location::Bucket(_) => Err(without_catalog(location)),
+        },
+    }
+}
+
+/// True if there is a catalog in a folder.
+pub(super) fn has_catalog(folder: &Path) -> Result<bool> {
     folder.join(catalog::FILE).try_exists().map_err(|error| inaccessible(folder, &error))
+}
+
+/// Storage at a location.
+///
+/// # Errors
+/// [`ErrorKind::Config`] for credentials that cannot be used; [`ErrorKind::Store`] for a folder that cannot be created.
+#[cfg(feature = "shared")]
+pub(super) fn storage_of(location: &Location) -> Result<Storage> {
+    match location {
+        Location::Folder(folder) => {
+            let data = folder.join("data");
+            match private_folder(&data) {
+                // A store on a read-only medium answers queries.
+                Err(error) if !data.is_dir() => Err(inaccessible(folder, &error)),
+                _ => Ok(Storage::of_folder(data)),
+            }
+        }
+        Location::Bucket(address) => Bucket::open(address).map(Storage::of_bucket),
+    }
+}
+
+/// Refuses a bucket, which this build does not support.
+#[cfg(not(feature = "shared"))]
+pub(super) fn storage_of(location: &Location) -> Result<Storage> {
+    match location {
+        Location::Folder(folder) => Ok(Storage::of_folder(folder.join("data"))),
+        Location::Bucket(_) => {
+            let message = format!("{location}: this build has no stores in object storage");
+            Err(Error::new(ErrorKind::Unsupported, message).advice("use a folder, or build with the feature `shared`"))
+        }
+    }
+}
+
+/// Error for a store in object storage without a catalog in PostgreSQL.
+pub(super) fn without_catalog(location: &Location) -> Error {
+    let message = format!("{location}: a store in object storage needs a catalog in PostgreSQL");
+    Error::new(ErrorKind::Unsupported, message).advice(
+        "set SAVEDSEARCH_CATALOG, or `catalog` of the connection, to its address, such as postgres://user@host/database",
+    )
 }
 
 /// Error for a folder in which no store can be opened or created.
@@ -61,13 +117,13 @@ mod tests {
     #[test]
     fn a_store_that_cannot_be_seen_is_not_a_missing_one() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        assert!(!has_store(folder.path()).expect("readable"));
-        assert!(!has_store(&folder.path().join("none")).expect("missing"));
+        assert!(!has_catalog(folder.path()).expect("readable"));
+        assert!(!has_catalog(&folder.path().join("none")).expect("missing"));
         let file = folder.path().join("file");
         std::fs::write(&file, "").expect("written");
-        has_store(&file).expect_err("not a folder");
+        has_catalog(&file).expect_err("not a folder");
         std::fs::write(folder.path().join(catalog::FILE), "").expect("written");
-        assert!(has_store(folder.path()).expect("readable"));
+        assert!(has_catalog(folder.path()).expect("readable"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Catalog of a store: its regions, their files, and what synchronization remembers, in one SQLite file.
+//! Catalog of a store: its regions, their files, and what synchronization remembers, in a file of SQLite or in a schema of
+//! PostgreSQL.
 //!
 //! ```text
 //! replace ──▶ one transaction ──▶ savedsearch_*   coverage: days, counts, instants   ──▶ regions
@@ -23,30 +24,45 @@ mod coverage;
 mod create;
 mod ducklake;
 mod failure;
+#[cfg(feature = "shared")]
+mod lease;
+mod past;
+#[cfg(feature = "shared")]
+mod postgres;
 mod recorded;
+mod sql;
+mod sqlite;
 #[cfg(test)]
 mod tests;
 mod unused;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+#[cfg(feature = "shared")]
+use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use savedsearch_clock::Clock;
 
 pub(crate) use self::columns::{FileColumn, StoredColumn};
 pub(crate) use self::coverage::Change;
-use self::failure::{failure, instant};
+#[cfg(feature = "shared")]
+pub(crate) use self::lease::LASTS;
+#[cfg(feature = "shared")]
+use self::postgres::Postgres;
 pub(crate) use self::recorded::Recorded;
-use super::access::{has_store, inaccessible};
+use self::sql::{Connection, SqlResult, instant, values};
+use self::sqlite::Sqlite;
+use super::access::{has_catalog, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;
+use super::storage::{self, Storage};
 use crate::error::{Error, ErrorKind, Phrase, Result, Term};
 use crate::files;
+use crate::location::CatalogUrl;
 
 /// Name of the file below the store's folder.
 pub(super) const FILE: &str = "catalog.sqlite";
@@ -58,17 +74,12 @@ const MIGRATED: i64 = 2;
 const DUCKLAKE_VERSION: &str = "1.0";
 /// Responses that are kept.
 const RESPONSES: i64 = 10_000;
-/// Longest wait for a transaction of another process.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Open catalog of a store.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    path: PathBuf,
-    /// Reads never wait for a transaction that writes.
-    reader: Mutex<Connection>,
-    /// `None` if it is open for reading.
-    writer: Option<Mutex<Connection>>,
+    database: Database,
+    storage: Storage,
     owner: Owner,
     /// Version of the columns for new files.
     schema: i64,
@@ -77,6 +88,17 @@ pub(crate) struct Catalog {
     clock: Clock,
     /// Checksums that were needed, by the names of files.
     sums: Mutex<HashMap<String, Arc<Sums>>>,
+    /// Tokens of the leases that this process has, by their names.
+    #[cfg(feature = "shared")]
+    leases: Mutex<HashMap<String, i64>>,
+}
+
+/// The database of a catalog.
+#[derive(Debug)]
+enum Database {
+    Sqlite(Sqlite),
+    #[cfg(feature = "shared")]
+    Postgres(Postgres),
 }
 
 /// The service and the key whose mentions a store holds.
@@ -87,8 +109,8 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    fn holds(&self, connection: &Connection) -> rusqlite::Result<bool> {
-        connection.query_row("SELECT owner = ?1 FROM savedsearch_store", [&self.digest], |row| row.get(0))
+    fn holds(&self, connection: &Connection<'_>) -> SqlResult<bool> {
+        connection.row("SELECT owner = ?1 FROM savedsearch_store", values![self.digest], |row| row.get(0))
     }
 }
 
@@ -122,33 +144,27 @@ impl Catalog {
             Access::ReadWrite => {
                 columns::validate(columns)?;
                 files::private_folder(dir).map_err(|error| inaccessible(dir, &error))?;
-                if !has_store(dir)? {
+                if !has_catalog(dir)? {
+                    refuse_shared(dir)?;
                     create::create(&path, &data, owner, columns, clock.now())?;
                 }
             }
-            Access::Read if !has_store(dir)? => {
+            Access::Read if !has_catalog(dir)? => {
                 return Err(Error::new(ErrorKind::Store, format!("{}: no store in this folder", dir.display()))
                     .advice("fill one with savedsearch sync, or correct the path"));
             }
             Access::Read => {}
         }
-        let connect = |access| connect(&path, access).map_err(|error| failure(&path, &error));
-        let mut writer = (access == Access::ReadWrite).then(|| connect(access)).transpose()?;
-        let reader = connect(Access::Read)?;
-        if let Some(writer) = &mut writer {
-            let ready = migrate(writer).and_then(|()| recorded::begin(writer)).and_then(|()| checksums::create(writer));
-            ready.map_err(|error| failure(&path, &error))?;
-        }
-        verify(&path, &reader, access)?;
         let mut catalog = Self {
-            path,
-            reader: Mutex::new(reader),
-            writer: writer.map(Mutex::new),
+            database: Database::Sqlite(Sqlite::open(&path, access)?),
+            storage: Storage::of_folder(dir.join("data")),
             owner: owner.clone(),
             schema: 0,
             time: time.to_owned(),
             clock,
             sums: Mutex::default(),
+            #[cfg(feature = "shared")]
+            leases: Mutex::default(),
         };
         catalog.schema = match access {
             Access::Read => catalog.read(columns::current)?,
@@ -160,10 +176,83 @@ impl Catalog {
         Ok(catalog)
     }
 
+    /// Refuses a catalog in PostgreSQL, which this build does not support.
+    #[cfg(not(feature = "shared"))]
+    pub(crate) fn open_shared(
+        url: &CatalogUrl,
+        _storage: Storage,
+        _owner: &Owner,
+        _columns: &[StoredColumn],
+        _time: &str,
+        _clock: Clock,
+        _access: Access,
+    ) -> Result<Self> {
+        Err(not_built(url))
+    }
+
+    /// Opens the catalog in a schema of PostgreSQL, as [`open`](Self::open) does, of files in a storage.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open); [`ErrorKind::Config`] if it is of other files.
+    #[cfg(feature = "shared")]
+    pub(crate) fn open_shared(
+        url: &CatalogUrl,
+        storage: Storage,
+        owner: &Owner,
+        columns: &[StoredColumn],
+        time: &str,
+        clock: Clock,
+        access: Access,
+    ) -> Result<Self> {
+        let data = data_text(storage.data())?;
+        if access == Access::ReadWrite {
+            columns::validate(columns)?;
+        }
+        let create = |connection: &Connection<'_>| create::tables(connection, &data, owner, columns, clock.now());
+        let postgres = Postgres::open(url, access, create)?;
+        let mut catalog = Self {
+            database: Database::Postgres(postgres),
+            storage,
+            owner: owner.clone(),
+            schema: 0,
+            time: time.to_owned(),
+            clock,
+            sums: Mutex::default(),
+            #[cfg(feature = "shared")]
+            leases: Mutex::default(),
+        };
+        let place = catalog.read(place)?;
+        if place != data {
+            return Err(Error::new(ErrorKind::Config, format!("{url}: the catalog is of the files in {place}"))
+                .advice("use these files, or another schema for the catalog (?schema=… at the end of its address)"));
+        }
+        // Two catalogs of the same files would remove each other's.
+        let id: String = catalog
+            .read(|connection| connection.row("SELECT id FROM savedsearch_store", values![], |row| row.get(0)))?;
+        let claimed = catalog.storage.claim(&id, access == Access::ReadWrite);
+        if !claimed.map_err(|error| inaccessible(catalog.storage.data(), &error))? {
+            return Err(Error::new(ErrorKind::Config, format!("{url}: the files in {data} belong to another catalog"))
+                .advice("use that catalog, or another place for the files"));
+        }
+        catalog.schema = match access {
+            Access::Read => catalog.read(columns::current)?,
+            Access::ReadWrite => catalog.adopt(&data, columns)?,
+        };
+        Ok(catalog)
+    }
+
     /// Returns a number that changes whenever any process has committed.
-    pub(crate) fn version(&self) -> Result<u32> {
-        // SQLite counts commits of other connections; this one only reads.
-        self.read(|connection| connection.query_row("PRAGMA data_version", [], |row| row.get(0)))
+    pub(crate) fn version(&self) -> Result<i64> {
+        let sql = match &self.database {
+            // SQLite counts commits of other connections; this one only reads.
+            Database::Sqlite(_) => "PRAGMA data_version",
+            // Other programs do not count their commits, but each is a snapshot.
+            #[cfg(feature = "shared")]
+            Database::Postgres(_) => {
+                "SELECT commits + (SELECT max(snapshot_id) FROM ducklake_snapshot) FROM savedsearch_store"
+            }
+        };
+        self.read(|connection| connection.row(sql, values![], |row| row.get(0)))
     }
 
     /// Version of the columns for new files.
@@ -198,34 +287,47 @@ impl Catalog {
 
     /// Folder of all files.
     pub(crate) fn data(&self) -> PathBuf {
-        self.path.with_file_name("data")
+        self.storage.data().to_path_buf()
+    }
+
+    #[cfg(feature = "shared")]
+    fn leases(&self) -> MutexGuard<'_, HashMap<String, i64>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if the catalog is on a server: a commit may have succeeded although its answer was lost.
+    pub(crate) fn is_shared(&self) -> bool {
+        !matches!(self.database, Database::Sqlite(_))
+    }
+
+    /// Storage of all files.
+    pub(crate) fn storage(&self) -> &Storage {
+        &self.storage
     }
 
     /// Returns the kept response to a request, with the instant at which it was requested.
     pub(crate) fn answer(&self, key: &str) -> Result<Option<(Bytes, DateTime<Utc>)>> {
         self.read(|connection| {
             let sql = "SELECT body, as_of FROM savedsearch_answer WHERE key = ?1";
-            connection
-                .query_row(sql, [key], |row| Ok((Bytes::from(row.get::<_, Vec<u8>>(0)?), instant(row, 1)?)))
-                .optional()
+            connection.first(sql, values![key], |row| Ok((Bytes::from(row.get::<Vec<u8>>(0)?), instant(row, 1)?)))
         })
     }
 
     /// Returns the instant at which the kept response to a request was requested.
     pub(crate) fn answered_at(&self, key: &str) -> Result<Option<DateTime<Utc>>> {
         let sql = "SELECT as_of FROM savedsearch_answer WHERE key = ?1";
-        self.read(|connection| connection.query_row(sql, [key], |row| instant(row, 0)).optional())
+        self.read(|connection| connection.first(sql, values![key], |row| instant(row, 0)))
     }
 
     /// Keeps a response, unless a later one is kept. If there are very many, the oldest are removed.
     pub(crate) fn keep_answer(&self, key: &str, body: &[u8], as_of: DateTime<Utc>) -> Result<()> {
         self.write(|transaction| {
             let sql = "INSERT INTO savedsearch_answer (key, body, as_of) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO \
-                       UPDATE SET body = excluded.body, as_of = excluded.as_of WHERE excluded.as_of >= as_of";
-            transaction.execute(sql, params![key, body, as_of.timestamp_micros()])?;
+                       UPDATE SET body = excluded.body, as_of = excluded.as_of WHERE excluded.as_of >= savedsearch_answer.as_of";
+            transaction.execute(sql, values![key, body, as_of.timestamp_micros()])?;
             let sql = "DELETE FROM savedsearch_answer WHERE as_of < (SELECT as_of FROM savedsearch_answer ORDER BY as_of \
                        DESC LIMIT 1 OFFSET ?1)";
-            transaction.execute(sql, [RESPONSES]).map(drop)
+            transaction.execute(sql, values![RESPONSES]).map(drop)
         })
     }
 
@@ -237,20 +339,20 @@ impl Catalog {
     /// Removes responses that were requested before an instant, and returns their number.
     pub(crate) fn forget_answers_before(&self, at: DateTime<Utc>) -> Result<u64> {
         let sql = "DELETE FROM savedsearch_answer WHERE as_of < ?1";
-        let removed = self.write(|transaction| transaction.execute(sql, [at.timestamp_micros()]))?;
-        Ok(removed as u64)
+        self.write(|transaction| transaction.execute(sql, values![at.timestamp_micros()]))
     }
 
     /// Returns the value of a cursor.
     pub(crate) fn cursor(&self, name: &str) -> Result<Option<String>> {
         let sql = "SELECT value FROM savedsearch_cursor WHERE name = ?1";
-        self.read(|connection| connection.query_row(sql, [name], |row| row.get(0)).optional())
+        self.read(|connection| connection.first(sql, values![name], |row| row.get(0)))
     }
 
     /// Sets the value of a cursor.
     pub(crate) fn set_cursor(&self, name: &str, value: &str) -> Result<()> {
-        let sql = "INSERT OR REPLACE INTO savedsearch_cursor (name, value) VALUES (?1, ?2)";
-        self.write(|transaction| transaction.execute(sql, [name, value]).map(drop))
+        let sql = "INSERT INTO savedsearch_cursor (name, value) VALUES (?1, ?2) \
+                   ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        self.write(|transaction| transaction.execute(sql, values![name, value]).map(drop))
     }
 
     /// Makes the columns and the place of the files those of this process. Returns the version of the columns.
@@ -258,179 +360,131 @@ impl Catalog {
         let (stored, place) = self.read(|connection| {
             let current = columns::current(connection)?;
             let unchanged = columns::equal(&columns::of(connection, current)?, columns);
-            let sql = "SELECT value FROM ducklake_metadata WHERE key = 'data_path' AND scope IS NULL";
-            Ok((unchanged.then_some(current), connection.query_row(sql, [], |row| row.get::<_, String>(0))?))
+            Ok((unchanged.then_some(current), place(connection)?))
         })?;
         match stored {
             Some(current) if place == data => Ok(current),
             _ => self.write(|transaction| {
                 let sql = "UPDATE ducklake_metadata SET value = ?1 WHERE key = 'data_path' AND scope IS NULL";
-                transaction.execute(sql, [data])?;
+                transaction.execute(sql, values![data])?;
                 columns::adopt(transaction, columns, self.clock.now())
             }),
         }
     }
 
     /// Reads in one transaction, so that several statements see the same state.
-    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        let mut connection = lock(&self.reader);
-        let value = connection.transaction_with_behavior(TransactionBehavior::Deferred).and_then(|transaction| {
-            match self.owner.holds(&transaction)? || holds_nothing(&transaction)? {
-                true => query(&transaction).map(Some),
-                false => Ok(None),
+    fn read<T>(&self, query: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
+        let query = |connection: &Connection<'_>| match self.owner.holds(connection)? || holds_nothing(connection)? {
+            true => query(connection).map(Some),
+            false => Ok(None),
+        };
+        match &self.database {
+            Database::Sqlite(sqlite) => {
+                self.own(sqlite.read(query).map_err(|error| sqlite::told(&sqlite.path, error))?)
             }
-        });
-        self.own(value)
+            #[cfg(feature = "shared")]
+            Database::Postgres(postgres) => self.own(postgres.read(query)?),
+        }
     }
 
-    /// Writes in one transaction. Other processes wait for it to end, so that what it reads stays true.
-    fn write<T>(&self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
-        let Some(writer) = &self.writer else {
-            return Err(Error::new(
-                ErrorKind::Store,
-                format!("{}: cannot be written: the store was opened read-only", self.path.display()),
-            ));
-        };
-        let mut connection = lock(writer);
-        let committed = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
-            if !self.owner.holds(&transaction)? {
-                if !holds_nothing(&transaction)? {
+    /// Writes in one transaction. Other processes wait for it to end, so that what it reads stays true. A transaction that the
+    /// server has rolled back is repeated.
+    fn write<T>(&self, change: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
+        let change = |connection: &Connection<'_>| {
+            if !self.owner.holds(connection)? {
+                if !holds_nothing(connection)? {
                     return Ok(None);
                 }
-                transaction.execute("UPDATE savedsearch_store SET owner = ?1", [&self.owner.digest])?;
+                connection.execute("UPDATE savedsearch_store SET owner = ?1", values![self.owner.digest])?;
             }
-            let value = change(&transaction)?;
-            transaction.commit()?;
-            Ok(Some(value))
-        });
-        self.own(committed)
+            change(connection).map(Some)
+        };
+        match &self.database {
+            Database::Sqlite(sqlite) => {
+                self.own(sqlite.write(change).map_err(|error| sqlite::told(&sqlite.path, error))?)
+            }
+            #[cfg(feature = "shared")]
+            Database::Postgres(postgres) => self.own(postgres.write(change)?),
+        }
     }
 
     /// The value, or an error if the store has none for this owner.
-    fn own<T>(&self, value: rusqlite::Result<Option<T>>) -> Result<T> {
-        value.map_err(|error| failure(&self.path, &error))?.ok_or_else(|| {
-            let error = format!("{}: the store was made with another address or key", self.path.display());
+    fn own<T>(&self, value: Option<T>) -> Result<T> {
+        value.ok_or_else(|| {
+            let error = format!("{}: the store was made with another address or key", self.database);
             let advice = Phrase::from("check ") + Term::BaseUrl + " and the key, or use another folder";
             Error::new(ErrorKind::Config, error).advice(advice)
         })
     }
 }
 
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.path.display().fmt(f),
+            #[cfg(feature = "shared")]
+            Self::Postgres(postgres) => postgres.fmt(f),
+        }
+    }
+}
+
+/// True if there is a store in a schema of PostgreSQL.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if that cannot be determined.
+#[cfg(feature = "shared")]
+pub(super) fn has_shared(url: &CatalogUrl) -> Result<bool> {
+    Postgres::exists(url)
+}
+
+/// Refuses a catalog in PostgreSQL, which this build does not support.
+#[cfg(not(feature = "shared"))]
+pub(super) fn has_shared(url: &CatalogUrl) -> Result<bool> {
+    Err(not_built(url))
+}
+
+#[cfg(not(feature = "shared"))]
+fn not_built(url: &CatalogUrl) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("{url}: this build has no catalogs in PostgreSQL"))
+        .advice("build with the feature `shared`")
+}
+
 /// True for a store that nothing was ever kept in, or from which all was removed: it is free for any owner.
-fn holds_nothing(connection: &Connection) -> rusqlite::Result<bool> {
+fn holds_nothing(connection: &Connection<'_>) -> SqlResult<bool> {
     let sql = "SELECT NOT EXISTS (SELECT 1 FROM savedsearch_coverage) AND NOT EXISTS (SELECT 1 FROM savedsearch_region_file) \
                AND NOT EXISTS (SELECT 1 FROM savedsearch_deleted) AND NOT EXISTS (SELECT 1 FROM savedsearch_answer) \
                AND NOT EXISTS (SELECT 1 FROM savedsearch_cursor)";
-    connection.query_row(sql, [], |row| row.get(0))
+    connection.row(sql, values![], |row| row.get(0))
 }
 
-/// A panic while the lock was held has rolled its transaction back.
-fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Opens the file, which exists.
-fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
-    let connection = match access {
-        Access::Read => Connection::open_with_flags(path, READ),
-        Access::ReadWrite => {
-            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+/// Refuses a folder whose files belong to a catalog in PostgreSQL: they would be unknown files, which are removed.
+fn refuse_shared(dir: &Path) -> Result<()> {
+    match dir.join(storage::CLAIM).try_exists().map_err(|error| inaccessible(dir, &error))? {
+        false => Ok(()),
+        true => {
+            Err(Error::new(ErrorKind::Config, format!("{}: the catalog of this store is in PostgreSQL", dir.display()))
+                .advice("name it as well, or use another folder"))
         }
-    }?;
-    connection.busy_timeout(PATIENCE)?;
-    let readable = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
-    match (access, readable) {
-        (Access::Read, Err(error)) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
-            return connect_alone(path).ok_or(error)?;
-        }
-        (Access::Read, readable) => readable?,
-        (Access::ReadWrite, readable) => {
-            readable?;
-            // A commit survives a power failure: the files that it replaces are deleted once it is durable.
-            connection.pragma_update(None, "synchronous", "FULL")?;
-        }
-    }
-    Ok(connection)
-}
-
-const READ: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
-
-/// Opens the file without its journal, which SQLite cannot create on a read-only file system. None if there is one: the
-/// file is complete without it only after the last process that wrote has closed it.
-fn connect_alone(path: &Path) -> Option<rusqlite::Result<Connection>> {
-    let journal = path.with_file_name(format!("{FILE}-wal"));
-    if journal.metadata().is_ok_and(|journal| journal.len() > 0) {
-        return None;
-    }
-    let path = std::path::absolute(path).ok()?;
-    let path = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    let address = format!("file:{path}?immutable=1");
-    Some(Connection::open_with_flags(address, READ | OpenFlags::SQLITE_OPEN_URI))
-}
-
-/// Version of our own tables, if they are there.
-fn version_of(connection: &Connection) -> rusqlite::Result<Option<i64>> {
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('savedsearch_store', 'ducklake_metadata')";
-    match connection.query_row(sql, [], |row| row.get::<_, i64>(0))? {
-        2 => connection.query_row("SELECT version FROM savedsearch_store", [], |row| row.get(0)).optional(),
-        _ => Ok(None),
     }
 }
 
-/// Brings tables of an earlier version to this one, in one transaction.
-fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
-    if version_of(connection)? != Some(MIGRATED) {
-        return Ok(());
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have done it.
-    if version_of(&transaction)? == Some(MIGRATED) {
-        transaction.execute_batch(include_str!("catalog/migrate.sql"))?;
-    }
-    transaction.commit()
-}
-
-/// Verifies that the file is a catalog of this version, or can be read as one.
-fn verify(path: &Path, connection: &Connection, access: Access) -> Result<()> {
-    let failure = |error: rusqlite::Error| failure(path, &error);
-    let refused = |what: String, advice: &str| {
-        Err(Error::new(ErrorKind::Store, format!("{}: {what}", path.display())).advice(advice))
-    };
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('savedsearch_store', 'ducklake_metadata')";
-    if connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failure)? != 2 {
-        return refused("not a savedsearch store".into(), "use another folder");
-    }
-    let sql = "SELECT version, (SELECT value FROM ducklake_metadata WHERE key = 'version' AND scope IS NULL) \
-               FROM savedsearch_store";
-    let (version, ducklake): (i64, String) =
-        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failure)?;
-    match version {
-        MIGRATED if access == Access::Read => {
-            connection.execute_batch(include_str!("catalog/readable.sql")).map_err(failure)?;
-        }
-        ..VERSION => {
-            let what = format!("version {version} of the store; this program supports version {VERSION}");
-            return refused(what, "remove the folder, or use another one");
-        }
-        VERSION => {}
-        _ => {
-            let what = format!("version {version} of the store; this program supports version {VERSION}");
-            return refused(what, "update this program, or use another folder");
-        }
-    }
-    if ducklake != DUCKLAKE_VERSION {
-        let what = format!("DuckLake version {ducklake}; this program supports version {DUCKLAKE_VERSION}");
-        return refused(what, "another program has upgraded the catalog; update this program, or use another folder");
-    }
-    Ok(())
+/// Place of the files as the catalog has it.
+fn place(connection: &Connection<'_>) -> SqlResult<String> {
+    let sql = "SELECT value FROM ducklake_metadata WHERE key = 'data_path' AND scope IS NULL";
+    connection.row(sql, values![], |row| row.get(0))
 }
 
 /// Absolute path of the data folder as DuckLake stores it. A relative one would be relative to the reader's folder.
 fn data_path(dir: &Path) -> Result<String> {
     let data = std::path::absolute(dir.join("data")).map_err(|error| inaccessible(dir, &error))?;
+    data_text(&data)
+}
+
+/// Path of the data folder as DuckLake stores it.
+fn data_text(data: &Path) -> Result<String> {
     match data.to_str() {
         Some(data) => Ok(format!("{data}/")),
-        None => Err(Error::new(ErrorKind::Store, format!("{}: the path is not valid UTF-8", dir.display()))
+        None => Err(Error::new(ErrorKind::Store, format!("{}: the path is not valid UTF-8", data.display()))
             .advice("use another folder")),
     }
 }

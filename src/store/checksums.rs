@@ -7,8 +7,7 @@
 //! Files of an earlier version of this program have no checksums, and are read as they are. Before rows are copied to another
 //! file, its digest is compared as well.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +15,8 @@ use bytes::Bytes;
 use crc32fast::Hasher;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
+
+use super::storage::OpenFile;
 
 /// Length of a block, but for the last one of a file, in bytes.
 const BLOCK: u64 = LENGTH as u64;
@@ -90,7 +91,7 @@ impl Summing {
 pub(super) struct CheckedFile(Arc<Open>);
 
 struct Open {
-    file: File,
+    file: OpenFile,
     length: u64,
     sums: Option<Arc<Sums>>,
     /// The block that was read last, and its number: pages are shorter than a block.
@@ -98,8 +99,8 @@ struct Open {
 }
 
 impl CheckedFile {
-    pub(super) fn new(file: File, sums: Option<Arc<Sums>>) -> io::Result<Self> {
-        let length = file.metadata()?.len();
+    pub(super) fn new(file: OpenFile, sums: Option<Arc<Sums>>) -> io::Result<Self> {
+        let length = file.length()?;
         if sums.as_ref().is_some_and(|sums| sums.length != length) {
             return Err(changed());
         }
@@ -116,8 +117,7 @@ impl Open {
         let start = number.saturating_mul(BLOCK);
         let end = start.saturating_add(BLOCK).min(self.length);
         let mut block = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or_default()];
-        (&self.file).seek(SeekFrom::Start(start))?;
-        (&self.file).read_exact(&mut block)?;
+        self.file.read_exact_at(start, &mut block)?;
         if self.sums.as_ref().is_some_and(|sums| !sums.agree(&(start..end), &block)) {
             return Err(changed());
         }
@@ -198,7 +198,7 @@ mod tests {
         let open = |bytes: &[u8]| {
             let mut file = tempfile::tempfile().expect("a file");
             file.write_all(bytes).expect("written");
-            CheckedFile::new(file, Some(Arc::new(sums.clone())))
+            CheckedFile::new(OpenFile::Local(file), Some(Arc::new(sums.clone())))
         };
         let sound = open(&bytes).expect("its length is right");
         for range in [0..7, 100..40_000, 3 * LENGTH..bytes.len()] {

@@ -174,7 +174,7 @@ impl Merging<'_> {
         keep: Option<Keep<'_>>,
         compacted: &mut Compacted,
     ) -> Result<bool> {
-        let mut written = Written::default();
+        let mut written = Written::to(&self.store.catalog);
         let Some((any, _)) = subjects.first() else { return Ok(true) };
         let folder = self.store.folder(any);
         for file in chosen.values() {
@@ -204,7 +204,10 @@ impl Merging<'_> {
                 }
                 let writer = match &mut output {
                     Some(writer) => writer,
-                    None => output.insert(FileWriter::create(&folder, region.days.start, layout, size)?),
+                    None => {
+                        let storage = self.store.catalog.storage();
+                        output.insert(FileWriter::create(storage, &folder, region.days.start, layout, size)?)
+                    }
                 };
                 let first = writer.rows();
                 let reader =

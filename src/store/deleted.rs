@@ -130,7 +130,7 @@ impl Store {
         let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return Ok(None) };
         let days = day_of(*first)..day_of(*last).saturating_add(1);
         let folder = self.catalog.folder_of_deleted();
-        let file = FileWriter::of(&folder, &days, &self.deleted, rows)?;
+        let file = FileWriter::of(self.catalog.storage(), &folder, &days, &self.deleted, rows)?;
         written.files.extend(file.iter().map(|file| folder.join(&file.path)));
         Ok(file)
     }

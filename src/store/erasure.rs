@@ -55,6 +55,19 @@ pub struct Erased {
     pub removed: u64,
 }
 
+impl Erased {
+    /// The sums of both numbers.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            mentions: self.mentions + other.mentions,
+            deleted: self.deleted + other.deleted,
+            days: self.days + other.days,
+            rewritten: self.rewritten + other.rewritten,
+            removed: self.removed + other.removed,
+        }
+    }
+}
+
 impl Store {
     /// Erases mentions of all saved searches, or of one.
     ///
@@ -298,7 +311,7 @@ impl Store {
         for of in self.catalog.aids_with_deleted()?.into_iter().filter(|of| aid.is_none_or(|aid| aid == of)) {
             let subject = Subject { aid: of, filters: Filters::default() };
             let files = self.catalog.deleted_files(&subject.aid)?;
-            let mut written = Written::default();
+            let mut written = Written::to(&self.catalog);
             let known = files.iter().map(|(id, ..)| *id).collect();
             let mut deletions = Deletions { known, ..Deletions::default() };
             for (id, file, stamp) in files {

@@ -4,8 +4,7 @@
 //! index, and statistics of `aid` and time only.
 
 use std::error::Error as StdError;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::iter::successors;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
 use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use data_encoding::HEXLOWER;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
@@ -27,9 +26,9 @@ use sha2::{Digest, Sha256};
 use super::catalog::{Catalog, FileColumn};
 use super::checksums::{CHANGED, CheckedFile, Summing};
 use super::region::{DataFile, Day};
+use super::storage::{NewFile, Storage};
 use crate::decode::data_type;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
-use crate::files::{create_empty, private_folder};
 
 /// Column with the saved search.
 pub(crate) const AID: &str = "aid";
@@ -43,11 +42,11 @@ const GROUP: usize = 32_768;
 const LARGE: usize = 16_384;
 /// Rows of a batch that is read from a file.
 const BATCH: usize = 1_024;
+/// Length of the end of a Parquet file: the length of its footer, and the magic number.
+const TAIL: usize = 8;
 /// Field ids of DuckLake's delete files.
 const DELETES: [(&str, DataType, i64); 2] =
     [("file_path", DataType::Utf8, 2_147_483_546), ("pos", DataType::Int64, 2_147_483_545)];
-/// Suffix of a file that is being written.
-const PARTIAL: &str = "partial";
 
 /// The columns of files, and the roles of some of them.
 #[derive(Debug, Clone)]
@@ -132,12 +131,26 @@ pub(crate) fn retyped(column: &ArrayRef, to: &DataType) -> std::result::Result<A
     Ok(arrow::array::make_array(data))
 }
 
-/// A file, and the digest and checksums of what was written to it.
+/// A file, and the digest, checksums, length and last bytes of what was written to it.
 #[derive(Debug)]
 struct Digested {
-    file: File,
+    file: NewFile,
     digest: Sha256,
     blocks: Summing,
+    length: u64,
+    tail: [u8; TAIL],
+}
+
+impl Digested {
+    fn new(file: NewFile) -> Self {
+        Self { file, digest: Sha256::new(), blocks: Summing::default(), length: 0, tail: [0; TAIL] }
+    }
+
+    /// Length of the Parquet footer: it is in the four bytes before the magic number.
+    fn footer(&self) -> u64 {
+        let [a, b, c, d, ..] = self.tail;
+        u64::from(u32::from_le_bytes([a, b, c, d]))
+    }
 }
 
 impl Write for Digested {
@@ -145,6 +158,10 @@ impl Write for Digested {
         let written = self.file.write(bytes)?;
         self.digest.update(&bytes[..written]);
         self.blocks.update(&bytes[..written]);
+        self.length += written as u64;
+        let last = written.min(TAIL);
+        self.tail.rotate_left(last);
+        self.tail[TAIL - last..].copy_from_slice(&bytes[written - last..written]);
         Ok(written)
     }
 
@@ -158,13 +175,12 @@ impl Write for Digested {
 pub(crate) struct FileWriter {
     writer: ArrowWriter<Digested>,
     layout: Layout,
-    /// Its path while it is written, and the final one.
-    places: (PathBuf, PathBuf),
+    /// Its final path.
+    place: PathBuf,
     /// Path below the table's data folder.
     path: String,
     times: Option<(i64, i64)>,
     rows: u64,
-    finished: bool,
 }
 
 /// Size of a file, by which it is written.
@@ -182,32 +198,27 @@ impl Size {
 
 impl FileWriter {
     /// Creates a file for mentions from a day on, in the data folder of its table.
-    pub(crate) fn create(folder: &Path, first: Day, layout: &Layout, size: Size) -> Result<Self> {
+    pub(crate) fn create(storage: &Storage, folder: &Path, first: Day, layout: &Layout, size: Size) -> Result<Self> {
         let day = chrono::NaiveDate::from_epoch_days(first).unwrap_or_default();
-        Self::named(folder, format!("{day}-{:032x}.parquet", rand::random::<u128>()), layout, size)
+        Self::named(storage, folder, format!("{day}-{:032x}.parquet", rand::random::<u128>()), layout, size)
     }
 
-    fn named(folder: &Path, path: String, layout: &Layout, size: Size) -> Result<Self> {
-        let file = folder.join(&path);
-        let partial = file.with_extension(PARTIAL);
-        let created = || {
-            private_folder(folder)?;
-            create_empty(&partial)
-        };
-        let created = created().map_err(|error| failed("write", &partial, &error))?;
-        let digested = Digested { file: created, digest: Sha256::new(), blocks: Summing::default() };
+    /// Creates a file with a name.
+    pub(super) fn named(storage: &Storage, folder: &Path, path: String, layout: &Layout, size: Size) -> Result<Self> {
+        let place = folder.join(&path);
+        let digested = Digested::new(storage.create(&place).map_err(|error| failed("write", &place, &error))?);
         let schema = Arc::clone(&layout.schema);
         // The types follow from those of Parquet.
         let options = ArrowWriterOptions::new().with_properties(layout.properties(size)).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(digested, schema, options);
-        let writer = writer.map_err(|error| unwritten(&partial, error))?;
-        let (layout, places) = (layout.clone(), (partial, file));
-        Ok(Self { writer, layout, places, path, times: None, rows: 0, finished: false })
+        let writer = writer.map_err(|error| unwritten(&place, error))?;
+        Ok(Self { writer, layout: layout.clone(), place, path, times: None, rows: 0 })
     }
 
     /// Writes a file of these mentions, in the layout's columns; sorted by time, and by id among equal times. `None` if there
     /// are none.
     pub(crate) fn of(
+        storage: &Storage,
         folder: &Path,
         days: &Range<Day>,
         layout: &Layout,
@@ -217,7 +228,7 @@ impl FileWriter {
         if rows.num_rows() == 0 {
             return Ok(None);
         }
-        let mut file = Self::create(folder, days.start, layout, Size::of(rows.num_rows()))?;
+        let mut file = Self::create(storage, folder, days.start, layout, Size::of(rows.num_rows()))?;
         file.write(&rows)?;
         file.finish().map(Some)
     }
@@ -241,42 +252,25 @@ impl FileWriter {
             self.times = Some((first.min(*least), last.max(*most)));
         }
         self.rows += batch.num_rows() as u64;
-        self.writer.write(batch).map_err(|error| unwritten(&self.places.0, error))
+        self.writer.write(batch).map_err(|error| unwritten(&self.place, error))
     }
 
     /// Completes the file and makes it durable under its final name.
     pub(crate) fn finish(mut self) -> Result<DataFile> {
-        let metadata = self.writer.finish().map_err(|error| unwritten(&self.places.0, error))?;
+        let metadata = self.writer.finish().map_err(|error| unwritten(&self.place, error))?;
         drop(metadata);
-        let (partial, file) = &self.places;
-        let durable = || {
-            self.writer.inner().file.sync_all()?;
-            fs::rename(partial, file)?;
-            sync_folder(file.parent().unwrap_or(Path::new(".")))?;
-            let bytes = fs::metadata(file)?.len();
-            Ok((bytes, footer_of(file, bytes)?))
-        };
-        let (bytes, footer) = durable().map_err(|error| failed("write", file, &error))?;
-        self.finished = true;
+        let written = self.writer.inner_mut();
+        written.file.publish().map_err(|error| failed("write", &self.place, &error))?;
         Ok(DataFile {
-            path: self.path.clone(),
+            path: self.path,
             rows: self.rows,
-            bytes,
-            footer,
+            bytes: written.length,
+            footer: written.footer(),
             times: self.times.unwrap_or_default(),
             schema: self.layout.version,
-            digest: HEXLOWER.encode(&self.writer.inner().digest.clone().finalize()),
-            blocks: self.writer.inner().blocks.clone().finish(),
+            digest: HEXLOWER.encode(&written.digest.clone().finalize()),
+            blocks: written.blocks.clone().finish(),
         })
-    }
-}
-
-impl Drop for FileWriter {
-    fn drop(&mut self) {
-        if !self.finished {
-            // A file that stays behind is removed with other unnamed files.
-            let _ = fs::remove_file(&self.places.0);
-        }
     }
 }
 
@@ -368,7 +362,7 @@ fn open(
     rows: &[Range<u64>],
     all: u64,
 ) -> Result<ParquetRecordBatchReader> {
-    let file = File::open(path).map_err(|error| failed("read", path, &error))?;
+    let file = catalog.storage().open(path).map_err(|error| failed("read", path, &error))?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let file = CheckedFile::new(file, catalog.sums(name)?).map_err(|error| corrupt(path, &error))?;
     let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
@@ -459,18 +453,17 @@ pub(crate) fn count_within(
 }
 
 /// Returns the digest of a file's contents, as in [`DataFile::digest`].
-pub(crate) fn digest_of(path: &Path) -> io::Result<String> {
-    let mut digest = Sha256::new();
-    let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
-    loop {
-        let read = file.fill_buf()?;
-        if read.is_empty() {
-            return Ok(HEXLOWER.encode(&digest.finalize()));
-        }
-        digest.update(read);
-        let length = read.len();
-        file.consume(length);
+pub(crate) fn digest_of(storage: &Storage, path: &Path) -> io::Result<String> {
+    let (mut digest, file) = (Sha256::new(), storage.open(path)?);
+    let (mut next, length) = (0, file.length()?);
+    let mut bytes = vec![0; 64 << 10];
+    while next < length {
+        let part = usize::try_from(length - next).unwrap_or(usize::MAX).min(bytes.len());
+        file.read_exact_at(next, &mut bytes[..part])?;
+        digest.update(&bytes[..part]);
+        next += part as u64;
     }
+    Ok(HEXLOWER.encode(&digest.finalize()))
 }
 
 /// Returns the values of a file's column of ids as texts, of some rows.
@@ -516,7 +509,7 @@ pub(crate) fn row_ids(
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if they cannot be written.
-pub(crate) fn write_deletes(folder: &Path, of: &str, rows: &[Range<u64>]) -> Result<DataFile> {
+pub(crate) fn write_deletes(storage: &Storage, folder: &Path, of: &str, rows: &[Range<u64>]) -> Result<DataFile> {
     let field = |(name, kind, id): (&str, DataType, i64)| {
         Field::new(name, kind, false).with_metadata([(PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string())].into())
     };
@@ -528,30 +521,44 @@ pub(crate) fn write_deletes(folder: &Path, of: &str, rows: &[Range<u64>]) -> Res
     let batch = RecordBatch::try_new(Arc::clone(&layout.schema), columns).map_err(broken)?;
     // Readers of a folder of Parquet files would take it for one of mentions.
     let path = format!("{:032x}.deletes", rand::random::<u128>());
-    let mut file = FileWriter::named(folder, path, &layout, Size::Small)?;
-    file.writer.write(&batch).map_err(|error| unwritten(&file.places.0, error))?;
+    let mut file = FileWriter::named(storage, folder, path, &layout, Size::Small)?;
+    file.writer.write(&batch).map_err(|error| unwritten(&file.place, error))?;
     file.rows = batch.num_rows() as u64;
     file.finish()
+}
+
+/// Reads the positions of deleted rows, in order.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if the file is missing or not a Parquet file.
+pub(crate) fn deleted_rows(storage: &Storage, path: &Path) -> Result<Vec<Range<u64>>> {
+    let file = storage.open(path).map_err(|error| failed("read", path, &error))?;
+    let file = CheckedFile::new(file, None).map_err(|error| corrupt(path, &error))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
+    let [_, (positions, ..)] = DELETES;
+    let column = ProjectionMask::columns(reader.parquet_schema(), [positions]);
+    let mut all: Vec<u64> = Vec::new();
+    for batch in reader.with_projection(column).build().map_err(|error| corrupt(path, &error))? {
+        let batch = batch.map_err(|error| corrupt(path, &error))?;
+        let positions = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
+        all.extend(
+            positions.into_iter().flat_map(|positions| positions.values()).filter_map(|at| u64::try_from(*at).ok()),
+        );
+    }
+    all.sort_unstable();
+    let mut rows: Vec<Range<u64>> = Vec::new();
+    for at in all {
+        match rows.last_mut().filter(|last| at <= last.end) {
+            Some(last) => last.end = last.end.max(at + 1),
+            None => rows.push(at..at + 1),
+        }
+    }
+    Ok(rows)
 }
 
 /// Returns a column of ids as texts.
 pub(crate) fn texts(ids: &ArrayRef) -> std::result::Result<StringArray, ArrowError> {
     Ok(arrow::compute::cast(ids, &DataType::Utf8)?.as_string::<i32>().clone())
-}
-
-/// Makes the names in a folder durable.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// Length of a Parquet file's footer: it is in the four bytes before the magic number.
-fn footer_of(path: &Path, bytes: u64) -> io::Result<u64> {
-    use std::io::{Read, Seek, SeekFrom};
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(bytes.saturating_sub(8)))?;
-    let mut length = [0; 4];
-    file.read_exact(&mut length)?;
-    Ok(u64::from(u32::from_le_bytes(length)))
 }
 
 pub(crate) fn failed(what: &str, path: &Path, error: &io::Error) -> Error {

@@ -17,7 +17,7 @@ use tokio::task::{JoinError, JoinHandle};
 use super::coverage::{day_of, overlap, span_of};
 use super::files::{self, AID, AS_OF, FILTERS, FileWriter, Layout, Size};
 use super::region::{DataFile, Day, Region, Rows, Subject};
-use super::{FromStore, Store};
+use super::{FromStore, Regions, Store};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Pages that wait for the writing task.
@@ -60,6 +60,8 @@ pub(crate) struct Bucket {
     buffered: Vec<RecordBatch>,
     /// Files of this region, if it has many mentions.
     files: Vec<DataFile>,
+    /// The stored region that has the same mentions, whose rows stay.
+    pub(crate) unchanged: Option<i64>,
     /// Position of its mentions in the file of small regions.
     first: Option<u64>,
     /// The final place of its mentions.
@@ -73,10 +75,10 @@ impl Filling {
     /// Begins to store these whole days. `as_of`: instant by the service's clock at which their first page was
     /// requested.
     pub(crate) fn start(from: &FromStore, subject: Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
-        let FromStore { store, keeps_deleted, .. } = from;
         let (pages, arriving) = channel(WAITING);
-        let writing = tokio::spawn(written(Writer::new(store, &subject, days, as_of), arriving));
-        Self { store: Arc::clone(store), subject, as_of, keeps_deleted: *keeps_deleted, pages, writing }
+        let writer = Writer::new(from, &subject, days, as_of);
+        let writing = tokio::spawn(written(writer, arriving));
+        Self { store: Arc::clone(&from.store), subject, as_of, keeps_deleted: from.keeps_deleted, pages, writing }
     }
 
     /// Adds mentions, in the columns of the table. Those of other days are ignored. Returns whether the task still writes:
@@ -163,6 +165,8 @@ struct Writer {
     subject: Subject,
     layout: Layout,
     as_of: DateTime<Utc>,
+    /// Set if stored rows stay where the same mentions were read again.
+    renews: bool,
     /// By their first day.
     buckets: BTreeMap<Day, Bucket>,
     /// Files being written, by the first day of their bucket, the latest used last.
@@ -172,7 +176,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(store: &Arc<Store>, subject: &Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
+    fn new(from: &FromStore, subject: &Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
+        let FromStore { store, reads, .. } = from;
         let today = day_of(as_of.timestamp_micros());
         let buckets = buckets(days, today).into_iter().map(|days| (days.start, Bucket::of(days)));
         Self {
@@ -180,6 +185,7 @@ impl Writer {
             subject: subject.clone(),
             layout: store.layout(subject).clone(),
             as_of,
+            renews: *reads,
             buckets: buckets.collect(),
             open: Vec::new(),
             buffered: 0,
@@ -258,7 +264,8 @@ impl Writer {
                     let file = oldest.finish()?;
                     self.buckets.entry(day).and_modify(|bucket| bucket.files.push(file));
                 }
-                FileWriter::create(&self.store.folder(&self.subject), first, &self.layout, Size::Large)?
+                let (storage, folder) = (self.store.catalog.storage(), self.store.folder(&self.subject));
+                FileWriter::create(storage, &folder, first, &self.layout, Size::Large)?
             }
         };
         self.open.push((first, file));
@@ -276,7 +283,11 @@ impl Writer {
         if let Some(complete) = complete {
             self.retain(complete)?;
         }
-        let folder = self.store.folder(&self.subject);
+        let (storage, folder) = (self.store.catalog.storage(), self.store.folder(&self.subject));
+        let known = match self.renews {
+            true => self.store.regions(&self.subject.aid)?,
+            false => Regions::default(),
+        };
         let mut small: Option<FileWriter> = None;
         for bucket in self.buckets.values_mut() {
             if bucket.files.len() > 1 || (!bucket.files.is_empty() && !bucket.in_order) {
@@ -285,17 +296,37 @@ impl Writer {
                     let stored = files::read(&self.store.catalog, &folder.join(&file.path), file)?;
                     batches.extend(stored.iter().map(|batch| self.layout.arrange(batch)).collect::<Result<Vec<_>>>()?);
                 }
-                let sorted = FileWriter::of(&folder, &bucket.days, &self.layout, &batches)?;
+                let sorted = FileWriter::of(storage, &folder, &bucket.days, &self.layout, &batches)?;
                 self.store.remove(&self.subject, &bucket.files);
                 bucket.files = sorted.into_iter().collect();
+            }
+            if let [file] = bucket.files.as_slice()
+                && let Some(region) = self.store.same_counts(&self.subject, &known, bucket, self.as_of)
+            {
+                let read = files::read(&self.store.catalog, &folder.join(&file.path), file)?;
+                let read: Vec<_> = read.iter().map(|batch| self.layout.arrange(batch)).collect::<Result<_>>()?;
+                if self.store.has_same(&self.subject, region, &read) {
+                    self.store.remove(&self.subject, &bucket.files);
+                    bucket.files.clear();
+                    bucket.unchanged = region.id;
+                    continue;
+                }
             }
             let rows = match std::mem::take(&mut bucket.buffered) {
                 buffered if buffered.is_empty() => continue,
                 buffered => self.layout.sorted(&buffered)?,
             };
+            if let Some(region) = self.store.same_counts(&self.subject, &known, bucket, self.as_of)
+                && self.store.has_same(&self.subject, region, std::slice::from_ref(&rows))
+            {
+                bucket.unchanged = region.id;
+                continue;
+            }
             let file = match &mut small {
                 Some(file) => file,
-                None => small.insert(FileWriter::create(&folder, bucket.days.start, &self.layout, Size::Small)?),
+                None => {
+                    small.insert(FileWriter::create(storage, &folder, bucket.days.start, &self.layout, Size::Small)?)
+                }
             };
             bucket.first = Some(file.rows());
             file.write(&rows)?;
@@ -344,7 +375,7 @@ impl Writer {
             bucket.files.clear();
             bucket.buffered.clear();
             if rows.iter().map(RecordBatch::num_rows).sum::<usize>() > BUFFERED {
-                bucket.files.extend(FileWriter::of(&folder, &days, layout, &rows)?);
+                bucket.files.extend(FileWriter::of(store.catalog.storage(), &folder, &days, layout, &rows)?);
                 bucket.in_order = true;
             } else {
                 bucket.buffered = rows;
@@ -376,7 +407,8 @@ impl Bucket {
     fn of(days: Range<Day>) -> Self {
         let counts = vec![0; days.len()];
         let (buffered, files) = (Vec::new(), Vec::new());
-        Self { days, counts, buffered, files, first: None, rows: None, last: i64::MIN, in_order: true }
+        let (unchanged, first, rows) = (None, None, None);
+        Self { days, counts, buffered, files, unchanged, first, rows, last: i64::MIN, in_order: true }
     }
 
     fn count(&mut self, times: &[i64]) {

@@ -13,8 +13,7 @@
 
 mod file;
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -27,6 +26,7 @@ use self::file::{IndexFile, IndexWriter, Rows, SEGMENT};
 use super::compaction::{Used, files_of};
 use super::files::{self, corrupt, failed};
 use super::region::{DataFile, Subject};
+use super::storage::Storage;
 use super::{AID, Store, blocking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory;
@@ -165,8 +165,8 @@ impl Store {
         self.catalog.set_cursor(COLUMNS, "[]")?;
         let mut indexed = Indexed::default();
         let mut unremoved = None;
-        self.for_each_file(|_, path, _| {
-            match removed(&index_of(path)) {
+        self.for_each_file(|store, path, _| {
+            match removed(store.catalog.storage(), &index_of(path)) {
                 Ok(removed) => indexed.removed += u64::from(removed),
                 // The others go nevertheless.
                 Err(error) => unremoved = unremoved.take().or(Some(error)),
@@ -197,11 +197,12 @@ impl Store {
                 columns.iter().all(|column| index.has(column)) && (!thorough || index.check().is_ok())
             };
             // A file that is lost or damaged is another command's concern.
-            let complete = path.metadata().is_ok_and(|found| found.len() == file.bytes);
+            let storage = store.catalog.storage();
+            let complete = storage.length(path).is_ok_and(|length| length == file.bytes);
             if columns.is_empty()
                 || file.rows < FEW
                 || !complete
-                || IndexFile::open(&index_of(path), file).is_ok_and(is_there)
+                || IndexFile::open(storage, &index_of(path), file).is_ok_and(is_there)
             {
                 return Ok(());
             }
@@ -283,14 +284,15 @@ impl Store {
         if !search.is_within(&self.readable(file.schema).ok()?) {
             return None;
         }
-        let index = IndexFile::open(&index_of(&self.folder(subject).join(&file.path)), file).ok()?;
+        let path = index_of(&self.folder(subject).join(&file.path));
+        let index = IndexFile::open(self.catalog.storage(), &path, file).ok()?;
         search.is_told_by(&index).then_some(index)
     }
 
     /// Describes what is wrong with the index of a file of mentions; `None` if it has none, or nothing is wrong.
-    pub(super) fn problem_of_index(path: &Path, file: &DataFile) -> Option<String> {
+    pub(super) fn problem_of_index(&self, path: &Path, file: &DataFile) -> Option<String> {
         let index = index_of(path);
-        match IndexFile::open(&index, file).and_then(|mut index| index.check()) {
+        match IndexFile::open(self.catalog.storage(), &index, file).and_then(|mut index| index.check()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => Some(format!("{}: {error}", index.display())),
             Ok(()) => None,
@@ -331,11 +333,10 @@ impl Store {
     /// Writes the index of a file. Returns its length in bytes; `None` if another process has removed the file or all indexes
     /// meanwhile.
     fn write_index(&self, path: &Path, file: &DataFile, columns: &BTreeSet<&str>) -> Result<Option<u64>> {
-        let index = index_of(path);
+        let (storage, index) = (self.catalog.storage(), index_of(path));
         let unwritten = |error: io::Error| failed("write", &index, &error);
         self.check_old(path, file)?;
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut writer = IndexWriter::create(folder, file).map_err(unwritten)?;
+        let mut writer = IndexWriter::create(storage, &index, file).map_err(unwritten)?;
         let mut words = Words::default();
         for column in columns {
             writer.begin(column);
@@ -357,12 +358,12 @@ impl Store {
             })?;
             writer.end().map_err(unwritten)?;
         }
-        let bytes = writer.finish(&index).map_err(unwritten)?;
+        let bytes = writer.finish().map_err(unwritten)?;
         // Another process may have erased mentions meanwhile: nothing of them may stay.
         let wanted = self.indexed_columns();
-        let stays = path.exists() && wanted.as_ref().is_ok_and(|columns| !columns.is_empty());
+        let stays = storage.length(path).is_ok() && wanted.as_ref().is_ok_and(|columns| !columns.is_empty());
         if !stays {
-            removed(&index)?;
+            removed(storage, &index)?;
         }
         wanted.map(|_| stays.then_some(bytes))
     }
@@ -392,14 +393,19 @@ pub(super) fn data_of(index: &Path) -> Option<PathBuf> {
     (index.extension()? == SUFFIX).then(|| index.with_extension(DATA))
 }
 
-/// Length in bytes of the index of a file of mentions; zero if it has none.
-pub(super) fn bytes_of_index(data: &Path) -> u64 {
-    index_of(data).metadata().map_or(0, |index| index.len())
+/// Length in bytes of the index of a file of mentions; zero if it has none. `known`: the lengths of all files, if they were listed.
+pub(super) fn bytes_of_index(storage: &Storage, known: Option<&HashMap<PathBuf, u64>>, data: &Path) -> u64 {
+    let index = index_of(data);
+    let length = match known {
+        Some(known) => known.get(&index).copied(),
+        None => storage.length(&index).ok(),
+    };
+    length.unwrap_or_default()
 }
 
 /// Removes an index. Returns whether there was one.
-fn removed(index: &Path) -> Result<bool> {
-    match fs::remove_file(index) {
+fn removed(storage: &Storage, index: &Path) -> Result<bool> {
+    match storage.remove(index) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(failed("remove", index, &error)),
@@ -407,10 +413,10 @@ fn removed(index: &Path) -> Result<bool> {
 }
 
 /// Removes the index of a file of mentions that was removed.
-pub(super) fn remove_beside(data: &Path) {
+pub(super) fn remove_beside(storage: &Storage, data: &Path) {
     if data.extension().is_some_and(|extension| extension == DATA) {
         // Most files have none; one that stays behind is removed with other unnamed files.
-        let _ = fs::remove_file(index_of(data));
+        let _ = storage.remove(&index_of(data));
     }
 }
 

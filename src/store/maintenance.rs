@@ -1,7 +1,6 @@
 //! Maintenance of a store: a summary of its contents, checks of its files, and removal of data that is no longer needed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,13 +10,15 @@ use super::catalog::Catalog;
 use super::checksums::CHANGED;
 use super::coverage::settled_days;
 use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
+use super::storage::{Found, Storage};
 use super::{Store, files, index};
 use crate::error::{Error, ErrorKind, Result};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 /// Age at which responses are removed.
 const RESPONSES: TimeDelta = TimeDelta::days(30);
-/// Time for which files that no region names stay: queries that began before may still read them.
+/// Time for which files that no region names stay, unless versions are kept for longer: queries that began before may still read
+/// them.
 const GRACE: TimeDelta = TimeDelta::hours(1);
 /// Time for which files that the catalog does not know stay: a slow read names its files once it is complete.
 const ABANDONED: TimeDelta = TimeDelta::days(1);
@@ -71,6 +72,8 @@ impl Store {
         let mut holdings: BTreeMap<Subject, Holding> = BTreeMap::new();
         let (mut files, mut named) = (HashSet::new(), BTreeMap::<Subject, u64>::new());
         // Regions share files.
+        let storage = self.catalog.storage();
+        let lengths = self.lengths()?;
         let mut indexes: HashMap<PathBuf, u64> = HashMap::new();
         for aid in self.catalog.aids()? {
             for (filters, region) in self.regions(&aid)?.iter() {
@@ -80,7 +83,8 @@ impl Store {
                 }
                 let index_bytes = region.file().map_or(0, |file| {
                     let path = self.folder(&subject).join(&file.path);
-                    let bytes = indexes.entry(path).or_insert_with_key(|path| index::bytes_of_index(path));
+                    let length = |path: &PathBuf| index::bytes_of_index(storage, lengths.as_ref(), path);
+                    let bytes = indexes.entry(path).or_insert_with_key(length);
                     file.share_of(*bytes, region.mentions())
                 });
                 let holding = holdings.entry(subject).or_insert_with_key(|subject| Holding::of(subject, region));
@@ -92,6 +96,12 @@ impl Store {
             holding.join_ranges();
         }
         Ok(holdings.into_values().collect())
+    }
+
+    /// Lengths of all files in bytes, if each would be a request of its own; `None` if not.
+    pub(super) fn lengths(&self) -> Result<Option<HashMap<PathBuf, u64>>> {
+        let storage = self.catalog.storage();
+        storage.lengths().map_err(|error| files::failed("list", storage.data(), &error))
     }
 
     /// Compares the catalog with the files. Returns the problems in words, each with its remedy; none if there are none.
@@ -111,7 +121,7 @@ impl Store {
         let deleted = self.catalog.folder_of_deleted();
         files.extend(self.deleted_files()?.into_iter().map(|file| (deleted.join(&file.path), Arc::new(file))));
         let wrong = |path: &Path, bytes, digest: &str, remedy| {
-            problem_of(path, bytes, digest).map(|problem| format!("{problem}{remedy}"))
+            problem_of(self.catalog.storage(), path, bytes, digest).map(|problem| format!("{problem}{remedy}"))
         };
         problems.extend(files.iter().filter_map(|(path, file)| wrong(path, file.bytes, &file.digest, DAMAGED)));
         let (data, deletes) = (self.catalog.data(), self.catalog.delete_files()?);
@@ -119,7 +129,7 @@ impl Store {
             wrong(&data.join(path), *bytes, digest, "; `savedsearch store compact` writes it again")
         });
         problems.extend(deletes);
-        let indexes = files.iter().filter_map(|(path, file)| Self::problem_of_index(path, file));
+        let indexes = files.iter().filter_map(|(path, file)| self.problem_of_index(path, file));
         problems.extend(indexes.map(|problem| format!("{problem}{UNUSED}")));
         Ok(problems)
     }
@@ -144,13 +154,15 @@ impl Store {
             let known = files.iter().map(|(id, ..)| *id).collect();
             let mut deletions = Deletions { known, ..Deletions::default() };
             for (id, file, _) in files {
-                deletions.ended.extend((!is_complete(&folder.join(&file.path), file.bytes)?).then_some(id));
+                let complete = is_complete(self.catalog.storage(), &folder.join(&file.path), file.bytes)?;
+                deletions.ended.extend((!complete).then_some(id));
             }
             // If another process changes them meanwhile, they stay.
             self.catalog.replace(&Subject { aid, filters: Filters::default() }, &[], &[], Some(&deletions))?;
         }
         let (data, mut deletes) = (self.catalog.data(), self.catalog.delete_files()?);
-        deletes.retain(|(path, bytes, digest)| problem_of(&data.join(path), *bytes, digest).is_some());
+        let storage = self.catalog.storage();
+        deletes.retain(|(path, bytes, digest)| problem_of(storage, &data.join(path), *bytes, digest).is_some());
         self.catalog.rewrite_deletes(&deletes.into_iter().map(|(path, ..)| path).collect::<Vec<_>>())
     }
 
@@ -159,7 +171,7 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::Store`] if that cannot be determined.
     pub(super) fn is_complete(&self, subject: &Subject, file: &DataFile) -> Result<bool> {
-        is_complete(&self.folder(subject).join(&file.path), file.bytes)
+        is_complete(self.catalog.storage(), &self.folder(subject).join(&file.path), file.bytes)
     }
 
     /// Verifies that a file without checksums is as it was written, because its rows may be copied. Files never change, so that
@@ -169,7 +181,7 @@ impl Store {
         if !file.blocks.is_empty() || checked().contains(&file.path) || self.catalog.sums(&file.path)?.is_some() {
             return Ok(());
         }
-        if let Some(problem) = problem_of(path, file.bytes, &file.digest) {
+        if let Some(problem) = problem_of(self.catalog.storage(), path, file.bytes, &file.digest) {
             return Err(Error::new(ErrorKind::Store, problem).advice(files::unreadable()));
         }
         checked().insert(file.path.clone());
@@ -181,33 +193,29 @@ impl Store {
         self.catalog.forget_answers_before(now - RESPONSES)?;
         // Snapshots and files have the time of this machine.
         let now = self.catalog.now();
-        self.remove_unused(Some((now - GRACE, now - ABANDONED)))
+        let kept = self.kept_versions()?.max(GRACE);
+        self.remove_unused(Some((now - kept, now - ABANDONED)))
     }
 
     /// Removes files that no region names: those that were replaced before an instant, and those that the catalog does not
     /// know and were last written before another one; all of them if no instants are given. Returns their number.
     pub(super) fn remove_unused(&self, before: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<u64> {
-        let data = self.catalog.data();
+        let (storage, data) = (self.catalog.storage(), self.catalog.data());
         let unused = self.catalog.unused_files(before.map(|(replaced, _)| replaced))?;
         let mut removed = 0;
         for (_, path) in unused.files.iter().chain(&unused.deletes) {
-            removed += u64::from(remove_below(&data, &data.join(path)));
+            removed += u64::from(remove_own(storage, &data.join(path)));
         }
         self.catalog.removed_files(&unused)?;
         // Of processes that ended while they wrote.
         let known: HashSet<PathBuf> = self.catalog.known_files()?.into_iter().map(|path| data.join(path)).collect();
-        let mut folders: Vec<PathBuf> = Catalog::folders().map(|table| data.join(table)).collect();
-        while let Some(folder) = folders.pop() {
-            for entry in entries(&folder) {
-                let Ok(found) = fs::symlink_metadata(&entry) else { continue };
-                let is_before = |at| found.modified().is_ok_and(|written| DateTime::<Utc>::from(written) < at);
-                let is_known =
-                    known.contains(&entry) || index::data_of(&entry).is_some_and(|data| known.contains(&data));
-                if found.is_dir() {
-                    folders.push(entry);
-                } else if !is_known && before.is_none_or(|(_, written)| is_before(written)) {
-                    removed += u64::from(remove_below(&data, &entry));
-                }
+        let found = Catalog::folders().map(|table| storage.list(table)).collect::<io::Result<Vec<_>>>();
+        let found = found.map_err(|error| files::failed("list", &data, &error))?;
+        for Found { path, written, .. } in found.into_iter().flatten() {
+            let is_known = known.contains(&path) || index::data_of(&path).is_some_and(|data| known.contains(&data));
+            let is_before = |at| written.is_some_and(|written| written < at);
+            if !is_known && before.is_none_or(|(_, abandoned)| is_before(abandoned)) {
+                removed += u64::from(remove_own(storage, &path));
             }
         }
         Ok(removed)
@@ -215,9 +223,9 @@ impl Store {
 }
 
 /// Returns whether a file is there and has its length.
-fn is_complete(path: &Path, bytes: u64) -> Result<bool> {
-    match path.metadata() {
-        Ok(found) => Ok(found.len() == bytes),
+fn is_complete(storage: &Storage, path: &Path, bytes: u64) -> Result<bool> {
+    match storage.length(path) {
+        Ok(length) => Ok(length == bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(files::failed("read", path, &error)),
     }
@@ -275,11 +283,11 @@ pub(crate) fn date_of(day: Day) -> NaiveDate {
 }
 
 /// Describes what is wrong with a file.
-fn problem_of(path: &Path, length: u64, digest: &str) -> Option<String> {
-    let problem = match fs::metadata(path).map(|metadata| metadata.len()) {
+fn problem_of(storage: &Storage, path: &Path, length: u64, digest: &str) -> Option<String> {
+    let problem = match storage.length(path) {
         Err(error) => Some(error.to_string()),
         Ok(bytes) if bytes != length => Some(format!("has {bytes} bytes instead of {length}")),
-        Ok(_) => match files::digest_of(path) {
+        Ok(_) => match files::digest_of(storage, path) {
             Err(error) => Some(error.to_string()),
             Ok(found) => (found != digest).then(|| CHANGED.to_owned()),
         },
@@ -289,39 +297,34 @@ fn problem_of(path: &Path, length: u64, digest: &str) -> Option<String> {
 
 /// Removes a file of the store, and its index. One behind a link to another folder, or of a path that leads out of the store, is
 /// not the store's and stays.
-pub(super) fn remove_below(data: &Path, file: &Path) -> bool {
-    let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
-    let within = folder.zip(data.canonicalize().ok()).is_some_and(|(folder, data)| folder.starts_with(data));
-    if !within {
+pub(super) fn remove_own(storage: &Storage, file: &Path) -> bool {
+    if !storage.has(file) {
         return false;
     }
-    let removed = fs::remove_file(file).is_ok();
+    let removed = storage.remove(file).is_ok();
     // Only then: whoever writes an index looks afterwards for its file.
-    index::remove_beside(file);
+    index::remove_beside(storage, file);
     removed
-}
-
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn a_file_behind_a_link_stays() {
         let (store, foreign) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-        let data = store.path();
+        let (data, storage) = (store.path(), Storage::of_folder(store.path().to_owned()));
         fs::create_dir(data.join("aid=1")).expect("a folder");
         std::os::unix::fs::symlink(foreign.path(), data.join("aid=2")).expect("a link");
         for file in [data.join("aid=1/a.parquet"), foreign.path().join("a.parquet")] {
             fs::write(file, "x").expect("written");
         }
-        assert!(remove_below(data, &data.join("aid=1/a.parquet")));
-        assert!(!remove_below(data, &data.join("aid=2/a.parquet")));
-        assert!(!remove_below(data, &data.join("../foreign/a.parquet")));
+        assert!(remove_own(&storage, &data.join("aid=1/a.parquet")));
+        assert!(!remove_own(&storage, &data.join("aid=2/a.parquet")));
+        assert!(!remove_own(&storage, &data.join("../foreign/a.parquet")));
         assert!(foreign.path().join("a.parquet").exists());
     }
 
@@ -329,6 +332,7 @@ mod tests {
     #[test]
     fn no_index_stays_without_its_file() {
         let store = tempfile::tempdir().expect("a folder");
+        let storage = Storage::of_folder(store.path().to_owned());
         for round in 0..3_000 {
             let (file, index) = (store.path().join("a.parquet"), store.path().join("a.words"));
             fs::write(&file, "x").expect("written");
@@ -342,7 +346,7 @@ mod tests {
                     }
                 });
                 both.wait();
-                assert!(remove_below(store.path(), &file));
+                assert!(remove_own(&storage, &file));
             });
             assert!(!index.exists(), "round {round}");
         }
@@ -355,7 +359,7 @@ mod tests {
         // A folder is not removed as a file.
         fs::create_dir(&file).expect("a folder");
         fs::write(&index, "x").expect("written");
-        assert!(!remove_below(store.path(), &file));
+        assert!(!remove_own(&Storage::of_folder(store.path().to_owned()), &file));
         assert!(file.exists() && !index.exists());
     }
 }

@@ -13,6 +13,8 @@
 //! mentions arrived and changed ([stamps]). Beside a file may be an [index] of its words.
 
 mod access;
+#[cfg(feature = "shared")]
+mod bucket;
 mod catalog;
 mod changes;
 mod checksums;
@@ -20,14 +22,21 @@ mod compaction;
 mod coverage;
 mod deleted;
 mod erasure;
+mod export;
 mod files;
 mod filling;
 mod in_flight;
 mod index;
+mod lease;
 mod maintenance;
+#[cfg(feature = "shared")]
+mod network;
+mod past;
+mod quota;
 mod region;
 mod stamps;
 mod statistics;
+mod storage;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -45,6 +54,8 @@ use savedsearch_clock::Clock;
 use tokio::time::Instant;
 
 pub use self::access::has_store;
+#[cfg(all(feature = "distributed", feature = "shared"))]
+pub(crate) use self::bucket::objects_of;
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
 pub(crate) use self::changes::{Arrivals, Since};
 pub(crate) use self::checksums::{CHANGED, Sums};
@@ -54,16 +65,19 @@ pub(crate) use self::coverage::{
     Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, overlap, span_of, start_of,
 };
 pub use self::erasure::{Erase, Erased};
+pub use self::export::{Export, Exported};
 pub(crate) use self::files::{AID, AS_OF, NO_SPACE, is_full, retyped, unreadable};
 pub(crate) use self::filling::{Filling, blocking, month_of};
 pub(crate) use self::in_flight::{InFlight, Reading};
 pub use self::index::Indexed;
 pub(crate) use self::index::Search;
+pub(crate) use self::lease::{Lease, Leased, Work};
 pub use self::maintenance::Holding;
 pub(crate) use self::maintenance::date_of;
 pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
 use self::statistics::Counters;
 pub use self::statistics::StoreStatistics;
+use self::storage::Storage;
 
 use self::access::inaccessible;
 use self::catalog::FileColumn;
@@ -72,6 +86,7 @@ use self::files::{FILTERS, FileReader, Layout};
 use self::filling::Bucket;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::files::private_folder;
+use crate::location::{CatalogUrl, Location};
 use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
 use crate::request::{CLOCK_SKEW, RequestKey};
 
@@ -85,6 +100,8 @@ const ATTEMPTS: usize = 5;
 /// A store of one service and key.
 #[derive(Debug)]
 pub(crate) struct Store {
+    /// Location of the files, as an absolute path if it is a folder.
+    location: Location,
     catalog: Arc<Catalog>,
     /// Reason why nothing is written, if the folder cannot be.
     unwritable: Option<Error>,
@@ -163,6 +180,16 @@ impl FromStore {
     }
 }
 
+/// Days of a region whose counts the service's timeline has confirmed.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfirmedPart {
+    pub(crate) region: Arc<Region>,
+    /// The days, within those of the region.
+    pub(crate) days: Range<Day>,
+    /// Set if the days had settled by then.
+    pub(crate) settled: bool,
+}
+
 /// Returns a column that the store fills itself.
 fn own_column(name: &str, kind: ColumnType) -> StoredColumn {
     StoredColumn { name: name.to_owned(), kind, source: String::new() }
@@ -181,7 +208,7 @@ fn name_of(key: &RequestKey) -> String {
 /// Regions by aid, as of a version of the catalog.
 #[derive(Debug, Default)]
 struct Cached {
-    version: u32,
+    version: i64,
     regions: HashMap<String, Regions>,
 }
 
@@ -192,12 +219,18 @@ type Readers = HashMap<String, FileReader>;
 pub(crate) type Regions = Arc<Vec<(Filters, Arc<Region>)>>;
 
 impl Store {
-    /// Opens the store in a folder, for the mentions of a service that a key may read. It is created if it is missing.
+    /// Opens the store at a location, for the mentions of a service that a key may read. It is created if it is missing.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened;
     /// [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
-    pub(crate) fn open(folder: &Path, owner: &Owner, mentions: &TableSpec, clock: &Clock) -> Result<Arc<Self>> {
+    pub(crate) fn open(
+        location: &Location,
+        catalog: Option<&CatalogUrl>,
+        owner: &Owner,
+        mentions: &TableSpec,
+        clock: &Clock,
+    ) -> Result<Arc<Self>> {
         let timed = mentions.time.as_ref().and_then(|time| mentions.column(time)).filter(|time| !time.nullable);
         let Some(time) = timed else {
             let message =
@@ -215,14 +248,19 @@ impl Store {
             return Err(Error::new(ErrorKind::Profile, message)
                 .advice("rename that column of tables.mentions in the profile, or use no store"));
         }
-        if let Err(error) = private_folder(folder) {
-            // It is not an error if the folder exists on a read-only medium.
-            if !folder.is_dir() {
-                return Err(inaccessible(folder, &error));
+        let location = match location {
+            Location::Folder(folder) => {
+                if let Err(error) = private_folder(folder) {
+                    // It is not an error if the folder exists on a read-only medium.
+                    if !folder.is_dir() {
+                        return Err(inaccessible(folder, &error));
+                    }
+                }
+                // The engine takes no paths with `..`.
+                Location::Folder(fs::canonicalize(folder).map_err(|error| inaccessible(folder, &error))?)
             }
-        }
-        // The engine takes no paths with `..`.
-        let folder = &fs::canonicalize(folder).map_err(|error| inaccessible(folder, &error))?;
+            bucket @ Location::Bucket(_) => bucket.clone(),
+        };
         let own = |column: &&ColumnSpec| is_stored(&column.origin) && ![AID, AS_OF].contains(&column.name.as_str());
         let fields = mentions.columns.iter().filter(own);
         let fields = fields.map(|column| StoredColumn {
@@ -235,10 +273,22 @@ impl Store {
             .chain(fields)
             .chain([own_column(AS_OF, ColumnType::Timestamp)])
             .collect();
-        let open = |access| Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access);
+        let open = |access| match (catalog, &location) {
+            (None, Location::Folder(folder)) => {
+                Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access)
+            }
+            (None, Location::Bucket(_)) => Err(access::without_catalog(&location)),
+            (Some(url), location) => {
+                let storage = access::storage_of(location)?;
+                Catalog::open_shared(url, storage, owner, &columns, &time.name, clock.clone(), access)
+            }
+        };
         let (catalog, unwritable) = match open(Access::ReadWrite) {
             // SQLite opens a catalog for writing although nothing can be written.
-            Ok(catalog) => (catalog, files::refusal(folder)),
+            Ok(catalog) => match &location {
+                Location::Folder(folder) => (catalog, files::refusal(folder)),
+                Location::Bucket(_) => (catalog, None),
+            },
             // A store on a read-only medium answers queries.
             Err(refused) => (open(Access::Read).map_err(|_| refused.clone())?, Some(refused)),
         };
@@ -255,6 +305,7 @@ impl Store {
         let ahead = catalog.cursor(AHEAD)?.and_then(|ahead| ahead.parse().ok()).unwrap_or_default();
         let ahead = AtomicI64::new(ahead);
         Ok(Arc::new(Self {
+            location,
             catalog: Arc::new(catalog),
             unwritable,
             layout,
@@ -291,7 +342,13 @@ impl Store {
         if let Some(reason) = &self.unwritable {
             return Err(reason.clone());
         }
-        match [self.root(), self.data()].iter().find_map(|folder| files::refusal(folder)) {
+        let folders = [self.root(), self.data()];
+        let refused = match &self.location {
+            Location::Folder(_) => folders.iter().find_map(|folder| files::refusal(folder)),
+            // A bucket has no folders: its first object tells.
+            Location::Bucket(_) => None,
+        };
+        match refused {
             Some(reason) => Err(reason),
             None => Ok(self.root()),
         }
@@ -324,6 +381,34 @@ impl Store {
     /// Folder of a subject's files.
     pub(crate) fn folder(&self, subject: &Subject) -> PathBuf {
         self.catalog.folder(&subject.filters)
+    }
+
+    /// Location of the files.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// The objects of the bucket that has the files; `None` if they are in a folder.
+    #[cfg(feature = "shared")]
+    pub(crate) fn objects(&self) -> Option<&Arc<dyn object_store::ObjectStore>> {
+        self.catalog.storage().bucket().map(|bucket| bucket.objects())
+    }
+
+    /// True if processes on several machines may use the store.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.catalog.is_shared()
+    }
+
+    /// Name of a subject's file in the bucket; `None` if it is in a folder.
+    pub(crate) fn key(&self, subject: &Subject, file: &DataFile) -> Result<Option<String>> {
+        let path = self.folder(subject).join(&file.path);
+        self.catalog.storage().key(&path).map_err(|error| files::failed("read", &path, &error))
+    }
+
+    /// Path or address of a file by its name in the bucket, or by its absolute path without the first slash.
+    pub(crate) fn shown(&self, name: &str) -> String {
+        self.catalog.storage().shown(name)
     }
 
     /// Path of a subject's file below the data folder of the store, with `/`.
@@ -359,6 +444,16 @@ impl Store {
         Ok(regions)
     }
 
+    /// Text that is kept under a name.
+    pub(crate) fn state(&self, name: &str) -> Result<Option<String>> {
+        self.catalog.cursor(name)
+    }
+
+    /// Keeps a text under a name.
+    pub(crate) fn set_state(&self, name: &str, value: &str) -> Result<()> {
+        self.catalog.set_cursor(name, value)
+    }
+
     /// Time by which the service's clock was last seen to be ahead of ours.
     pub(crate) fn ahead(&self) -> TimeDelta {
         TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))
@@ -381,6 +476,34 @@ impl Store {
         self.optionally(|| self.catalog.confirm(at, confirmed, sealed))
     }
 
+    /// Records that the counts of parts of regions were confirmed at an instant. Each becomes a region of its own, so that the rest
+    /// of its days keeps its age. The rows stay where they are. Compaction joins regions of a month again.
+    pub(crate) fn confirm_parts(&self, subject: &Subject, at: DateTime<Utc>, parts: &[ConfirmedPart]) -> Result<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        self.optionally(|| {
+            for ConfirmedPart { region, days, settled } in parts {
+                let region = match subject.filters.is_empty() {
+                    true => self.catalog.with_stamps(region)?,
+                    false => Some(region.as_ref().clone()),
+                };
+                // If another process has replaced it, its days are confirmed when they are used next.
+                let Some(region) = region else { continue };
+                let confirmed = Region {
+                    confirmed: region.confirmed.max(at),
+                    sealed: region.sealed || *settled,
+                    ..region.part(days.clone())
+                };
+                let (before, after) = (region.days.start..days.start, days.end..region.days.end);
+                let with = [region.part(before), confirmed, region.part(after)];
+                let with: Vec<Region> = with.into_iter().filter(|part| !part.days.is_empty()).collect();
+                self.catalog.replace(subject, region.id.as_slice(), &with, None)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Writes what saves requests later. After another process has held the lock for long, nothing is written for a while,
     /// so that queries do not wait again.
     fn optionally(&self, write: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -395,11 +518,24 @@ impl Store {
         written
     }
 
-    /// Makes days that were read completely a part of the store. Days that it has from a later read stay. `keeps_deleted`: set to
-    /// keep the mentions of replaced days that are missing now.
+    /// Makes days that were read completely a part of the store. Days that it has from a later read stay, and so do the rows of
+    /// days whose mentions have not changed. `keeps_deleted`: set to keep the mentions of replaced days that are missing now.
     fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>, keeps_deleted: bool) -> Result<()> {
+        let (unchanged, buckets): (Vec<Bucket>, Vec<Bucket>) =
+            buckets.into_iter().partition(|bucket| bucket.unchanged.is_some());
+        let unchanged: Vec<i64> = unchanged.iter().filter_map(|bucket| bucket.unchanged).collect();
+        if !unchanged.is_empty() {
+            self.catalog.renew(as_of, &unchanged)?;
+        }
+        if buckets.is_empty() {
+            return Ok(());
+        }
         let new: Vec<Region> = buckets.into_iter().map(|bucket| bucket.region(as_of)).collect();
         let done = self.try_commit(subject, &new, as_of, keeps_deleted);
+        if done.is_err() && self.catalog.is_shared() {
+            // The server may have committed: files that it does not name are removed later.
+            return done.map(drop);
+        }
         let used = done.as_ref().map_or(&[][..], Vec::as_slice);
         let unused = new.iter().filter_map(Region::file).filter(|file| !used.contains(&file.path));
         let unused: BTreeMap<&str, &DataFile> = unused.map(|file| (file.path.as_str(), file.as_ref())).collect();
@@ -411,7 +547,7 @@ impl Store {
     fn try_commit(
         &self,
         subject: &Subject,
-        new: &[Region],
+        read: &[Region],
         as_of: DateTime<Utc>,
         keeps_deleted: bool,
     ) -> Result<Vec<String>> {
@@ -419,6 +555,12 @@ impl Store {
             let known = self.catalog.regions(&subject.aid)?.into_iter();
             let mut known: Vec<Region> =
                 known.filter(|(filters, _)| *filters == subject.filters).map(|(_, region)| region).collect();
+            // Days that the store has from a later read stay. They keep no other day of the same region out.
+            let now = self.catalog.now() + self.ahead();
+            let is_later = |region: &&Region| region.as_of > as_of && is_credible(region, now);
+            let later: Vec<Range<Day>> = known.iter().filter(is_later).map(|region| region.days.clone()).collect();
+            let stays = |day: Day| !later.iter().any(|days| days.contains(&day));
+            let new: Vec<Region> = read.iter().flat_map(|region| region.parts(stays)).collect();
             if subject.filters.is_empty() {
                 let is_replaced = |old: &&mut Region| new.iter().any(|new| overlap(&old.days, &new.days));
                 for region in known.iter_mut().filter(is_replaced) {
@@ -426,12 +568,10 @@ impl Store {
                     *region = self.catalog.with_stamps(region)?.unwrap_or_else(|| region.clone());
                 }
             }
-            let mut groups = together(&known, new);
-            let now = self.catalog.now() + self.ahead();
-            groups.retain(|(old, _)| old.iter().all(|region| region.as_of <= as_of || !is_credible(region, now)));
+            let groups = together(&known, &new);
             let replaced: Vec<i64> =
                 groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
-            let mut written = Written::default();
+            let mut written = Written::to(&self.catalog);
             let Some(stamps) = self.stamps_of(subject, &known, &groups)? else { continue };
             let stamped = |region: &Region| {
                 let stamps = stamps.get(&region.days.start).map(Arc::clone);
@@ -534,10 +674,9 @@ impl Store {
 
     /// Removes files that no region names.
     fn remove<'f>(&self, subject: &Subject, files: impl IntoIterator<Item = &'f DataFile>) {
-        let data = self.catalog.data();
         for file in files {
             // A file that stays behind is removed by `sync` and `store compact` later.
-            maintenance::remove_below(&data, &self.folder(subject).join(&file.path));
+            maintenance::remove_own(self.catalog.storage(), &self.folder(subject).join(&file.path));
         }
     }
 
@@ -576,19 +715,22 @@ pub(crate) fn unstored(error: &Error, setting: &str) -> Phrase {
     }
 }
 
-/// Removes a file that no region names.
-fn remove_file(path: &Path) {
-    // A file that stays behind is removed by `sync` and `store compact` later.
-    let _ = fs::remove_file(path);
-}
-
-/// Files that were written for a commit. They are removed unless the commit succeeds.
-#[derive(Debug, Default)]
+/// Files that were written for a commit. They are removed unless the commit succeeds. If its outcome may be unknown, they stay, and
+/// are removed with other unnamed files.
+#[derive(Debug)]
 struct Written {
+    storage: Storage,
     files: Vec<PathBuf>,
+    /// True if a commit that fails has changed nothing.
+    certain: bool,
 }
 
 impl Written {
+    /// None yet.
+    fn to(catalog: &Catalog) -> Self {
+        Self { storage: catalog.storage().clone(), files: Vec::new(), certain: !catalog.is_shared() }
+    }
+
     fn keep(mut self) {
         self.files.clear();
     }
@@ -596,8 +738,9 @@ impl Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        for file in &self.files {
-            remove_file(file);
+        for file in self.files.iter().filter(|_| self.certain) {
+            // A file that stays behind is removed by `sync` and `store compact` later.
+            let _ = self.storage.remove(file);
         }
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! A mention *arrives* if the store did not have it before. It *changes* if its day is read again with other values in any
 //! column but `as_of`, or if it moves to another day. Days whose file was lost or damaged count as days that the store did not
-//! have, because nothing can be compared with them.
+//! have, because nothing can be compared with them. If a day is read again with the same mentions, no file is written: its rows
+//! and stamps stay, and the catalog records the time of the read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -17,11 +18,14 @@ use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, StringArray};
 use arrow::row::{RowConverter, SortField};
+use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use super::catalog::Catalog;
+use super::coverage::is_credible;
 use super::files::{self, AID, AS_OF};
-use super::region::{Day, Region, Subject};
+use super::filling::Bucket;
+use super::region::{Day, Filters, Region, Subject};
 use super::{Readers, Store, only};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -341,6 +345,40 @@ impl Store {
             }
         }
         Ok(known)
+    }
+
+    /// Returns the stored region of days that were read again at an instant, if it has as many mentions of each day, in the columns
+    /// of today. `known`: all regions of the saved search.
+    pub(super) fn same_counts<'r>(
+        &self,
+        subject: &Subject,
+        known: &'r [(Filters, Arc<Region>)],
+        read: &Bucket,
+        as_of: DateTime<Utc>,
+    ) -> Option<&'r Region> {
+        let same = |(filters, region): &&(Filters, Arc<Region>)| {
+            *filters == subject.filters && region.days == read.days && region.counts == read.counts
+        };
+        let (_, region) = known.iter().find(same)?;
+        let now = self.catalog.now() + self.ahead();
+        let is_of_today = region.file().is_some_and(|file| file.schema == self.catalog.schema());
+        (is_of_today && region.as_of <= as_of && is_credible(region, now)).then_some(region.as_ref())
+    }
+
+    /// True if a region has these mentions, with the same values in all columns but `as_of`.
+    pub(super) fn has_same(&self, subject: &Subject, region: &Region, rows: &[RecordBatch]) -> bool {
+        let digests = |batches: &[RecordBatch]| -> Result<Vec<Contents>> {
+            let columns = self.compared(self.catalog.schema())?;
+            let mut digests = Vec::new();
+            for batch in batches {
+                digests.extend(contents(batch, &columns)?);
+            }
+            digests.sort_unstable();
+            Ok(digests)
+        };
+        let stored = self.read(&mut Readers::new(), subject, region).and_then(|stored| digests(&stored));
+        // What cannot be read is replaced.
+        stored.ok().zip(digests(rows).ok()).is_some_and(|(stored, read)| stored == read)
     }
 
     /// Names of the columns by which a mention of a file of this version is compared with one of today.

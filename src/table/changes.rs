@@ -81,19 +81,14 @@ impl ChangesTable {
     /// The table with these values of arguments.
     fn with(mut self, arguments: impl IntoIterator<Item = (String, Expr)>, options: &ConfigOptions) -> Result<Self> {
         for (name, value) in arguments {
-            let now = self.connection.clock().now();
-            let context = SimplifyContext::builder()
-                .with_schema(Arc::new(DFSchema::empty()))
-                .with_config_options(Arc::new(options.clone()))
-                .with_query_execution_start_time(Some(now))
-                .build();
-            let value = match ExprSimplifier::new(context).simplify(value)? {
+            let value = match simplified(value, &self.connection, options)? {
                 Expr::Literal(value, _) => value,
-                other => return Err(bad(&name, &other.to_string())),
+                other => return Err(bad(CHANGES, &name, &other.to_string())),
             };
+            let wrong = || bad(CHANGES, &name, &value.to_string());
             match name.as_str() {
-                "since" => self.since = Some(since(&value, options)?),
-                _ => self.aids = texts(&value).ok_or_else(|| bad(&name, &value.to_string()))?,
+                "since" => self.since = Some(commit(&value, options).ok_or_else(wrong)?),
+                _ => self.aids = texts(&value).ok_or_else(wrong)?,
             }
         }
         self.connection.some_store()?.check_since(self.some_since()?)?;
@@ -143,10 +138,19 @@ impl ScalarUDFImpl for Arguments {
     }
 }
 
+/// Computes the value of an argument, if it depends on nothing else.
+pub(super) fn simplified(value: Expr, connection: &Connection, options: &ConfigOptions) -> Result<Expr> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(DFSchema::empty()))
+        .with_config_options(Arc::new(options.clone()))
+        .with_query_execution_start_time(Some(connection.clock().now()))
+        .build();
+    ExprSimplifier::new(context).simplify(value)
+}
+
 /// Parses an instant, or the number of a snapshot, which may be a text as well. An instant without a zone is in that of the
 /// session.
-fn since(value: &ScalarValue, options: &ConfigOptions) -> Result<Since> {
-    let wrong = || bad("since", &value.to_string());
+pub(super) fn commit(value: &ScalarValue, options: &ConfigOptions) -> Option<Since> {
     let text = value.try_as_str().flatten().map(str::trim);
     let number = match text {
         Some(text) => text.parse().ok(),
@@ -157,10 +161,10 @@ fn since(value: &ScalarValue, options: &ConfigOptions) -> Result<Since> {
         None => None,
     };
     if let Some(number) = number {
-        return if number >= 0 { Ok(Since::Snapshot(number)) } else { Err(wrong()) };
+        return (number >= 0).then_some(Since::Snapshot(number));
     }
     if let Some(at) = text.and_then(to_the_minute) {
-        return Ok(Since::Instant(at));
+        return Some(Since::Instant(at));
     }
     let zone = options.execution.time_zone.clone().unwrap_or_else(|| "UTC".to_owned());
     let instant = match value.data_type().is_numeric() {
@@ -170,7 +174,7 @@ fn since(value: &ScalarValue, options: &ConfigOptions) -> Result<Since> {
             _ => None,
         },
     };
-    instant.map(Since::Instant).ok_or_else(wrong)
+    instant.map(Since::Instant)
 }
 
 /// Parses an instant with an offset and without seconds, which the engine does not.
@@ -181,7 +185,7 @@ fn to_the_minute(text: &str) -> Option<DateTime<Utc>> {
 }
 
 /// Texts of an aid, or of a list of them.
-fn texts(value: &ScalarValue) -> Option<Vec<String>> {
+pub(super) fn texts(value: &ScalarValue) -> Option<Vec<String>> {
     let list = match value {
         ScalarValue::List(list) => list.value(0),
         ScalarValue::LargeList(list) => list.value(0),
@@ -199,12 +203,13 @@ fn text(value: &ScalarValue) -> Option<String> {
     }
 }
 
-fn bad(name: &str, found: &str) -> DataFusionError {
+/// The error of an argument with another value.
+pub(super) fn bad(function: &str, name: &str, found: &str) -> DataFusionError {
     let expected = match name {
-        "since" => "an instant such as '2026-11-01T00:00:00Z', or the number of a snapshot",
+        "since" | "at" => "an instant such as '2026-11-01T00:00:00Z', or the number of a snapshot",
         _ => "a saved search such as '183772', or a list of them such as ['183772', '184889']",
     };
-    Error::new(ErrorKind::Query, format!("{CHANGES}: {name} must be {expected}; found {found}")).into()
+    Error::new(ErrorKind::Query, format!("{function}: {name} must be {expected}; found {found}")).into()
 }
 
 impl TableProvider for ChangesTable {

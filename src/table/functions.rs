@@ -1,5 +1,6 @@
 //! The service's tables as functions: `mentions(aid => '183772', duration => '7d', sort_by => 'reach_desc')`, mentions with some
-//! words: `search('recall OR fire')`, and the changes of the store: `changes(since => '2026-11-01')`.
+//! words: `search('recall OR fire')`, the changes of the store: `changes(since => '2026-11-01')`, and its mentions at an earlier time:
+//! `mentions_as_of('2026-11-01')`.
 //!
 //! An argument of a service's table is a condition on the column with its name, except `sort_by`, which selects one of the
 //! service's sort orders by its value: rows are returned in it, and a LIMIT takes the first ones. Arguments are named, or
@@ -19,6 +20,8 @@ use datafusion::sql::sqlparser::ast::{FunctionArg, FunctionArgExpr, ObjectName, 
 use super::ApiTable;
 #[cfg(feature = "store")]
 use super::changes::{self, CHANGES, ChangesTable};
+#[cfg(feature = "store")]
+use super::past::{self, MENTIONS_AS_OF, PastTable};
 use super::search::{self, SEARCH, SearchTable};
 use crate::profile::TableKind;
 use crate::pushdown::{ServiceOrder, order_named};
@@ -61,6 +64,8 @@ enum Called {
     Search(Box<SearchTable>),
     #[cfg(feature = "store")]
     Changes(ChangesTable),
+    #[cfg(feature = "store")]
+    Past(PastTable),
 }
 
 /// Resolves a name to a table of a service, a search in its mentions, or the changes of its store; `None` for other tables and for
@@ -75,6 +80,10 @@ fn provider_named(name: &ObjectName, context: &dyn RelationPlannerContext) -> Op
     #[cfg(feature = "store")]
     if let Some(table) = provider.downcast_ref::<ChangesTable>() {
         return Some(Called::Changes(table.clone()));
+    }
+    #[cfg(feature = "store")]
+    if let Some(table) = provider.downcast_ref::<PastTable>() {
+        return Some(Called::Past(table.clone()));
     }
     let table = provider.downcast_ref::<ApiTable>().cloned()?;
     Some(table).filter(|table| table.spec().kind.is_search()).map(|table| Called::Service(Box::new(table)))
@@ -123,6 +132,12 @@ impl RelationPlanner for TableFunctions {
                 let (table, filters) = table.called(given, context.context_provider().options())?;
                 let source = provider_as_source(Arc::new(table));
                 LogicalPlanBuilder::scan_with_filters(CHANGES, source, None, filters)?.build()?
+            }
+            #[cfg(feature = "store")]
+            Some(Called::Past(table)) => {
+                let given = arguments(MENTIONS_AS_OF, &past::ARGUMENTS, args, context)?;
+                let table = table.called(given, context.context_provider().options())?;
+                LogicalPlanBuilder::scan(MENTIONS_AS_OF, provider_as_source(Arc::new(table)), None)?.build()?
             }
             None => return Ok(RelationPlanning::Original(Box::new(relation))),
         };

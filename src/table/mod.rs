@@ -10,6 +10,8 @@ mod changes;
 mod deleted_mentions;
 mod factory;
 mod functions;
+#[cfg(feature = "store")]
+mod past;
 mod read_only;
 mod relations;
 mod search;
@@ -26,6 +28,8 @@ pub(crate) use changes::{CHANGES, ChangesTable};
 pub(crate) use deleted_mentions::deleted_mentions;
 pub use factory::SavedSearchFactory;
 pub(crate) use functions::TableFunctions;
+#[cfg(feature = "store")]
+pub(crate) use past::{MENTIONS_AS_OF, PastTable};
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use read_only::is_read_only;
 pub(crate) use read_only::read_only;

@@ -36,7 +36,7 @@ use tokio::time::{Instant, timeout};
 use super::results::{Keeping, Period, Results};
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, Setting, Term};
-use crate::exec::{ExpectedRequests, Unsized, plan_cost};
+use crate::exec::{ExpectedRequests, Spent, Unsized, plan_cost};
 use crate::host::failure::{Code, Failure, Place};
 use crate::host::planner::{Statement, check_setting, parse, runnable};
 use crate::host::running::{Pending, Reading};
@@ -283,6 +283,18 @@ pub(super) async fn tables(session: &Session) -> Result<Vec<Value>, Failure> {
     Ok(found)
 }
 
+/// Plans a statement to be run. Returns it with its headers and the zone of its times.
+async fn pending(
+    host: Arc<Host>,
+    session: Arc<Session>,
+    question: Question,
+) -> Result<(Arc<Pending>, Headers, String), Failure> {
+    let PlannedStatement { context, statement, headers, typed } = read(&host, &session, question).await?;
+    let zone = SessionSettings::zone(context.state().config_options());
+    let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await;
+    Ok((Arc::new(pending.map_err(|failure| typed.placed(failure))?), headers, zone))
+}
+
 /// Runs a statement. The response is described in the module's documentation; dropping it ends the query.
 ///
 /// # Errors
@@ -294,15 +306,7 @@ pub(super) async fn run(
     question: Question,
 ) -> Result<impl Stream<Item = Bytes> + Send + 'static, Failure> {
     let begun = Instant::now();
-    let planned = {
-        let (host, session) = (Arc::clone(&host), Arc::clone(&session));
-        async move {
-            let PlannedStatement { context, statement, headers, typed } = read(&host, &session, question).await?;
-            let zone = SessionSettings::zone(context.state().config_options());
-            let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await;
-            Ok::<_, Failure>((Arc::new(pending.map_err(|failure| typed.placed(failure))?), headers, zone))
-        }
-    };
+    let planned = pending(Arc::clone(&host), Arc::clone(&session), question);
     let (pending, headers, zone) = host.away(&session, planned).await?;
     if pending.schema.fields().is_empty() {
         return Err(Failure::new(Code::InvalidArgument, "the query selects no columns"));
@@ -325,13 +329,7 @@ pub(super) async fn run(
                 && (spent != told || waits > TOLD)
             {
                 (told, since) = (spent, Instant::now());
-                let progress = json!({
-                    "requests": spent.requests,
-                    "rows": rows,
-                    "wait_ms": spent.wait_ms,
-                    "waits_ms": u64::try_from(waits.as_millis()).unwrap_or(u64::MAX),
-                });
-                yield line(&json!({ "progress": progress }));
+                yield progress(spent, rows, waits);
             }
             match next {
                 // Pages are awaited.
@@ -366,31 +364,57 @@ pub(super) async fn run(
                 }
             }
         };
-        let (spent, windows, warnings) = (pending.spent(), pending.windows(), session.warnings(&query));
         if let Some(failure) = failure {
             let mut told = told_of(&failure);
-            told["error"]["requests"] = spent.requests.into();
+            told["error"]["requests"] = pending.spent().requests.into();
             yield line(&told);
             return;
         }
-        let incomplete = warnings.iter().any(|warning| warning.incomplete);
-        let default = windows.iter().find(|window| window.default).map(|window| period_in_words(&window.words));
-        // The zone of this query alone: the session keeps its own.
-        let connection = session.connections().first();
-        let covered = connection.zip(pending.logical()).and_then(|(to, plan)| covered(to, plan, &windows, &zone));
-        let kept = results.add(&session.principal.name, keeping, Period { covered, zone: zone.clone() });
-        let mut notes: Vec<String> = warnings.iter().map(|warning| warning.line.worded(in_page)).collect();
-        notes.extend(kept.as_ref().err().map(|why| format!("no charts or downloads: {why}")));
-        yield line(&json!({ "end": {
-            "rows": rows,
-            "requests": spent.requests,
-            "summary": summary(rows, begun.elapsed(), spent, windows, incomplete),
-            "incomplete": incomplete || spent.incomplete > 0,
-            "default_window": default,
-            "notes": notes,
-            "result": kept.ok(),
-        } }));
+        let read = Read { query, rows, begun, keeping };
+        yield last_line(read, &pending, &session, &results, zone);
     })
+}
+
+/// A query that has ended, with its result.
+struct Read {
+    query: String,
+    rows: usize,
+    begun: Instant,
+    keeping: Keeping,
+}
+
+/// The line after all rows.
+fn last_line(read: Read, pending: &Pending, session: &Session, results: &Results, zone: String) -> Bytes {
+    let Read { query, rows, begun, keeping } = read;
+    let (spent, windows, warnings) = (pending.spent(), pending.windows(), session.warnings(&query));
+    let incomplete = warnings.iter().any(|warning| warning.incomplete);
+    let default = windows.iter().find(|window| window.default).map(|window| period_in_words(&window.words));
+    // The zone of this query alone: the session keeps its own.
+    let connection = session.connections().first();
+    let covered = connection.zip(pending.logical()).and_then(|(to, plan)| covered(to, plan, &windows, &zone));
+    let kept = results.add(&session.principal.name, keeping, Period { covered, zone });
+    let mut notes: Vec<String> = warnings.iter().map(|warning| warning.line.worded(in_page)).collect();
+    notes.extend(kept.as_ref().err().map(|why| format!("no charts or downloads: {why}")));
+    line(&json!({ "end": {
+        "rows": rows,
+        "requests": spent.requests,
+        "summary": summary(rows, begun.elapsed(), spent, windows, incomplete),
+        "incomplete": incomplete || spent.incomplete > 0,
+        "default_window": default,
+        "notes": notes,
+        "result": kept.ok(),
+    } }))
+}
+
+/// A line about what was requested so far. `waits`: time for which the service's limit will keep requests waiting.
+fn progress(spent: Spent, rows: usize, waits: Duration) -> Bytes {
+    let progress = json!({
+        "requests": spent.requests,
+        "rows": rows,
+        "wait_ms": spent.wait_ms,
+        "waits_ms": u64::try_from(waits.as_millis()).unwrap_or(u64::MAX),
+    });
+    line(&json!({ "progress": progress }))
 }
 
 /// Place of the first name or value that a message has in backticks and a text has exactly once.

@@ -1271,6 +1271,35 @@ fn a_check_refuses_what_a_start_refuses() {
     assert!(output.status.success() && err(&output).contains(&warning), "{}", err(&output));
 }
 
+/// A folder is never taken for object storage, nor the reverse.
+#[test]
+fn an_address_of_a_store_is_not_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        ("s3:", "`s3:` is not a folder of a store; use an address such as s3://bucket/prefix"),
+        ("s3:/bucket", "`s3:` is not a folder of a store"),
+        ("ftp://me:secret@host/mentions", "unknown scheme `ftp` of a store; use a folder, or an address"),
+        ("s3://me:secret@bucket", "invalid s3 address of a store"),
+        ("s3://bucket/mentions", "s3://bucket/mentions"),
+    ];
+    each(cases, |(location, told)| {
+        for by_variable in [false, true] {
+            let options = ["--now", "2026-07-01T12:00:00Z", "--store", location, "sql", "-c", "SELECT 1"];
+            let mut command = match by_variable {
+                false => savedsearch(&options),
+                true => savedsearch(&[&options[..2], &options[4..]].concat()),
+            };
+            if by_variable {
+                command.env("SAVEDSEARCH_STORE", location);
+            }
+            let output = command.current_dir(folder.path()).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{output:?}");
+            assert!(err(&output).contains(told) && !err(&output).contains("secret"), "{}", err(&output));
+        }
+    });
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is created");
+}
+
 #[test]
 fn a_check_names_the_store() {
     let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);

@@ -15,7 +15,7 @@ use datafusion_saved_search::distributed::{TlsSpec, WorkerServer, WorkerSpec, Wo
 use datafusion_saved_search::error::Error;
 use datafusion_saved_search::flight::{FlightServer, Upstream};
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Preset, Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, SyncOptions, session, sync};
+use datafusion_saved_search::{Clock, Connection, ErrorKind, Location, Profile, Secret, SyncOptions, session, sync};
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use tempfile::TempDir;
@@ -36,7 +36,7 @@ fn worker(store: &Path) -> WorkerSpec {
         tls: None,
         insecure: false,
         operations: None,
-        stores: vec![store.to_owned()],
+        stores: vec![Location::Folder(store.to_owned())],
         memory_mib: 512,
         drain: Duration::from_secs(5),
     }
@@ -535,7 +535,11 @@ async fn workers_and_servers_show_certificates() {
     assert!(error.contains("anybody could send plans"), "{error}");
     let error = refused(WorkerSpec { stores: Vec::new(), ..spec() }).await;
     assert!(error.contains("a worker needs a store"), "{error}");
-    assert!(refused(WorkerSpec { stores: vec!["/nonexistent".into()], ..spec() }).await.contains("/nonexistent"));
+    assert!(
+        refused(WorkerSpec { stores: vec![Location::Folder("/nonexistent".into())], ..spec() })
+            .await
+            .contains("/nonexistent")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ const OF_TESTS: &str = "cases";
 
 /// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed. The crates of the
 /// workspace that the library uses, such as `savedsearch-clock`, are among them without their prefix.
-const MAY_USE: [(&str, &[&str]); 42] = [
+const MAY_USE: [(&str, &[&str]); 43] = [
     (OF_TESTS, &[]),
     ("error", &[]),
     ("boxed_future", &[]),
@@ -19,6 +19,7 @@ const MAY_USE: [(&str, &[&str]); 42] = [
     ("clock", &[]),
     ("files", &[]),
     ("numbers", &[]),
+    ("location", &["error"]),
     ("memory", &["error"]),
     ("words", &["error", "memory"]),
     ("functions", &["error", "memory", "words"]),
@@ -27,10 +28,10 @@ const MAY_USE: [(&str, &[&str]); 42] = [
     ("client", &["error", "clock", "files", "memory", "numbers", "profile", "request"]),
     ("http", &["client"]),
     ("decode", &["error", "profile", "request"]),
-    ("store", &["error", "clock", "files", "memory", "words", "profile", "request", "decode"]),
+    ("store", &["error", "clock", "files", "location", "memory", "words", "profile", "request", "decode"]),
     ("pushdown", &["error", "profile", "request"]),
-    ("config", &["error", "profile", "client"]),
-    ("connection", &["error", "clock", "config", "profile", "request", "client", "decode", "store"]),
+    ("config", &["error", "location", "profile", "client"]),
+    ("connection", &["error", "clock", "location", "config", "profile", "request", "client", "decode", "store"]),
     (
         "exec",
         &[
@@ -64,7 +65,7 @@ const MAY_USE: [(&str, &[&str]); 42] = [
         ],
     ),
     ("catalog", &["connection", "table"]),
-    ("connections", &["error", "config", "profile", "client", "connection", "catalog"]),
+    ("connections", &["error", "location", "config", "profile", "client", "connection", "catalog"]),
     (
         "optimizer",
         &[
@@ -107,6 +108,7 @@ const MAY_USE: [(&str, &[&str]); 42] = [
             "functions",
             "clock",
             "files",
+            "location",
             "memory",
             "config",
             "store",

@@ -11,13 +11,18 @@ use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpResponse, HttpService};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, OTHER_KEY, SavedSearch, Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, Erase, Profile, Secret, SyncOptions, session, sync, verify_counts};
+use datafusion_saved_search::{
+    CatalogUrl, Clock, Connection, ConnectionBuilder, Erase, Export, Profile, Secret, SyncOptions, session, sync,
+    verify_counts,
+};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
 use crate::binary::{err, savedsearch};
-use crate::support::{Asked, BIG, InProcess, LONGEST, OTHER, Scripted, corpus, each_async, knob, now, rows, runner};
+use crate::support::{
+    Asked, BIG, InProcess, LONGEST, OTHER, Scripted, corpus, each_async, knob, now, rows, runner, text_knob,
+};
 
 /// A service, and a store of its mentions.
 pub(crate) struct Shop {
@@ -26,6 +31,8 @@ pub(crate) struct Shop {
     path: Option<PathBuf>,
     searches: Vec<SavedSearch>,
     profile: Profile,
+    /// Number by which a store on a server is its own.
+    number: u64,
 }
 
 /// The service at a time, with sessions that use the store and that do not.
@@ -43,7 +50,7 @@ impl Shop {
 
     pub(crate) fn of(corpus: &Corpus, profile: Profile) -> Self {
         let searches = corpus.searches.iter().map(|search| search.as_ref().clone()).collect();
-        Self { folder: TempDir::new().unwrap(), path: None, searches, profile }
+        Self { folder: TempDir::new().unwrap(), path: None, searches, profile, number: rand::random() }
     }
 
     /// Returns the service at a time, and new connections to it.
@@ -64,11 +71,27 @@ impl Shop {
             let builder = Connection::builder(address, Secret::new(KEY).unwrap());
             builder.service(service).clock(Clock::fixed(time)).profile(self.profile.clone())
         };
-        let connection =
-            connect("http://stored.test/v4").store(self.path.as_deref().unwrap_or(self.folder.path())).build().unwrap();
+        let builder = connect("http://stored.test/v4").store(self.path.as_deref().unwrap_or(self.folder.path()));
+        let connection = self.shared(builder).build().unwrap();
         let stored = session(&connection).unwrap();
         let plain = session(&connect("http://plain.test/v4").build().unwrap()).unwrap();
         Visit { simulator, connection, stored, plain }
+    }
+
+    /// Puts the store to where `STORE_CATALOG` and `STORE_FILES` say, if they are set: a database of PostgreSQL, such as
+    /// `postgres://me@localhost/tests`, and a bucket, such as `s3://tests`. Each store has a schema and a prefix of its own.
+    fn shared(&self, builder: ConnectionBuilder) -> ConnectionBuilder {
+        let builder = match text_knob("STORE_FILES") {
+            Some(bucket) => builder.store(format!("{bucket}/{:x}", self.number)),
+            None => builder,
+        };
+        match text_knob("STORE_CATALOG") {
+            Some(database) => {
+                let url = format!("{database}?schema=test_{:x}", self.number);
+                builder.catalog(CatalogUrl::parse(&url, None).unwrap())
+            }
+            None => builder,
+        }
     }
 
     pub(crate) fn search(&mut self, aid: &str) -> &mut SavedSearch {
@@ -439,6 +462,172 @@ async fn a_row_tells_when_it_was_read() {
         "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {QUARTER} AND as_of < TIMESTAMP '2026-07-07T00:00:00Z'"
     );
     assert_eq!(rows(&later.stored.sql(&since).await.unwrap().collect().await.unwrap()).concat(), ["0"]);
+}
+
+/// A month of the past is one region.
+#[tokio::test]
+async fn days_of_a_part_of_a_region_are_confirmed() {
+    let mut profile = Profile::v4();
+    profile.page.max = 10;
+    let shop = Shop::of(&corpus(), profile.clone());
+    let of = |from: &str, to: &str| {
+        format!(
+            "SELECT id, title FROM mentions WHERE aid = '{BIG}' AND published_at >= '{from}' AND published_at < '{to}'"
+        )
+    };
+    shop.at(now()).cost(&of("2026-04-01", "2026-05-01")).await;
+    let later = shop.at(now() + days(1));
+    later.set("SET savedsearch.freshness = '15m'").await;
+    for (from, to, cost) in [
+        ("2026-04-10", "2026-04-20", 1),
+        ("2026-04-12", "2026-04-15", 0),
+        ("2026-04-08", "2026-04-22", 1),
+        ("2026-04-09", "2026-04-21", 0),
+        ("2026-04-01", "2026-05-01", 1),
+        ("2026-04-05", "2026-04-30", 0),
+    ] {
+        assert_eq!(later.cost(&of(from, to)).await, cost, "{from} {to}");
+    }
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+    // Without a freshness, nothing is divided.
+    let other = Shop::of(&corpus(), profile);
+    other.at(now()).cost(&of("2026-04-01", "2026-05-01")).await;
+    assert_eq!(other.at(now() + days(1)).cost(&of("2026-04-10", "2026-04-20")).await, 1);
+    let catalog = rusqlite::Connection::open(other.folder.path().join("catalog.sqlite")).unwrap();
+    let regions: i64 = catalog.query_row("SELECT count(*) FROM savedsearch_coverage", [], |row| row.get(0)).unwrap();
+    assert_eq!(regions, 1);
+}
+
+/// A month of the past is one region.
+#[tokio::test]
+async fn a_day_that_another_process_has_read_later_keeps_no_other_day_out() {
+    let shop = Shop::new();
+    let of = |from: &str, to: &str| {
+        format!(
+            "SELECT id, title FROM mentions WHERE aid = '{BIG}' AND published_at >= '{from}' AND published_at < '{to}'"
+        )
+    };
+    let read = async |time: DateTime<Utc>, sql: String| {
+        let visit = shop.at(time);
+        visit.set("SET savedsearch.store = 'write'").await;
+        visit.cost(&sql).await;
+        assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+    };
+    let later = now() + TimeDelta::minutes(1);
+    read(later, of("2026-04-10", "2026-04-11")).await;
+    read(now(), of("2026-04-01", "2026-05-01")).await;
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    let sql = "SELECT as_of, sum(to_day - from_day) FROM savedsearch_coverage GROUP BY as_of ORDER BY as_of";
+    let stored = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let stored: Vec<(i64, i64)> =
+        catalog.prepare(sql).unwrap().query_map([], stored).unwrap().map(Result::unwrap).collect();
+    assert_eq!(stored, [(now().timestamp_micros(), 29), (later.timestamp_micros(), 1)]);
+    let visit = shop.at(later);
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    assert_eq!(visit.cost(&of("2026-04-01", "2026-05-01")).await, 0);
+}
+
+/// Another reader of Parquet files, without the catalog, sees each stored mention once.
+#[tokio::test]
+async fn an_export_has_each_stored_mention_once() {
+    let mut shop = Shop::new();
+    let options = SyncOptions::since((now() - days(60)).date_naive());
+    let visit = shop.at(now());
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    // Days with conditions, replaced rows, and deleted ones.
+    let german = "SELECT id, title FROM mentions WHERE language = 'de' AND published_at >= '2026-03-01' AND published_at < '2026-04-01'";
+    visit.cost(&format!("{german} AND aid = '{BIG}'")).await;
+    shop.delete_before(BIG, now() - days(20));
+    shop.arrive(BIG, "late", now() - days(10));
+    let later = shop.at(now() + TimeDelta::minutes(10));
+    sync(&later.connection, &options, |_| {}).await.unwrap();
+    let target = shop.folder.path().join("exported/all");
+    let exported = later.connection.export_store(&Export::default(), &target).unwrap();
+    let other = SessionContext::new();
+    other.register_parquet("exported", target.to_str().unwrap(), Default::default()).await.unwrap();
+    let aids: Vec<String> = later.connection.holdings().unwrap().into_iter().map(|holding| holding.aid).collect();
+    let all = |aid: &str, from: &str, to: &str| {
+        format!("WHERE aid = '{aid}' AND published_at >= '{from}' AND published_at < '{to}' ORDER BY published_at, id")
+    };
+    let columns = "SELECT aid, id, title, text, reach, tags, extra, published_at FROM";
+    let mut mentions = 0;
+    for aid in aids.iter().collect::<BTreeSet<_>>() {
+        let range = all(aid, "2026-05-02T00:00:00Z", "2026-07-02T00:00:00Z");
+        let expected =
+            rows(&later.plain.sql(&format!("{columns} mentions {range}")).await.unwrap().collect().await.unwrap());
+        let found = rows(&other.sql(&format!("{columns} exported {range}")).await.unwrap().collect().await.unwrap());
+        assert!(found == expected, "{aid}: {} instead of {}", found.len(), expected.len());
+        mentions += found.len() as u64;
+    }
+    assert!(mentions > 0);
+    assert_eq!((exported.mentions, exported.files), (mentions, 1));
+    assert!(exported.conditional > 0 && exported.days > 60, "{exported:?}");
+    // A part.
+    let part = shop.folder.path().join("part");
+    let mut what = Export::default();
+    what.aids = vec![OTHER.to_owned()];
+    what.since = Some("2026-05-10".parse().unwrap());
+    what.before = Some("2026-06-05".parse().unwrap());
+    let exported = later.connection.export_store(&what, &part).unwrap();
+    let range = all(OTHER, "2026-05-10T00:00:00Z", "2026-06-05T00:00:00Z");
+    let expected =
+        rows(&later.plain.sql(&format!("{columns} mentions {range}")).await.unwrap().collect().await.unwrap());
+    assert_eq!((exported.mentions, exported.days), (expected.len() as u64, 26));
+    // Nothing is overwritten, and a failure leaves nothing.
+    let error = later.connection.export_store(&what, &part).unwrap_err();
+    assert!(error.to_string().ends_with("part is not empty; export to a new folder"), "{error}");
+    what.aids = vec!["nope".to_owned()];
+    let error = later.connection.export_store(&what, &shop.folder.path().join("none")).unwrap_err();
+    assert!(error.to_string().contains("no day of saved search nope is stored; stored: "), "{error}");
+    let left = std::fs::read_dir(shop.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(
+        left.map(|name| name.to_string_lossy().into_owned()).all(|name| name != "none" && !name.starts_with(".export"))
+    );
+}
+
+/// Names of the files below the data folder of a store.
+fn data_files(shop: &Shop) -> BTreeSet<String> {
+    let folder = shop.folder.path().join("data");
+    let tables = std::fs::read_dir(folder).unwrap().map(|table| table.unwrap().path());
+    let files = tables.flat_map(|table| std::fs::read_dir(table).unwrap()).map(|file| file.unwrap().path());
+    files.map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_refresh_that_finds_nothing_new_writes_no_file() {
+    let mut shop = Shop::new();
+    let sql = format!(
+        "SELECT id, title, reach, tags, extra FROM mentions WHERE aid = '{BIG}' AND published_at >= \
+         TIMESTAMP '2026-04-01T00:00:00Z' AND published_at < TIMESTAMP '2026-07-01T12:00:00Z'"
+    );
+    let after = |minutes: i64| now() + TimeDelta::minutes(minutes);
+    shop.at(now()).cost(&sql).await;
+    let first = data_files(&shop);
+    let again = shop.at(after(10));
+    let cost = again.cost(&sql).await;
+    assert!(cost > 0, "the open days are read again");
+    assert_eq!(data_files(&shop), first);
+    // The days are as fresh as if they had been written.
+    let soon = shop.at(after(20));
+    soon.set("SET savedsearch.freshness = '15m'").await;
+    assert_eq!(soon.cost(&sql).await, 0);
+    // A day that has changed is written, and no other one.
+    shop.arrive(BIG, "new", after(-5));
+    shop.at(after(30)).cost(&sql).await;
+    let changed: Vec<String> = data_files(&shop).difference(&first).cloned().collect();
+    let mentions = changed.iter().filter(|name| name.ends_with(".parquet"));
+    assert_eq!(mentions.map(|name| &name[..10]).collect::<Vec<_>>(), ["2026-07-01"], "{changed:?}");
+    // Days that have settled when they are read again with the same mentions need only a confirmation.
+    let settled = data_files(&shop);
+    shop.at(now() + days(5)).cost(&sql).await;
+    let last = shop.at(now() + days(6));
+    assert_eq!(last.cost(&sql).await, 1);
+    assert_eq!(data_files(&shop), settled);
+    assert_eq!(last.connection.verify_store().unwrap(), Vec::<String>::new());
+    // What is asked for is written.
+    last.set("SET savedsearch.store = 'write'").await;
+    last.cost(&sql).await;
+    assert!(data_files(&shop).len() > settled.len());
 }
 
 /// From a condition on the day, the engine concludes that the time is constant, and would leave out the sort.

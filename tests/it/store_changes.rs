@@ -11,7 +11,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, SavedSearch, Settings};
 use datafusion_saved_search::{
-    Clock, Connection, Erase, Error, ErrorKind, NewMentions, Profile, Secret, SyncOptions, session, sync,
+    Clock, Connection, Erase, Error, ErrorKind, NewMentions, Profile, Secret, SyncOptions, Watch, session, sync,
 };
 use futures::StreamExt;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn days(days: i64) -> TimeDelta {
 /// Rows of a query of the store, which sends no request.
 async fn ask(visit: &Visit, sql: &str) -> Vec<Vec<String>> {
     let before = visit.simulator.requests();
-    let frame = visit.stored.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let frame = datafusion_saved_search::sql(&visit.stored, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let rows = rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")));
     assert_eq!(visit.simulator.requests(), before, "{sql}");
     rows
@@ -843,12 +843,283 @@ async fn a_connection_names_the_retention_of_its_store() {
         ("retain = \"20d\"", "connection `mine`: retain needs a store"),
         ("store = \"store\"\nretain = \"20\"", "connection `mine`: invalid retain `20`: expected a number of days"),
         ("store = \"store\"\nretain = \"0d\"", "connection `mine`: invalid retain `0d`"),
+        ("quota = \"20GB\"", "connection `mine`: quota needs a store"),
+        ("store = \"store\"\nquota = \"20\"", "connection `mine`: invalid quota `20`: expected a size, such as 500MB"),
+        ("store = \"store\"\nquota = \"0GB\"", "connection `mine`: invalid quota `0GB`"),
     ] {
         let (status, lines) = with(settings, &[]);
         assert!(lines.contains(expected) && status != Some(0), "{lines}");
     }
     let context = session(&Connection::builder(url.clone(), Secret::new(KEY).unwrap()).build().unwrap()).unwrap();
     assert!(context.sql("SELECT * FROM changes(since => 1)").await.is_err());
+}
+
+/// Size of the current files of mentions by the catalog.
+fn bytes_in(shop: &Shop) -> u64 {
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    let sql = "SELECT sum(file_size_bytes) FROM ducklake_data_file WHERE end_snapshot IS NULL";
+    catalog.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn the_oldest_days_of_a_store_above_its_quota_are_removed_and_not_read_again() {
+    let shop = Shop::new();
+    let mut options = SyncOptions::since((now() - days(60)).date_naive());
+    options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
+    let visit = shop.at(now());
+    let all = sync(&visit.connection, &options, |_| {}).await.unwrap();
+    visit.connection.compact_store().unwrap();
+    let quota = bytes_in(&shop) / 2;
+    options.quota = Some(quota);
+    let synced = sync(&shop.at(now() + TimeDelta::minutes(5)).connection, &options, |_| {}).await.unwrap();
+    assert!(synced.over_quota.mentions > 0 && bytes_in(&shop) <= quota, "{synced:?} {}", bytes_in(&shop));
+    let first = synced.kept_from.unwrap();
+    let later = shop.at(now() + TimeDelta::minutes(10));
+    let stored: u64 = later.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
+    assert_eq!(stored, mentions_from(&later, first).await, "the same days of all saved searches");
+    assert!(stored > 0 && later.connection.holdings().unwrap().iter().all(|holding| holding.from >= first));
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+    // The removed days are not read again, unless the quota is another one.
+    let again = sync(&later.connection, &options, |_| {}).await.unwrap();
+    assert_eq!((again.over_quota, again.kept_from), (Default::default(), Some(first)));
+    assert_eq!(later.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum::<u64>(), stored);
+    options.quota = None;
+    sync(&later.connection, &options, |_| {}).await.unwrap();
+    assert!(later.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum::<u64>() > stored);
+    // An empty store is filled with the latest days only.
+    let other = Shop::new();
+    options.since = (now() - days(170)).date_naive();
+    options.quota = Some(quota);
+    let filled = sync(&other.at(now()).connection, &options, |_| {}).await.unwrap();
+    assert!(filled.requests < all.requests * 2 && bytes_in(&other) <= quota, "{filled:?} {all:?}");
+    // What cannot be kept is said.
+    options.quota = Some(1);
+    let error = sync(&other.at(now()).connection, &options, |_| {}).await.unwrap_err();
+    assert!(error.to_string().contains(" alone are larger than the quota of the store; set a larger quota"), "{error}");
+    options.oldest_first = true;
+    let error = sync(&other.at(now()).connection, &options, |_| {}).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+}
+
+#[tokio::test]
+async fn a_watch_rule_has_one_alert_for_each_day_on_which_its_condition_holds() {
+    let mut shop = Shop::new();
+    let mut options = SyncOptions::since((now() - days(60)).date_naive());
+    options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
+    let rule = |visit: &Visit| {
+        let aids = [BIG.to_owned()];
+        Watch::begin(&visit.connection, "surge", &aids, "count > 3 * weekday_mean AND count >= 100").unwrap()
+    };
+    let visit = shop.at(now());
+    let empty = rule(&visit).due().await.unwrap();
+    assert_eq!((empty.alerts.len(), empty.unstored), (0, vec![BIG.to_owned()]));
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    let usual = rule(&visit).due().await.unwrap();
+    assert_eq!((usual.alerts.len(), usual.unstored.len(), usual.undecided.len()), (0, 0, 0));
+    let surge = |shop: &mut Shop, day: &str| {
+        for number in 0..200 {
+            let at = format!("{day}T11:00:00Z").parse::<DateTime<Utc>>().unwrap() - TimeDelta::minutes(number);
+            shop.arrive(BIG, &format!("{day}-{number}"), at);
+        }
+    };
+    surge(&mut shop, "2026-07-01");
+    let later = shop.at(now() + TimeDelta::minutes(10));
+    sync(&later.connection, &options, |_| {}).await.unwrap();
+    let due = rule(&later).due().await.unwrap();
+    let [alert] = due.alerts.as_slice() else { panic!("{due:?}") };
+    let count = async |from: DateTime<Utc>| {
+        let instants = [from, from + days(1)].map(|at| at.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+        let [from, to] = instants;
+        let of_day = format!("aid = '{BIG}' AND published_at >= '{from}' AND published_at < '{to}'");
+        let sql = format!("SELECT count(*) FROM (SELECT id, title FROM mentions WHERE {of_day})");
+        rows(&later.plain.sql(&sql).await.unwrap().collect().await.unwrap())[0][0].parse::<u64>().unwrap()
+    };
+    let today: DateTime<Utc> = "2026-07-01T00:00:00Z".parse().unwrap();
+    let mut before = Vec::new();
+    for weeks in 1..=8 {
+        before.push(count(today - days(7 * weeks)).await);
+    }
+    let mean = before.iter().sum::<u64>() as f64 / 8.0;
+    assert_eq!((alert.aid.as_str(), alert.day, alert.count), (BIG, today.date_naive(), count(today).await));
+    assert_eq!(alert.weekday_mean, Some(mean), "{before:?}");
+    let line: serde_json::Value = serde_json::from_str(&alert.to_line()).unwrap();
+    assert!(line["rule"] == "surge" && line["day"] == "2026-07-01", "{line}");
+    // It is due until it is recorded, for any process.
+    assert_eq!(rule(&shop.at(now() + TimeDelta::minutes(11))).due().await.unwrap(), due);
+    rule(&later).record(alert).unwrap();
+    let recorded = rule(&later).due().await.unwrap();
+    assert!(recorded.alerts.is_empty());
+    rule(&later).finish(&recorded).unwrap();
+    let next = shop.at(now() + days(1));
+    sync(&next.connection, &options, |_| {}).await.unwrap();
+    let due = rule(&next).due().await.unwrap();
+    assert!(due.alerts.is_empty());
+    rule(&next).finish(&due).unwrap();
+    // No process runs for two weeks.
+    surge(&mut shop, "2026-07-04");
+    let last = shop.at(now() + days(15));
+    sync(&last.connection, &options, |_| {}).await.unwrap();
+    let due = rule(&last).due().await.unwrap();
+    assert_eq!(due.alerts.iter().map(|alert| alert.day.to_string()).collect::<Vec<_>>(), ["2026-07-04"]);
+    // Too few days before.
+    let few = Shop::new();
+    let visit = few.at(now());
+    options.since = (now() - days(5)).date_naive();
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    let undecided =
+        Watch::begin(&visit.connection, "surge", &[], "count > 3 * weekday_mean").unwrap().due().await.unwrap();
+    assert_eq!((undecided.alerts.len(), undecided.undecided.len()), (0, 2), "{undecided:?}");
+    for (when, expected) in [
+        ("count + 1", "expected a condition, found a value of type Int64; use the columns aid, day, count"),
+        ("counts > 1", "invalid condition of watch rule `wrong`: "),
+        ("count > 1; DROP TABLE mentions", "invalid condition of watch rule `wrong`: "),
+        ("", "invalid condition of watch rule `wrong`: "),
+    ] {
+        let error = Watch::begin(&visit.connection, "wrong", &[], when).unwrap_err();
+        assert!(error.kind() == ErrorKind::Config && error.to_string().contains(expected), "{when}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn alerts_reach_the_receivers_of_their_rules_until_they_are_accepted() {
+    let service = Service::start().await;
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("key"), KEY).unwrap();
+    let (alerts, fails) = (folder.path().join("alerts"), folder.path().join("fails"));
+    let url = service.running.as_ref().unwrap().base_url();
+    let config = folder.path().join("connections.toml");
+    let receiver = Receiver::start();
+    let connection = format!("[connections.mine]\nbase_url = \"{url}\"\napi_key_file = \"key\"\n");
+    let command = format!("cat >> '{}'; test ! -e '{}'", alerts.display(), fails.display());
+    let rules = format!(
+        "store = \"store\"\n[connections.mine.watch.by_command]\nwhen = \"count >= 0\"\ncommand = \"{command}\"\n\
+         [connections.mine.watch.by_webhook]\nwhen = \"count >= 0\"\nwebhook_env = \"ALERTS\"\n"
+    );
+    let aids: Vec<&str> = service.searches.iter().flat_map(|search| ["--aid", search.aid.as_str()]).collect();
+    let run = |settings: &str| {
+        std::fs::write(&config, format!("{connection}{settings}")).unwrap();
+        let options = ["--config", config.to_str().unwrap(), "sync", "--since", "2d"];
+        let mut command = savedsearch(&[&options[..], &aids].concat());
+        let output = command.env("ALERTS", &receiver.url).stdin(Stdio::null()).output().unwrap();
+        assert!(!err(&output).contains("s3cr3t"), "{}", err(&output));
+        (output.status.code(), err(&output), receiver.take())
+    };
+    let windows = |text: &str| -> Vec<(String, String)> {
+        let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.map(|line| (line["aid"].to_string(), line["day"].to_string())).collect()
+    };
+    std::fs::write(&fails, "").unwrap();
+    receiver.answer("503 Service Unavailable");
+    let (status, lines, requests) = run(&rules);
+    assert_eq!((status, requests.len()), (Some(1), 1), "{lines}");
+    let what = "error: an alert of watch rule `by_command` was not accepted: the command failed (exit status: 1)";
+    assert!(lines.contains(what), "{lines}");
+    assert_eq!(windows(&std::fs::read_to_string(&alerts).unwrap()).len(), 1, "the first one that fails is the last");
+    // Again, each once.
+    std::fs::remove_file(&fails).unwrap();
+    std::fs::remove_file(&alerts).unwrap();
+    receiver.answer("204 No Content");
+    let (status, lines, requests) = run(&rules);
+    assert_eq!(status, Some(0), "{lines}");
+    let by_command = windows(&std::fs::read_to_string(&alerts).unwrap());
+    let mut by_webhook: Vec<_> = requests.iter().flat_map(|(_, body)| windows(body)).collect();
+    assert!(by_command.len() >= service.searches.len() && by_command == by_webhook, "{by_command:?} {by_webhook:?}");
+    assert!(lines.contains("\nalert: by_command: "), "{lines}");
+    // A day is not due twice; another one may have begun.
+    let (status, lines, requests) = run(&rules);
+    assert_eq!(status, Some(0), "{lines}");
+    by_webhook.extend(requests.iter().flat_map(|(_, body)| windows(body)));
+    for windows in [by_webhook, windows(&std::fs::read_to_string(&alerts).unwrap())] {
+        assert_eq!(windows.iter().collect::<BTreeSet<_>>().len(), windows.len(), "{windows:?}");
+    }
+    for (settings, expected) in [
+        ("[connections.mine.watch.a]\nwhen = \"true\"\ncommand = \"true\"", "`mine`: watch needs a store"),
+        (
+            "store = \"store\"\n[connections.mine.watch.a]\nwhen = \"true\"",
+            "`mine`: watch.a: expected one of command, webhook",
+        ),
+        (
+            "store = \"store\"\n[connections.mine.watch.a]\nwhen = \"true\"\nwebhook_env = \"NOT_SET\"",
+            "`mine`: watch.a: environment variable NOT_SET is not set",
+        ),
+        (
+            "store = \"store\"\n[connections.mine.watch.a]\nwhen = \"counts > 1\"\ncommand = \"true\"",
+            "invalid condition of watch rule `a`",
+        ),
+    ] {
+        let (status, lines, _) = run(settings);
+        assert!(lines.contains(expected) && status == Some(2), "{lines}");
+    }
+}
+
+#[tokio::test]
+async fn earlier_versions_are_read_as_long_as_they_are_kept() {
+    let mut shop = Shop::new();
+    let mut options = SyncOptions::since((now() - days(40)).date_naive());
+    options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
+    let of = |table: &str| {
+        format!(
+            "SELECT m.aid, m.id, m.title, m.reach, m.tags, m.extra FROM {table} m WHERE m.aid IN ('{BIG}', '{OTHER}') AND \
+             m.published_at >= '2026-05-25' ORDER BY m.aid, m.published_at, m.id"
+        )
+    };
+    let of_service =
+        async |visit: &Visit| rows(&visit.plain.sql(&of("mentions")).await.unwrap().collect().await.unwrap());
+    let first = shop.at(now());
+    sync(&first.connection, &options, |_| {}).await.unwrap();
+    first.connection.keep_versions(30).unwrap();
+    let (before, version) = (of_service(&first).await, snapshot(&shop));
+    shop.delete_before(BIG, now() - days(20));
+    shop.arrive(BIG, "late", now() - days(10));
+    let second = shop.at(now() + TimeDelta::minutes(10));
+    sync(&second.connection, &options, |_| {}).await.unwrap();
+    second.connection.compact_store().unwrap();
+    let after = of_service(&second).await;
+    assert!(before != after && !before.is_empty());
+    let third = shop.at(now() + days(1));
+    rescan(&third, BIG, now() - days(30)).await;
+    third.connection.compact_store().unwrap();
+    let read = async |table: &str| ask(&third, &of(table)).await;
+    for (table, expected) in [
+        (format!("mentions_as_of({version})"), &before),
+        (format!("mentions_as_of(at => {version}, aid => ['{BIG}', '{OTHER}'])"), &before),
+        ("mentions_as_of('2026-07-01T12:05:00Z')".to_owned(), &before),
+        (format!("mentions AT (VERSION => {version})"), &before),
+        ("mentions AT (TIMESTAMP => '2026-07-01 12:05:00')".to_owned(), &before),
+        ("v4.mentions FOR SYSTEM_TIME AS OF '2026-07-01T12:10:00Z'".to_owned(), &after),
+        ("mentions FOR SYSTEM_TIME AS OF (now() - INTERVAL '2 hours')".to_owned(), &after),
+    ] {
+        let found = read(&table).await;
+        assert!(&found == expected, "{table}: {} instead of {}", found.len(), expected.len());
+    }
+    let one: Vec<_> = before.iter().filter(|row| row[0] == OTHER).cloned().collect();
+    assert!(read(&format!("mentions_as_of({version}, aid => '{OTHER}')")).await == one);
+    for (call, kind, part) in [
+        ("mentions_as_of()", ErrorKind::Query, "use mentions_as_of('2026-11-01T00:00:00Z')"),
+        ("mentions_as_of('yesterday')", ErrorKind::Query, "mentions_as_of: at must be an instant"),
+        ("mentions_as_of(1, aid => NULL)", ErrorKind::Query, "mentions_as_of: aid must be a saved search"),
+        ("mentions_as_of(1000)", ErrorKind::Store, "the store has no such snapshot; the latest is"),
+        (
+            "mentions_as_of('2020-01-01')",
+            ErrorKind::Store,
+            "the store has no version that old; the earliest is of 2026-07-01T",
+        ),
+    ] {
+        let error = failure(&third, &format!("SELECT * FROM {call}")).await;
+        assert!(error.kind() == kind && error.to_string().contains(part), "{call}: {error}");
+    }
+    let error = third.plain.sql("SELECT * FROM mentions_as_of(1)").await.unwrap_err();
+    assert_eq!(Error::find(&error).unwrap().kind(), ErrorKind::Config);
+    // As long as versions are kept.
+    let kept = shop.at(now() + days(20));
+    kept.connection.compact_store().unwrap();
+    assert!(ask(&kept, &of(&format!("mentions_as_of({version})"))).await == before);
+    kept.connection.keep_versions(0).unwrap();
+    let last = shop.at(now() + days(21));
+    last.connection.compact_store().unwrap();
+    let error = failure(&last, &format!("SELECT * FROM mentions_as_of({version})")).await;
+    assert!(error.to_string().contains("the store has no version that old; the earliest is of "), "{error}");
+    assert_eq!(last.connection.verify_store().unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]

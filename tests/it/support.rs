@@ -274,6 +274,12 @@ pub(crate) fn knob(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
+/// Reads a text from the environment, such as the address of a server that a test may use.
+pub(crate) fn text_knob(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "the program does not read the settings of tests")]
+    std::env::var(name).ok()
+}
+
 /// Formats the cells of batches as strings.
 pub(crate) fn rows(batches: &[RecordBatch]) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");

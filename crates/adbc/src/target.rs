@@ -15,7 +15,7 @@ use datafusion_saved_search::connections::{Connections, key_from_command};
 use datafusion_saved_search::embedded::{Code, Failure, Session};
 use datafusion_saved_search::error::Phrase;
 use datafusion_saved_search::simulator::{self, Running};
-use datafusion_saved_search::{Clock, Connection, Profile, Secret};
+use datafusion_saved_search::{CatalogUrl, Clock, Connection, ConnectionBuilder, Location, Profile, Secret};
 use tokio::sync::Mutex;
 
 use crate::error::{failed, named_option, own, unknown_option, wrong};
@@ -27,7 +27,7 @@ pub(crate) struct Options {
     key: Option<Secret>,
     key_command: Option<String>,
     profile: Option<String>,
-    store: Option<PathBuf>,
+    store: Option<Location>,
     connection: Option<String>,
     config: Option<PathBuf>,
     insecure: bool,
@@ -67,7 +67,7 @@ impl Options {
                 "savedsearch.api_key" => self.key = Some(Secret::new(&text).map_err(own)?),
                 "savedsearch.api_key_command" => self.key_command = Some(text),
                 "savedsearch.profile" => self.profile = Some(text),
-                "savedsearch.store" => self.store = Some(text.into()),
+                "savedsearch.store" => self.store = Some(Location::parse(text).map_err(own)?),
                 "savedsearch.connection" => self.connection = Some(text),
                 "savedsearch.config" => self.config = Some(text.into()),
                 "savedsearch.insecure" => self.insecure = switch(&name, &text)?,
@@ -127,8 +127,8 @@ pub(crate) struct Target {
 /// Identity of a target: equal ones share a connection.
 #[derive(PartialEq)]
 enum Identity {
-    Demo { profile: Box<Profile>, store: Option<PathBuf>, now: Option<DateTime<Utc>> },
-    Service { base_url: String, key: [u8; 32], profile: Box<Profile>, store: Option<PathBuf>, insecure: bool },
+    Demo { profile: Box<Profile>, store: Option<StoreAt>, now: Option<DateTime<Utc>> },
+    Service { base_url: String, key: [u8; 32], profile: Box<Profile>, store: Option<StoreAt>, insecure: bool },
     File { content: String, folder: PathBuf, connection: Option<String>, insecure: bool },
 }
 
@@ -200,7 +200,7 @@ impl Target {
         let profile = options.profile.as_ref().map(PathBuf::from).or(environment.profile);
         let profile =
             profile.map_or_else(|| Ok(Profile::v4()), |name| Profile::named(Path::new(""), &name)).map_err(own)?;
-        let store = options.store.clone().or(environment.store);
+        let store = options.store.clone().or(environment.store).map(|location| (location, environment.catalog));
         let Some(base_url) = options.uri.clone().or(environment.base_url) else {
             let keys = [
                 (options.key.is_some(), "savedsearch.api_key"),
@@ -242,7 +242,7 @@ impl Target {
             let limits = HttpLimits::default().insecure(insecure);
             let builder = Connection::builder(base_url, key).profile(profile).http_limits(limits);
             let builder = match store {
-                Some(folder) => builder.store(folder),
+                Some(at) => with_store(builder, at),
                 None => builder,
             };
             Ok(Self { connection: builder.build().map_err(own)?, named: Vec::new(), demo: None })
@@ -250,7 +250,7 @@ impl Target {
         .await
     }
 
-    async fn demo(profile: Profile, store: Option<PathBuf>, now: Option<DateTime<Utc>>) -> Result<Arc<Self>> {
+    async fn demo(profile: Profile, store: Option<StoreAt>, now: Option<DateTime<Utc>>) -> Result<Arc<Self>> {
         let identity = Identity::Demo { profile: Box::new(profile.clone()), store: store.clone(), now };
         shared(identity, || async move {
             let demo = demo_data(now).await?;
@@ -258,7 +258,7 @@ impl Target {
             let builder = Connection::builder(demo.base_url(), key).profile(profile);
             let builder = builder.clock(now.map_or_else(Clock::system, Clock::stopped)).shown_as("built-in demo data");
             let builder = match (store, now) {
-                (Some(folder), Some(now)) => builder.store(folder).store_owner(format!("demo data of {now}")),
+                (Some(at), Some(now)) => with_store(builder, at).store_owner(format!("demo data of {now}")),
                 (Some(_), None) => {
                     let message =
                         named_option("savedsearch.store") + " with the demo data needs a clock that stands still";
@@ -269,6 +269,17 @@ impl Target {
             Ok(Self { connection: builder.build().map_err(own)?, named: Vec::new(), demo: Some(demo) })
         })
         .await
+    }
+}
+
+/// Location of a store, and its catalog if that is in PostgreSQL.
+type StoreAt = (Location, Option<CatalogUrl>);
+
+fn with_store(builder: ConnectionBuilder, (location, catalog): StoreAt) -> ConnectionBuilder {
+    let builder = builder.store_at(location);
+    match catalog {
+        Some(url) => builder.catalog(url),
+        None => builder,
     }
 }
 

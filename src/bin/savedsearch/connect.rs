@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use datafusion_saved_search::client::{Exchanges, HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
-use datafusion_saved_search::config::{Environment, is_blank};
-use datafusion_saved_search::connections::{Connections, Named, Unavailable};
+use datafusion_saved_search::config::{Environment, catalog_url, is_blank};
+use datafusion_saved_search::connections::{Connections, Named, Unavailable, WatchRule};
 use datafusion_saved_search::flight::{PassThrough, ServeDocument};
 use datafusion_saved_search::simulator::{self, Running};
-use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret};
+use datafusion_saved_search::{CatalogUrl, Clock, Connection, Error, ErrorKind, Location, Profile, Secret};
 use tracing::Level;
 
 use crate::stderr::tell;
@@ -53,12 +53,19 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
         let builder = Connection::builder(base_url, key).profile(profile).service(service).exchanges(exchanges);
         let builder = if lasts { builder.keep_estimates() } else { builder };
         let builder = if demo.is_some() { builder.shown_as(DEMO) } else { builder };
-        let builder = match arguments.store.clone().or(environment.store) {
-            Some(folder) if demo.is_some() => {
-                let Some(now) = arguments.now else { return Err(Exit::usage(MOVING)) };
-                builder.store(folder).store_owner(format!("demo data of {now}"))
+        let builder = match given_store(arguments, &environment)? {
+            Some((location, catalog)) => {
+                let builder = builder.store_at(location);
+                let builder = match catalog {
+                    Some(url) => builder.catalog(url),
+                    None => builder,
+                };
+                match (demo.is_some(), arguments.now) {
+                    (true, None) => return Err(Exit::usage(MOVING)),
+                    (true, Some(now)) => builder.store_owner(format!("demo data of {now}")),
+                    (false, _) => builder,
+                }
             }
-            Some(folder) => builder.store(folder),
             None => builder,
         };
         let connection = builder.clock(clock).build().map_err(|error| match error.kind() {
@@ -75,6 +82,11 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
             "--store and SAVEDSEARCH_STORE cannot be combined with a configuration file; set `store` of its connections",
         ));
     }
+    if arguments.catalog.is_some() || environment.catalog.is_some() {
+        return Err(Exit::usage(
+            "--catalog and SAVEDSEARCH_CATALOG cannot be combined with a configuration file; set `catalog` of its connections",
+        ));
+    }
     let connections = Connections::read(&config, arguments.connection.as_deref())?;
     let (connection, others) = connections.open(arguments.insecure, |name, base_url, key| {
         let folder = arguments.record.as_ref().map(|folder| folder.join(name));
@@ -88,13 +100,37 @@ const MOVING: &str = "--store with the demo data needs --now INSTANT: otherwise 
 const NO_CONFIGURATION: &str = "--connection requires a configuration file: use --config or SAVEDSEARCH_CONFIG, or create \
                                 savedsearch/savedsearch.toml in your configuration folder";
 
-/// Returns the folder of the default connection's store, if it has one.
-pub(crate) fn store_folder(arguments: &Arguments) -> Result<Option<PathBuf>, Exit> {
+/// Location of a store, and its catalog if that is in PostgreSQL.
+pub(crate) type StoreAt = (Location, Option<CatalogUrl>);
+
+/// Returns the default connection's store, if it has one.
+pub(crate) fn store_of(arguments: &Arguments) -> Result<Option<StoreAt>, Exit> {
     let environment = Environment::read()?;
     Ok(match config_file(arguments, &environment)? {
-        Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().store,
-        None => arguments.store.clone().or(environment.store),
+        Some(config) => {
+            let Named { store, catalog, .. } =
+                Connections::read(&config, arguments.connection.as_deref())?.into_default();
+            store.map(|location| (location, catalog))
+        }
+        None => given_store(arguments, &environment)?,
     })
+}
+
+/// Returns the store that arguments or environment name.
+fn given_store(arguments: &Arguments, environment: &Environment) -> Result<Option<StoreAt>, Exit> {
+    let location = match &arguments.store {
+        Some(given) => Some(Location::parse(given)?),
+        None => environment.store.clone(),
+    };
+    let catalog = match &arguments.catalog {
+        Some(given) => Some(catalog_url(given)?),
+        None => environment.catalog.clone(),
+    };
+    match (location, catalog) {
+        (Some(location), catalog) => Ok(Some((location, catalog))),
+        (None, Some(_)) => Err(Exit::usage("--catalog and SAVEDSEARCH_CATALOG need a store; set --store")),
+        (None, None) => Ok(None),
+    }
 }
 
 /// Returns the files of keys that arguments or configuration file name.
@@ -108,23 +144,37 @@ pub(crate) fn key_files(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
     })
 }
 
-/// Returns the age in days beyond which the default connection's store keeps nothing, if the configuration file sets it.
-pub(crate) fn retained_days(arguments: &Arguments) -> Result<Option<u32>, Exit> {
+/// Settings of a synchronization.
+#[derive(Debug, Default)]
+pub(crate) struct SyncSettings {
+    /// Age in days beyond which nothing stays in the store.
+    pub(crate) retain: Option<u32>,
+    /// Size of the store in bytes.
+    pub(crate) quota: Option<u64>,
+    /// Rules to evaluate afterwards.
+    pub(crate) watch: Vec<WatchRule>,
+}
+
+/// Returns the settings of synchronizations of the default connection that the configuration file has.
+pub(crate) fn sync_settings(arguments: &Arguments) -> Result<SyncSettings, Exit> {
     Ok(match config_file(arguments, &Environment::read()?)? {
-        Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().retain,
-        None => None,
+        Some(config) => {
+            let named = Connections::read(&config, arguments.connection.as_deref())?.into_default();
+            SyncSettings { retain: named.retain, quota: named.quota, watch: named.watch }
+        }
+        None => SyncSettings::default(),
     })
 }
 
-/// Returns the folders of all stores that arguments, environment or configuration file name.
-pub(crate) fn store_folders(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
+/// Returns the locations of all stores that arguments, environment or configuration file name.
+pub(crate) fn store_locations(arguments: &Arguments) -> Result<Vec<Location>, Exit> {
     let environment = Environment::read()?;
     Ok(match config_file(arguments, &environment)? {
         Some(config) => {
             let Connections { named, .. } = Connections::read(&config, arguments.connection.as_deref())?;
             named.into_values().filter_map(|named| named.store).collect()
         }
-        None => arguments.store.clone().or(environment.store).into_iter().collect(),
+        None => given_store(arguments, &environment)?.into_iter().map(|(location, _)| location).collect(),
     })
 }
 

@@ -79,9 +79,13 @@ struct Arguments {
     /// Connection that unqualified table names belong to
     #[arg(long, value_name = "NAME", global = true)]
     connection: Option<String>,
-    /// Folder of the store, which keeps the mentions that queries read [env: SAVEDSEARCH_STORE]
+    /// Folder of the store, which keeps the mentions that queries read, or an address: s3://BUCKET/PREFIX, gs:// or az://
+    /// [env: SAVEDSEARCH_STORE]
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
+    /// Catalog of the store in PostgreSQL, for stores of several machines [env: SAVEDSEARCH_CATALOG] [password: PGPASSWORD]
+    #[arg(long, value_name = "URL", global = true)]
+    catalog: Option<String>,
     /// Allow sending keys and passwords in clear text over the network: http URLs, and servers without TLS
     #[arg(long, global = true, env = "SAVEDSEARCH_INSECURE")]
     insecure: bool,

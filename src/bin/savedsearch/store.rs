@@ -1,28 +1,32 @@
 //! `savedsearch sync` and `savedsearch store`: fill a store, inspect it and maintain it.
 
+mod alarms;
 mod hand_over;
 mod webhook;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
 use clap::Subcommand;
-use datafusion_saved_search::connections::parse_days;
+use datafusion_saved_search::connections::{parse_days, parse_size};
 use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{
-    Connection, Erase, Erased, Error, ErrorKind, Indexed, SyncOptions, SyncStep, Synced, has_store, sync, verify_counts,
+    Connection, Erase, Erased, Error, ErrorKind, Export, Indexed, SyncOptions, SyncStep, Synced, has_store, sync,
+    verify_counts,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tracing::Level;
 
+use self::alarms::Alarms;
 use self::hand_over::{HandOver, Handed};
 use self::webhook::Sending;
-use crate::connect::{Connected, connect, retained_days};
+use crate::connect::{Connected, SyncSettings, connect, sync_settings};
 use crate::stderr::tell;
 use crate::{Arguments, Exit, FAILED, SIGNALLED, in_command};
 
@@ -40,6 +44,9 @@ Each step is stored when it is complete. If you stop the command, the next run c
 at least once. If that fails, or this program is stopped, the next run hands the same mentions over
 again. In the first run, these are all that are read.
 
+Watch rules of the connection, such as when = \"count > 3 * weekday_mean\", are evaluated at the end.
+A rule hands an alert to its command or webhook once for each day of a saved search.
+
 Exit status: 0 the store is up to date, 1 the service, the command or the webhook failed, 2 wrong
 command line, 4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
 
@@ -50,7 +57,8 @@ Examples:
   savedsearch --store mentions sync --watch 15m
   savedsearch --store mentions sync --watch 10m --on-new 'jq -r .title >> new.txt'
   savedsearch --store mentions sync --watch 10m --webhook https://hooks.example.com/mentions
-  savedsearch --store mentions sync --retain 400d"
+  savedsearch --store mentions sync --retain 400d
+  savedsearch --store mentions sync --since 400d --quota 20GB"
 )]
 pub(crate) struct SyncArguments {
     /// Saved search; may be repeated [default: those that a query without an aid reads]
@@ -72,6 +80,9 @@ pub(crate) struct SyncArguments {
     /// Afterwards, remove days older than an age, such as 400d [default: `retain` of the connection]
     #[arg(long, value_name = "AGE", value_parser = age_in_days)]
     retain: Option<u32>,
+    /// Afterwards, remove the oldest days of a store above a size, such as 20GB [default: `quota` of the connection]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "oldest_first")]
+    quota: Option<u64>,
     /// Read all days again, including those that the store has
     #[arg(long)]
     rescan: bool,
@@ -119,6 +130,50 @@ Examples:
         column: Vec<String>,
         /// Remove the indexes, and keep none
         #[arg(long, conflicts_with = "column")]
+        off: bool,
+    },
+    /// Write stored mentions to Parquet files, for programs that do not read the catalog
+    #[command(
+        after_help = "Writes each stored mention once, in the order of saved search and time, in the columns of the profile.
+FOLDER appears when it is complete. Days that were read with conditions are not exported, and neither
+are deleted mentions that were kept. No request is sent.
+
+Examples:
+  savedsearch --store mentions store export exported
+  savedsearch --store mentions store export --aid 183772 --since 2026-01-01 --before 2026-04-01 quarter"
+    )]
+    Export {
+        /// Folder to create
+        folder: PathBuf,
+        /// Format of the files: parquet
+        #[arg(long, value_name = "FORMAT", value_parser = export_format, default_value = "parquet")]
+        format: ExportFormat,
+        /// Saved search; may be repeated [default: all]
+        #[arg(long, value_name = "AID", value_parser = saved_search)]
+        aid: Vec<String>,
+        /// First day (UTC) [default: the first one that is stored]
+        #[arg(long, value_name = "DATE")]
+        since: Option<NaiveDate>,
+        /// Day after the last one (UTC) [default: the one after the last one that is stored]
+        #[arg(long, value_name = "DATE")]
+        before: Option<NaiveDate>,
+    },
+    /// Keep earlier versions of mentions for an age, so that mentions_as_of(…) reads them
+    #[command(group = clap::ArgGroup::new("age").required(true))]
+    #[command(
+        after_help = "Files that are replaced from now on stay for the age, and need its space. Without this, they stay for an
+hour. forget removes all versions.
+
+Examples:
+  savedsearch --store mentions store versions --keep 30d
+  savedsearch --store mentions store versions --off"
+    )]
+    Versions {
+        /// Age in days, such as 30d
+        #[arg(long, value_name = "AGE", value_parser = age_in_days, group = "age")]
+        keep: Option<u32>,
+        /// Keep them for an hour
+        #[arg(long, group = "age")]
         off: bool,
     },
     /// Erase mentions, so that nothing of them is left in the folder
@@ -180,10 +235,13 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         Exit(status, Some(line))
     };
     let mut signals = Signals::listen()?;
-    let retain = match options.retain {
-        Some(days) => Some(days),
-        None => retained_days(arguments)?,
+    let configured = sync_settings(arguments)?;
+    let settings = SyncSettings {
+        retain: options.retain.or(configured.retain),
+        quota: options.quota.or(configured.quota),
+        ..configured
     };
+    let alarms = Alarms::begin(&connection, &settings.watch, arguments.insecure)?;
     let receiver = match (&options.on_new, &options.webhook) {
         (Some(command), _) => Some(Receiver::Command(HandOver::begin(&connection, command, &options.aid)?)),
         (None, Some(url)) => {
@@ -197,7 +255,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         let quiet = arguments.quiet || (receiver.is_some() && !first);
         first = false;
         let synced = tokio::select! {
-            synced = once(&connection, quiet, options, retain, &steps) => synced?,
+            synced = once(&connection, quiet, options, &settings, &steps) => synced?,
             kind = signals.next() => {
                 // What was read completely is stored. A second signal ends the wait.
                 let kept = tokio::select! {
@@ -219,10 +277,19 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
                 0 => String::new(),
                 _ => format!(" · removed because of their age: {}", synced.removed.mentions + synced.removed.deleted),
             };
-            eprintln!("{synced}{removed}{handed}");
+            eprintln!("{synced}{removed}{}{handed}", of_quota(&synced));
         }
         if let Some(reason) = &synced.unindexed {
             eprintln!("note: words are not indexed: {}", reason.worded(in_command));
+        }
+        let undelivered = tokio::select! {
+            undelivered = alarms.run(arguments.quiet) => undelivered?,
+            kind = signals.next() => return Err(alarms.stopped(kind)),
+        };
+        match (options.watch, undelivered) {
+            (None, Some(failure)) => return Err(Exit(FAILED, Some(handed.failure.unwrap_or(failure)))),
+            (Some(_), Some(failure)) => tell(Level::WARN, "warning: ", &failure),
+            (_, None) => {}
         }
         match (options.watch, handed.failure) {
             (None, Some(failure)) => return Err(Exit(FAILED, Some(failure))),
@@ -237,6 +304,18 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             () = tokio::time::sleep(every) => {}
             kind = signals.next() => return Err(stopped(kind, None)),
         }
+    }
+}
+
+/// End of the line about a synchronization: what its quota has removed, and leaves out.
+fn of_quota(synced: &Synced) -> String {
+    let removed = match synced.over_quota.days {
+        0 => String::new(),
+        _ => format!(" · removed because of the quota: {}", synced.over_quota.mentions + synced.over_quota.deleted),
+    };
+    match synced.kept_from {
+        Some(first) => format!("{removed} · first day within the quota: {first}"),
+        None => removed,
     }
 }
 
@@ -297,7 +376,7 @@ async fn once(
     connection: &Arc<Connection>,
     quiet: bool,
     options: &SyncArguments,
-    retain: Option<u32>,
+    settings: &SyncSettings,
     steps: &AtomicUsize,
 ) -> Result<Synced, Exit> {
     let ago = |days: i64| (connection.now() - TimeDelta::days(days)).date_naive();
@@ -312,7 +391,8 @@ async fn once(
     wanted.keep_deleted = options.keep_deleted;
     wanted.oldest_first = options.oldest_first;
     wanted.max_requests = options.max_requests;
-    wanted.retain = retain;
+    wanted.retain = settings.retain;
+    wanted.quota = settings.quota;
     let mut progress = Progress::of_queries(vec![Arc::clone(connection)], quiet);
     let mut done = 0;
     let report = |step: &SyncStep| {
@@ -340,13 +420,10 @@ async fn once(
 
 pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result<(), Exit> {
     // Connecting would create one.
-    if let Some(folder) = crate::connect::store_folder(arguments)?
-        && !has_store(&folder)?
+    if let Some((location, catalog)) = crate::connect::store_of(arguments)?
+        && !has_store(&location, catalog.as_ref())?
     {
-        return Err(Exit::usage(format!(
-            "{}: no store in this folder; fill one with `savedsearch sync`",
-            folder.display()
-        )));
+        return Err(Exit::usage(format!("{location}: no store in this folder; fill one with `savedsearch sync`")));
     }
     let Connected { connection, demo: _demo, .. } = connect(arguments).await?;
     match command {
@@ -355,28 +432,7 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
             let sql = "SELECT * FROM system.store ORDER BY aid, filters";
             return crate::print_table(connection, sql).await;
         }
-        StoreCommand::Verify { service } => {
-            let store = Arc::clone(&connection);
-            let problems = in_time(arguments.quiet, "reading the files", move || store.verify_store()).await?;
-            problems.iter().for_each(|problem| eprintln!("{problem}"));
-            let differing = if *service {
-                let _progress = Progress::of_queries(vec![Arc::clone(&connection)], arguments.quiet);
-                verify_counts(&connection).await?
-            } else {
-                Vec::new()
-            };
-            differing.iter().for_each(|differing| eprintln!("{differing}"));
-            let (problems, differing) = (problems.len(), differing.len());
-            let line = match (problems, differing) {
-                (0, 0) => {
-                    eprintln!("no problems");
-                    return Ok(());
-                }
-                (0, _) => format!("stored days that differ from the service: {differing}; `sync` reads them again"),
-                _ => format!("problems: {problems}"),
-            };
-            return Err(Exit(FAILED, Some(line)));
-        }
+        StoreCommand::Verify { service } => return verify(connection, arguments.quiet, *service).await,
         StoreCommand::Compact => {
             let compacted = in_time(arguments.quiet, "merging files", move || connection.compact_store()).await?;
             eprintln!(
@@ -394,6 +450,32 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
             match off {
                 true => eprintln!("removed indexes: {removed}"),
                 false => eprintln!("indexed files: {files} ({:.1} MB)", bytes as f64 / 1e6),
+            }
+        }
+        StoreCommand::Export { folder, format: ExportFormat::Parquet, aid, since, before } => {
+            let mut what = Export::default();
+            what.aids.clone_from(aid);
+            (what.since, what.before) = (*since, *before);
+            let target = folder.clone();
+            let export = move || connection.export_store(&what, &target);
+            let exported = in_time(arguments.quiet, "exporting mentions", export).await?;
+            eprintln!(
+                "exported mentions: {} · days of saved searches: {} · files: {} ({:.1} MB)",
+                exported.mentions,
+                exported.days,
+                exported.files,
+                exported.bytes as f64 / 1e6
+            );
+            if exported.conditional > 0 {
+                eprintln!("not exported: {} days that were read with conditions", exported.conditional);
+            }
+        }
+        StoreCommand::Versions { keep, off } => {
+            let days = keep.filter(|_| !off).unwrap_or_default();
+            blocking(move || connection.keep_versions(days)).await?;
+            match days {
+                0 => eprintln!("replaced files stay for an hour"),
+                days => eprintln!("replaced files stay for {days} d"),
             }
         }
         StoreCommand::Forget { older_than, before, author, id, aid } => {
@@ -419,6 +501,29 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
         }
     }
     Ok(())
+}
+
+/// Compares the catalog with the files, and the daily counts with the service if that is wanted.
+async fn verify(connection: Arc<Connection>, quiet: bool, service: bool) -> Result<(), Exit> {
+    let store = Arc::clone(&connection);
+    let problems = in_time(quiet, "reading the files", move || store.verify_store()).await?;
+    problems.iter().for_each(|problem| eprintln!("{problem}"));
+    let differing = if service {
+        let _progress = Progress::of_queries(vec![Arc::clone(&connection)], quiet);
+        verify_counts(&connection).await?
+    } else {
+        Vec::new()
+    };
+    differing.iter().for_each(|differing| eprintln!("{differing}"));
+    let line = match (problems.len(), differing.len()) {
+        (0, 0) => {
+            eprintln!("no problems");
+            return Ok(());
+        }
+        (0, differing) => format!("stored days that differ from the service: {differing}; `sync` reads them again"),
+        (problems, _) => format!("problems: {problems}"),
+    };
+    Err(Exit(FAILED, Some(line)))
 }
 
 /// Does work on the files of a store, and shows its name and how long it takes.
@@ -486,6 +591,20 @@ fn every(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(u64::from(number) * seconds))
 }
 
+/// Format of exported files.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ExportFormat {
+    Parquet,
+}
+
+fn export_format(text: &str) -> Result<ExportFormat, String> {
+    match text {
+        "parquet" => Ok(ExportFormat::Parquet),
+        "iceberg" | "delta" => Err("only parquet is supported; DuckDB and Spark write such tables from it".to_owned()),
+        _ => Err("expected parquet".to_owned()),
+    }
+}
+
 /// The first day to store.
 #[derive(Debug, Clone, Copy)]
 enum FirstDay {
@@ -503,6 +622,10 @@ fn first_day(text: &str) -> Result<FirstDay, String> {
 
 fn age_in_days(text: &str) -> Result<u32, String> {
     parse_days(text).ok_or_else(|| "expected a number of days, such as 400d".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "expected a size, such as 500MB or 20GB".to_owned())
 }
 
 #[cfg(test)]

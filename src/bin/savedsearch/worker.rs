@@ -7,7 +7,7 @@ use std::time::Duration;
 use datafusion_saved_search::distributed::{TlsSpec, WorkerServer, WorkerSpec};
 
 use crate::access::{certificates, check_distinct, warn_of_expiry, warn_of_exposed};
-use crate::connect::store_folders;
+use crate::connect::store_locations;
 use crate::serve::{LogArguments, log};
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit, memory};
@@ -15,8 +15,8 @@ use crate::{Arguments, Ending, Exit, memory};
 /// Run parts of a server's queries on another machine, over the files of the server's store
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A worker reads the folder of the store and nothing else. It has no API key, and sends no request to
-the service.
+    after_help = "A worker reads the folder of the store, or its bucket, and nothing else. It has no API key, and sends
+no request to the service.
 
 Examples:
   savedsearch --store /srv/mentions worker
@@ -80,7 +80,7 @@ async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), E
         tls: worker.tls()?,
         insecure: arguments.insecure,
         operations: worker.operations,
-        stores: store_folders(arguments)?,
+        stores: store_locations(arguments)?,
         memory_mib: worker.memory_mib as usize,
         drain: Duration::from_secs(worker.drain_seconds.into()),
     };

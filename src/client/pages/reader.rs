@@ -358,18 +358,7 @@ impl<D: PageDecoder> PageReader<D> {
             false => error,
         })?;
         self.begun = true;
-        let relative = self.window.words.is_none() && self.window.instants.is_none() && self.history.passes == 0;
-        if let (true, Some(total)) = (relative, answer.facts.total) {
-            // A relative period is read again at other instants: its total serves estimates alone.
-            self.client.note_total(&self.plan, total);
-        }
-        if let (Some(_), Some(total)) = (window, answer.facts.total) {
-            self.client.note_total(&self.plan, total);
-        }
-        let follow = answer.facts.total.is_some_and(|total| span.row + answer.facts.rows < total);
-        if follow && answer.facts.rows < span.size {
-            self.client.totals.note_smaller(answer.facts.rows);
-        }
+        self.note_totals(span, answer.facts, window.is_some());
         self.check_window(span, &answer.facts)?;
         self.check_period(span, &answer)?;
         self.check_first(span, &answer)?;
@@ -388,25 +377,12 @@ impl<D: PageDecoder> PageReader<D> {
         reading.hint(answer.facts.hint, beside);
         reading.check_depth()?;
         let skip = self.plan.pages.map_or(0, |pages| pages.skip);
-        if let (0, Some(total)) = (answer.facts.rows, answer.facts.total.filter(|total| *total <= skip))
-            && let Some((count, name)) = beside.above(total).filter(|(count, _)| *count > skip)
-        {
+        if let Some(reason) = hidden_behind(skip, answer.facts) {
             self.reading = None;
-            let reason = format!(
-                "the total is {total}, but the {name} of the same response counts {count}, and row {skip} was requested"
-            );
             return self.incomplete_because(reason, evidence::WHICH);
         }
-        if let Some(total) = answer.facts.total.filter(|total| skip > 0 && span.row + answer.facts.rows > *total)
-            && answer.facts.rows > 0
-        {
-            let message = format!(
-                "the total is {total}, but a response to a request for mentions from row {skip} on has {}",
-                answer.facts.rows
-            );
-            return Err(Error::new(ErrorKind::Contradiction, message)
-                .advice("the service ignores, rounds or limits the offset: check [offset], its `aligned`, [depth] and [total] in the profile")
-                .at(self.place(span)));
+        if let Err(error) = check_offset(skip, span, answer.facts) {
+            return Err(error.at(self.place(span)));
         }
         let above = reading.proof.is_exceeded();
         self.announced = self.announced.or(answer.facts.total.map(|total| beside.most(total)));
@@ -436,6 +412,19 @@ impl<D: PageDecoder> PageReader<D> {
         }
         self.take_early(early);
         Ok(())
+    }
+
+    /// Notes the total of a first page, for estimates. `expected`: set for a window whose total is remembered.
+    fn note_totals(&self, span: Span, facts: PageFacts, expected: bool) {
+        let Some(total) = facts.total else { return };
+        let relative = self.window.words.is_none() && self.window.instants.is_none() && self.history.passes == 0;
+        // A relative period is read again at other instants: its total serves estimates alone.
+        if relative || expected {
+            self.client.note_total(&self.plan, total);
+        }
+        if span.row + facts.rows < total && facts.rows < span.size {
+            self.client.totals.note_smaller(facts.rows);
+        }
     }
 
     /// Requests the pages after the first one together with it, as far as the expected total covers full pages.
@@ -693,33 +682,16 @@ impl<D: PageDecoder> PageReader<D> {
         if let (Some(ends), Some(times)) = (&mut self.ends, page.times()) {
             ends.see(times);
         }
-        // Drops the rows outside the window's own instants.
-        let half_open = self.client.profile().window.is_half_open();
-        if let Some(times) = page.times()
-            && let Some(stray) = times.iter().copied().find(|at| !self.window.holds(*at, half_open))
-        {
-            self.stray = self.stray.or(Some(stray));
-            let whole = self.whole.as_ref().and_then(|whole| whole.instants.clone()).unwrap_or(i64::MIN..i64::MAX);
-            for (keep, at) in taken.keep.iter_mut().zip(times).filter(|(keep, _)| **keep) {
-                *keep = self.window.holds(*at, half_open);
-                self.outside += u64::from(!*keep && !whole.contains(at));
-            }
-        }
+        let satisfied = reading.satisfied();
+        self.drop_strays(&page, &mut taken.keep);
         // They count as some of the rows that a limit asked for.
-        if let Some(at) = self.stray.filter(|_| reading.satisfied() && !self.window.is_wider()) {
+        if let Some(at) = self.stray.filter(|_| satisfied && !self.window.is_wider()) {
             return Err(self.outside(span, at));
         }
         self.distinct += taken.keep.iter().filter(|keep| **keep).count() as u64;
         self.release(&page, &mut taken.keep);
-        if let (true, Some(id), Some(true), true) =
-            (more, page.ids().and_then(<[u64]>::last), taken.keep.last().copied(), taken.keep.len() > 1)
-        {
-            let version = page.versions().and_then(|versions| versions.last().copied()).unwrap_or(i64::MIN);
-            let last = page.last_row();
-            let memory = self.scan.hold(last.bytes())?;
-            self.withheld = Some(Withheld { id: *id, version, page: last, memory });
-            taken.keep.pop();
-            taken.keep.push(false);
+        if more {
+            self.withhold(&page, &mut taken.keep)?;
         }
         self.given += taken.keep.iter().filter(|keep| **keep).count() as u64;
         let page = if taken.keep.contains(&false) { page.retain(&taken.keep) } else { page };
@@ -733,6 +705,30 @@ impl<D: PageDecoder> PageReader<D> {
             self.ready.extend(self.doubted.take());
             self.ready.push_back((page, memory));
         }
+        Ok(())
+    }
+
+    /// Drops the rows outside the window's own instants.
+    fn drop_strays(&mut self, page: &D::Page, keep: &mut [bool]) {
+        let half_open = self.client.profile().window.is_half_open();
+        let Some(times) = page.times() else { return };
+        let Some(stray) = times.iter().copied().find(|at| !self.window.holds(*at, half_open)) else { return };
+        self.stray = self.stray.or(Some(stray));
+        let whole = self.whole.as_ref().and_then(|whole| whole.instants.clone()).unwrap_or(i64::MIN..i64::MAX);
+        for (keep, at) in keep.iter_mut().zip(times).filter(|(keep, _)| **keep) {
+            *keep = self.window.holds(*at, half_open);
+            self.outside += u64::from(!*keep && !whole.contains(at));
+        }
+    }
+
+    /// Holds the last row back, which the next page may repeat.
+    fn withhold(&mut self, page: &D::Page, keep: &mut [bool]) -> Result<()> {
+        let (Some(id), [_, .., last @ true]) = (page.ids().and_then(<[u64]>::last), keep) else { return Ok(()) };
+        let version = page.versions().and_then(|versions| versions.last().copied()).unwrap_or(i64::MIN);
+        let row = page.last_row();
+        let memory = self.scan.hold(row.bytes())?;
+        self.withheld = Some(Withheld { id: *id, version, page: row, memory });
+        *last = false;
         Ok(())
     }
 
@@ -1280,4 +1276,25 @@ fn is_refusal(error: &Error) -> bool {
 
 fn rows<P: Page>(page: &P) -> Option<Rows<'_>> {
     Some(Rows { ids: page.ids()?, keys: page.keys(), versions: page.versions() })
+}
+
+/// Says why mentions before the requested row may be hidden: the total does not reach it, and another count of the response does.
+fn hidden_behind(skip: u64, facts: PageFacts) -> Option<String> {
+    let total = facts.total.filter(|total| facts.rows == 0 && *total <= skip)?;
+    let (count, name) = facts.beside.above(total).filter(|(count, _)| *count > skip)?;
+    Some(format!(
+        "the total is {total}, but the {name} of the same response counts {count}, and row {skip} was requested"
+    ))
+}
+
+/// Checks that a response has no mentions behind its total.
+fn check_offset(skip: u64, span: Span, facts: PageFacts) -> Result<()> {
+    let Some(total) = facts.total.filter(|total| skip > 0 && facts.rows > 0 && span.row + facts.rows > *total) else {
+        return Ok(());
+    };
+    let message =
+        format!("the total is {total}, but a response to a request for mentions from row {skip} on has {}", facts.rows);
+    Err(Error::new(ErrorKind::Contradiction, message).advice(
+        "the service ignores, rounds or limits the offset: check [offset], its `aligned`, [depth] and [total] in the profile",
+    ))
 }

@@ -33,11 +33,12 @@ impl CheckedFiles {
         let Some(name) = location.filename() else { return Ok(None) };
         self.store.sums(name).map_err(failed)
     }
-}
 
-/// The error of a file that is not as it was written. The path of a local file is absolute.
-fn changed(location: &Path) -> ObjectError {
-    failed(Error::new(ErrorKind::Store, format!("cannot read /{location}: {CHANGED}")).advice(unreadable()))
+    /// The error of a file that is not as it was written.
+    fn changed(&self, location: &Path) -> ObjectError {
+        let file = self.store.shown(location.as_ref());
+        failed(Error::new(ErrorKind::Store, format!("cannot read {file}: {CHANGED}")).advice(unreadable()))
+    }
 }
 
 /// Returns a range of a file from blocks that have it.
@@ -79,7 +80,7 @@ impl ObjectStore for CheckedFiles {
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let Some(sums) = self.sums(location)? else { return self.files.get_ranges(location, ranges).await };
         if ranges.iter().any(|range| range.start > range.end || range.end > sums.length) {
-            return Err(changed(location));
+            return Err(self.changed(location));
         }
         // Pages are shorter than blocks: each block is read once.
         let mut blocks: Vec<Range<u64>> = ranges.iter().map(|range| sums.whole(range)).collect();
@@ -91,7 +92,7 @@ impl ObjectStore for CheckedFiles {
         });
         let read = self.files.get_ranges(location, &blocks).await?;
         if !blocks.iter().zip(&read).all(|(blocks, bytes)| sums.agree(blocks, bytes)) {
-            return Err(changed(location));
+            return Err(self.changed(location));
         }
         let part = |range: &Range<u64>| {
             let at = blocks.partition_point(|blocks| blocks.start <= range.start).saturating_sub(1);

@@ -63,7 +63,7 @@ pub(in crate::exec) struct StoredPart {
 /// The place where an engine finds the files of a store.
 #[derive(Debug, Clone)]
 pub(crate) enum FilesAt {
-    /// The folder of the store on this machine.
+    /// The folder of the store on this machine, or its bucket.
     Folder,
     /// A URL for the data folder of the store that is valid on all machines.
     #[cfg(feature = "distributed")]
@@ -186,11 +186,14 @@ impl FileScan<'_> {
         let subject = of.subject();
         let external = |error: object_store::path::Error| DataFusionError::External(error.into());
         let location = match &self.at {
-            FilesAt::Folder => {
-                let path = self.from.store.folder(&subject).join(&file.path);
-                let path = std::path::absolute(&path).map_err(DataFusionError::IoError)?;
-                Path::from_absolute_path(path).map_err(external)?
-            }
+            FilesAt::Folder => match self.from.store.key(&subject, file)? {
+                Some(key) => Path::parse(key).map_err(external)?,
+                None => {
+                    let path = self.from.store.folder(&subject).join(&file.path);
+                    let path = std::path::absolute(&path).map_err(DataFusionError::IoError)?;
+                    Path::from_absolute_path(path).map_err(external)?
+                }
+            },
             #[cfg(feature = "distributed")]
             FilesAt::Url(_) => Path::parse(self.from.store.path_below_data(&subject, file)).map_err(external)?,
         };
@@ -315,13 +318,21 @@ impl FileScan<'_> {
             source = source.with_predicate(Arc::clone(predicate));
         }
         if let Some(runtime) = &self.runtime {
-            let files = runtime.object_store(ObjectStoreUrl::local_filesystem())?;
+            #[cfg(feature = "shared")]
+            let objects = self.from.store.objects().map(Arc::clone);
+            #[cfg(not(feature = "shared"))]
+            let objects = None;
+            let files = match objects {
+                Some(objects) => objects,
+                None => runtime.object_store(ObjectStoreUrl::local_filesystem())?,
+            };
             let checked = CheckedFiles::new(files, Arc::clone(&self.from.store));
             let footers = runtime.cache_manager.get_file_metadata_cache();
             let readers = CachedParquetFileReaderFactory::new(Arc::new(checked), footers);
             source = source.with_parquet_file_reader_factory(Arc::new(readers));
         }
         let url = match &self.at {
+            // The readers above have the files, also those of a bucket.
             FilesAt::Folder => ObjectStoreUrl::local_filesystem(),
             #[cfg(feature = "distributed")]
             FilesAt::Url(url) => url.clone(),

@@ -16,7 +16,8 @@ use crate::exec::stream::Driver;
 use crate::profile::Zone;
 use crate::request::{PageRequest, RequestPlan};
 use crate::store::{
-    Day, Division, Filters, FromStore, Store, Stored, Subject, Terms, blocking, day_of, days_of, span_of, start_of,
+    ConfirmedPart, Day, Division, Filters, FromStore, Store, Stored, Subject, Terms, blocking, day_of, days_of,
+    span_of, start_of,
 };
 
 /// Counts of mentions by day in UTC; days without mentions may be missing.
@@ -83,6 +84,8 @@ pub(super) struct Compared {
     pub(super) confirmed: Vec<i64>,
     /// Those of them whose days had settled.
     pub(super) sealed: Vec<i64>,
+    /// Parts of regions whose counts agree, of regions that are used in part.
+    pub(super) parts: Vec<ConfirmedPart>,
 }
 
 impl Compared {
@@ -105,9 +108,14 @@ impl Compared {
                 }
             }
             let agrees = |day: Day| !compared.differing.contains(&day) && expected.is_whole(day);
-            if let Some(id) = part.region.id.filter(|_| part.is_whole() && part.days.clone().all(agrees)) {
+            let Some(id) = part.region.id.filter(|_| part.days.clone().all(agrees)) else { continue };
+            let settled = terms.had_settled(expected.as_of, part.days.end - 1);
+            if part.is_whole() {
                 compared.confirmed.push(id);
-                compared.sealed.extend(terms.had_settled(expected.as_of, part.days.end - 1).then_some(id));
+                compared.sealed.extend(settled.then_some(id));
+            } else if !part.fresh {
+                let (region, days) = (Arc::clone(&part.region), part.days.clone());
+                compared.parts.push(ConfirmedPart { region, days, settled });
             }
         }
         compared
@@ -134,11 +142,17 @@ impl Driver {
     ) -> Division {
         let subject = Subject { aid: plan.aid.clone().unwrap_or_default(), filters: expected.filters.clone() };
         let (store, writes, stored) = (Arc::clone(&from.store), from.writes, division.stored.clone());
+        // Without a freshness, the next query confirms them again.
+        let divides = from.invests();
         let compared = blocking(move || {
             let compared = Compared::of(&store, &subject, &terms, &stored, &expected);
             let recorded = match writes {
                 true => store.confirm(expected.as_of, &compared.confirmed, &compared.sealed),
                 false => Ok(()),
+            };
+            let recorded = match divides {
+                true => recorded.and_then(|()| store.confirm_parts(&subject, expected.as_of, &compared.parts)),
+                false => recorded,
             };
             Ok((compared.differing, recorded))
         });

@@ -132,35 +132,32 @@ impl NumberTemplate {
         Ok(Self { parts, fill, whole, scale })
     }
 
-    /// The number in this form; `#` for digits that do not fit.
-    pub(super) fn text(&self, number: &Digits) -> String {
-        let Digits { negative, whole, fraction } = number.rounded(self.scale);
-        let zero = whole == "0" && fraction.bytes().all(|digit| digit == b'0');
-        let beyond = whole.len() > self.whole;
-        let missing = self.whole.saturating_sub(whole.len());
-        let point = self.parts.iter().position(|part| *part == Part::Point).unwrap_or(self.parts.len());
-        let padded = self.parts[..point].iter().position(|part| *part == Part::Digit(true));
-        let own =
-            self.parts.iter().find(|part| matches!(part, Part::Sign | Part::Minus | Part::Either | Part::Brackets));
+    /// True for a sign before the first digit.
+    fn has_sign_first(&self) -> bool {
         let first_digit = self.parts.iter().position(|part| matches!(part, Part::Digit(_)));
         let sign_at = self.parts.iter().position(|part| *part == Part::Sign);
-        let sign_first = sign_at.zip(first_digit).is_some_and(|(sign, digit)| sign < digit);
+        sign_at.zip(first_digit).is_some_and(|(sign, digit)| sign < digit)
+    }
+
+    /// The sign or blank before the first digit.
+    fn lead(&self, negative: bool) -> &'static str {
         let blank = if self.fill { "" } else { " " };
-        let lead = match own {
+        let mut parts = self.parts.iter();
+        match parts.find(|part| matches!(part, Part::Sign | Part::Minus | Part::Either | Part::Brackets)) {
             None if negative => "-",
             None => blank,
-            Some(Part::Sign) if sign_first => {
-                if negative {
-                    "-"
-                } else {
-                    "+"
-                }
-            }
+            Some(Part::Sign) if self.has_sign_first() => match negative {
+                true => "-",
+                false => "+",
+            },
             Some(Part::Brackets) if negative => "<",
             Some(Part::Brackets) => blank,
             Some(_) => "",
-        };
-        // With FM, zeros at the end are dropped if the template has no zero there.
+        }
+    }
+
+    /// Number of digits of a fraction that are shown. With FM, zeros at the end are dropped if the template has no zero there.
+    fn shown(&self, fraction: &str, point: usize) -> usize {
         let mut shown = fraction.len();
         if self.fill {
             let digits = self.parts[point..].iter().filter(|part| matches!(part, Part::Digit(_)));
@@ -169,6 +166,21 @@ impl NumberTemplate {
                 shown -= 1;
             }
         }
+        shown
+    }
+
+    /// The number in this form; `#` for digits that do not fit.
+    pub(super) fn text(&self, number: &Digits) -> String {
+        let Digits { negative, whole, fraction } = number.rounded(self.scale);
+        let zero = whole == "0" && fraction.bytes().all(|digit| digit == b'0');
+        let beyond = whole.len() > self.whole;
+        let missing = self.whole.saturating_sub(whole.len());
+        let point = self.parts.iter().position(|part| *part == Part::Point).unwrap_or(self.parts.len());
+        let padded = self.parts[..point].iter().position(|part| *part == Part::Digit(true));
+        let sign_first = self.has_sign_first();
+        let blank = if self.fill { "" } else { " " };
+        let lead = self.lead(negative);
+        let shown = self.shown(&fraction, point);
         let (mut text, mut started, mut place, mut decimal) = (String::new(), false, 0, 0);
         let begin = |text: &mut String, started: &mut bool| {
             if !*started {

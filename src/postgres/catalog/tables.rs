@@ -403,6 +403,68 @@ impl World {
             "pg_catalog.pg_attribute" => self.attributes(),
             "pg_catalog.pg_type" => TYPES.iter().map(type_row).collect(),
             "pg_catalog.pg_proc" => self.functions(),
+            "pg_catalog.pg_index" => self.keys().map(index_row).collect(),
+            "pg_catalog.pg_constraint" => self.keys().map(|table| self.constraint_row(table)).collect(),
+            _ if table.starts_with(PG_CATALOG) => self.listing(table).unwrap_or_else(|| self.server(table)),
+            table => self.information(table),
+        }
+    }
+
+    /// The rows of a view of relations or indexes by name; `None` for another table.
+    fn listing(&self, table: &str) -> Option<Vec<Row>> {
+        Some(match table {
+            "pg_catalog.pg_stat_user_tables" | "pg_catalog.pg_stat_all_tables" => {
+                let row = |table: &Found| {
+                    vec![
+                        ("relid", Value::Int(table.oid)),
+                        ("schemaname", t(&table.schema)),
+                        ("relname", t(&table.name)),
+                    ]
+                };
+                self.tables.iter().filter(|table| !table.view).map(row).collect()
+            }
+            "pg_catalog.pg_tables" => {
+                let row = |table: &Found| {
+                    vec![
+                        ("schemaname", t(&table.schema)),
+                        ("tablename", t(&table.name)),
+                        ("tableowner", t(&self.user)),
+                        ("tablespace", Value::Null),
+                        ("hasindexes", Value::Bool(!table.key.is_empty())),
+                    ]
+                };
+                self.tables.iter().filter(|table| !table.view).map(row).collect()
+            }
+            "pg_catalog.pg_views" => {
+                let row = |table: &Found| {
+                    vec![
+                        ("schemaname", t(&table.schema)),
+                        ("viewname", t(&table.name)),
+                        ("viewowner", t(&self.user)),
+                        ("definition", Value::Null),
+                    ]
+                };
+                self.tables.iter().filter(|table| table.view).map(row).collect()
+            }
+            "pg_catalog.pg_indexes" => {
+                let row = |table: &Found| {
+                    vec![
+                        ("schemaname", t(&table.schema)),
+                        ("tablename", t(&table.name)),
+                        ("indexname", t(table.key_name())),
+                        ("tablespace", Value::Null),
+                        ("indexdef", t(table.index_definition())),
+                    ]
+                };
+                self.keys().map(row).collect()
+            }
+            _ => return None,
+        })
+    }
+
+    /// The rows of a table about the server and its users.
+    fn server(&self, table: &str) -> Vec<Row> {
+        match table {
             "pg_catalog.pg_am" => [(HEAP, "heap", "t"), (BTREE, "btree", "i")]
                 .map(|(oid, name, kind)| vec![("oid", Value::Int(oid)), ("amname", t(name)), ("amtype", t(kind))])
                 .into(),
@@ -460,54 +522,7 @@ impl World {
             "pg_catalog.pg_stat_activity" => {
                 vec![vec![("datname", t(&self.database)), ("usename", t(&self.user)), ("state", t("active"))]]
             }
-            "pg_catalog.pg_stat_user_tables" | "pg_catalog.pg_stat_all_tables" => {
-                let row = |table: &Found| {
-                    vec![
-                        ("relid", Value::Int(table.oid)),
-                        ("schemaname", t(&table.schema)),
-                        ("relname", t(&table.name)),
-                    ]
-                };
-                self.tables.iter().filter(|table| !table.view).map(row).collect()
-            }
-            "pg_catalog.pg_tables" => {
-                let row = |table: &Found| {
-                    vec![
-                        ("schemaname", t(&table.schema)),
-                        ("tablename", t(&table.name)),
-                        ("tableowner", t(&self.user)),
-                        ("tablespace", Value::Null),
-                        ("hasindexes", Value::Bool(!table.key.is_empty())),
-                    ]
-                };
-                self.tables.iter().filter(|table| !table.view).map(row).collect()
-            }
-            "pg_catalog.pg_views" => {
-                let row = |table: &Found| {
-                    vec![
-                        ("schemaname", t(&table.schema)),
-                        ("viewname", t(&table.name)),
-                        ("viewowner", t(&self.user)),
-                        ("definition", Value::Null),
-                    ]
-                };
-                self.tables.iter().filter(|table| table.view).map(row).collect()
-            }
-            "pg_catalog.pg_index" => self.keys().map(index_row).collect(),
-            "pg_catalog.pg_indexes" => {
-                let row = |table: &Found| {
-                    vec![
-                        ("schemaname", t(&table.schema)),
-                        ("tablename", t(&table.name)),
-                        ("indexname", t(table.key_name())),
-                        ("tablespace", Value::Null),
-                        ("indexdef", t(table.index_definition())),
-                    ]
-                };
-                self.keys().map(row).collect()
-            }
-            "pg_catalog.pg_constraint" => self.keys().map(|table| self.constraint_row(table)).collect(),
-            table => self.information(table),
+            _ => Vec::new(),
         }
     }
 
@@ -616,9 +631,6 @@ impl World {
     }
 
     fn information(&self, table: &str) -> Vec<Row> {
-        let place = |table: &Found, catalog: &'static str, schema: &'static str, name: &'static str| {
-            vec![(catalog, t(&self.database)), (schema, t(&table.schema)), (name, t(&table.name))]
-        };
         match table {
             "information_schema.schemata" => {
                 let row = |name: &String| {
@@ -628,7 +640,7 @@ impl World {
             }
             "information_schema.tables" => {
                 let row = |table: &Found| {
-                    let mut row = place(table, "table_catalog", "table_schema", "table_name");
+                    let mut row = self.place(table);
                     row.push(("table_type", t(if table.view { "VIEW" } else { "BASE TABLE" })));
                     row.push(("is_insertable_into", t("NO")));
                     row.push(("is_typed", t("NO")));
@@ -638,46 +650,16 @@ impl World {
             }
             "information_schema.views" => {
                 let row = |table: &Found| {
-                    let mut row = place(table, "table_catalog", "table_schema", "table_name");
+                    let mut row = self.place(table);
                     row.push(("is_updatable", t("NO")));
                     row
                 };
                 self.tables.iter().filter(|table| table.view).map(row).collect()
             }
-            "information_schema.columns" => {
-                let mut rows = Vec::new();
-                for table in &self.tables {
-                    for (at, Attribute { name, type_oid, required }) in table.columns.iter().enumerate() {
-                        let mut row = place(table, "table_catalog", "table_schema", "table_name");
-                        let known = TYPES.iter().find(|known| known.oid == *type_oid);
-                        let array = known.is_some_and(|known| known.category == "A");
-                        row.extend([
-                            ("column_name", t(name)),
-                            ("ordinal_position", Value::Int(i64::try_from(at + 1).unwrap_or(0))),
-                            ("column_default", Value::Null),
-                            ("is_nullable", t(if *required { "NO" } else { "YES" })),
-                            ("data_type", t(if array { "ARRAY" } else { sql_name(*type_oid).unwrap_or("text") })),
-                            ("udt_catalog", t(&self.database)),
-                            ("udt_schema", t(PG_CATALOG)),
-                            ("udt_name", t(known.map_or("text", |known| known.name))),
-                            ("dtd_identifier", t((at + 1).to_string())),
-                            ("is_self_referencing", t("NO")),
-                            ("is_identity", t("NO")),
-                            ("is_generated", t("NEVER")),
-                            ("is_updatable", t("NO")),
-                            ("character_maximum_length", Value::Null),
-                            ("numeric_precision", Value::Null),
-                            ("numeric_scale", Value::Null),
-                            ("datetime_precision", Value::Null),
-                        ]);
-                        rows.push(row);
-                    }
-                }
-                rows
-            }
+            "information_schema.columns" => self.column_rows(),
             "information_schema.table_constraints" => {
                 let row = |table: &Found| {
-                    let mut row = place(table, "table_catalog", "table_schema", "table_name");
+                    let mut row = self.place(table);
                     row.extend([
                         ("constraint_catalog", t(&self.database)),
                         ("constraint_schema", t(&table.schema)),
@@ -691,25 +673,64 @@ impl World {
                 };
                 self.keys().map(row).collect()
             }
-            "information_schema.key_column_usage" => {
-                let mut rows = Vec::new();
-                for table in self.keys() {
-                    for (at, column) in table.key_columns().into_iter().enumerate() {
-                        let mut row = place(table, "table_catalog", "table_schema", "table_name");
-                        row.extend([
-                            ("constraint_catalog", t(&self.database)),
-                            ("constraint_schema", t(&table.schema)),
-                            ("constraint_name", t(table.key_name())),
-                            ("column_name", t(column)),
-                            ("ordinal_position", Value::Int(i64::try_from(at + 1).unwrap_or(0))),
-                        ]);
-                        rows.push(row);
-                    }
-                }
-                rows
-            }
+            "information_schema.key_column_usage" => self.key_column_rows(),
             _ => Vec::new(),
         }
+    }
+
+    /// The names of a relation in the information schema.
+    fn place(&self, table: &Found) -> Row {
+        vec![("table_catalog", t(&self.database)), ("table_schema", t(&table.schema)), ("table_name", t(&table.name))]
+    }
+
+    fn column_rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for table in &self.tables {
+            for (at, Attribute { name, type_oid, required }) in table.columns.iter().enumerate() {
+                let mut row = self.place(table);
+                let known = TYPES.iter().find(|known| known.oid == *type_oid);
+                let array = known.is_some_and(|known| known.category == "A");
+                row.extend([
+                    ("column_name", t(name)),
+                    ("ordinal_position", Value::Int(i64::try_from(at + 1).unwrap_or(0))),
+                    ("column_default", Value::Null),
+                    ("is_nullable", t(if *required { "NO" } else { "YES" })),
+                    ("data_type", t(if array { "ARRAY" } else { sql_name(*type_oid).unwrap_or("text") })),
+                    ("udt_catalog", t(&self.database)),
+                    ("udt_schema", t(PG_CATALOG)),
+                    ("udt_name", t(known.map_or("text", |known| known.name))),
+                    ("dtd_identifier", t((at + 1).to_string())),
+                    ("is_self_referencing", t("NO")),
+                    ("is_identity", t("NO")),
+                    ("is_generated", t("NEVER")),
+                    ("is_updatable", t("NO")),
+                    ("character_maximum_length", Value::Null),
+                    ("numeric_precision", Value::Null),
+                    ("numeric_scale", Value::Null),
+                    ("datetime_precision", Value::Null),
+                ]);
+                rows.push(row);
+            }
+        }
+        rows
+    }
+
+    fn key_column_rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for table in self.keys() {
+            for (at, column) in table.key_columns().into_iter().enumerate() {
+                let mut row = self.place(table);
+                row.extend([
+                    ("constraint_catalog", t(&self.database)),
+                    ("constraint_schema", t(&table.schema)),
+                    ("constraint_name", t(table.key_name())),
+                    ("column_name", t(column)),
+                    ("ordinal_position", Value::Int(i64::try_from(at + 1).unwrap_or(0))),
+                ]);
+                rows.push(row);
+            }
+        }
+        rows
     }
 }
 

@@ -142,8 +142,10 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
     }
     let Some(arguments) = arguments(function) else { return Ok(None) };
     let nested = |expr: &SqlExpr| SqlExpr::Nested(Box::new(expr.clone()));
-    let zero_as_null = |expr: SqlExpr| call("nullif", vec![expr, number("0")]);
     Ok(match (name, arguments.as_slice()) {
+        ("date_trunc" | "age" | "isfinite", values) => of_times(name, values),
+        ("trim_array", values) => of_arrays(name, function, values),
+        (_, values) if name.starts_with("array_") => of_arrays(name, function, values),
         ("mod", [left, right]) => Some(pair(nested(left), BinaryOperator::Modulo, nested(right))),
         ("div", [left, right]) => {
             let quotient = call("trunc", vec![pair(nested(left), BinaryOperator::Divide, nested(right))]);
@@ -152,68 +154,19 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         ("round", [value]) if !is_literal_numeric(value) => {
             Some(call("postgres_round", vec![value.clone(), flag(value)]))
         }
-        // Days of another zone than the session's.
-        ("date_trunc", [unit, time, zone]) => {
-            let instant = cast_to(time.clone(), SqlType::Timestamp(None, TimezoneInfo::Tz));
-            let there = call(TimeZone::NAME, vec![zone.clone(), instant.clone()]);
-            let shorter = ["hour", "minute", "second", "milliseconds", "millisecond", "microseconds", "microsecond"];
-            if literal_of(unit).is_some_and(|unit| shorter.contains(&unit.to_lowercase().as_str())) {
-                // A clock that is set back shows a time twice: the instant says which one it is.
-                let start = call("date_trunc", vec![unit.clone(), there.clone()]);
-                let since = pair(there, BinaryOperator::Minus, start);
-                return Ok(Some(pair(instant, BinaryOperator::Minus, since)));
-            }
-            Some(call(TimeZone::NAME, vec![zone.clone(), call("date_trunc", vec![unit.clone(), there])]))
-        }
-        ("date_trunc", [unit, time]) => literal_of(unit).and_then(|unit| truncated(&unit, time)),
         ("to_hex", [value])
             if digits_of(value).is_some_and(|digits| digits.parse::<i32>().is_ok_and(|value| value < 0)) =>
         {
             // Of 32 bits, as the type of a literal has.
             Some(call("to_hex", vec![pair(value.clone(), BinaryOperator::Plus, number(&(1_i64 << 32).to_string()))]))
         }
-        ("array_length", [_, _]) => Some(zero_as_null(SqlExpr::Function(function.clone()))),
-        ("array_upper", [array, dimension]) => {
-            Some(zero_as_null(call("array_length", vec![array.clone(), dimension.clone()])))
-        }
-        ("array_lower", [array, dimension]) => {
-            let length = zero_as_null(call("array_length", vec![array.clone(), dimension.clone()]));
-            // One for every length.
-            Some(pair(pair(length.clone(), BinaryOperator::Minus, length), BinaryOperator::Plus, number("1")))
-        }
-        ("array_ndims", [array]) => {
-            let dimensions = call("array_ndims", vec![array.clone()]);
-            let length = zero_as_null(call("cardinality", vec![array.clone()]));
-            Some(pair(dimensions, BinaryOperator::Plus, pair(length.clone(), BinaryOperator::Minus, length)))
-        }
-        ("trim_array", [array, count]) => {
-            let length = cast_to(call("cardinality", vec![array.clone()]), SqlType::BigInt(None));
-            let rest = pair(length, BinaryOperator::Minus, nested(count));
-            Some(call("array_slice", vec![array.clone(), number("1"), rest]))
-        }
-        ("array_fill", [value, SqlExpr::Array(lengths)]) if lengths.elem.len() == 1 => {
-            Some(call("array_repeat", vec![value.clone(), lengths.elem[0].clone()]))
-        }
-        ("age", [time]) => Some(call(
-            "age",
-            vec![cast_to(call("current_date", Vec::new()), SqlType::Timestamp(None, TimezoneInfo::None)), time.clone()],
-        )),
         ("gen_random_uuid" | "uuid_generate_v4", []) => {
             Some(call(super::CAST, vec![call("uuid", Vec::new()), text("uuid")]))
-        }
-        ("isfinite", [value]) => {
-            let known = SqlExpr::Nested(Box::new(SqlExpr::IsNotNull(Box::new(value.clone()))));
-            Some(call("nullif", vec![known, SqlExpr::value(Value::Boolean(false))]))
         }
         ("encode", [value, format])
             if literal_of(format).is_some_and(|format| format.eq_ignore_ascii_case("base64")) =>
         {
             Some(call("encode", vec![value.clone(), text("base64pad")]))
-        }
-        ("array_dims", [array]) => {
-            let length = zero_as_null(call("cardinality", vec![array.clone()]));
-            let length = cast_to(length, SqlType::Text);
-            Some(pair(pair(text("[1:"), BinaryOperator::StringConcat, length), BinaryOperator::StringConcat, text("]")))
         }
         ("num_nulls" | "num_nonnulls", values) if !values.is_empty() => {
             let test = |value: &SqlExpr| {
@@ -234,10 +187,6 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
             let values = values.iter().map(|value| output(value, "output"));
             Some(call("concat_ws", [separator.clone()].into_iter().chain(values).collect()))
         }
-        ("array_to_string", [array, rest @ ..]) => {
-            let array = output(array, "output[]");
-            Some(call("array_to_string", [array].into_iter().chain(rest.iter().cloned()).collect()))
-        }
         ("regexp_substr", [value, pattern]) => {
             let whole = call("concat", vec![text("("), pattern.clone(), text(")")]);
             Some(call("array_element", vec![call("regexp_match", vec![value.clone(), whole]), number("1")]))
@@ -246,6 +195,74 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         (_, [value]) => type_of_cast(name).map(|data_type| cast_to(value.clone(), data_type)),
         _ => None,
     })
+}
+
+/// Translates a function of times.
+fn of_times(name: &str, arguments: &[SqlExpr]) -> Option<SqlExpr> {
+    match (name, arguments) {
+        // Days of another zone than the session's.
+        ("date_trunc", [unit, time, zone]) => {
+            let instant = cast_to(time.clone(), SqlType::Timestamp(None, TimezoneInfo::Tz));
+            let there = call(TimeZone::NAME, vec![zone.clone(), instant.clone()]);
+            let shorter = ["hour", "minute", "second", "milliseconds", "millisecond", "microseconds", "microsecond"];
+            if literal_of(unit).is_some_and(|unit| shorter.contains(&unit.to_lowercase().as_str())) {
+                // A clock that is set back shows a time twice: the instant says which one it is.
+                let start = call("date_trunc", vec![unit.clone(), there.clone()]);
+                let since = pair(there, BinaryOperator::Minus, start);
+                return Some(pair(instant, BinaryOperator::Minus, since));
+            }
+            Some(call(TimeZone::NAME, vec![zone.clone(), call("date_trunc", vec![unit.clone(), there])]))
+        }
+        ("date_trunc", [unit, time]) => literal_of(unit).and_then(|unit| truncated(&unit, time)),
+        ("age", [time]) => Some(call(
+            "age",
+            vec![cast_to(call("current_date", Vec::new()), SqlType::Timestamp(None, TimezoneInfo::None)), time.clone()],
+        )),
+        ("isfinite", [value]) => {
+            let known = SqlExpr::Nested(Box::new(SqlExpr::IsNotNull(Box::new(value.clone()))));
+            Some(call("nullif", vec![known, SqlExpr::value(Value::Boolean(false))]))
+        }
+        _ => None,
+    }
+}
+
+/// Translates a function of arrays. Several are NULL for an empty array.
+fn of_arrays(name: &str, function: &Function, arguments: &[SqlExpr]) -> Option<SqlExpr> {
+    let zero_as_null = |expr: SqlExpr| call("nullif", vec![expr, number("0")]);
+    match (name, arguments) {
+        ("array_length", [_, _]) => Some(zero_as_null(SqlExpr::Function(function.clone()))),
+        ("array_upper", [array, dimension]) => {
+            Some(zero_as_null(call("array_length", vec![array.clone(), dimension.clone()])))
+        }
+        ("array_lower", [array, dimension]) => {
+            let length = zero_as_null(call("array_length", vec![array.clone(), dimension.clone()]));
+            // One for every length.
+            Some(pair(pair(length.clone(), BinaryOperator::Minus, length), BinaryOperator::Plus, number("1")))
+        }
+        ("array_ndims", [array]) => {
+            let dimensions = call("array_ndims", vec![array.clone()]);
+            let length = zero_as_null(call("cardinality", vec![array.clone()]));
+            Some(pair(dimensions, BinaryOperator::Plus, pair(length.clone(), BinaryOperator::Minus, length)))
+        }
+        ("trim_array", [array, count]) => {
+            let length = cast_to(call("cardinality", vec![array.clone()]), SqlType::BigInt(None));
+            let rest = pair(length, BinaryOperator::Minus, SqlExpr::Nested(Box::new(count.clone())));
+            Some(call("array_slice", vec![array.clone(), number("1"), rest]))
+        }
+        ("array_fill", [value, SqlExpr::Array(lengths)]) if lengths.elem.len() == 1 => {
+            Some(call("array_repeat", vec![value.clone(), lengths.elem[0].clone()]))
+        }
+        ("array_dims", [array]) => {
+            let length = zero_as_null(call("cardinality", vec![array.clone()]));
+            let length = cast_to(length, SqlType::Text);
+            Some(pair(pair(text("[1:"), BinaryOperator::StringConcat, length), BinaryOperator::StringConcat, text("]")))
+        }
+        ("array_to_string", [array, rest @ ..]) => {
+            let array = output(array, "output[]");
+            Some(call("array_to_string", [array].into_iter().chain(rest.iter().cloned()).collect()))
+        }
+        _ => None,
+    }
 }
 
 /// `date_trunc` of a unit that the engine does not know.

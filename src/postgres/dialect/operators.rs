@@ -104,6 +104,32 @@ fn has_unsigned(expr: &Expr, schema: &DFSchema) -> bool {
     expr.exists(|part| Ok(unsigned(part))).unwrap_or(true)
 }
 
+/// Texts of values, joined.
+fn joined(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Expr {
+    let printed = |side: &Expr, data_type: &DataType| match data_type.is_string() || data_type.is_null() {
+        true => side.clone(),
+        false => as_text(side.clone(), "text"),
+    };
+    let (left, right) = (Box::new(printed(&expr.left, left)), Box::new(printed(&expr.right, right)));
+    Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
+}
+
+/// An operation with double precision, in PostgreSQL's form if it has one.
+fn in_double(op: &BinaryOperator, left: Expr, right: Expr, schema: &DFSchema) -> Option<Expr> {
+    let of_doubles = RawBinaryExpr { op: op.clone(), left: left.clone(), right: right.clone() };
+    planned(&of_doubles, schema).or_else(|| {
+        let op = match op {
+            BinaryOperator::Plus => Operator::Plus,
+            BinaryOperator::Minus => Operator::Minus,
+            BinaryOperator::Multiply => Operator::Multiply,
+            BinaryOperator::Divide => Operator::Divide,
+            BinaryOperator::Modulo => Operator::Modulo,
+            _ => return Some(compared(op, left, right)),
+        };
+        Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+    })
+}
+
 fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus, StringConcat};
     // That of a parameter is not known yet.
@@ -113,17 +139,7 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let at_midnight = |side: &Expr| cast(side.clone(), DataType::Timestamp(TimeUnit::Microsecond, None));
     match &expr.op {
         StringConcat if [&left, &right].iter().all(|side| joins_as_text(side)) => {
-            let printed = |side: &Expr, data_type: &DataType| match data_type.is_string() || data_type.is_null() {
-                true => side.clone(),
-                false => as_text(side.clone(), "text"),
-            };
-            (!left.is_string() || !right.is_string()).then(|| {
-                Expr::BinaryExpr(BinaryExpr {
-                    left: Box::new(printed(&expr.left, &left)),
-                    op: Operator::StringConcat,
-                    right: Box::new(printed(&expr.right, &right)),
-                })
-            })
+            (!left.is_string() || !right.is_string()).then(|| joined(expr, &left, &right))
         }
         Plus if takes_interval(&left) && interval_of(&expr.right).is_some() => {
             Some(expr.left.clone() + lit(interval_of(&expr.right)?))
@@ -157,22 +173,9 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
                 && left.is_numeric()
                 && right.is_numeric() =>
         {
-            let double = |side: &Expr, of: &DataType| {
-                if *of == DataType::Float32 { cast(side.clone(), DataType::Float64) } else { side.clone() }
-            };
-            let (left, right) = (double(&expr.left, &left), double(&expr.right, &right));
-            let of_doubles = RawBinaryExpr { op: expr.op.clone(), left: left.clone(), right: right.clone() };
-            planned(&of_doubles, schema).or_else(|| {
-                let op = match expr.op {
-                    Plus => Operator::Plus,
-                    Minus => Operator::Minus,
-                    Multiply => Operator::Multiply,
-                    Divide => Operator::Divide,
-                    Modulo => Operator::Modulo,
-                    _ => return Some(compared(&expr.op, left, right)),
-                };
-                Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
-            })
+            let double =
+                |side: &Expr, of: &DataType| if *of == DataType::Float32 { double(side) } else { side.clone() };
+            in_double(&expr.op, double(&expr.left, &left), double(&expr.right, &right), schema)
         }
         Divide | Multiply if has_unsigned(&expr.left, schema) || has_unsigned(&expr.right, schema) => None,
         Divide if operation(&left, Operator::Divide, &right).is_some() => {

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::Catalog;
+use super::sql::{Connection, SqlResult, values};
 use crate::error::Result;
 use crate::store::checksums::Sums;
 use crate::store::region::DataFile;
@@ -29,41 +28,38 @@ impl Catalog {
     }
 }
 
-fn find(connection: &Connection, name: &str) -> rusqlite::Result<Option<Sums>> {
+fn find(connection: &Connection<'_>, name: &str) -> SqlResult<Option<Sums>> {
     if !exists(connection)? {
         return Ok(None);
     }
     let sql = "SELECT length, blocks FROM savedsearch_checksum WHERE file = ?1";
-    connection.query_row(sql, [name], |row| Ok(Sums { length: row.get(0)?, blocks: row.get(1)? })).optional()
+    connection.first(sql, values![name], |row| Ok(Sums { length: row.get(0)?, blocks: row.get(1)? }))
 }
 
-fn exists(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE name = 'savedsearch_checksum'";
-    connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)? == 1))
+/// True if the catalog has checksums.
+pub(super) fn exists(connection: &Connection<'_>) -> SqlResult<bool> {
+    connection.has_table("savedsearch_checksum")
 }
 
 /// Creates the table, if there is none.
-pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
-    if super::version_of(connection)? != Some(super::VERSION) || exists(connection)? {
-        return Ok(());
-    }
-    // Another process may create it at the same time.
-    connection.execute_batch(
+pub(super) fn create(connection: &Connection<'_>) -> SqlResult<()> {
+    connection.define(
         "CREATE TABLE IF NOT EXISTS savedsearch_checksum (file TEXT PRIMARY KEY, length INTEGER NOT NULL, blocks BLOB NOT NULL)",
     )
 }
 
 /// Records the checksums of a new file.
-pub(super) fn add(connection: &Connection, file: &DataFile) -> rusqlite::Result<()> {
+pub(super) fn add(connection: &Connection<'_>, file: &DataFile) -> SqlResult<()> {
     if file.blocks.is_empty() {
         return Ok(());
     }
-    let sql = "INSERT OR REPLACE INTO savedsearch_checksum (file, length, blocks) VALUES (?1, ?2, ?3)";
-    connection.execute(sql, params![file.path, file.bytes, file.blocks]).map(drop)
+    let sql = "INSERT INTO savedsearch_checksum (file, length, blocks) VALUES (?1, ?2, ?3) \
+               ON CONFLICT (file) DO UPDATE SET length = excluded.length, blocks = excluded.blocks";
+    connection.execute(sql, values![file.path, file.bytes, file.blocks]).map(drop)
 }
 
 /// Removes the checksums of files that the catalog no longer has.
-pub(super) fn remove_unused(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn remove_unused(connection: &Connection<'_>) -> SqlResult<()> {
     let sql = "DELETE FROM savedsearch_checksum WHERE file NOT IN (SELECT path FROM ducklake_data_file)";
-    connection.execute(sql, []).map(drop)
+    connection.execute(sql, values![]).map(drop)
 }

@@ -7,10 +7,9 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::ducklake::{DELETED, DELETED_AT_ID, FILTERED, FILTERS_ID, Snapshot, TABLES, table_ids};
-use super::failure::invalid;
+use super::sql::{Connection, Row, SqlError, SqlResult, invalid, values};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::ColumnType;
 
@@ -81,16 +80,16 @@ pub(super) fn validate(columns: &[StoredColumn]) -> Result<()> {
 }
 
 /// Returns the latest version.
-pub(super) fn current(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.query_row("SELECT max(schema) FROM savedsearch_column", [], |row| row.get(0))
+pub(super) fn current(connection: &Connection<'_>) -> SqlResult<i64> {
+    connection.row("SELECT max(schema) FROM savedsearch_column", values![], |row| row.get(0))
 }
 
 /// Returns the columns of a version.
-pub(super) fn of(connection: &Connection, schema: i64) -> rusqlite::Result<Vec<FileColumn>> {
+pub(super) fn of(connection: &Connection<'_>, schema: i64) -> SqlResult<Vec<FileColumn>> {
     let sql = "SELECT name, kind, id, source FROM savedsearch_column WHERE schema = ?1 ORDER BY position";
-    let columns: Vec<FileColumn> = connection.prepare(sql)?.query_map([schema], column)?.collect::<Result<_, _>>()?;
+    let columns: Vec<FileColumn> = connection.rows(sql, values![schema], column)?;
     match columns.is_empty() {
-        true => Err(rusqlite::Error::QueryReturnedNoRows),
+        true => Err(SqlError::NoRow),
         false => Ok(columns),
     }
 }
@@ -105,7 +104,7 @@ pub(super) fn equal(stored: &[FileColumn], columns: &[StoredColumn]) -> bool {
 }
 
 /// Writes the first version, into tables without columns.
-pub(super) fn create(connection: &Connection, columns: &[StoredColumn], now: DateTime<Utc>) -> rusqlite::Result<()> {
+pub(super) fn create(connection: &Connection<'_>, columns: &[StoredColumn], now: DateTime<Utc>) -> SqlResult<()> {
     let mut snapshot = Snapshot::begin(connection)?;
     let begin = snapshot.create_tables()?;
     // Last among the columns of any version.
@@ -116,7 +115,7 @@ pub(super) fn create(connection: &Connection, columns: &[StoredColumn], now: Dat
 }
 
 /// Makes these columns the current version, if they are not. Returns the current version.
-pub(super) fn adopt(connection: &Connection, columns: &[StoredColumn], now: DateTime<Utc>) -> rusqlite::Result<i64> {
+pub(super) fn adopt(connection: &Connection<'_>, columns: &[StoredColumn], now: DateTime<Utc>) -> SqlResult<i64> {
     let current = current(connection)?;
     let stored = of(connection, current)?;
     if equal(&stored, columns) {
@@ -130,7 +129,7 @@ pub(super) fn adopt(connection: &Connection, columns: &[StoredColumn], now: Date
              WHERE (column_id = ?2 OR parent_column = ?2) AND table_id IN ({}) AND end_snapshot IS NULL",
             table_ids()
         );
-        connection.execute(&sql, params![begin, gone.id])?;
+        connection.execute(&sql, values![begin, gone.id])?;
     }
     write(connection, begin, current + 1, columns)?;
     snapshot.finish(now, "adopted the columns of the profile")?;
@@ -138,26 +137,26 @@ pub(super) fn adopt(connection: &Connection, columns: &[StoredColumn], now: Date
 }
 
 /// Writes a version; columns that the tables do not have at present are added to them.
-fn write(connection: &Connection, begin: i64, schema: i64, columns: &[StoredColumn]) -> rusqlite::Result<()> {
+fn write(connection: &Connection<'_>, begin: i64, schema: i64, columns: &[StoredColumn]) -> SqlResult<()> {
     for (position, StoredColumn { name, kind, source }) in columns.iter().enumerate() {
         let known = "SELECT name, kind, id, source FROM savedsearch_column WHERE name = ?1 AND kind = ?2 AND source = ?3 \
                      ORDER BY schema DESC LIMIT 1";
-        let known = connection.query_row(known, [name.as_str(), text_of(*kind), source.as_str()], column).optional()?;
+        let known = connection.first(known, values![name.as_str(), text_of(*kind), source.as_str()], column)?;
         let column = match known {
             Some(column) => column,
             None => {
                 let next = "SELECT max(column_id) + 1 FROM ducklake_column";
-                let id = connection.query_row(next, [], |row| row.get(0))?;
+                let id = connection.row(next, values![], |row| row.get(0))?;
                 FileColumn { name: name.clone(), kind: *kind, source: source.clone(), id }
             }
         };
         let sql =
             "INSERT INTO savedsearch_column (schema, position, name, kind, id, source) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        connection.execute(sql, params![schema, position, name, text_of(*kind), column.id, source])?;
+        connection.execute(sql, values![schema, position, name, text_of(*kind), column.id, source])?;
         for table in TABLES {
             let sql = "SELECT count(*) FROM ducklake_column \
                        WHERE table_id = ?1 AND column_id = ?2 AND end_snapshot IS NULL";
-            if connection.query_row(sql, [table.id, column.id], |row| row.get::<_, i64>(0))? == 0 {
+            if connection.row(sql, values![table.id, column.id], |row| row.get::<i64>(0))? == 0 {
                 add(connection, table.id, &column, begin, column.id)?;
             }
         }
@@ -166,10 +165,10 @@ fn write(connection: &Connection, begin: i64, schema: i64, columns: &[StoredColu
 }
 
 /// Adds a column to a DuckLake table.
-fn add(connection: &Connection, table: i64, column: &FileColumn, begin: i64, order: i64) -> rusqlite::Result<()> {
+fn add(connection: &Connection<'_>, table: i64, column: &FileColumn, begin: i64, order: i64) -> SqlResult<()> {
     let sql = "INSERT INTO ducklake_column (column_id, begin_snapshot, table_id, column_order, column_name, \
                column_type, default_value, nulls_allowed, parent_column, default_value_type, default_value_dialect) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'NULL', 1, ?7, ?8, 'duckdb')";
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'NULL', true, ?7, ?8, 'duckdb')";
     let (kind, default) = match column.kind {
         ColumnType::Utf8 | ColumnType::Json => ("varchar", "literal"),
         ColumnType::Int64 => ("int64", "literal"),
@@ -179,15 +178,15 @@ fn add(connection: &Connection, table: i64, column: &FileColumn, begin: i64, ord
         ColumnType::Utf8List => ("list", ""),
     };
     let parent: Option<i64> = None;
-    connection.execute(sql, params![column.id, begin, table, order, column.name, kind, parent, default])?;
+    connection.execute(sql, values![column.id, begin, table, order, column.name, kind, parent, default])?;
     if let Some(element) = column.element() {
-        let child = params![element, begin, table, element, "element", "varchar", column.id, "literal"];
+        let child = values![element, begin, table, element, "element", "varchar", column.id, "literal"];
         connection.execute(sql, child)?;
     }
     Ok(())
 }
 
-fn column(row: &Row<'_>) -> rusqlite::Result<FileColumn> {
+fn column(row: &Row<'_>) -> SqlResult<FileColumn> {
     let text: String = row.get(1)?;
     let kind =
         KINDS.into_iter().find(|kind| text_of(*kind) == text).ok_or_else(|| invalid(1, "unknown column type"))?;

@@ -9,15 +9,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::Catalog;
 use super::ducklake::{self, DELETED, Labels, Snapshot, table_of, text_of};
-use super::failure::{caused, instant, invalid};
+use super::sql::{Connection, Row, SqlError, SqlResult, instant, invalid, values};
 use super::{checksums, recorded};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::coverage::start_of;
 use crate::store::files;
+#[cfg(feature = "shared")]
+use crate::store::lease::Work;
 use crate::store::region::{DataFile, Day, Deletions, Filters, Region, Rows, Subject};
 use crate::store::stamps::Stamp;
 
@@ -57,7 +58,7 @@ impl Catalog {
     /// Returns the saved searches that have regions.
     pub(crate) fn aids(&self) -> Result<Vec<String>> {
         let sql = "SELECT DISTINCT aid FROM savedsearch_coverage ORDER BY aid";
-        self.read(|connection| connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect())
+        self.read(|connection| connection.rows(sql, values![], |row| row.get(0)))
     }
 
     /// Replaces regions of a subject as [`replace_all`](Self::replace_all) does. Returns whether it has.
@@ -91,6 +92,10 @@ impl Catalog {
             }
         }
         self.write(|transaction| {
+            #[cfg(feature = "shared")]
+            for Change { subject, .. } in changes {
+                self.check_lease(transaction, &Work::Sync(&subject.aid).name())?;
+            }
             let mut snapshot = Snapshot::begin(transaction)?;
             let now = self.clock.now();
             let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());
@@ -139,7 +144,7 @@ impl Catalog {
                 for id in deletions.iter().flat_map(|deletions| &deletions.ended) {
                     snapshot.end_file(*id)?;
                     for table in ["savedsearch_deleted", "savedsearch_deleted_stamp"] {
-                        transaction.execute(&format!("DELETE FROM {table} WHERE data_file_id = ?1"), [id])?;
+                        transaction.execute(&format!("DELETE FROM {table} WHERE data_file_id = ?1"), values![id])?;
                     }
                 }
                 for (file, stamp) in deletions.iter().flat_map(|deletions| &deletions.added) {
@@ -149,13 +154,13 @@ impl Catalog {
                     let sql = "INSERT INTO savedsearch_deleted (data_file_id, aid, schema, first, last, digest) \
                                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
                     let DataFile { schema, times, digest, .. } = file;
-                    transaction.execute(sql, params![id, subject.aid, schema, times.0, times.1, digest])?;
+                    transaction.execute(sql, values![id, subject.aid, schema, times.0, times.1, digest])?;
                     checksums::add(transaction, file)?;
                     let commit = Stamp { snapshot: snapshot.id(), at: now.timestamp_micros() };
                     if let Some(Stamp { snapshot, at }) = stamp.map(|stamp| stamp.or(commit)) {
                         let sql =
                             "INSERT INTO savedsearch_deleted_stamp (data_file_id, snapshot, at) VALUES (?1, ?2, ?3)";
-                        transaction.execute(sql, params![id, snapshot, at])?;
+                        transaction.execute(sql, values![id, snapshot, at])?;
                     }
                 }
             }
@@ -168,14 +173,14 @@ impl Catalog {
     }
 
     /// Names the rows of a file that no region has in a delete file, and ends a file of which no region has a row.
-    fn settle(&self, transaction: &Transaction<'_>, snapshot: &mut Snapshot<'_>, file: i64) -> rusqlite::Result<()> {
+    fn settle(&self, transaction: &Connection<'_>, snapshot: &mut Snapshot<'_>, file: i64) -> SqlResult<()> {
         let sql = "SELECT d.table_id, d.path, d.record_count, e.delete_count, s.delete_file_id IS NULL \
                    FROM ducklake_data_file d \
                    LEFT JOIN ducklake_delete_file e ON e.data_file_id = d.data_file_id AND e.end_snapshot IS NULL \
                    LEFT JOIN savedsearch_delete_file s ON s.delete_file_id = e.delete_file_id \
                    WHERE d.data_file_id = ?1 AND d.end_snapshot IS NULL";
         let current = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
-        let current: Option<CurrentFile> = transaction.query_row(sql, [file], current).optional()?;
+        let current: Option<CurrentFile> = transaction.first(sql, values![file], current)?;
         // Another program may have ended it.
         let Some((table, path, rows, deleted, foreign)) = current else { return Ok(()) };
         let sql = "SELECT r.first_row, c.counts FROM savedsearch_region_file r JOIN savedsearch_coverage c ON c.id = r.region \
@@ -184,8 +189,7 @@ impl Catalog {
             let first: u64 = row.get(0)?;
             Ok(first..first + counts(row, 1)?.iter().sum::<u64>())
         };
-        let mut statement = transaction.prepare(sql)?;
-        let named: Vec<Range<u64>> = statement.query_map([file], named)?.collect::<rusqlite::Result<_>>()?;
+        let named: Vec<Range<u64>> = transaction.rows(sql, values![file], named)?;
         if named.is_empty() {
             return snapshot.end_file(file);
         }
@@ -196,10 +200,10 @@ impl Catalog {
         }
         let table_name = ducklake::TABLES.into_iter().find(|one| one.id == table).map_or("", |one| one.name);
         let folder = self.data().join(table_name);
-        let deletes = files::write_deletes(&folder, &path, &unnamed).map_err(caused)?;
+        let deletes = files::write_deletes(self.storage(), &folder, &path, &unnamed).map_err(SqlError::Own)?;
         let id = snapshot.delete_rows(table, file, &deletes)?;
         let sql = "INSERT INTO savedsearch_delete_file (delete_file_id, digest) VALUES (?1, ?2)";
-        transaction.execute(sql, params![id, deletes.digest]).map(drop)
+        transaction.execute(sql, values![id, deletes.digest]).map(drop)
     }
 
     /// Returns the files with mentions of a saved search that the service no longer has, with their identities, in their
@@ -211,20 +215,32 @@ impl Catalog {
     /// Returns the saved searches of which deleted mentions are kept.
     pub(crate) fn aids_with_deleted(&self) -> Result<Vec<String>> {
         let sql = "SELECT DISTINCT aid FROM savedsearch_deleted ORDER BY aid";
-        self.read(|connection| connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect())
+        self.read(|connection| connection.rows(sql, values![], |row| row.get(0)))
     }
 
     /// Records that the numbers of regions were confirmed at an instant; those in `sealed` after all their days had
     /// settled. Regions that were replaced meanwhile are skipped.
     pub(crate) fn confirm(&self, at: DateTime<Utc>, confirmed: &[i64], sealed: &[i64]) -> Result<()> {
         self.write(|transaction| {
-            let sql = "UPDATE savedsearch_coverage SET confirmed = max(confirmed, ?1), sealed = max(sealed, ?2) \
-                       WHERE id = ?3";
-            let mut statement = transaction.prepare(sql)?;
+            let sql = "UPDATE savedsearch_coverage SET confirmed = CASE WHEN ?1 > confirmed THEN ?1 ELSE confirmed END, \
+                       sealed = CASE WHEN ?2 > sealed THEN ?2 ELSE sealed END WHERE id = ?3";
             for (ids, seal) in [(confirmed, false), (sealed, true)] {
                 for id in ids {
-                    statement.execute(params![at.timestamp_micros(), seal, id])?;
+                    transaction.execute(sql, values![at.timestamp_micros(), seal, id])?;
                 }
+            }
+            Ok(())
+        })
+    }
+
+    /// Records that regions were read again at an instant, with the same mentions. Those that were replaced meanwhile are skipped:
+    /// another read of their days is stored.
+    pub(crate) fn renew(&self, at: DateTime<Utc>, regions: &[i64]) -> Result<()> {
+        self.write(|transaction| {
+            let sql = "UPDATE savedsearch_coverage SET as_of = CASE WHEN ?1 > as_of THEN ?1 ELSE as_of END, \
+                       confirmed = CASE WHEN ?1 > confirmed THEN ?1 ELSE confirmed END WHERE id = ?2";
+            for id in regions {
+                transaction.execute(sql, values![at.timestamp_micros(), id])?;
             }
             Ok(())
         })
@@ -238,7 +254,7 @@ impl Catalog {
                        JOIN ducklake_table t ON t.table_id = e.table_id \
                        WHERE t.path || e.path = ?1 AND e.end_snapshot IS NULL";
             for path in paths {
-                let file: Option<i64> = transaction.query_row(sql, [path], |row| row.get(0)).optional()?;
+                let file: Option<i64> = transaction.first(sql, values![path], |row| row.get(0))?;
                 if let Some(file) = file {
                     snapshot.end_deletes(file)?;
                     self.settle(transaction, &mut snapshot, file)?;
@@ -273,21 +289,19 @@ impl Catalog {
     /// same time. Returns the number of the regions' mentions.
     pub(crate) fn forget(&self, aid: Option<&str>, before: Day) -> Result<u64> {
         self.write(|transaction| {
-            let sql = "SELECT id, counts FROM savedsearch_coverage WHERE to_day <= ?1 AND (?2 IS NULL OR aid = ?2)";
+            let sql = "SELECT id, counts FROM savedsearch_coverage \
+                       WHERE to_day <= ?1 AND (CAST(?2 AS TEXT) IS NULL OR aid = CAST(?2 AS TEXT))";
             let ended = |row: &Row<'_>| Ok((row.get(0)?, counts(row, 1)?));
-            let regions: Vec<(i64, Vec<u64>)> =
-                transaction.prepare(sql)?.query_map(params![before, aid], ended)?.collect::<Result<_, _>>()?;
+            let regions: Vec<(i64, Vec<u64>)> = transaction.rows(sql, values![before, aid], ended)?;
             let mut snapshot = Snapshot::begin(transaction)?;
             for file in uncover(transaction, regions.iter().map(|(id, _)| *id))? {
                 self.settle(transaction, &mut snapshot, file)?;
             }
-            let sql =
-                "DELETE FROM savedsearch_deleted WHERE last < ?1 AND (?2 IS NULL OR aid = ?2) RETURNING data_file_id";
-            let mut forget = transaction.prepare(sql)?;
-            for id in forget.query_map(params![start_of(before), aid], |row| row.get::<_, i64>(0))? {
-                let id = id?;
+            let sql = "DELETE FROM savedsearch_deleted \
+                       WHERE last < ?1 AND (CAST(?2 AS TEXT) IS NULL OR aid = CAST(?2 AS TEXT)) RETURNING data_file_id";
+            for id in transaction.rows(sql, values![start_of(before), aid], |row| row.get::<i64>(0))? {
                 snapshot.end_file(id)?;
-                transaction.execute("DELETE FROM savedsearch_deleted_stamp WHERE data_file_id = ?1", [id])?;
+                transaction.execute("DELETE FROM savedsearch_deleted_stamp WHERE data_file_id = ?1", values![id])?;
             }
             let mentions = regions.iter().flat_map(|(_, counts)| counts).sum();
             snapshot.finish(self.clock.now(), &format!("removed {mentions} mentions from before {}", date(before)))?;
@@ -305,12 +319,9 @@ pub(super) struct Stored {
 }
 
 /// Reads the regions of a saved search, sorted by their first day.
-pub(super) fn regions(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<Stored>> {
-    let mut statement = connection.prepare(REGIONS)?;
-    let mut rows = statement.query([aid])?;
+pub(super) fn regions(connection: &Connection<'_>, aid: &str) -> SqlResult<Vec<Stored>> {
     let mut files: HashMap<i64, Arc<DataFile>> = HashMap::new();
-    let mut stored: Vec<Stored> = Vec::new();
-    while let Some(row) = rows.next()? {
+    connection.rows(REGIONS, values![aid], |row| {
         let mut of = region(row, row.get(0)?)?;
         let (named, path): (Option<i64>, Option<String>) = (row.get(8)?, row.get(10)?);
         match (named, path) {
@@ -326,13 +337,12 @@ pub(super) fn regions(connection: &Connection, aid: &str) -> rusqlite::Result<Ve
             }
         }
         of.whole = of.whole && agrees(&of.region);
-        stored.push(of);
-    }
-    Ok(stored)
+        Ok(of)
+    })
 }
 
 /// Reads the regions of a subject that share a day with others.
-fn overlapping(connection: &Connection, subject: &Subject, with: &[Region]) -> rusqlite::Result<Vec<Stored>> {
+fn overlapping(connection: &Connection<'_>, subject: &Subject, with: &[Region]) -> SqlResult<Vec<Stored>> {
     let stored = regions(connection, &subject.aid)?.into_iter();
     let same = stored.filter(|stored| stored.filters == subject.filters);
     Ok(same.filter(|stored| with.iter().any(|new| overlap(new, &stored.region))).collect())
@@ -352,21 +362,21 @@ fn between(named: &[Range<u64>], rows: u64) -> Vec<Range<u64>> {
 }
 
 /// Returns the identity of a current file.
-fn current_file(connection: &Connection, table: i64, path: &str) -> rusqlite::Result<Option<i64>> {
+fn current_file(connection: &Connection<'_>, table: i64, path: &str) -> SqlResult<Option<i64>> {
     let sql = "SELECT data_file_id FROM ducklake_data_file WHERE table_id = ?1 AND path = ?2 AND end_snapshot IS NULL";
-    connection.query_row(sql, params![table, path], |row| row.get(0)).optional()
+    connection.first(sql, values![table, path], |row| row.get(0))
 }
 
 /// Records what DuckLake does not know of a file.
-fn name_file(connection: &Connection, id: i64, file: &DataFile) -> rusqlite::Result<()> {
+fn name_file(connection: &Connection<'_>, id: i64, file: &DataFile) -> SqlResult<()> {
     let sql = "INSERT INTO savedsearch_file (data_file_id, schema, first, last, digest) VALUES (?1, ?2, ?3, ?4, ?5)";
     let DataFile { schema, times, digest, .. } = file;
-    connection.execute(sql, params![id, schema, times.0, times.1, digest])?;
+    connection.execute(sql, values![id, schema, times.0, times.1, digest])?;
     checksums::add(connection, file)
 }
 
 /// Reads the current files of deleted mentions of a saved search.
-pub(super) fn deleted(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<(i64, DataFile, Option<Stamp>)>> {
+pub(super) fn deleted(connection: &Connection<'_>, aid: &str) -> SqlResult<Vec<(i64, DataFile, Option<Stamp>)>> {
     let (commit, commits) = match recorded::exists(connection)? {
         true => ("t.snapshot, t.at", "LEFT JOIN savedsearch_deleted_stamp t ON t.data_file_id = s.data_file_id"),
         false => ("NULL, NULL", ""),
@@ -383,11 +393,11 @@ pub(super) fn deleted(connection: &Connection, aid: &str) -> rusqlite::Result<Ve
         let stamp = snapshot.zip(at).map(|(snapshot, at)| Stamp { snapshot, at });
         Ok((row.get(0)?, data_file(row, 1, row.get(1)?)?, stamp))
     };
-    connection.prepare(&sql)?.query_map([aid], file)?.collect()
+    connection.rows(&sql, values![aid], file)
 }
 
 /// Reads a file from the columns of a row that begin with its path: rows, bytes, footer, first and last time, schema, digest.
-fn data_file(row: &Row<'_>, path_at: usize, path: String) -> rusqlite::Result<DataFile> {
+pub(super) fn data_file(row: &Row<'_>, path_at: usize, path: String) -> SqlResult<DataFile> {
     Ok(DataFile {
         path,
         rows: row.get(path_at + 1)?,
@@ -401,7 +411,7 @@ fn data_file(row: &Row<'_>, path_at: usize, path: String) -> rusqlite::Result<Da
 }
 
 /// Reads a region without the place of its mentions.
-fn region(row: &Row<'_>, id: i64) -> rusqlite::Result<Stored> {
+fn region(row: &Row<'_>, id: i64) -> SqlResult<Stored> {
     let filters: String = row.get(1)?;
     let filters = Filters(serde_json::from_str(&filters).map_err(|error| invalid(1, error))?);
     let region = Region {
@@ -418,25 +428,25 @@ fn region(row: &Row<'_>, id: i64) -> rusqlite::Result<Stored> {
 }
 
 /// Reads the numbers of days.
-fn counts(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u64>> {
+fn counts(row: &Row<'_>, column: usize) -> SqlResult<Vec<u64>> {
     let text: String = row.get(column)?;
     text.split(',').map(|count| count.parse().map_err(|error| invalid(column, error))).collect()
 }
 
 /// Adds a region, with the identity of its file, in a commit.
 fn cover(
-    connection: &Connection,
+    connection: &Connection<'_>,
     commit: Stamp,
     subject: &Subject,
     region: &Region,
     file: Option<i64>,
-) -> rusqlite::Result<()> {
+) -> SqlResult<()> {
     let counts: Vec<String> = region.counts.iter().map(u64::to_string).collect();
     let sql = "INSERT INTO savedsearch_coverage (aid, filters, from_day, to_day, counts, as_of, confirmed, sealed, \
-               snapshot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    connection.execute(
+               snapshot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id";
+    let id: i64 = connection.row(
         sql,
-        params![
+        values![
             subject.aid,
             text_of(&subject.filters),
             region.days.start,
@@ -447,30 +457,27 @@ fn cover(
             region.sealed,
             commit.snapshot,
         ],
+        |row| row.get(0),
     )?;
-    let id = connection.last_insert_rowid();
     if let (Some(file), Some(rows)) = (file, &region.rows) {
         let sql = "INSERT INTO savedsearch_region_file (region, data_file_id, first_row) VALUES (?1, ?2, ?3)";
-        connection.execute(sql, params![id, file, rows.first])?;
+        connection.execute(sql, values![id, file, rows.first])?;
         if let Some(stamps) = &region.stamps {
             let sql = "INSERT INTO savedsearch_stamps (region, stamps) VALUES (?1, ?2)";
-            connection.execute(sql, params![id, stamps.encode(commit)])?;
+            connection.execute(sql, values![id, stamps.encode(commit)])?;
         }
     }
     Ok(())
 }
 
 /// Removes regions. Returns the identities of their files.
-fn uncover(connection: &Connection, regions: impl Iterator<Item = i64>) -> rusqlite::Result<Vec<i64>> {
+fn uncover(connection: &Connection<'_>, regions: impl Iterator<Item = i64>) -> SqlResult<Vec<i64>> {
     let sql = "DELETE FROM savedsearch_region_file WHERE region = ?1 RETURNING data_file_id";
-    let mut remove = connection.prepare(sql)?;
-    let mut files = BTreeSet::new();
+    let mut files: BTreeSet<i64> = BTreeSet::new();
     for region in regions {
-        for file in remove.query_map([region], |row| row.get(0))? {
-            files.insert(file?);
-        }
-        connection.execute("DELETE FROM savedsearch_coverage WHERE id = ?1", [region])?;
-        connection.execute("DELETE FROM savedsearch_stamps WHERE region = ?1", [region])?;
+        files.extend(connection.rows(sql, values![region], |row| row.get::<i64>(0))?);
+        connection.execute("DELETE FROM savedsearch_coverage WHERE id = ?1", values![region])?;
+        connection.execute("DELETE FROM savedsearch_stamps WHERE region = ?1", values![region])?;
     }
     Ok(files.into_iter().collect())
 }

@@ -5,10 +5,9 @@ use std::io;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, params};
 
-use super::failure::failure;
-use super::{DUCKLAKE_VERSION, FILE, Owner, StoredColumn, VERSION, columns, ducklake, inaccessible, recorded};
+use super::sql::{Connection, SqlResult, values};
+use super::{DUCKLAKE_VERSION, FILE, Owner, StoredColumn, VERSION, columns, ducklake, inaccessible, recorded, sqlite};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Creates the file, unless another process created it first. Its folder exists.
@@ -30,7 +29,7 @@ pub(super) fn create(
     }
     // Temporary files are accessible by their owner only, and so are the journals that SQLite adds to a database.
     let file = tempfile::NamedTempFile::new_in(folder).map_err(|error| inaccessible(folder, &error))?;
-    fill(file.path(), data, owner, columns, now).map_err(|error| failure(path, &error))?;
+    fill(file.path(), data, owner, columns, now).map_err(|error| sqlite::told(path, error))?;
     let named = file.as_file().sync_all().and_then(|()| match file.persist_noclobber(path) {
         Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
         _ => match File::open(folder) {
@@ -42,17 +41,31 @@ pub(super) fn create(
     named.map_err(|error| inaccessible(folder, &error))
 }
 
-fn fill(path: &Path, data: &str, owner: &Owner, columns: &[StoredColumn], now: DateTime<Utc>) -> rusqlite::Result<()> {
-    let mut connection = Connection::open(path)?;
+fn fill(path: &Path, data: &str, owner: &Owner, columns: &[StoredColumn], now: DateTime<Utc>) -> SqlResult<()> {
+    let mut connection = rusqlite::Connection::open(path)?;
     // A property of the file: readers never wait for a writer.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let transaction = connection.transaction()?;
-    transaction.execute_batch(include_str!("ducklake.sql"))?;
-    transaction.execute_batch(include_str!("store.sql"))?;
-    recorded::create(&transaction)?;
-    transaction.execute(
+    tables(&Connection::Sqlite(&transaction), data, owner, columns, now)?;
+    transaction.commit()?;
+    // Closing moves the journal into the file.
+    Ok(connection.close().map_err(|(_, error)| error)?)
+}
+
+/// Writes the tables of an empty store, with the place of its files as DuckLake stores it.
+pub(super) fn tables(
+    connection: &Connection<'_>,
+    data: &str,
+    owner: &Owner,
+    columns: &[StoredColumn],
+    now: DateTime<Utc>,
+) -> SqlResult<()> {
+    connection.define(include_str!("ducklake.sql"))?;
+    connection.define(include_str!("store.sql"))?;
+    recorded::create(connection)?;
+    connection.execute(
         "INSERT INTO savedsearch_store (version, owner, created_at) VALUES (?1, ?2, ?3)",
-        params![VERSION, owner.digest, ducklake::timestamp(now)],
+        values![VERSION, owner.digest, ducklake::timestamp(now)],
     )?;
     let metadata = [
         ("version", DUCKLAKE_VERSION),
@@ -63,11 +76,8 @@ fn fill(path: &Path, data: &str, owner: &Owner, columns: &[StoredColumn], now: D
         ("data_inlining_row_limit", "0"),
     ];
     for (key, value) in metadata {
-        transaction.execute("INSERT INTO ducklake_metadata (key, value) VALUES (?1, ?2)", [key, value])?;
+        connection.execute("INSERT INTO ducklake_metadata (key, value) VALUES (?1, ?2)", values![key, value])?;
     }
-    ducklake::create(&transaction, now)?;
-    columns::create(&transaction, columns, now)?;
-    transaction.commit()?;
-    // Closing moves the journal into the file.
-    connection.close().map_err(|(_, error)| error)
+    ducklake::create(connection, now)?;
+    columns::create(connection, columns, now)
 }

@@ -16,10 +16,10 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Datelike, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::columns::FileColumn;
 use super::recorded;
+use super::sql::{Connection, SqlResult, values};
 use crate::profile::ColumnType;
 use crate::store::region::{DataFile, Filters, Subject};
 
@@ -30,7 +30,7 @@ pub(super) const DELETED_AT_ID: i64 = 2;
 /// Id of the column `aid`. Ids of other columns follow; all tables share them.
 const AID_ID: i64 = 3;
 /// Unfiltered regions.
-const MENTIONS: Table = Table { id: 1, name: "mentions" };
+pub(super) const MENTIONS: Table = Table { id: 1, name: "mentions" };
 /// Regions of filtered reads.
 pub(super) const FILTERED: Table = Table { id: 2, name: "mentions_filtered" };
 /// Mentions that were in a region, and that the service no longer has.
@@ -49,7 +49,7 @@ pub(super) struct Table {
 /// Changes of a transaction, which become one snapshot.
 #[derive(Debug)]
 pub(super) struct Snapshot<'c> {
-    connection: &'c Connection,
+    connection: &'c Connection<'c>,
     latest: i64,
     schema_version: i64,
     next_catalog_id: i64,
@@ -113,20 +113,22 @@ pub(super) fn timestamp(at: DateTime<Utc>) -> String {
 }
 
 /// Writes the snapshot and the schema that every DuckLake begins with.
-pub(super) fn create(connection: &Connection, now: DateTime<Utc>) -> rusqlite::Result<()> {
-    connection.execute("INSERT INTO ducklake_snapshot VALUES (0, ?1, 0, 1, 0)", [timestamp(now)])?;
+pub(super) fn create(connection: &Connection<'_>, now: DateTime<Utc>) -> SqlResult<()> {
+    connection.execute("INSERT INTO ducklake_snapshot VALUES (0, ?1, 0, 1, 0)", values![timestamp(now)])?;
     let sql = "INSERT INTO ducklake_snapshot_changes (snapshot_id, changes_made) VALUES (0, 'created_schema:\"main\"')";
-    connection.execute(sql, [])?;
+    connection.execute(sql, values![])?;
     // The folders of tables are next to each other in the data folder, without one for the schema.
-    connection.execute("INSERT INTO ducklake_schema VALUES (0, ?1, 0, NULL, 'main', '', 1)", [uuid()]).map(drop)
+    connection
+        .execute("INSERT INTO ducklake_schema VALUES (0, ?1, 0, NULL, 'main', '', true)", values![uuid()])
+        .map(drop)
 }
 
 impl<'c> Snapshot<'c> {
     /// Begins a snapshot after the latest. The transaction must be writing, so that there is no later one.
-    pub(super) fn begin(connection: &'c Connection) -> rusqlite::Result<Self> {
+    pub(super) fn begin(connection: &'c Connection<'c>) -> SqlResult<Self> {
         let sql = "SELECT snapshot_id, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot \
                    ORDER BY snapshot_id DESC LIMIT 1";
-        connection.query_row(sql, [], |row| {
+        connection.row(sql, values![], |row| {
             Ok(Self {
                 connection,
                 latest: row.get(0)?,
@@ -144,46 +146,46 @@ impl<'c> Snapshot<'c> {
     }
 
     /// Writes the tables, still without columns. Returns the snapshot's id.
-    pub(super) fn create_tables(&mut self) -> rusqlite::Result<i64> {
+    pub(super) fn create_tables(&mut self) -> SqlResult<i64> {
         for Table { id, name } in TABLES {
             self.changes.insert(format!("created_table:\"main\".\"{name}\""));
             let begin = self.id();
-            let sql = "INSERT INTO ducklake_table VALUES (?1, ?2, ?3, NULL, 0, ?4, ?5, 1)";
-            self.connection.execute(sql, params![id, uuid(), begin, name, format!("{name}/")])?;
+            let sql = "INSERT INTO ducklake_table VALUES (?1, ?2, ?3, NULL, 0, ?4, ?5, true)";
+            self.connection.execute(sql, values![id, uuid(), begin, name, format!("{name}/")])?;
         }
         self.next_catalog_id = DELETED.id + 1;
         self.new_schema_version()
     }
 
     /// Notes that columns of all tables change. Returns the snapshot's id.
-    pub(super) fn alter_tables(&mut self) -> rusqlite::Result<i64> {
+    pub(super) fn alter_tables(&mut self) -> SqlResult<i64> {
         self.changes.extend(TABLES.map(|table| format!("altered_table:{}", table.id)));
         self.new_schema_version()
     }
 
-    fn new_schema_version(&mut self) -> rusqlite::Result<i64> {
+    fn new_schema_version(&mut self) -> SqlResult<i64> {
         self.schema_version += 1;
         let begin = self.id();
         for table in TABLES {
             let sql = "INSERT INTO ducklake_schema_versions VALUES (?1, ?2, ?3)";
-            self.connection.execute(sql, [begin, self.schema_version, table.id])?;
+            self.connection.execute(sql, values![begin, self.schema_version, table.id])?;
         }
         Ok(begin)
     }
 
     /// Ends a current file, and with it the one that names its deleted rows. Nothing changes if another program has ended or
     /// removed it.
-    pub(super) fn end_file(&mut self, file: i64) -> rusqlite::Result<()> {
+    pub(super) fn end_file(&mut self, file: i64) -> SqlResult<()> {
         let sql = "UPDATE ducklake_data_file SET end_snapshot = ?1 \
                    WHERE data_file_id = ?2 AND end_snapshot IS NULL RETURNING table_id";
-        let ended = self.connection.query_row(sql, [self.latest + 1, file], |row| row.get::<_, i64>(0)).optional()?;
+        let ended = self.connection.first(sql, values![self.latest + 1, file], |row| row.get::<i64>(0))?;
         self.changes.extend(ended.map(|table| format!("deleted_from_table:{table}")));
         self.end_deletes(file)
     }
 
-    pub(super) fn end_deletes(&self, file: i64) -> rusqlite::Result<()> {
+    pub(super) fn end_deletes(&self, file: i64) -> SqlResult<()> {
         let sql = "UPDATE ducklake_delete_file SET end_snapshot = ?1 WHERE data_file_id = ?2 AND end_snapshot IS NULL";
-        self.connection.execute(sql, [self.latest + 1, file]).map(drop)
+        self.connection.execute(sql, values![self.latest + 1, file]).map(drop)
     }
 
     /// Adds a file to a table, with the time column of its version. Returns its id.
@@ -193,16 +195,16 @@ impl<'c> Snapshot<'c> {
         labels: &Labels,
         file: &DataFile,
         time: Option<&FileColumn>,
-    ) -> rusqlite::Result<i64> {
+    ) -> SqlResult<i64> {
         self.changes.insert(format!("inserted_into_table:{}", table.id));
         let id = self.next_file_id;
         self.next_file_id += 1;
         let first_row = self.grow(table, file)?;
         let sql = "INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative, \
                    file_format, record_count, file_size_bytes, footer_size, row_id_start) \
-                   VALUES (?1, ?2, ?3, ?4, 1, 'parquet', ?5, ?6, ?7, ?8)";
+                   VALUES (?1, ?2, ?3, ?4, true, 'parquet', ?5, ?6, ?7, ?8)";
         let DataFile { path, rows, bytes, footer, times, .. } = file;
-        self.connection.execute(sql, params![id, table.id, self.id(), path, rows, bytes, footer, first_row])?;
+        self.connection.execute(sql, values![id, table.id, self.id(), path, rows, bytes, footer, first_row])?;
 
         let labelled = |column, (least, most): &(String, String)| Bounds {
             column,
@@ -223,52 +225,54 @@ impl<'c> Snapshot<'c> {
     }
 
     /// Names the deleted rows of a file by a file of this snapshot, instead of the one before. Returns its id.
-    pub(super) fn delete_rows(&mut self, table: i64, file: i64, deletes: &DataFile) -> rusqlite::Result<i64> {
+    pub(super) fn delete_rows(&mut self, table: i64, file: i64, deletes: &DataFile) -> SqlResult<i64> {
         self.end_deletes(file)?;
         self.changes.insert(format!("deleted_from_table:{table}"));
         let id = self.next_file_id;
         self.next_file_id += 1;
         let sql = "INSERT INTO ducklake_delete_file (delete_file_id, table_id, begin_snapshot, data_file_id, path, \
                    path_is_relative, format, delete_count, file_size_bytes, footer_size) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, 1, 'parquet', ?6, ?7, ?8)";
+                   VALUES (?1, ?2, ?3, ?4, ?5, true, 'parquet', ?6, ?7, ?8)";
         let DataFile { path, rows, bytes, footer, .. } = deletes;
-        self.connection.execute(sql, params![id, table, self.id(), file, path, rows, bytes, footer])?;
+        self.connection.execute(sql, values![id, table, self.id(), file, path, rows, bytes, footer])?;
         Ok(id)
     }
 
-    fn bound_file(&self, table: Table, file: i64, bounds: &[Bounds]) -> rusqlite::Result<()> {
+    fn bound_file(&self, table: Table, file: i64, bounds: &[Bounds]) -> SqlResult<()> {
         let sql = "INSERT INTO ducklake_file_column_stats (data_file_id, table_id, column_id, value_count, null_count, \
                    min_value, max_value) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         for Bounds { column, least, most, values } in bounds {
-            let nulls = values.map(|_| 0);
-            self.connection.execute(sql, params![file, table.id, column, values, nulls, least, most])?;
+            let nulls = values.map(|_| 0_i64);
+            self.connection.execute(sql, values![file, table.id, column, values, nulls, least, most])?;
         }
         Ok(())
     }
 
     /// Widens the bounds of a table by those of a file, and gives up those that the file has not.
-    fn bound_table(&self, table: Table, first: bool, bounds: &[Bounds]) -> rusqlite::Result<()> {
+    fn bound_table(&self, table: Table, first: bool, bounds: &[Bounds]) -> SqlResult<()> {
         const BEGIN: &str = "INSERT INTO ducklake_table_column_stats (table_id, column_id, min_value, max_value, \
                              contains_null) VALUES (?1, ?2, ?3, ?4, ?5)";
-        const WIDEN: &str = "UPDATE ducklake_table_column_stats SET min_value = min(min_value, ?3), \
-                             max_value = max(max_value, ?4), contains_null = ?5 WHERE table_id = ?1 AND column_id = ?2";
+        const WIDEN: &str = "UPDATE ducklake_table_column_stats \
+                             SET min_value = CASE WHEN ?3 < min_value THEN ?3 ELSE min_value END, \
+                                 max_value = CASE WHEN ?4 > max_value THEN ?4 ELSE max_value END, contains_null = ?5 \
+                             WHERE table_id = ?1 AND column_id = ?2";
         for Bounds { column, least, most, values } in bounds {
-            let nulls = values.map(|_| 0);
+            let nulls = values.map(|_| 0_i64);
             self.connection
-                .execute(if first { BEGIN } else { WIDEN }, params![table.id, column, least, most, nulls])?;
+                .execute(if first { BEGIN } else { WIDEN }, values![table.id, column, least, most, nulls])?;
         }
-        let bounded: Vec<i64> = bounds.iter().map(|bounds| bounds.column).collect();
-        let sql = "DELETE FROM ducklake_table_column_stats \
-                   WHERE table_id = ?1 AND column_id NOT IN (SELECT value FROM json_each(?2))";
-        self.connection.execute(sql, params![table.id, serde_json::to_string(&bounded).unwrap_or_default()]).map(drop)
+        // At least that of `aid`.
+        let bounded: Vec<String> = bounds.iter().map(|bounds| bounds.column.to_string()).collect();
+        let sql = "DELETE FROM ducklake_table_column_stats WHERE table_id = ?1 AND column_id NOT IN";
+        self.connection.execute(&format!("{sql} ({})", bounded.join(", ")), values![table.id]).map(drop)
     }
 
     /// Counts a file in its table's totals. Returns the id of its first row, 0 for the first file ever.
-    fn grow(&self, table: Table, file: &DataFile) -> rusqlite::Result<i64> {
+    fn grow(&self, table: Table, file: &DataFile) -> SqlResult<i64> {
         let sql = "UPDATE ducklake_table_stats SET record_count = record_count + ?2, next_row_id = next_row_id + ?2, \
                    file_size_bytes = file_size_bytes + ?3 WHERE table_id = ?1 RETURNING next_row_id - ?2";
-        let row = params![table.id, file.rows, file.bytes];
-        if let Some(first) = self.connection.query_row(sql, row, |row| row.get(0)).optional()? {
+        let row = values![table.id, file.rows, file.bytes];
+        if let Some(first) = self.connection.first(sql, row, |row| row.get(0))? {
             return Ok(first);
         }
         self.connection.execute("INSERT INTO ducklake_table_stats VALUES (?1, ?2, ?2, ?3)", row)?;
@@ -276,19 +280,20 @@ impl<'c> Snapshot<'c> {
     }
 
     /// Writes the snapshot, with a message for users. Without changes, nothing is written.
-    pub(super) fn finish(self, at: DateTime<Utc>, message: &str) -> rusqlite::Result<()> {
+    pub(super) fn finish(self, at: DateTime<Utc>, message: &str) -> SqlResult<()> {
         if self.changes.is_empty() {
             return Ok(());
         }
         let id = self.id();
         let sql = "INSERT INTO ducklake_snapshot VALUES (?1, ?2, ?3, ?4, ?5)";
-        let row = params![id, timestamp(at), self.schema_version, self.next_catalog_id, self.next_file_id];
+        let at = timestamp(at);
+        let row = values![id, at, self.schema_version, self.next_catalog_id, self.next_file_id];
         self.connection.execute(sql, row)?;
         recorded::follow(self.connection, self.latest, id)?;
         let changes: Vec<String> = self.changes.into_iter().collect();
         let sql = "INSERT INTO ducklake_snapshot_changes (snapshot_id, changes_made, author, commit_message) \
                    VALUES (?1, ?2, 'savedsearch', ?3)";
-        self.connection.execute(sql, params![id, changes.join(","), message]).map(drop)
+        self.connection.execute(sql, values![id, changes.join(","), message]).map(drop)
     }
 }
 

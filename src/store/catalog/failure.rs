@@ -1,13 +1,12 @@
-//! SQLite's errors in the user's terms, and checks of values of a row, which may differ from what was written.
+//! SQLite's errors in the user's terms, and those of values that differ from what was written.
 
-use std::error::Error as StdError;
+use std::fmt;
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
-use rusqlite::types::Type;
-use rusqlite::{ErrorCode, Row};
+use rusqlite::ErrorCode;
 
-use super::PATIENCE;
+use super::sql::SqlError;
+use super::sqlite::PATIENCE;
 use crate::error::{Error, ErrorKind};
 use crate::store::files::{full, is_disk_full};
 
@@ -16,11 +15,6 @@ pub(super) const DAMAGED: &str = "run savedsearch store verify, or remove the fo
 
 /// Describes a failed operation on a file.
 pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Error {
-    if let rusqlite::Error::ToSqlConversionFailure(cause) = error
-        && let Some(cause) = cause.downcast_ref::<Error>()
-    {
-        return cause.clone();
-    }
     let of = |what: &str| Error::new(ErrorKind::Store, format!("{}: {what}", path.display()));
     let Some(code) = error.sqlite_error_code() else {
         return of(&format!("the store is damaged: {error}")).advice(DAMAGED);
@@ -49,17 +43,11 @@ pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Error {
     }
 }
 
-/// An error of this program, by which a transaction ends.
-pub(super) fn caused(error: Error) -> rusqlite::Error {
-    rusqlite::Error::ToSqlConversionFailure(error.into())
-}
-
-/// The value of a column that is not what this program writes.
-pub(super) fn invalid(column: usize, error: impl Into<Box<dyn StdError + Send + Sync>>) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
-}
-
-/// Reads an instant, which is stored in microseconds since 1970.
-pub(super) fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<DateTime<Utc>> {
-    DateTime::from_timestamp_micros(row.get(column)?).ok_or_else(|| invalid(column, "not an instant"))
+/// Describes values that this program cannot have written. `place`: the catalog.
+pub(super) fn damaged(place: impl fmt::Display, error: &SqlError) -> Error {
+    let what = match error {
+        SqlError::Invalid(what) => format!(": {what}"),
+        _ => String::new(),
+    };
+    Error::new(ErrorKind::Store, format!("{place}: the store is damaged{what}")).advice(DAMAGED)
 }

@@ -4,11 +4,10 @@
 //! therefore names the one before it: if that is another than the last one recorded, the record begins again.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::Catalog;
 use super::coverage::{deleted, regions};
-use super::failure::invalid;
+use super::sql::{Connection, SqlResult, invalid, values};
 use crate::error::Result;
 use crate::store::region::{DataFile, Region};
 use crate::store::stamps::{Stamp, Stamps};
@@ -36,7 +35,7 @@ impl Catalog {
     pub(crate) fn stamps(&self, region: i64) -> Result<Option<Option<Stamps>>> {
         self.read(|connection| {
             let sql = "SELECT count(*) FROM savedsearch_coverage WHERE id = ?1";
-            if connection.query_row(sql, [region], |row| row.get::<_, i64>(0))? == 0 {
+            if connection.row(sql, values![region], |row| row.get::<i64>(0))? == 0 {
                 return Ok(None);
             }
             if exists(connection)? { stamps(connection, region).map(Some) } else { Ok(Some(None)) }
@@ -62,64 +61,55 @@ impl Catalog {
     /// Returns the saved searches of which mentions or deleted mentions are stored.
     pub(crate) fn all_aids(&self) -> Result<Vec<String>> {
         let sql = "SELECT aid FROM savedsearch_coverage UNION SELECT aid FROM savedsearch_deleted ORDER BY aid";
-        self.read(|connection| connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect())
+        self.read(|connection| connection.rows(sql, values![], |row| row.get(0)))
     }
 }
 
 /// True if commits are recorded.
-pub(super) fn exists(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE name = 'savedsearch_recorded'";
-    connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)? == 1))
+pub(super) fn exists(connection: &Connection<'_>) -> SqlResult<bool> {
+    connection.has_table("savedsearch_recorded")
 }
 
 /// Begins to record the commits of a new store.
-pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(include_str!("stamps.sql"))?;
+pub(super) fn create(connection: &Connection<'_>) -> SqlResult<()> {
+    connection.define(include_str!("stamps.sql"))?;
     let Stamp { snapshot, at } = Stamp::BEFORE;
     let sql = "INSERT INTO savedsearch_recorded (first, first_at, latest) VALUES (?1, ?2, ?1)";
-    connection.execute(sql, params![snapshot, at]).map(drop)
+    connection.execute(sql, values![snapshot, at]).map(drop)
 }
 
-/// Begins to record the commits of a store of an older version, in one transaction.
-pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<()> {
-    if super::version_of(connection)? != Some(super::VERSION) || exists(connection)? {
-        return Ok(());
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have done it.
-    if !exists(&transaction)? {
-        create(&transaction)?;
-        let Stamp { snapshot, at } = latest(&transaction)?;
-        let sql = "UPDATE savedsearch_recorded SET first = ?1, first_at = ?2, latest = ?1";
-        transaction.execute(sql, params![snapshot, at])?;
-    }
-    transaction.commit()
+/// Begins to record the commits of a store of an older version.
+pub(super) fn begin(connection: &Connection<'_>) -> SqlResult<()> {
+    create(connection)?;
+    let Stamp { snapshot, at } = latest(connection)?;
+    let sql = "UPDATE savedsearch_recorded SET first = ?1, first_at = ?2, latest = ?1";
+    connection.execute(sql, values![snapshot, at]).map(drop)
 }
 
 /// Records that a snapshot follows another one. If that is not the last one recorded, the record begins after it.
-pub(super) fn follow(connection: &Connection, before: i64, snapshot: i64) -> rusqlite::Result<()> {
+pub(super) fn follow(connection: &Connection<'_>, before: i64, snapshot: i64) -> SqlResult<()> {
     let sql = "UPDATE savedsearch_recorded SET latest = ?1 WHERE latest = ?2";
-    if connection.execute(sql, [snapshot, before])? > 0 {
+    if connection.execute(sql, values![snapshot, before])? > 0 {
         return Ok(());
     }
     let at = time_of(connection, before)?;
     let sql = "UPDATE savedsearch_recorded SET first = ?1, first_at = ?2, latest = ?3";
-    connection.execute(sql, params![before, at, snapshot])?;
+    connection.execute(sql, values![before, at, snapshot])?;
     let sql = "DELETE FROM savedsearch_stamps WHERE region NOT IN (SELECT id FROM savedsearch_coverage)";
-    connection.execute(sql, [])?;
+    connection.execute(sql, values![])?;
     let sql = "DELETE FROM savedsearch_deleted_stamp \
                WHERE data_file_id NOT IN (SELECT data_file_id FROM savedsearch_deleted)";
-    connection.execute(sql, []).map(drop)
+    connection.execute(sql, values![]).map(drop)
 }
 
-fn recorded(connection: &Connection) -> rusqlite::Result<Option<Recorded>> {
+fn recorded(connection: &Connection<'_>) -> SqlResult<Option<Recorded>> {
     if !exists(connection)? {
         return Ok(None);
     }
     let last = latest(connection)?;
     let sql = "SELECT first, first_at, latest FROM savedsearch_recorded";
-    connection.query_row(sql, [], |row| {
-        let after = match row.get::<_, i64>(2)? == last.snapshot {
+    connection.row(sql, values![], |row| {
+        let after = match row.get::<i64>(2)? == last.snapshot {
             true => Stamp { snapshot: row.get(0)?, at: row.get(1)? },
             false => last,
         };
@@ -127,28 +117,28 @@ fn recorded(connection: &Connection) -> rusqlite::Result<Option<Recorded>> {
     })
 }
 
-fn stamps(connection: &Connection, region: i64) -> rusqlite::Result<Option<Stamps>> {
+fn stamps(connection: &Connection<'_>, region: i64) -> SqlResult<Option<Stamps>> {
     let sql = "SELECT stamps FROM savedsearch_stamps WHERE region = ?1";
-    let encoded: Option<Vec<u8>> = connection.query_row(sql, [region], |row| row.get(0)).optional()?;
+    let encoded: Option<Vec<u8>> = connection.first(sql, values![region], |row| row.get(0))?;
     encoded.map(|bytes| Stamps::decode(&bytes).ok_or_else(|| invalid(0, "invalid commits of mentions"))).transpose()
 }
 
 /// Returns the latest snapshot.
-fn latest(connection: &Connection) -> rusqlite::Result<Stamp> {
+fn latest(connection: &Connection<'_>) -> SqlResult<Stamp> {
     let sql = "SELECT max(snapshot_id) FROM ducklake_snapshot";
-    let snapshot = connection.query_row(sql, [], |row| row.get(0))?;
+    let snapshot = connection.row(sql, values![], |row| row.get(0))?;
     Ok(Stamp { snapshot, at: time_of(connection, snapshot)? })
 }
 
 /// Time of a snapshot in microseconds since 1970.
-fn time_of(connection: &Connection, snapshot: i64) -> rusqlite::Result<i64> {
+pub(super) fn time_of(connection: &Connection<'_>, snapshot: i64) -> SqlResult<i64> {
     let sql = "SELECT snapshot_time FROM ducklake_snapshot WHERE snapshot_id = ?1";
-    let text: String = connection.query_row(sql, [snapshot], |row| row.get(0))?;
+    let text: String = connection.row(sql, values![snapshot], |row| row.get(0))?;
     instant_of(&text).map(|at| at.timestamp_micros()).ok_or_else(|| invalid(0, "not an instant"))
 }
 
 /// Parses the text of an instant in UTC, of any precision, as DuckDB and this program write it.
-fn instant_of(text: &str) -> Option<DateTime<Utc>> {
+pub(super) fn instant_of(text: &str) -> Option<DateTime<Utc>> {
     let local = text.strip_suffix("+00").or_else(|| text.strip_suffix("+00:00")).or_else(|| text.strip_suffix('Z'));
     let local = NaiveDateTime::parse_from_str(local.unwrap_or(text), "%Y-%m-%d %H:%M:%S%.f").ok()?;
     Some(local.and_utc())

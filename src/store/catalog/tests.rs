@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 use chrono::TimeDelta;
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::unused::Unused;
@@ -71,7 +73,8 @@ fn ids(catalog: &Catalog, aid: &str) -> Vec<i64> {
 }
 
 fn writer(catalog: &Catalog) -> MutexGuard<'_, Connection> {
-    lock(catalog.writer.as_ref().expect("open for writing"))
+    let Database::Sqlite(sqlite) = &catalog.database else { panic!("a file") };
+    sqlite::lock(sqlite.writer.as_ref().expect("open for writing"))
 }
 
 /// Runs SQL as another program would.

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
-use rusqlite::params;
 
 use super::ducklake::{FILTERED, FILTERS_ID, table_ids, timestamp};
-use super::failure::failure;
-use super::{Catalog, lock};
-use crate::error::{Error, ErrorKind, Result};
+use super::sql::{Row, SqlResult, values};
+use super::{Catalog, Database};
+use crate::error::Result;
 
 /// Files that no region names, or whose deleted rows another file names by now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,21 +21,26 @@ pub(crate) struct Unused {
 impl Catalog {
     /// Returns the files that were replaced or forgotten, before an instant if one is given.
     pub(crate) fn unused_files(&self, before: Option<DateTime<Utc>>) -> Result<Unused> {
+        let before = before.map(timestamp);
+        let age = if before.is_some() { "s.snapshot_time < ?1" } else { "true" };
         // A removed snapshot was older than those that remain.
         let sql = |table: &str, id: &str, rest: &str| {
             format!(
                 "SELECT d.{id}, t.path || d.path FROM {table} d JOIN ducklake_table t ON t.table_id = d.table_id \
                  LEFT JOIN ducklake_snapshot s ON s.snapshot_id = d.end_snapshot \
                  WHERE d.table_id IN ({}) AND d.end_snapshot IS NOT NULL AND d.path_is_relative \
-                   AND (s.snapshot_id IS NULL OR ?1 IS NULL OR s.snapshot_time < ?1) {rest} ORDER BY d.{id}",
+                   AND (s.snapshot_id IS NULL OR {age}) {rest} ORDER BY d.{id}",
                 table_ids()
             )
         };
         let named = "AND NOT EXISTS (SELECT 1 FROM savedsearch_region_file r WHERE r.data_file_id = d.data_file_id)";
         self.read(|connection| {
-            let found = |sql: String| -> rusqlite::Result<Vec<(i64, String)>> {
-                let row = params![before.map(timestamp)];
-                connection.prepare(&sql)?.query_map(row, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            let found = |sql: String| -> SqlResult<Vec<(i64, String)>> {
+                let file = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+                match &before {
+                    Some(before) => connection.rows(&sql, values![before], file),
+                    None => connection.rows(&sql, values![], file),
+                }
             };
             Ok(Unused {
                 files: found(sql("ducklake_data_file", "data_file_id", named))?,
@@ -61,19 +65,18 @@ impl Catalog {
             ] {
                 let sql =
                     format!("DELETE FROM {table} WHERE {id} = ?1 AND end_snapshot IS NOT NULL RETURNING end_snapshot");
-                let mut remove = transaction.prepare(&sql)?;
                 for (file, _) in ids {
-                    for end in remove.query_map([file], |row| row.get(0))? {
-                        oldest = oldest.max(Some(end?));
+                    for end in transaction.rows(&sql, values![file], |row| row.get::<i64>(0))? {
+                        oldest = oldest.max(Some(end));
                         for table in others {
-                            transaction.execute(&format!("DELETE FROM {table} WHERE {id} = ?1"), [file])?;
+                            transaction.execute(&format!("DELETE FROM {table} WHERE {id} = ?1"), values![file])?;
                         }
                     }
                 }
             }
             super::checksums::remove_unused(transaction)?;
             for table in ["ducklake_snapshot", "ducklake_snapshot_changes"] {
-                transaction.execute(&format!("DELETE FROM {table} WHERE snapshot_id < ?1"), [oldest])?;
+                transaction.execute(&format!("DELETE FROM {table} WHERE snapshot_id < ?1"), values![oldest])?;
             }
             Ok(())
         })
@@ -86,25 +89,17 @@ impl Catalog {
     /// [`ErrorKind::Store`] if another process is using the catalog, so that its journal has to stay.
     pub(crate) fn purge(&self) -> Result<()> {
         self.write(|transaction| {
-            transaction.execute("DELETE FROM savedsearch_answer", [])?;
+            transaction.execute("DELETE FROM savedsearch_answer", values![])?;
             // The bounds of a table never narrow, and may have the values of removed conditions.
             let sql = "DELETE FROM ducklake_table_column_stats WHERE table_id = ?1 AND column_id = ?2";
-            transaction.execute(sql, [FILTERED.id, FILTERS_ID])?;
+            transaction.execute(sql, values![FILTERED.id, FILTERS_ID])?;
             let sql = "DELETE FROM savedsearch_cursor WHERE name LIKE 'timeline of %' AND name NOT LIKE '%{}'";
-            transaction.execute(sql, []).map(drop)
+            transaction.execute(sql, values![]).map(drop)
         })?;
-        let Some(writer) = &self.writer else { return Ok(()) };
-        let connection = lock(writer);
-        let emptied = connection
-            .execute_batch("VACUUM")
-            .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0)));
-        match emptied.map_err(|error| failure(&self.path, &error))? {
-            false => Ok(()),
-            true => Err(Error::new(
-                ErrorKind::Store,
-                "another process is using the store, so its journal could not be emptied",
-            )
-            .advice("stop that process, and run the command again")),
+        match &self.database {
+            Database::Sqlite(sqlite) => sqlite.purge(),
+            #[cfg(feature = "shared")]
+            Database::Postgres(postgres) => postgres.purge(),
         }
     }
 
@@ -113,7 +108,7 @@ impl Catalog {
         let sql = "SELECT t.path || d.path FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
                    UNION ALL \
                    SELECT t.path || d.path FROM ducklake_delete_file d JOIN ducklake_table t ON t.table_id = d.table_id";
-        self.read(|connection| connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect())
+        self.read(|connection| connection.rows(sql, values![], |row| row.get(0)))
     }
 
     /// Returns the current files that name deleted rows: paths below [`Catalog::data`], lengths and digests.
@@ -121,7 +116,7 @@ impl Catalog {
         let sql = "SELECT t.path || d.path, d.file_size_bytes, s.digest FROM savedsearch_delete_file s \
                    JOIN ducklake_delete_file d ON d.delete_file_id = s.delete_file_id AND d.end_snapshot IS NULL \
                    JOIN ducklake_table t ON t.table_id = d.table_id ORDER BY 1";
-        let file = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        self.read(|connection| connection.prepare(sql)?.query_map([], file)?.collect())
+        let file = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        self.read(|connection| connection.rows(sql, values![], file))
     }
 }

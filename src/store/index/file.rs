@@ -11,16 +11,15 @@
 //! for a missing index.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use crate::memory;
 use crate::store::region::DataFile;
+use crate::store::storage::{NewFile, OpenFile, Storage};
 use crate::words::{Sought, Words, rules};
 
 /// Number of rows whose words are sorted together. It bounds the memory that writing takes.
@@ -66,7 +65,7 @@ struct Block {
 
 /// An index that is being written. Nothing is left of one that is not finished.
 pub(super) struct IndexWriter {
-    output: BufWriter<NamedTempFile>,
+    output: BufWriter<NewFile>,
     at: u64,
     footer: Footer,
     /// Rows of the segment by key, in order.
@@ -76,10 +75,9 @@ pub(super) struct IndexWriter {
 }
 
 impl IndexWriter {
-    /// Begins the index of a file of mentions, in a folder.
-    pub(super) fn create(folder: &Path, of: &DataFile) -> io::Result<Self> {
-        let file = tempfile::Builder::new().prefix("words").suffix(".partial").tempfile_in(folder)?;
-        let mut output = BufWriter::new(file);
+    /// Begins the index of a file of mentions, at a path.
+    pub(super) fn create(storage: &Storage, path: &Path, of: &DataFile) -> io::Result<Self> {
+        let mut output = BufWriter::new(storage.create(path)?);
         output.write_all(&MAGIC)?;
         let footer =
             Footer { rules: rules().to_owned(), digest: of.digest.clone(), rows: of.rows, columns: Vec::new() };
@@ -142,16 +140,14 @@ impl IndexWriter {
     }
 
     /// Completes the index and makes it durable under its name. Returns its length in bytes.
-    pub(super) fn finish(mut self, path: &Path) -> io::Result<u64> {
+    pub(super) fn finish(mut self) -> io::Result<u64> {
         let footer = serde_json::to_vec(&self.footer)?;
         let bytes = u32::try_from(footer.len()).map_err(io::Error::other)?;
         self.output.write_all(&footer)?;
         self.output.write_all(&bytes.to_le_bytes())?;
         self.output.write_all(&crc32fast::hash(&footer).to_le_bytes())?;
         self.output.write_all(&MAGIC)?;
-        let file = self.output.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
+        self.output.into_inner().map_err(io::IntoInnerError::into_error)?.publish()?;
         Ok(self.at + u64::from(bytes) + TRAILER as u64)
     }
 }
@@ -188,7 +184,7 @@ impl Keys {
 /// An index that can be read.
 #[derive(Debug)]
 pub(super) struct IndexFile {
-    file: File,
+    file: OpenFile,
     footer: Footer,
 }
 
@@ -197,17 +193,17 @@ impl IndexFile {
     ///
     /// # Errors
     /// I/O errors; `InvalidData` if it is damaged, or belongs to another file or version.
-    pub(super) fn open(path: &Path, of: &DataFile) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let end = file.metadata()?.len().checked_sub(TRAILER as u64).ok_or_else(damaged)?;
-        let trailer = read_at(&mut file, end, TRAILER)?;
+    pub(super) fn open(storage: &Storage, path: &Path, of: &DataFile) -> io::Result<Self> {
+        let file = storage.open(path)?;
+        let end = file.length()?.checked_sub(TRAILER as u64).ok_or_else(damaged)?;
+        let trailer = read_at(&file, end, TRAILER)?;
         let [length, crc] = [&trailer[..4], &trailer[4..8]].map(|bytes| bytes.try_into().map(u32::from_le_bytes));
         let (length, crc) = (length.map_err(io::Error::other)?, crc.map_err(io::Error::other)?);
         let start = end.checked_sub(u64::from(length)).filter(|_| trailer[8..] == MAGIC).ok_or_else(damaged)?;
-        if read_at(&mut file, 0, MAGIC.len())? != MAGIC {
+        if read_at(&file, 0, MAGIC.len())? != MAGIC {
             return Err(damaged());
         }
-        let footer = read_at(&mut file, start, usize::try_from(length).map_err(io::Error::other)?)?;
+        let footer = read_at(&file, start, usize::try_from(length).map_err(io::Error::other)?)?;
         if crc32fast::hash(&footer) != crc {
             return Err(damaged());
         }
@@ -285,7 +281,7 @@ impl Rows {
 }
 
 /// Rows of a segment that have what is sought.
-fn found(file: &mut File, blocks: &[Block], sought: &Sought) -> io::Result<Rows> {
+fn found(file: &OpenFile, blocks: &[Block], sought: &Sought) -> io::Result<Rows> {
     let mut rows = Rows::none();
     match sought {
         Sought::Key(key) => look_up(file, blocks, key, false, &mut rows)?,
@@ -309,7 +305,7 @@ fn found(file: &mut File, blocks: &[Block], sought: &Sought) -> io::Result<Rows>
 }
 
 /// Adds the rows of a key; `open`: of all keys with this beginning.
-fn look_up(file: &mut File, blocks: &[Block], key: &str, open: bool, rows: &mut Rows) -> io::Result<()> {
+fn look_up(file: &OpenFile, blocks: &[Block], key: &str, open: bool, rows: &mut Rows) -> io::Result<()> {
     let first = blocks.partition_point(|block| block.key.as_str() <= key).saturating_sub(1);
     for block in &blocks[first..] {
         if block.key.as_str() > key && !(open && block.key.starts_with(key)) {
@@ -343,16 +339,15 @@ fn look_up(file: &mut File, blocks: &[Block], key: &str, open: bool, rows: &mut 
 }
 
 /// Reads a block, unless the statement has ended.
-fn read(file: &mut File, block: &Block) -> io::Result<Vec<u8>> {
+fn read(file: &OpenFile, block: &Block) -> io::Result<Vec<u8>> {
     memory::check().map_err(io::Error::other)?;
     let bytes = read_at(file, block.at, usize::try_from(block.bytes).map_err(io::Error::other)?)?;
     if crc32fast::hash(&bytes) == block.crc { Ok(bytes) } else { Err(damaged()) }
 }
 
-fn read_at(file: &mut File, at: u64, length: usize) -> io::Result<Vec<u8>> {
+fn read_at(file: &OpenFile, at: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    file.seek(SeekFrom::Start(at))?;
-    file.read_exact(&mut bytes)?;
+    file.read_exact_at(at, &mut bytes)?;
     Ok(bytes)
 }
 
@@ -416,9 +411,10 @@ mod tests {
     #[test]
     fn rows_are_those_whose_texts_have_the_keys() {
         let folder = tempfile::tempdir().expect("a folder");
+        let storage = Storage::of_folder(folder.path().to_owned());
         let (path, of) = (folder.path().join("a.words"), mentions("1", COUNT));
         let texts: Vec<Option<String>> = (0..COUNT).map(text).collect();
-        let mut writer = IndexWriter::create(folder.path(), &of).expect("an index");
+        let mut writer = IndexWriter::create(&storage, &path, &of).expect("an index");
         let mut words = Words::default();
         for column in ["empty", "text"] {
             writer.begin(column);
@@ -429,9 +425,9 @@ mod tests {
             }
             writer.end().expect("a column");
         }
-        let bytes = writer.finish(&path).expect("complete");
+        let bytes = writer.finish().expect("complete");
         assert_eq!(path.metadata().expect("a file").len(), bytes);
-        let mut index = IndexFile::open(&path, &of).expect("an index");
+        let mut index = IndexFile::open(&storage, &path, &of).expect("an index");
         index.check().expect("no damage");
         assert!(index.has("empty") && index.has("text") && !index.has("other"));
         let key = |key: &str| Sought::Key(key.to_owned());
@@ -468,7 +464,7 @@ mod tests {
         assert_eq!(index.rows("other", &key("rare"), 0).expect("no damage"), None);
         assert!(index.rows("text", &key("rare"), 2).is_err());
         for other in [mentions("2", COUNT), mentions("1", COUNT + 1)] {
-            assert!(IndexFile::open(&path, &other).is_err(), "the index of another file");
+            assert!(IndexFile::open(&storage, &path, &other).is_err(), "the index of another file");
         }
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1, "no temporary files remain");
     }
@@ -477,8 +473,9 @@ mod tests {
     #[test]
     fn rows_beyond_all_numbers_are_damage() {
         let folder = tempfile::tempdir().expect("a folder");
+        let storage = Storage::of_folder(folder.path().to_owned());
         let (path, of) = (folder.path().join("a.words"), mentions("1", 1));
-        let mut writer = IndexWriter::create(folder.path(), &of).expect("an index");
+        let mut writer = IndexWriter::create(&storage, &path, &of).expect("an index");
         writer.begin("text");
         let mut differences = Vec::new();
         [1, usize::MAX].into_iter().for_each(|number| put_number(&mut differences, number));
@@ -491,8 +488,8 @@ mod tests {
         keys.bytes.extend_from_slice(&differences);
         let block = writer.write(&keys).expect("written");
         writer.footer.columns[0].segments.push(vec![block]);
-        writer.finish(&path).expect("complete");
-        let mut index = IndexFile::open(&path, &of).expect("an index");
+        writer.finish().expect("complete");
+        let mut index = IndexFile::open(&storage, &path, &of).expect("an index");
         assert!(index.rows("text", &Sought::Key("a".to_owned()), 0).is_err());
     }
 
@@ -500,15 +497,16 @@ mod tests {
     async fn a_look_up_ends_with_its_statement() {
         memory::tests::counted();
         let folder = tempfile::tempdir().expect("a folder");
+        let storage = Storage::of_folder(folder.path().to_owned());
         let (path, of) = (folder.path().join("a.words"), mentions("1", 1));
-        let mut writer = IndexWriter::create(folder.path(), &of).expect("an index");
+        let mut writer = IndexWriter::create(&storage, &path, &of).expect("an index");
         let mut words = Words::default();
         words.read("fire").expect("words");
         writer.begin("text");
         writer.push(Some(&words)).expect("a row");
         writer.end().expect("a column");
-        writer.finish(&path).expect("complete");
-        let mut index = IndexFile::open(&path, &of).expect("an index");
+        writer.finish().expect("complete");
+        let mut index = IndexFile::open(&storage, &path, &of).expect("an index");
         let statement = std::sync::Arc::new(memory::StatementMemory::default());
         memory::within(&statement, async {
             let fire = Sought::Key("fire".to_owned());
@@ -522,13 +520,14 @@ mod tests {
     #[test]
     fn an_index_by_other_rules_is_not_used() {
         let folder = tempfile::tempdir().expect("a folder");
+        let storage = Storage::of_folder(folder.path().to_owned());
         let (path, of) = (folder.path().join("a.words"), mentions("1", 0));
         for (other, is_used) in [(None, true), (Some("f".repeat(64)), false)] {
-            let mut writer = IndexWriter::create(folder.path(), &of).expect("an index");
+            let mut writer = IndexWriter::create(&storage, &path, &of).expect("an index");
             assert_eq!(writer.footer.rules.len(), 64);
             writer.footer.rules = other.unwrap_or(writer.footer.rules);
-            writer.finish(&path).expect("complete");
-            assert_eq!(IndexFile::open(&path, &of).is_ok(), is_used);
+            writer.finish().expect("complete");
+            assert_eq!(IndexFile::open(&storage, &path, &of).is_ok(), is_used);
         }
     }
 }

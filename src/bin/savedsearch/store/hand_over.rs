@@ -77,15 +77,11 @@ impl HandOver {
 }
 
 fn hand_over(command: &str, new: &NewMentions, running: &Mutex<Option<Child>>) -> Result<Handed, Error> {
-    let cannot_run = |error: io::Error| Error::new(ErrorKind::Output, format!("cannot run sh: {error}"));
     let mut begun = false;
     let mut stdin: Option<ChildStdin> = None;
     let read = new.read(|batch| {
         if !begun {
-            let mut process = Command::new("sh");
-            let mut child = process.args(["-c", command]).stdin(Stdio::piped()).spawn().map_err(cannot_run)?;
-            (begun, stdin) = (true, child.stdin.take());
-            *running.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+            (begun, stdin) = (true, start(command, running)?);
         }
         // A command that reads no further decides itself whether it has failed.
         if let Some(open) = &mut stdin
@@ -122,8 +118,22 @@ pub(super) fn lines(batch: &RecordBatch) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
+/// Starts a command in `sh`. Returns its stdin.
+pub(super) fn start(command: &str, running: &Mutex<Option<Child>>) -> Result<Option<ChildStdin>, Error> {
+    let mut process = Command::new("sh");
+    let mut child = process.args(["-c", command]).stdin(Stdio::piped()).spawn().map_err(cannot_run)?;
+    let stdin = child.stdin.take();
+    *running.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+    Ok(stdin)
+}
+
+/// The error of a command that cannot be run.
+pub(super) fn cannot_run(error: io::Error) -> Error {
+    Error::new(ErrorKind::Output, format!("cannot run sh: {error}"))
+}
+
 /// Waits for the command to end; `None` if there is none, or if it was ended by [`end`].
-fn wait(running: &Mutex<Option<Child>>) -> io::Result<Option<ExitStatus>> {
+pub(super) fn wait(running: &Mutex<Option<Child>>) -> io::Result<Option<ExitStatus>> {
     loop {
         let mut child = running.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ended) = child.as_mut().map(Child::try_wait) else { return Ok(None) };
@@ -137,7 +147,7 @@ fn wait(running: &Mutex<Option<Child>>) -> io::Result<Option<ExitStatus>> {
 }
 
 /// Ends the command.
-fn end(running: &Mutex<Option<Child>>) {
+pub(super) fn end(running: &Mutex<Option<Child>>) {
     if let Some(child) = running.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
         // It may have ended by itself.
         let _ = child.kill();

@@ -1,0 +1,112 @@
+//! A thread for the sockets of a store, so that its calls may wait on any thread, also on one that runs tasks.
+//!
+//! ```text
+//! a call that waits ─ future, polled by its own thread ─▶ channel ─▶ sockets, on the thread of the network
+//! ```
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
+
+/// Thread of sockets. Dropping it ends its tasks.
+#[derive(Debug)]
+pub(crate) struct Network {
+    /// `None` while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Network {
+    /// Starts the thread.
+    pub(crate) fn start() -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("store").enable_all().build()?;
+        Ok(Self { runtime: Some(runtime) })
+    }
+
+    /// The runtime of the thread.
+    ///
+    /// # Panics
+    /// Never: it is there until the network is dropped.
+    pub(crate) fn handle(&self) -> Handle {
+        self.runtime.as_ref().expect("there until it is dropped").handle().clone()
+    }
+
+    /// Runs a task on the thread; `None` while it ends.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Option<JoinHandle<T>> {
+        self.runtime.as_ref().map(|runtime| runtime.spawn(task))
+    }
+
+    /// Runs a task on the thread and waits for it; `None` if it takes longer than this, and is then ended.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        longest: Duration,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let mut task = self.spawn(task)?;
+        let done = wait(longest, &mut task);
+        if done.is_none() {
+            task.abort();
+        }
+        done?.ok()
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // A store may be dropped by a task, which must not wait.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Waits for a future whose sockets another thread has; `None` if it takes longer than this. Unlike those of a runtime, this may be
+/// called within a task.
+pub(crate) fn wait<F: Future>(longest: Duration, future: F) -> Option<F::Output> {
+    let waker: Waker = Arc::new(Unpark(thread::current())).into();
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    let begun = Instant::now();
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return Some(value);
+        }
+        match longest.checked_sub(begun.elapsed()) {
+            Some(left) if !left.is_zero() => thread::park_timeout(left),
+            _ => return None,
+        }
+    }
+}
+
+/// Wakes a thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_within_a_task_waits_and_is_bounded() {
+        let network = Network::start().expect("a thread");
+        let slow = |millis| async move { tokio::time::sleep(Duration::from_millis(millis)).await };
+        assert_eq!(network.run(Duration::from_secs(60), slow(20)), Some(()));
+        assert_eq!(network.run(Duration::from_millis(20), slow(60_000)), None);
+        // Within a task.
+        drop(network);
+    }
+}
