@@ -40,67 +40,13 @@ impl Dialogue {
         let aids_known = !aids.is_empty();
         for aid in aids {
             let asked = [vec![pair(AID, &aid)], self.found.with.clone()].concat();
-            let Some(mut reply) = self.asker.ask("search", &asked).await? else {
+            let Some(reply) = self.asker.ask("search", &asked).await? else {
                 match self.asker.is_recording() {
                     true => continue,
                     false => break,
                 }
             };
-            if reply.is_refusal() && self.learn_names(&reply.message()) {
-                self.refusals.push(reply);
-                let Some(again) = self.asker.ask("search", &asked).await? else { break };
-                reply = again;
-            }
-            if reply.is_refusal() && self.asker.refuses(AID) && !self.has_tried_bare {
-                // Without the parameter, a refusal may say which one is missing.
-                self.refusals.push(reply);
-                let Some(again) = self.asker.ask("search", &self.found.with.clone()).await? else { break };
-                self.has_tried_bare = true;
-                reply = again;
-                self.learn_names(&reply.message());
-            }
-            // The name of the saved search may have to be known before the ends of a window, or after them.
-            if reply.is_refusal()
-                && let Some(again) = self.within_ends(&reply, &asked).await?
-            {
-                reply = again;
-            }
-            if reply.is_refusal()
-                && let Some(again) = self.as_required(&reply, &asked).await?
-            {
-                reply = again;
-            }
-            if reply.is_refusal()
-                && let Some(again) = self.within_ends(&reply, &asked).await?
-            {
-                reply = again;
-            }
-            if reply.is_refusal()
-                && self.asker.ends.is_empty()
-                && let Some(ends) = self.ends_of_example()
-            {
-                // The ends of a window in an example that was answered.
-                self.asker.ends = ends;
-                let Some(again) = self.asker.ask("search", &asked).await? else { break };
-                match again.is_refusal() {
-                    true => self.asker.ends.clear(),
-                    false => {
-                        self.found.saw("search", "each search needs the ends of a window, as the example has them")
-                    }
-                }
-                reply = if again.is_refusal() { reply } else { again };
-            }
-            let needed = self.known.facts.others();
-            if reply.is_refusal() && self.found.with.is_empty() && !needed.is_empty() {
-                // Parameters of the example that each search needs.
-                self.refusals.push(reply);
-                let asked = [asked, needed.clone()].concat();
-                let Some(again) = self.asker.ask("search", &asked).await? else { break };
-                reply = again;
-                if !reply.is_refusal() {
-                    self.found.with = needed;
-                }
-            }
+            let Some(reply) = self.as_needed(reply, &asked).await? else { break };
             if reply.is_refusal() {
                 self.refusals.push(reply);
                 continue;
@@ -116,20 +62,93 @@ impl Dialogue {
                 break;
             }
         }
-        let Some((_, aid, mut reply)) = best else {
-            let last = self.refusals.last().map(|reply| format!(". Last refusal: {}", reply.line()));
-            let why = if aids_known { "no search was answered" } else { "no saved search is known" };
-            let text = format!(
-                "{why}; state the parameter of the saved search with --fact 'search.aid = \"NAME\"', or give a request that works \
-                 with --example{}",
-                last.unwrap_or_default()
-            );
-            self.found.could_not_tell("search", text);
+        let Some((_, aid, reply)) = best else {
+            self.tell_unanswered(aids_known);
             return Ok(());
         };
         // Mentions that arrived meanwhile make a small difference.
         let (least, most) = (masses.iter().min(), masses.iter().max());
         self.aids_differ = least.zip(most).is_some_and(|(least, most)| *most > least.saturating_mul(2) + MEANWHILE);
+        self.begin_with(aid, reply);
+        Ok(())
+    }
+
+    /// Repeats a refused search with what its refusals miss, until one is answered or nothing is left to try. `None` if a request has
+    /// no response.
+    async fn as_needed(&mut self, mut reply: Reply, asked: &[Pair]) -> Result<Option<Reply>> {
+        if reply.is_refusal() && self.learn_names(&reply.message()) {
+            self.refusals.push(reply);
+            let Some(again) = self.asker.ask("search", asked).await? else { return Ok(None) };
+            reply = again;
+        }
+        if reply.is_refusal() && self.asker.refuses(AID) && !self.has_tried_bare {
+            // Without the parameter, a refusal may say which one is missing.
+            self.refusals.push(reply);
+            let Some(again) = self.asker.ask("search", &self.found.with.clone()).await? else { return Ok(None) };
+            self.has_tried_bare = true;
+            reply = again;
+            self.learn_names(&reply.message());
+        }
+        // The name of the saved search may have to be known before the ends of a window, or after them.
+        if reply.is_refusal()
+            && let Some(again) = self.within_ends(&reply, asked).await?
+        {
+            reply = again;
+        }
+        if reply.is_refusal()
+            && let Some(again) = self.as_required(&reply, asked).await?
+        {
+            reply = again;
+        }
+        if reply.is_refusal()
+            && let Some(again) = self.within_ends(&reply, asked).await?
+        {
+            reply = again;
+        }
+        if reply.is_refusal() { self.as_in_example(reply, asked).await } else { Ok(Some(reply)) }
+    }
+
+    /// Repeats a refused search with the ends of a window in an example that was answered, then with its other parameters. `None` if a
+    /// request has no response.
+    async fn as_in_example(&mut self, mut reply: Reply, asked: &[Pair]) -> Result<Option<Reply>> {
+        if self.asker.ends.is_empty()
+            && let Some(ends) = self.ends_of_example()
+        {
+            self.asker.ends = ends;
+            let Some(again) = self.asker.ask("search", asked).await? else { return Ok(None) };
+            if !again.is_refusal() {
+                self.found.saw("search", "each search needs the ends of a window, as the example has them");
+                return Ok(Some(again));
+            }
+            self.asker.ends.clear();
+        }
+        let needed = self.known.facts.others();
+        if self.found.with.is_empty() && !needed.is_empty() {
+            self.refusals.push(reply);
+            let asked = [asked, needed.as_slice()].concat();
+            let Some(again) = self.asker.ask("search", &asked).await? else { return Ok(None) };
+            reply = again;
+            if !reply.is_refusal() {
+                self.found.with = needed;
+            }
+        }
+        Ok(Some(reply))
+    }
+
+    /// Notes that no search was answered.
+    fn tell_unanswered(&mut self, aids_known: bool) {
+        let last = self.refusals.last().map(|reply| format!(". Last refusal: {}", reply.line()));
+        let why = if aids_known { "no search was answered" } else { "no saved search is known" };
+        let text = format!(
+            "{why}; state the parameter of the saved search with --fact 'search.aid = \"NAME\"', or give a request that works \
+             with --example{}",
+            last.unwrap_or_default()
+        );
+        self.found.could_not_tell("search", text);
+    }
+
+    /// Goes on with a saved search, of which this is the first response.
+    fn begin_with(&mut self, aid: String, mut reply: Reply) {
         if self.reads_total_of_header(&reply) {
             reply = reply.with_header(self.asker.total_header.as_deref());
         }
@@ -141,7 +160,6 @@ impl Dialogue {
         self.names_in_links(&reply);
         self.names_in_echo(&reply);
         self.first = Some(reply);
-        Ok(())
     }
 
     /// Reads a header with the total as part of each search from now on, if the response has it there and nowhere else. `true` if that
