@@ -21,11 +21,213 @@ const VALUES: usize = 3;
 const RESERVE: u64 = 8;
 
 impl Dialogue {
-    /// Sends names that a page size may have. Returns the one after which as many mentions came as were requested.
-    async fn name_of_size(
+    /// Determines how mentions are requested. Their array is the one that is as long as requested.
+    pub(super) async fn what_asks_for_mentions(&mut self) -> Result<()> {
+        let sized = vec![self.aid(), pair(SIZE, self.telling_size())];
+        let mut few = FewMentions { bare: self.first.clone(), asked: [sized, self.found.with.clone()].concat() };
+        let is_over = self.asked_by_size(&mut few).await?
+            || self.asked_by_other_size(&few).await?
+            || self.asked_as_known(&few).await?
+            || self.asked_as_in_example(&few).await?
+            || self.asked_as_described(&few).await?
+            || self.asked_by_flag(&few).await?;
+        if !is_over {
+            self.asked_by_nothing(few.bare);
+        }
+        Ok(())
+    }
+
+    /// Tries the page size. As all steps of this search, it returns true if the search is over: mentions came, or a request had no
+    /// response.
+    async fn asked_by_size(&mut self, few: &mut FewMentions) -> Result<bool> {
+        let first = match self.sized.take() {
+            Some(reply) => Some(reply),
+            None => self.asker.ask("search", &few.asked).await?,
+        };
+        let Some(mut reply) = first else { return Ok(true) };
+        if self.learn_sizes(&reply) {
+            self.refusals.push(reply);
+            few.asked[1] = pair(SIZE, self.telling_size());
+            let Some(again) = self.asker.ask("search", &few.asked).await? else { return Ok(true) };
+            reply = again;
+        }
+        let Some(path) = few.mentions_in(&reply) else {
+            if reply.is_refusal() {
+                self.refusals.push(reply);
+            }
+            return Ok(false);
+        };
+        let (asked, text) = match few.came_before(&path) {
+            None | Some(0) => (MentionsParameter::Size, "mentions are returned if dataSize is above 0"),
+            Some(_) => (MentionsParameter::Always, "every search returns mentions, as many as dataSize requests"),
+        };
+        self.mentions_come(&reply, path, asked, text);
+        Ok(true)
+    }
+
+    /// Tries other names of the page size: mentions that come unasked may come in another number under one of them.
+    async fn asked_by_other_size(&mut self, few: &FewMentions) -> Result<bool> {
+        if few.unasked().is_none() {
+            return Ok(false);
+        }
+        let Some((own, reply, path)) = self.name_of_size(few).await? else { return Ok(false) };
+        self.name(SIZE, own);
+        let text = format!("every search returns mentions, as many as {own} requests");
+        self.mentions_come(&reply, path, MentionsParameter::Always, &text);
+        Ok(true)
+    }
+
+    /// Tries the parameter of a profile to resume from.
+    async fn asked_as_known(&mut self, few: &FewMentions) -> Result<bool> {
+        let Some((name, value)) = self.known.flag.clone() else { return Ok(false) };
+        Ok(self.is_asked_by(few, &name, &value).await?.unwrap_or(true))
+    }
+
+    /// Tries the parameters of an example, together and then one by one.
+    async fn asked_as_in_example(&mut self, few: &FewMentions) -> Result<bool> {
+        let mut given = self.known.facts.others();
+        given.retain(|pair| !few.asked.contains(pair));
+        let Some(((name, value), with)) = given.split_last() else { return Ok(false) };
+        let Some(reply) = self.asker.ask("search", &few.asked_with(&given)).await? else { return Ok(true) };
+        let Some(path) = few.mentions_in(&reply) else { return Ok(false) };
+        for (name, value) in given.iter().filter(|_| given.len() > 1) {
+            match self.is_asked_by(few, name, value).await? {
+                Some(true) => return Ok(true),
+                Some(false) => {}
+                None => break,
+            }
+        }
+        // One alone, or none of them without the others.
+        self.found.with.extend(with.iter().cloned());
+        self.flag_works(&reply, path, name, value);
+        Ok(true)
+    }
+
+    /// Tries parameters that a description has for mentions.
+    async fn asked_as_described(&mut self, few: &FewMentions) -> Result<bool> {
+        for (name, value) in self.known.facts.flags.clone() {
+            if self.asker.left() <= RESERVE {
+                break;
+            }
+            if self.is_asked_by(few, &name, &value).await? == Some(true) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Tries parameters that the service names or usual ones, each with several values.
+    async fn asked_by_flag(&mut self, few: &FewMentions) -> Result<bool> {
+        let (names, values) = self.flags();
+        self.begin_beside();
+        for value in values {
+            if self.asked_by_one_of(few, &names, &value).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Tries parameters with this value: all at once if the service accepts that, then halves.
+    async fn asked_by_one_of(&mut self, few: &FewMentions, names: &[String], value: &str) -> Result<bool> {
+        let mut left = names.to_vec();
+        let mut last: Option<(Path, Reply)> = None;
+        // Periods that are known need no request later.
+        while !left.is_empty() && self.asker.left() > RESERVE.saturating_sub(self.done_beside()) {
+            let half = match (&last, &self.parameters) {
+                (None, None) => left.clone(),
+                (None, Some(_)) => left[..1].to_vec(),
+                // The likeliest ones alone.
+                (Some(_), _) if left.len() == names.len() && left.len() > 4 => left[..2].to_vec(),
+                (Some(_), _) => left[..left.len().div_ceil(2)].to_vec(),
+            };
+            let tried = half.iter().map(|name| pair(name, vocabulary::flag_value(name, value)));
+            let (tried, period): (Vec<Pair>, Vec<Pair>) = (tried.collect(), self.next_beside());
+            let asked = [few.asked.as_slice(), &tried, &period].concat();
+            let Some(reply) = self.asker.ask("search", &asked).await? else {
+                if period.is_empty() || !self.asker.is_recording() {
+                    return Ok(true);
+                }
+                // A recording may have the request without a period.
+                self.end_beside();
+                continue;
+            };
+            let came = few.mentions_in(&reply);
+            if !period.is_empty() && !self.answers_beside(&reply, &tried, came.as_ref()) {
+                continue;
+            }
+            match came {
+                Some(path) => {
+                    left = half;
+                    last = Some((path, reply));
+                }
+                None if last.is_some() => drop(left.drain(..half.len())),
+                None if half.len() == 1 && reply.is_refusal() => {
+                    drop(left.drain(..1));
+                    if self.asked_by_told_value(few, (&half[0], value), &reply).await? {
+                        return Ok(true);
+                    }
+                }
+                None => {
+                    let named = half.iter().position(|name| reply.mentions(name).is_some());
+                    match named.filter(|_| half.len() > 1 && reply.is_refusal()) {
+                        Some(at) => drop(left.remove(at)),
+                        None => drop(left.drain(..half.len())),
+                    }
+                }
+            }
+            if let (Some((path, reply)), [name]) = (&last, left.as_slice()) {
+                self.flag_works(reply, path.clone(), name, &vocabulary::flag_value(name, value));
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Tries the values that the refusal of a parameter with its value names as accepted.
+    async fn asked_by_told_value(
         &mut self,
-        mentions_in: &impl Fn(&Reply) -> Option<Path>,
-    ) -> Result<Option<(&'static str, Reply, Path)>> {
+        few: &FewMentions,
+        (name, value): (&str, &str),
+        refusal: &Reply,
+    ) -> Result<bool> {
+        let told = refusal::values(&refusal.message());
+        for value in told.into_iter().filter(|told| *told != value).take(VALUES) {
+            if self.is_asked_by(few, name, &value).await?.unwrap_or(true) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// True if mentions come for a parameter with this value; `None` if there is no response.
+    async fn is_asked_by(&mut self, few: &FewMentions, name: &str, value: &str) -> Result<Option<bool>> {
+        let asked = few.asked_with(&[pair(name, value)]);
+        let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(None) };
+        let Some(path) = few.mentions_in(&reply) else { return Ok(Some(false)) };
+        self.flag_works(&reply, path, name, value);
+        Ok(Some(true))
+    }
+
+    /// Takes records with a time that come unasked, however many were asked for, as mentions.
+    fn asked_by_nothing(&mut self, bare: Option<Reply>) {
+        if let Some(bare) = bare
+            && let Some(path) = bare.body.as_ref().and_then(unasked_mentions)
+        {
+            let text = "every search returns mentions; no other number of them came than without dataSize";
+            return self.mentions_come(&bare, path, MentionsParameter::Always, text);
+        }
+        let words = self.refusals.last().map(|refusal| format!(". Last refusal: {}", refusal.line()));
+        let text = format!(
+            "none of the parameters tried returned mentions; look it up in the service's documentation, set \
+             requested_by and flag in [mentions], and complete [tables.mentions]{}",
+            words.unwrap_or_default()
+        );
+        self.found.could_not_tell("mentions", text);
+    }
+
+    /// Sends names that a page size may have. Returns the one after which as many mentions came as were requested.
+    async fn name_of_size(&mut self, few: &FewMentions) -> Result<Option<(&'static str, Reply, Path)>> {
         /// Names that are tried alone with a service that refuses unknown parameters.
         const ALONE: usize = 4;
         let mut left: Vec<&'static str> = vocabulary::SIZES.to_vec();
@@ -58,13 +260,13 @@ impl Dialogue {
                 self.name(SIZE, own);
                 let sized = vec![self.aid(), pair(SIZE, self.telling_size())];
                 let reply = self.asker.ask("search", &[sized, self.found.with.clone()].concat()).await?;
-                let came = reply.and_then(|reply| Some((own, mentions_in(&reply)?, reply)));
+                let came = reply.and_then(|reply| Some((own, few.mentions_in(&reply)?, reply)));
                 if came.is_none() {
                     (self.asker.names, self.found.sizes) = before;
                 }
                 return Ok(came.map(|(own, path, reply)| (own, reply, path)));
             }
-            match mentions_in(&reply) {
+            match few.mentions_in(&reply) {
                 Some(path) => {
                     left = half;
                     last = Some((reply, path));
@@ -77,178 +279,6 @@ impl Dialogue {
             }
         }
         Ok(None)
-    }
-
-    /// Determines how mentions are requested. Their array is the one that is as long as requested.
-    pub(super) async fn what_asks_for_mentions(&mut self) -> Result<()> {
-        let bare = self.first.clone();
-        let mut sized = vec![self.aid(), pair(SIZE, self.telling_size())];
-        sized.extend(self.found.with.clone());
-        let mentions_in = |reply: &Reply| {
-            let few = reply.asked.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse().ok());
-            let few: u64 = few.unwrap_or(FEW);
-            let body = reply.body.as_ref().filter(|_| !reply.is_refusal())?;
-            let before = |path: &Path| Some(at(bare.as_ref()?.body.as_ref()?, path)?.as_array()?.len());
-            let arrays = shape::arrays(body).into_iter().filter(|(_, records)| shape::is_rich(records));
-            let fits = arrays.filter_map(|(path, records)| {
-                let (now, before) = (records.len() as u64, before(&path));
-                // As many as requested, or fewer if there was no such array before.
-                let rank = match before {
-                    before if now == few && before != Some(records.len()) => 0,
-                    None if now < few => 1,
-                    // Possibly all mentions that there are.
-                    Some(before) if now < few && before == records.len() => 2,
-                    _ => return None,
-                };
-                Some((rank, usize::MAX - records.len(), path))
-            });
-            fits.min().map(|(.., path)| path)
-        };
-        let first = match self.sized.take() {
-            Some(reply) => Some(reply),
-            None => self.asker.ask("search", &sized).await?,
-        };
-        let Some(mut reply) = first else { return Ok(()) };
-        if self.learn_sizes(&reply) {
-            self.refusals.push(reply.clone());
-            sized[1] = pair(SIZE, self.telling_size());
-            let Some(again) = self.asker.ask("search", &sized).await? else { return Ok(()) };
-            reply = again;
-        }
-        if let Some(path) = mentions_in(&reply) {
-            let unasked = bare
-                .as_ref()
-                .and_then(|bare| at(bare.body.as_ref()?, &path)?.as_array())
-                .is_some_and(|a| !a.is_empty());
-            let (asked, text) = match unasked {
-                true => (MentionsParameter::Always, "every search returns mentions, as many as dataSize requests"),
-                false => (MentionsParameter::Size, "mentions are returned if dataSize is above 0"),
-            };
-            return self.mentions_come(&reply, path, asked, text);
-        }
-        if reply.is_refusal() {
-            self.refusals.push(reply);
-        }
-        // Mentions that come unasked may come in another number under another name of the size.
-        if bare.as_ref().and_then(|bare| unasked_mentions(bare.body.as_ref()?)).is_some()
-            && let Some((own, reply, path)) = self.name_of_size(&mentions_in).await?
-        {
-            self.name(SIZE, own);
-            let text = format!("every search returns mentions, as many as {own} requests");
-            return self.mentions_come(&reply, path, MentionsParameter::Always, &text);
-        }
-        if let Some((name, value)) = self.known.flag.clone() {
-            let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&name, &value)]).collect();
-            let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-            if let Some(path) = mentions_in(&reply) {
-                return self.flag_works(&reply, path, &name, value);
-            }
-        }
-        let given: Vec<Pair> = self.known.facts.others().into_iter().filter(|pair| !sized.contains(pair)).collect();
-        if !given.is_empty() {
-            let asked = [sized.clone(), given.clone()].concat();
-            let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-            if let Some(path) = mentions_in(&reply) {
-                for (name, value) in given.iter().filter(|_| given.len() > 1) {
-                    let asked: Vec<Pair> = sized.iter().cloned().chain([pair(name, value)]).collect();
-                    let Some(alone) = self.asker.ask("search", &asked).await? else { break };
-                    if let Some(path) = mentions_in(&alone) {
-                        return self.flag_works(&alone, path, name, value.clone());
-                    }
-                }
-                // One alone, or none of them without the others.
-                if let Some(((name, value), with)) = given.split_last() {
-                    self.found.with.extend(with.iter().cloned());
-                    return self.flag_works(&reply, path, name, value.clone());
-                }
-            }
-        }
-        for (name, value) in self.known.facts.flags.clone() {
-            if self.asker.left() <= RESERVE {
-                break;
-            }
-            let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&name, &value)]).collect();
-            let Some(reply) = self.asker.ask("search", &asked).await? else { continue };
-            if let Some(path) = mentions_in(&reply) {
-                return self.flag_works(&reply, path, &name, value);
-            }
-        }
-        let (names, values) = self.flags();
-        self.begin_beside();
-        for value in values {
-            let mut left = names.clone();
-            let mut last: Option<(Path, Reply)> = None;
-            // All at once if the service accepts that, then halves. Periods that are known need no request later.
-            while !left.is_empty() && self.asker.left() > RESERVE.saturating_sub(self.done_beside()) {
-                let half = match (&last, &self.parameters) {
-                    (None, None) => left.clone(),
-                    (None, Some(_)) => left[..1].to_vec(),
-                    // The likeliest ones alone.
-                    (Some(_), _) if left.len() == names.len() && left.len() > 4 => left[..2].to_vec(),
-                    (Some(_), _) => left[..left.len().div_ceil(2)].to_vec(),
-                };
-                let tried = half.iter().map(|name| pair(name, vocabulary::flag_value(name, &value)));
-                let (tried, period): (Vec<Pair>, Vec<Pair>) = (tried.collect(), self.next_beside());
-                let asked = [sized.as_slice(), &tried, &period].concat();
-                let Some(reply) = self.asker.ask("search", &asked).await? else {
-                    if period.is_empty() || !self.asker.is_recording() {
-                        return Ok(());
-                    }
-                    // A recording may have the request without a period.
-                    self.end_beside();
-                    continue;
-                };
-                let came = mentions_in(&reply);
-                if !period.is_empty() && !self.answers_beside(&reply, &tried, came.as_ref()) {
-                    continue;
-                }
-                match came {
-                    Some(path) => {
-                        left = half;
-                        last = Some((path, reply));
-                    }
-                    None if last.is_some() => drop(left.drain(..half.len())),
-                    None if half.len() == 1 && reply.is_refusal() => {
-                        drop(left.drain(..1));
-                        // Values that the refusal names as accepted.
-                        let told = refusal::values(&reply.message());
-                        for value in told.into_iter().filter(|told| *told != value).take(VALUES) {
-                            let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&half[0], &value)]).collect();
-                            let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-                            if let Some(path) = mentions_in(&reply) {
-                                return self.flag_works(&reply, path, &half[0], value);
-                            }
-                        }
-                    }
-                    None => {
-                        let named = half.iter().position(|name| reply.mentions(name).is_some());
-                        match named.filter(|_| half.len() > 1 && reply.is_refusal()) {
-                            Some(at) => drop(left.remove(at)),
-                            None => drop(left.drain(..half.len())),
-                        }
-                    }
-                }
-                if let (Some((path, reply)), [name]) = (&last, left.as_slice()) {
-                    let value = vocabulary::flag_value(name, &value);
-                    return self.flag_works(&reply.clone(), path.clone(), name, value);
-                }
-            }
-        }
-        // Records with a time that come unasked are mentions, however many were asked for.
-        if let Some(bare) = bare.clone()
-            && let Some(path) = bare.body.as_ref().and_then(unasked_mentions)
-        {
-            let text = "every search returns mentions; no other number of them came than without dataSize";
-            return self.mentions_come(&bare, path, MentionsParameter::Always, text);
-        }
-        let words = self.refusals.last().map(|refusal| format!(". Last refusal: {}", refusal.line()));
-        let text = format!(
-            "none of the parameters tried returned mentions; look it up in the service's documentation, set \
-             requested_by and flag in [mentions], and complete [tables.mentions]{}",
-            words.unwrap_or_default()
-        );
-        self.found.could_not_tell("mentions", text);
-        Ok(())
     }
 
     /// Parameters that may request mentions, and values to try: the likeliest ones named by the service, or usual ones.
@@ -272,21 +302,16 @@ impl Dialogue {
         }
     }
 
-    fn flag_works(&mut self, reply: &Reply, path: Path, name: &str, value: String) -> Result<()> {
+    fn flag_works(&mut self, reply: &Reply, path: Path, name: &str, value: &str) {
         let text = format!("mentions are returned only with {name}={value}");
-        self.mentions_come(reply, path, MentionsParameter::Flag(name.to_owned(), value), &text)
+        self.mentions_come(reply, path, MentionsParameter::Flag(name.to_owned(), value.to_owned()), &text);
     }
 
-    pub(super) fn mentions_come(
-        &mut self,
-        reply: &Reply,
-        path: Path,
-        asked: MentionsParameter,
-        text: &str,
-    ) -> Result<()> {
+    /// Takes the records of a response as mentions, which are requested in this way.
+    fn mentions_come(&mut self, reply: &Reply, mut path: Path, asked: MentionsParameter, text: &str) {
         self.found.saw("mentions", text);
         self.found.asked = Some(asked);
-        let (mut reply, mut path) = (reply.clone(), path);
+        let mut reply = reply.clone();
         if self.reads_total_of_header(&reply) {
             reply = reply.with_header(self.asker.total_header.as_deref());
             path.insert(0, "body".to_owned());
@@ -305,7 +330,51 @@ impl Dialogue {
         }
         self.found.with_overview = self.found.has_overview(reply);
         self.headers(reply);
-        Ok(())
+    }
+}
+
+/// The request for a few mentions, in a number that shows an effect.
+struct FewMentions {
+    /// The response to a request without a number of them.
+    bare: Option<Reply>,
+    /// The saved search, the page size, and what each search needs.
+    asked: Vec<Pair>,
+}
+
+impl FewMentions {
+    fn asked_with(&self, others: &[Pair]) -> Vec<Pair> {
+        [self.asked.as_slice(), others].concat()
+    }
+
+    /// Length of the array at a path of the response without a number.
+    fn came_before(&self, path: &Path) -> Option<usize> {
+        Some(at(self.bare.as_ref()?.body.as_ref()?, path)?.as_array()?.len())
+    }
+
+    /// Path of the records that the response without a number has.
+    fn unasked(&self) -> Option<Path> {
+        unasked_mentions(self.bare.as_ref()?.body.as_ref()?)
+    }
+
+    /// Path of the array that has as many records as this response was asked for.
+    fn mentions_in(&self, reply: &Reply) -> Option<Path> {
+        let few = reply.asked.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse().ok());
+        let few: u64 = few.unwrap_or(FEW);
+        let body = reply.body.as_ref().filter(|_| !reply.is_refusal())?;
+        let arrays = shape::arrays(body).into_iter().filter(|(_, records)| shape::is_rich(records));
+        let fits = arrays.filter_map(|(path, records)| {
+            let (now, before) = (records.len() as u64, self.came_before(&path));
+            // As many as requested, or fewer if there was no such array before.
+            let rank = match before {
+                before if now == few && before != Some(records.len()) => 0,
+                None if now < few => 1,
+                // Possibly all mentions that there are.
+                Some(before) if now < few && before == records.len() => 2,
+                _ => return None,
+            };
+            Some((rank, usize::MAX - records.len(), path))
+        });
+        fits.min().map(|(.., path)| path)
     }
 }
 
