@@ -24,10 +24,6 @@ impl Dialogue {
     pub(super) async fn zone_of_times(&mut self) -> Result<()> {
         /// Requests for windows and a page of old mentions.
         const REQUESTS: usize = 6;
-        /// Days among them.
-        const DAYS: usize = 3;
-        /// Zones that further pages are likely to tell apart.
-        const FEW_ZONES: usize = 4;
         /// Requests that are left for trying the profile: without a zone, mentions have no time, and there is little to try.
         const LEFT: u64 = 1;
         let named = self.found.named_zone;
@@ -40,76 +36,93 @@ impl Dialogue {
         let name = self.found.columns.path(self.found.time_name()).and_then(|path| path.last());
         let name = name.map(|name| plain(name)).unwrap_or_default();
         self.found.utc_is_named = ["utc", "gmt"].iter().any(|zone| name.starts_with(zone) || name.ends_with(zone));
-        let (mut units, mut oldest) = (Vec::new(), self.found.oldest_times(&self.seen).is_some());
-        let (mut spans, mut done, mut pages) = (Vec::new(), Vec::new(), 0);
-        let mut has_other_days = false;
+        let has_oldest = self.found.oldest_times(&self.seen).is_some();
+        let mut search = ZoneSearch { fitting, has_oldest, ..ZoneSearch::default() };
         for _ in 0..REQUESTS {
-            if fitting.is_empty() || self.found.told_zone_of_times(&fitting).is_some() || self.asker.left() <= LEFT {
+            let is_known = search.fitting.is_empty() || self.found.told_zone_of_times(&search.fitting).is_some();
+            if is_known || self.asker.left() <= LEFT {
                 break;
             }
-            let window = self.found.telling_window(&self.seen, &fitting, &units);
-            let absolute = self.found.window.absolute.clone().filter(|absolute| {
-                ["rfc3339", "epoch_ms", "epoch_s"].contains(&absolute.instants) && window.is_none() && spans.len() < 2
-            });
-            let span = absolute.zip(self.found.telling_span(&self.seen, &fitting, &spans));
-            if let Some((absolute, (from, to))) = span {
-                spans.push((from, to));
-                let [from, to] = [from, to].map(|at| written_at(at, absolute.instants));
-                self.within(&absolute, (&from, &to), None).await?;
-                fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
-                continue;
-            }
-            if window.is_none() && self.differ_now(&fitting) && self.days_follow_zone().await? {
-                fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
-                continue;
-            }
-            // Old days of the requested zone, if windows are of days and none that ends now tells.
-            let days = self.found.window.absolute.clone().filter(|absolute| {
-                absolute.instants == "date" && window.is_none() && (oldest || fitting.len() < 4) && done.len() < DAYS
-            });
-            if let Some((absolute, (_, zone))) = days.zip(self.other_zone()) {
-                let Some(day) = old_day(&self.known_times(), &fitting, &done) else { break };
-                done.push(day);
-                let word = shape::utc(day).date_naive().to_string();
-                self.within(&absolute, (&word, &word), Some(zone)).await?;
-                fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
-                continue;
-            }
-            // The days of another zone begin at other instants.
-            let is_timed = self.seen.iter().any(|seen| self.found.has_timed_entries(&seen.reply));
-            let other = self.other_zone().filter(|_| oldest && is_timed && !has_other_days);
-            let asked = match (&window, other) {
-                (Some((_, words)), _) => [vec![self.aid(), pair(DURATION, words)], self.found.with.clone()].concat(),
-                (None, Some((_, zone))) => {
-                    has_other_days = true;
-                    [vec![self.aid()], self.found.with.clone(), self.widest(), vec![zone]].concat()
+            let window = self.found.telling_window(&self.seen, &search.fitting, &search.units);
+            let goes_on = match &window {
+                Some((_, words)) => {
+                    let asked = [vec![self.aid(), pair(DURATION, words)], self.found.with.clone()].concat();
+                    self.ask_and_keep(&asked).await?
                 }
-                // Old mentions are from before a change of clocks.
-                (None, None) if !oldest => {
-                    oldest = true;
-                    if !self.oldest_page().await? {
-                        break;
-                    }
-                    self.count_of_widest().await?;
-                    fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
-                    continue;
-                }
-                (None, None) => {
-                    pages += 1;
-                    if fitting.len() > FEW_ZONES || !self.further_page(pages).await? {
-                        break;
-                    }
-                    fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
-                    continue;
-                }
+                None => self.ask_for_days_or_pages(&mut search).await?,
             };
-            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
-            self.keep(None, &Arc::new(reply));
-            let before = fitting.len();
-            fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
-            units.extend(window.filter(|_| fitting.len() == before).map(|(unit, _)| unit));
+            if !goes_on {
+                break;
+            }
+            let before = search.fitting.len();
+            search.fitting = self.found.zones_of_times(&self.seen, &among).unwrap_or_default();
+            search.units.extend(window.filter(|_| search.fitting.len() == before).map(|(unit, _)| unit));
         }
-        match (self.found.told_zone_of_times(&fitting), fitting.as_slice()) {
+        self.tell_zone_of_times(&search.fitting);
+        Ok(())
+    }
+
+    /// Requests what tells zones apart if no period does: an absolute window, days in another zone, or further pages. `false` if
+    /// nothing is left, or if a request has no response.
+    async fn ask_for_days_or_pages(&mut self, search: &mut ZoneSearch) -> Result<bool> {
+        /// Old days that are requested.
+        const DAYS: usize = 3;
+        /// Zones that further pages are likely to tell apart.
+        const FEW_ZONES: usize = 4;
+        let absolute = self.found.window.absolute.clone().filter(|absolute| {
+            ["rfc3339", "epoch_ms", "epoch_s"].contains(&absolute.instants) && search.spans.len() < 2
+        });
+        let span = absolute.zip(self.found.telling_span(&self.seen, &search.fitting, &search.spans));
+        if let Some((absolute, (from, to))) = span {
+            search.spans.push((from, to));
+            let [from, to] = [from, to].map(|at| written_at(at, absolute.instants));
+            self.within(&absolute, (&from, &to), None).await?;
+            return Ok(true);
+        }
+        if self.differ_now(&search.fitting) && self.days_follow_zone().await? {
+            return Ok(true);
+        }
+        // Old days of the requested zone, if windows are of days and none that ends now tells.
+        let days = self.found.window.absolute.clone().filter(|absolute| {
+            absolute.instants == "date" && (search.has_oldest || search.fitting.len() < 4) && search.days.len() < DAYS
+        });
+        if let Some((absolute, (_, zone))) = days.zip(self.other_zone()) {
+            let Some(day) = old_day(&self.known_times(), &search.fitting, &search.days) else { return Ok(false) };
+            search.days.push(day);
+            let word = shape::utc(day).date_naive().to_string();
+            self.within(&absolute, (&word, &word), Some(zone)).await?;
+            return Ok(true);
+        }
+        // The days of another zone begin at other instants.
+        let is_timed = self.seen.iter().any(|seen| self.found.has_timed_entries(&seen.reply));
+        let other = self.other_zone().filter(|_| search.has_oldest && is_timed && !search.has_other_days);
+        if let Some((_, zone)) = other {
+            search.has_other_days = true;
+            let asked = [vec![self.aid()], self.found.with.clone(), self.widest(), vec![zone]].concat();
+            return self.ask_and_keep(&asked).await;
+        }
+        // Old mentions are from before a change of clocks.
+        if !std::mem::replace(&mut search.has_oldest, true) {
+            let has_response = self.oldest_page().await?;
+            if has_response {
+                self.count_of_widest().await?;
+            }
+            return Ok(has_response);
+        }
+        search.pages += 1;
+        Ok(search.fitting.len() <= FEW_ZONES && self.further_page(search.pages).await?)
+    }
+
+    /// Requests a search, and keeps the response. `false` if there is none.
+    async fn ask_and_keep(&mut self, asked: &[Pair]) -> Result<bool> {
+        let Some(reply) = self.asker.ask("search", asked).await? else { return Ok(false) };
+        self.keep(None, &Arc::new(reply));
+        Ok(true)
+    }
+
+    /// Takes the zone of times from those that fit, or notes why it is not known.
+    fn tell_zone_of_times(&mut self, fitting: &[Clock]) {
+        match (self.found.told_zone_of_times(fitting), fitting) {
             (Some(zone), fitting) => {
                 let why = match fitting {
                     [_] => "they fit the requested windows in no other zone",
@@ -121,11 +134,11 @@ impl Dialogue {
                 self.found.saw("tables.mentions", format!("times without a zone are those of {zone}: {why}"));
                 self.found.time_zone = Some(zone).filter(|zone| *zone != Clock::UTC);
             }
-            (None, [first, others @ ..]) if self.found.agree_on_times(fitting.as_slice(), &self.samples) => {
+            (None, [first, others @ ..]) if self.found.agree_on_times(fitting, &self.samples) => {
                 let text = format!(
                     "times have no zone; they are those of one of {}, in which all that came are the same instants. A time on which \
                      these zones differ is an error. State the zone with --fact 'timezone.default = \"…\"'",
-                    zones::listed(&fitting)
+                    zones::listed(fitting)
                 );
                 self.found.could_not_tell("tables.mentions", text);
                 (self.found.time_zone, self.found.other_time_zones) = (Some(*first), others.to_vec());
@@ -152,7 +165,6 @@ impl Dialogue {
                 }
             }
         }
-        Ok(())
     }
 
     /// Zones that fit the windows if these refer to another time of mentions than that of the publication, which fits in none. Empty if
@@ -215,10 +227,7 @@ impl Dialogue {
             return Ok(());
         }
         let asked = [vec![self.aid()], self.found.with.clone(), widest].concat();
-        if let Some(reply) = self.asker.ask("search", &asked).await? {
-            self.keep(None, &Arc::new(reply));
-        }
-        Ok(())
+        self.ask_and_keep(&asked).await.map(drop)
     }
 
     /// Finds the time that windows refer to, if mentions came whose publication lies outside of the requested window: another
@@ -253,4 +262,21 @@ impl Dialogue {
         self.found.could_not_tell("tables.mentions", text);
         self.found.window_time = Some(Vec::new());
     }
+}
+
+/// Zones that fit all that came, and what was requested to tell them apart.
+#[derive(Debug, Default)]
+struct ZoneSearch {
+    fitting: Vec<Clock>,
+    /// Units of periods that told no zones apart.
+    units: Vec<char>,
+    /// Absolute windows, and days of another zone.
+    spans: Vec<(i64, i64)>,
+    days: Vec<i64>,
+    /// Further pages of the newest mentions.
+    pages: u64,
+    /// Set once the oldest mentions were requested.
+    has_oldest: bool,
+    /// Set once the days of the timeline were requested in another zone.
+    has_other_days: bool,
 }
