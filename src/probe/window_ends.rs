@@ -224,40 +224,31 @@ impl Dialogue {
         const DAYS: usize = 3;
         let named = self.found.named_zone;
         let others = zones::all().iter().copied().filter(|zone| named != Some(*zone));
-        let mut fixed: Vec<Zone> = named.into_iter().chain(others).collect();
         let other = self.other_zone();
-        let mut follows = other.is_some();
+        let fixed: Vec<Zone> = named.into_iter().chain(others).collect();
+        let mut search = DaySearch { fixed, follows: other.is_some(), ..DaySearch::default() };
         let requested: Vec<(Zone, Pair)> = other.into_iter().chain(self.utc().map(|utc| (Zone::UTC, utc))).collect();
-        let (mut done, mut oldest_read) = (Vec::new(), false);
         // Set once a window from a day to the same day had no mentions, and one to the next day had them.
         let mut exclusive = false;
         // A recording may have any day.
         let days = if self.asker.is_recording() { 100 } else { DAYS };
-        while done.len() < days && self.asker.left() > TRIAL {
-            let is_known = if follows { fixed.is_empty() } else { self.found.told_zone(&fixed).is_some() };
+        while search.done.len() < days && self.asker.left() > TRIAL {
+            let DaySearch { fixed, follows, .. } = &search;
+            let is_known = if *follows { fixed.is_empty() } else { self.found.told_zone(fixed).is_some() };
             if is_known || fixed.is_empty() {
                 break;
             }
-            let zone = requested.get(done.len() % requested.len().max(1)).cloned();
-            let asked = zone.as_ref().map(|(zone, _)| *zone).filter(|_| follows);
-            let among: Vec<Zone> = fixed.iter().copied().chain(asked).collect();
-            let mut known = self.known_times();
-            let mut day = telling_day(&known, &fixed, asked, &done);
-            if day.is_none() && !std::mem::replace(&mut oldest_read, true) && self.oldest_page().await? {
-                known = self.known_times();
-                day = telling_day(&known, &fixed, asked, &done);
-            }
-            // Without known mentions, an old day from before a change of clocks.
-            let day = day.or_else(|| old_day(&known, &among, &done));
-            let Some(day) = day else { break };
-            done.push(day);
+            let zone = requested.get(search.done.len() % requested.len().max(1)).cloned();
+            let asked = zone.as_ref().map(|(zone, _)| *zone).filter(|_| search.follows);
+            let Some((day, known)) = self.next_day(&mut search, asked).await? else { break };
+            search.done.push(day);
             let word = |day: i64| utc(day).date_naive().to_string();
             let pair = zone.map(|(_, pair)| pair);
             let end = if exclusive { day + DAY } else { day };
             let asked_for = self.within(&absolute, (&word(day), &word(end)), pair.clone()).await?;
             let Some((mut reply, mut size)) = asked_for else { continue };
             let has_known = || known.iter().any(|at| (day..day + DAY).contains(at));
-            if self.found.times(&reply).is_empty() && done.len() == 1 && has_known() {
+            if self.found.times(&reply).is_empty() && search.done.len() == 1 && has_known() {
                 if self.asker.left() <= TRIAL {
                     return self.void("a window from a day to itself had no mentions, and no longer one was tried");
                 }
@@ -265,36 +256,53 @@ impl Dialogue {
                 exclusive = !self.found.times(&next.0).is_empty();
                 (reply, size) = if exclusive { next } else { (reply, size) };
             }
+            let is_far = |at: &i64| (at - day).abs() > 2 * DAY;
             let mut received = self.found.times(&reply);
-            if received.iter().any(|at| (at - day).abs() > 2 * DAY) {
+            if received.iter().any(is_far) {
                 self.find_window_time();
                 received = self.found.times(&reply);
             }
-            if received.is_empty() && known.iter().all(|at| (at - day).abs() > 2 * DAY) {
+            if received.is_empty() && known.iter().all(is_far) {
                 continue;
             }
-            if received.is_empty() || received.iter().any(|at| (at - day).abs() > 2 * DAY) {
+            if received.is_empty() || received.iter().any(is_far) {
                 return self.void("an absolute window of a day did not return the mentions of that day alone");
             }
             // The newest ones came, or all.
             let sorted = self.newest_first().is_some() && received.is_sorted_by(|a, b| a >= b);
             let whole = (received.len() as u64) < size;
             let oldest = received.iter().min().copied().filter(|_| !whole).unwrap_or(i64::MIN);
-            let fits = |zone: &Zone| {
-                let span = zones::day_start(*zone, day).zip(zones::day_start(*zone, day + DAY));
-                span.is_some_and(|(from, to)| {
-                    let within = |at: &&i64| (from..to).contains(*at);
-                    let missing = |at: &i64| *at > oldest && !received.contains(at);
-                    let all = whole || sorted;
-                    received.iter().all(|at| within(&at)) && !(all && known.iter().filter(within).any(missing))
-                })
-            };
-            let begins = told_start(&reply, day);
-            let told = |zone: &Zone| begins.is_none_or(|begins| zones::day_start(*zone, day) == Some(begins));
-            follows = asked.is_some_and(|zone| fits(&zone) && told(&zone));
-            fixed.retain(|zone| fits(zone) && told(zone));
+            let (complete_from, begins) = ((whole || sorted).then_some(oldest), told_start(&reply, day));
+            let mentions = DayMentions { day, received, known, complete_from, begins };
+            search.follows = asked.is_some_and(|zone| mentions.fit(zone));
+            search.fixed.retain(|zone| mentions.fit(*zone));
         }
-        match (follows, self.found.told_zone(&fixed), &self.found.zone) {
+        if self.tell_zone_of_days(search.follows, &search.fixed)? {
+            let end = if exclusive { "exclusive: a window from a day to itself is empty" } else { "inclusive" };
+            self.found.saw("window", format!("the end of a window is {end}"));
+            self.found.window.absolute = Some(Absolute { inclusive: Some(!exclusive), ..absolute });
+        }
+        Ok(())
+    }
+
+    /// The day to request next, and the times of mentions that are known; `None` if no day tells zones apart. `asked`: the zone that is
+    /// requested, if its days may be those of windows.
+    async fn next_day(&mut self, search: &mut DaySearch, asked: Option<Zone>) -> Result<Option<(i64, Vec<i64>)>> {
+        let mut known = self.known_times();
+        let mut day = telling_day(&known, &search.fixed, asked, &search.done);
+        if day.is_none() && !std::mem::replace(&mut search.has_oldest, true) && self.oldest_page().await? {
+            known = self.known_times();
+            day = telling_day(&known, &search.fixed, asked, &search.done);
+        }
+        // Without known mentions, an old day from before a change of clocks.
+        let among: Vec<Zone> = search.fixed.iter().copied().chain(asked).collect();
+        let day = day.or_else(|| old_day(&known, &among, &search.done));
+        Ok(day.map(|day| (day, known)))
+    }
+
+    /// Takes the zone whose days windows have. `false` if it is not known, or not that of the timeline: windows are not used then.
+    fn tell_zone_of_days(&mut self, follows: bool, fixed: &[Zone]) -> Result<bool> {
+        match (follows, self.found.told_zone(fixed), &self.found.zone) {
             (true, ..) if fixed.is_empty() => {}
             (false, Some(zone), Some(known))
                 if known.kind == "ignored" && Zone::named_otherwise(&known.default) == Some(zone) => {}
@@ -305,22 +313,19 @@ impl Dialogue {
                 self.found.zone = Some(FoundZone { kind: "ignored", default });
             }
             (false, Some(zone), Some(_)) => {
-                return self
-                    .void(&format!("the days of an absolute window are those of {zone}, and the timeline's are not"));
+                let text = format!("the days of an absolute window are those of {zone}, and the timeline's are not");
+                return self.void(&text).map(|()| false);
             }
             (follows, ..) => {
-                let fits = match (follows, fixed.as_slice()) {
+                let fits = match (follows, fixed) {
                     (true, fixed) => format!("of the requested zone, or always of {}", zones::listed(fixed)),
                     (false, []) => "of none that is known".to_owned(),
                     (false, fixed) => format!("of {}", zones::listed(fixed)),
                 };
-                return self.void(&format!("the days of an absolute window may be {fits}"));
+                return self.void(&format!("the days of an absolute window may be {fits}")).map(|()| false);
             }
         }
-        let end = if exclusive { "exclusive: a window from a day to itself is empty" } else { "inclusive" };
-        self.found.saw("window", format!("the end of a window is {end}"));
-        self.found.window.absolute = Some(Absolute { inclusive: Some(!exclusive), ..absolute });
-        Ok(())
+        Ok(true)
     }
 
     /// UTC as the value of the zone parameter, if a zone was accepted.
@@ -350,6 +355,46 @@ impl Dialogue {
         self.found.could_not_tell("window", text);
         self.found.window.absolute = None;
         Ok(())
+    }
+}
+
+/// Zones whose days windows may have, and what was requested to tell them apart.
+#[derive(Debug, Default)]
+struct DaySearch {
+    /// Zones that fit whatever is requested.
+    fixed: Vec<Zone>,
+    /// Set while the requested zone fits.
+    follows: bool,
+    /// Days that were requested.
+    done: Vec<i64>,
+    /// Set once the oldest mentions were requested.
+    has_oldest: bool,
+}
+
+/// Times of the mentions that came for a day, and of those that were known before.
+#[derive(Debug)]
+struct DayMentions {
+    day: i64,
+    received: Vec<i64>,
+    known: Vec<i64>,
+    /// Time of the mention after which none is missing; `None` if any may be.
+    complete_from: Option<i64>,
+    /// Beginning of the window as the response says it.
+    begins: Option<i64>,
+}
+
+impl DayMentions {
+    /// True if they may be those of the day in this zone.
+    fn fit(&self, zone: Zone) -> bool {
+        let span = zones::day_start(zone, self.day).zip(zones::day_start(zone, self.day + DAY));
+        span.is_some_and(|(from, to)| {
+            let within = |at: &&i64| (from..to).contains(*at);
+            let missing =
+                |at: &i64| self.complete_from.is_some_and(|oldest| *at > oldest) && !self.received.contains(at);
+            self.begins.is_none_or(|begins| begins == from)
+                && self.received.iter().all(|at| within(&at))
+                && !self.known.iter().filter(within).any(missing)
+        })
     }
 }
 
