@@ -17,58 +17,14 @@ use crate::error::one_line;
 use crate::profile::Zone as Clock;
 
 impl Dialogue {
+    /// Determines the windows that the service has, and the widest one of them.
     pub(super) fn judge_periods(&mut self, periods: &Dimension, newest: Option<i64>) {
-        let effective: Vec<(Try, Arc<Reply>)> = periods
-            .taken()
-            .filter(|(tried, reply)| self.found.has_effect(periods, tried, reply, newest))
-            .map(|(tried, reply)| (tried.clone(), Arc::clone(reply)))
-            .collect();
+        let works = |(tried, reply): &(&Try, &Arc<Reply>)| self.found.has_effect(periods, tried, reply, newest);
+        let effective: Vec<(&Try, &Arc<Reply>)> = periods.taken().filter(works).collect();
         let mut notes = Vec::new();
         let mut window = WindowFinding::default();
         for (tried, reply) in &effective {
-            let label = tried.label.as_str();
-            match &tried.kind {
-                Kind::Relative(unit, template) => {
-                    if window.units.iter().all(|(known, _)| known != unit) {
-                        window.units.push((*unit, template.clone()));
-                    }
-                    notes.push(format!("duration={label} works"));
-                    continue;
-                }
-                Kind::Absolute | Kind::Value => {}
-            }
-            match label {
-                label if tried.is_absolute() && label.starts_with('{') => {
-                    let (template, instants) = label.split_once(' ').unwrap_or((label, "rfc3339"));
-                    let instants = written(instants);
-                    let form = Form::Template(template.to_owned());
-                    window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
-                    notes.push(format!("duration={} works", tried.pairs[0].1));
-                }
-                label if tried.is_absolute() && label.starts_with("ends ") => {
-                    let instants = written(label);
-                    if let [(since, _), (until, _), with @ ..] = tried.pairs.as_slice()
-                        && with.iter().all(|(name, _)| name == DURATION)
-                        && window.absolute.is_none()
-                    {
-                        window.with = with.to_vec();
-                        window.working = vec![since.clone(), until.clone()];
-                        let form = Form::Separate(since.clone(), until.clone());
-                        window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
-                        notes.push(format!("{since} and {until} work, with {instants} values"));
-                    }
-                }
-                name => {
-                    let known = vocabulary::hours(name).or_else(|| self.found.days_in(name, reply, newest));
-                    // Of a number that is one of many, the notation is enough.
-                    let general =
-                        name.parse::<u16>().is_ok() && window.units.iter().any(|(_, template)| template == "{n}");
-                    if let Some(hours) = self.found.lasting(reply, known, newest).filter(|_| !general) {
-                        window.names.push((name.to_owned(), hours));
-                        notes.push(format!("duration={name} covers {hours} h"));
-                    }
-                }
-            }
+            notes.extend(self.add_period(&mut window, tried, reply, newest));
         }
         for (_, outcome) in &periods.done {
             if let Outcome::Refused(text) = outcome
@@ -82,7 +38,7 @@ impl Dialogue {
             _ if matches!(tried.kind, Kind::Relative(..)) => tried.hours(),
             name => window.names.iter().find(|(known, _)| known == name).map(|(_, hours)| *hours),
         };
-        let widest = effective.iter().filter_map(|(tried, reply)| Some((reach(tried)?, tried, reply)));
+        let widest = effective.into_iter().filter_map(|(tried, reply)| Some((reach(tried)?, tried, reply)));
         let widest = widest.max_by_key(|(hours, ..)| *hours);
         window.widest = widest.map(|(_, tried, _)| (tried.label.clone(), tried.pairs.clone()));
         // The request had no filters, so this is the count of all mentions.
@@ -91,33 +47,7 @@ impl Dialogue {
         let told = window.widest.is_some();
         let mut relative = periods.taken().filter(|(tried, _)| matches!(tried.kind, Kind::Relative(..)));
         window.is_checked = matches!(periods.outcome(NONSENSE), Some(Outcome::Refused(_))) && relative.next().is_some();
-        let left: Vec<String> = periods
-            .done
-            .iter()
-            .filter_map(|(_, outcome)| match outcome {
-                Outcome::Refused(text) => Some(super::refusal::values(text)),
-                Outcome::Taken(_) | Outcome::Unknown => None,
-            })
-            .max_by_key(Vec::len)
-            .unwrap_or_default();
-        let known = |name: &String| window.names.iter().any(|(known, _)| known == name) || name.contains(['<', '{']);
-        let left: Vec<String> = left.into_iter().filter(|name| !known(name) && window.units.is_empty()).collect();
-        if !left.is_empty() {
-            let entries = left.iter().map(|name| {
-                let hours = vocabulary::hours(name)
-                    .or_else(|| days_named(name))
-                    .map_or("…".to_owned(), |hours| format!("{hours}h"));
-                format!("{} = \"{hours}\"", toml::Value::String(name.clone()))
-            });
-            let entries: Vec<String> = entries.collect();
-            let text = format!(
-                "the service also lists {}, whose lengths were not seen; if they end now rather than at midnight, add to \
-                 [window]: names = {{ {} }}, and run `savedsearch profile check`",
-                left.join(", "),
-                entries.join(", ")
-            );
-            self.found.could_not_tell("window.names", text);
-        }
+        self.tell_listed_periods(periods, &window);
         self.found.window = window;
         // Whether absolute windows are used is not known yet.
         match told || self.found.window.absolute.is_some() {
@@ -131,6 +61,81 @@ impl Dialogue {
                 ),
             ),
         }
+    }
+
+    /// Adds a period that had an effect to the window. Returns the note about it; `None` if nothing was added.
+    fn add_period(
+        &self,
+        window: &mut WindowFinding,
+        tried: &Try,
+        reply: &Reply,
+        newest: Option<i64>,
+    ) -> Option<String> {
+        let label = tried.label.as_str();
+        match &tried.kind {
+            Kind::Relative(unit, template) => {
+                if window.units.iter().all(|(known, _)| known != unit) {
+                    window.units.push((*unit, template.clone()));
+                }
+                Some(format!("duration={label} works"))
+            }
+            Kind::Absolute if label.starts_with('{') => {
+                let (template, instants) = label.split_once(' ').unwrap_or((label, "rfc3339"));
+                let instants = written(instants);
+                let form = Form::Template(template.to_owned());
+                window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
+                Some(format!("duration={} works", tried.pairs[0].1))
+            }
+            Kind::Absolute if label.starts_with("ends ") => {
+                let instants = written(label);
+                let [(since, _), (until, _), with @ ..] = tried.pairs.as_slice() else { return None };
+                if with.iter().any(|(name, _)| name != DURATION) || window.absolute.is_some() {
+                    return None;
+                }
+                window.with = with.to_vec();
+                window.working = vec![since.clone(), until.clone()];
+                let form = Form::Separate(since.clone(), until.clone());
+                window.absolute = Some(Absolute { form, instants, inclusive: None });
+                Some(format!("{since} and {until} work, with {instants} values"))
+            }
+            Kind::Absolute | Kind::Value => {
+                let known = vocabulary::hours(label).or_else(|| self.found.days_in(label, reply, newest));
+                // Of a number that is one of many, the notation is enough.
+                let general =
+                    label.parse::<u16>().is_ok() && window.units.iter().any(|(_, template)| template == "{n}");
+                let hours = self.found.lasting(reply, known, newest).filter(|_| !general)?;
+                window.names.push((label.to_owned(), hours));
+                Some(format!("duration={label} covers {hours} h"))
+            }
+        }
+    }
+
+    /// Notes the periods that the service lists and whose lengths were not seen.
+    fn tell_listed_periods(&mut self, periods: &Dimension, window: &WindowFinding) {
+        let listed = periods.done.iter().filter_map(|(_, outcome)| match outcome {
+            Outcome::Refused(text) => Some(super::refusal::values(text)),
+            Outcome::Taken(_) | Outcome::Unknown => None,
+        });
+        let mut left = listed.max_by_key(Vec::len).unwrap_or_default();
+        let known = |name: &String| window.names.iter().any(|(known, _)| known == name) || name.contains(['<', '{']);
+        left.retain(|name| !known(name) && window.units.is_empty());
+        if left.is_empty() {
+            return;
+        }
+        let entries = left.iter().map(|name| {
+            let hours = vocabulary::hours(name)
+                .or_else(|| days_named(name))
+                .map_or("…".to_owned(), |hours| format!("{hours}h"));
+            format!("{} = \"{hours}\"", toml::Value::String(name.clone()))
+        });
+        let entries: Vec<String> = entries.collect();
+        let text = format!(
+            "the service also lists {}, whose lengths were not seen; if they end now rather than at midnight, add to \
+             [window]: names = {{ {} }}, and run `savedsearch profile check`",
+            left.join(", "),
+            entries.join(", ")
+        );
+        self.found.could_not_tell("window.names", text);
     }
 
     /// Requests UTC with each search from now on, if mentions have other times when a zone is requested. Responses without it no
