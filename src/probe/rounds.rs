@@ -20,20 +20,40 @@ use crate::error::Result;
 impl Dialogue {
     /// Tries windows, zones, sort orders and filters, several in one request.
     pub(super) async fn rounds(&mut self) -> Result<()> {
-        /// Known periods, and sort orders, that are worth a request each.
-        const PERIODS: usize = 5;
-        const ORDERS: usize = 6;
         // Periods that were requested beside other parameters refer to the same time.
         let beside = self.beside.take().filter(|_| !self.knows_periods());
         let newest = beside.as_ref().and_then(|beside| beside.newest);
         let newest = newest.or_else(|| self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max());
         let mut periods = beside.map_or_else(super::candidates::periods, |beside| beside.periods);
-        let zones = ["Asia/Kolkata", "+05:30"].map(|zone| Try::new(zone, TIMEZONE, zone));
-        let mut zones = Dimension::new("zone", zones);
-        let mut orders =
-            Dimension::new("order", [NONSENSE, vocabulary::SORTS[0]].map(|value| Try::new(value, SORT, value)));
-        let mut filters = Dimension::new("filter", self.filters());
-        let facts = self.known.facts.clone();
+        self.add_known_periods(&mut periods, newest);
+        let filters = if self.found.mentions.is_some() { self.filters() } else { Vec::new() };
+        let filters = Dimension::new("filter", filters);
+        let round = Round { periods, zones: self.zones(), orders: self.orders(), filters };
+        let Round { periods, zones, orders, filters } = self.try_round(round, newest).await?;
+        for (_, reply) in orders.taken().chain(filters.taken()).chain(periods.taken()) {
+            let size = reply.asked.iter().find(|(name, _)| name == SIZE);
+            let size: Option<u64> = size.and_then(|(_, size)| size.parse().ok());
+            if !self.seen.iter().any(|seen| seen.reply.asked == reply.asked) {
+                self.keep(size.or(Some(self.accepted(LOOK))), reply);
+            }
+        }
+        self.look_at_mentions();
+        self.follow_zone(&zones);
+        if self.found.window.widest.is_none() {
+            self.judge_periods(&periods, newest);
+        }
+        self.judge_zones(&zones);
+        self.judge_orders(&orders);
+        self.judge_filters(&filters);
+        self.echoes(&periods, &zones);
+        Ok(())
+    }
+
+    /// Adds the periods and the ends of a window that are known before the first request.
+    fn add_known_periods(&self, periods: &mut Dimension, newest: Option<i64>) {
+        /// Periods that are worth a request each.
+        const PERIODS: usize = 5;
+        let facts = &self.known.facts;
         // A week first, then the longest ones.
         let mut known = facts.values(DURATION);
         known.sort_by_key(|value| vocabulary::hours(value).map_or((1, 0), |hours| (i64::from(hours != 168), -hours)));
@@ -70,7 +90,16 @@ impl Dialogue {
             }
             periods.queue.insert(1, Try::absolute(format!("ends {how}"), ends));
         }
-        for value in facts.values(TIMEZONE) {
+    }
+
+    /// Zones to try, in the notation that is known. Without a timeline no effect would show, but the acceptance of a form does.
+    fn zones(&self) -> Dimension {
+        let zones = |names: [&str; 2]| Dimension::new("zone", names.map(|zone| Try::new(zone, TIMEZONE, zone)));
+        if self.found.timeline.is_none() {
+            return zones(["UTC", "+00:00"]);
+        }
+        let mut zones = zones(["Asia/Kolkata", "+05:30"]);
+        for value in self.known.facts.values(TIMEZONE) {
             let other = match kind_of_zone(&value).0 {
                 "offset" => "+05:30",
                 "utc_offset" => "UTC+05:30",
@@ -79,24 +108,33 @@ impl Dialogue {
             };
             zones.add_first(Try::new(other, TIMEZONE, other));
         }
-        let given = facts.values(SORT);
-        if !given.is_empty() {
-            orders.queue.truncate(1);
-            let all = facts.all(SORT);
-            let reversed = |value: &String| all.is_empty().then(|| super::candidates::reverse(value));
-            let tried = given.iter().flat_map(|value| [Some(value.clone()), reversed(value)]).flatten();
-            for value in tried.take(ORDERS) {
-                orders.add(Try::new(value.clone(), SORT, value));
-            }
-        }
+        zones
+    }
+
+    /// Sort orders to try: a control, and those that are known, or a usual one.
+    fn orders(&self) -> Dimension {
+        /// Sort orders that are worth a request each.
+        const ORDERS: usize = 6;
+        let mut orders = Dimension::new("order", []);
         if self.found.mentions.is_none() {
-            orders.queue.clear();
-            filters.queue.clear();
+            return orders;
         }
-        if self.found.timeline.is_none() {
-            // Without a timeline no effect would show, but the acceptance of a form does.
-            zones = Dimension::new("zone", ["UTC", "+00:00"].map(|zone| Try::new(zone, TIMEZONE, zone)));
+        orders.add(Try::new(NONSENSE, SORT, NONSENSE));
+        let (given, all) = (self.known.facts.values(SORT), self.known.facts.all(SORT));
+        if given.is_empty() {
+            orders.add(Try::new(vocabulary::SORTS[0], SORT, vocabulary::SORTS[0]));
         }
+        let reversed = |value: &String| all.is_empty().then(|| super::candidates::reverse(value));
+        let tried = given.iter().flat_map(|value| [Some(value.clone()), reversed(value)]).flatten();
+        for value in tried.take(ORDERS) {
+            orders.add(Try::new(value.clone(), SORT, value));
+        }
+        orders
+    }
+
+    /// Sends the candidates with the parameters that show their effects.
+    async fn try_round(&mut self, round: Round, newest: Option<i64>) -> Result<Round> {
+        let Round { mut periods, mut zones, mut orders, mut filters } = round;
         let (aid, asking) = (self.aid(), self.asking(self.accepted(LOOK)));
         if self.found.timeline.is_none() && self.found.mentions.is_some() {
             // Only the oldest mention shows how far back a window reaches.
@@ -130,25 +168,10 @@ impl Dialogue {
             self.try_all(&fixed, &mut others, newest).await?;
             [orders, filters] = others;
         }
-        for (_, reply) in orders.taken().chain(filters.taken()).chain(periods.taken()) {
-            let size = reply.asked.iter().find(|(name, _)| name == SIZE);
-            let size: Option<u64> = size.and_then(|(_, size)| size.parse().ok());
-            if !self.seen.iter().any(|seen| seen.reply.asked == reply.asked) {
-                self.keep(size.or(Some(self.accepted(LOOK))), reply);
-            }
-        }
-        self.look_at_mentions();
-        self.follow_zone(&zones);
-        if self.found.window.widest.is_none() {
-            self.judge_periods(&periods, newest);
-        }
-        self.judge_zones(&zones);
-        self.judge_orders(&orders);
-        self.judge_filters(&filters);
-        self.echoes(&periods, &zones);
-        Ok(())
+        Ok(Round { periods, zones, orders, filters })
     }
 
+    /// Tries all candidates of some dimensions, beside these parameters.
     pub(super) async fn try_all<const N: usize>(
         &mut self,
         fixed: &[Pair],
@@ -236,6 +259,14 @@ impl Dialogue {
             number().then(|| (unit, "{n}".to_owned()))
         })
     }
+}
+
+/// Candidates of all dimensions.
+struct Round {
+    periods: Dimension,
+    zones: Dimension,
+    orders: Dimension,
+    filters: Dimension,
 }
 
 /// True if several parameters had an effect together, so that those of the ends are not known, and no period is a number.
