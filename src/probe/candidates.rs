@@ -427,14 +427,19 @@ fn absolute_periods(
 }
 
 /// An absolute window in these pairs of parameters, and others beside them.
-fn window_of(ends: &[(String, String)], span: (i64, i64), how: &str, beside: impl IntoIterator<Item = Pair>) -> Try {
+pub(super) fn window_of(
+    ends: &[(String, String)],
+    span: (i64, i64),
+    how: &str,
+    beside: impl IntoIterator<Item = Pair>,
+) -> Try {
     let (from, to) = written(span, how);
     let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
     Try::absolute(format!("ends {how}"), pairs.chain(beside).collect())
 }
 
 /// An absolute window as a value of `duration`.
-fn window_in_one(span: (i64, i64), separator: &str, how: &str) -> Try {
+pub(super) fn window_in_one(span: (i64, i64), separator: &str, how: &str) -> Try {
     let (from, to) = written(span, how);
     let label = format!("{{from}}{separator}{{to}} {how}");
     Try::absolute(label, vec![pair(DURATION, format!("{from}{separator}{to}"))])

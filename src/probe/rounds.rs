@@ -6,7 +6,7 @@
 use super::asker::{Pair, Reply, own_name};
 use super::candidates::{
     ALONE, DURATION, LONG, NONSENSE, SIZE, SORT, Spoken, TIMEZONE, any_notation, are_told, more_filters, more_orders,
-    more_periods, more_zones, notation, pair, span, template_of, unit_at, written as written_ends,
+    more_periods, more_zones, notation, pair, span, template_of, unit_at, window_in_one, window_of,
 };
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::KOLKATA;
@@ -65,11 +65,7 @@ impl Dialogue {
             let form = if facts.all(DURATION).is_empty() { self.notation_of(&value) } else { None };
             let tried = match (form, newest.zip(template_of(&value, ""))) {
                 (Some((unit, template)), _) => Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]),
-                (None, Some((newest, (separator, how)))) => {
-                    let (from, to) = written_ends(span(newest), how);
-                    let label = format!("{{from}}{separator}{{to}} {how}");
-                    Try::absolute(label, vec![pair(DURATION, format!("{from}{separator}{to}"))])
-                }
+                (None, Some((newest, (separator, how)))) => window_in_one(span(newest), &separator, how),
                 (None, None) => Try::new(value.clone(), DURATION, value.clone()),
             };
             // The control comes first, and a name as it was given comes after its notation with another number.
@@ -81,14 +77,12 @@ impl Dialogue {
             }
         }
         if let (Some((since, until, how)), Some(newest)) = (facts.ends(), newest) {
-            let (from, to) = written_ends(span(newest), how);
-            let ends = vec![pair(&since, from), pair(&until, to)];
+            let ends = [(since, until)];
             // With a period beside them if there is one: `duration=custom`.
             for value in facts.values(DURATION).into_iter().filter(|value| vocabulary::hours(value).is_none()) {
-                let ends = [ends.clone(), vec![pair(DURATION, value)]].concat();
-                periods.queue.insert(1, Try::absolute(format!("ends {how}"), ends));
+                periods.queue.insert(1, window_of(&ends, span(newest), how, [pair(DURATION, value)]));
             }
-            periods.queue.insert(1, Try::absolute(format!("ends {how}"), ends));
+            periods.queue.insert(1, window_of(&ends, span(newest), how, []));
         }
     }
 
