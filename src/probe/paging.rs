@@ -132,18 +132,11 @@ impl Dialogue {
             let sizes: Vec<String> = self.found.sizes.iter().map(u64::to_string).collect();
             let Some((ids, reply)) = self.ids(first, max).await? else {
                 let text = format!("dataSize must be one of {}; the largest was not tried", sizes.join(", "));
-                self.found.could_not_tell("page", text);
-                self.found.page = Some(PageFinding { max, clamped: false });
-                return Ok(());
+                return self.page_is(max, false, text);
             };
             let all = self.widest_count(&reply).is_some_and(|count| count <= max);
             let text = format!("dataSize must be one of {}; {max} returned {} mentions", sizes.join(", "), ids.len());
-            match ids.len() as u64 == max || (all && !ids.is_empty()) {
-                true => self.found.saw("page", text),
-                false => self.found.could_not_tell("page", text),
-            }
-            self.found.page = Some(PageFinding { max, clamped: false });
-            return Ok(());
+            return self.page_is(max, ids.len() as u64 == max || (all && !ids.is_empty()), text);
         }
         let Some((ids, reply)) = self.ids(first, HUGE).await? else { return self.page_seen(UNTRIED) };
         if !ids.is_empty() {
@@ -164,9 +157,7 @@ impl Dialogue {
             let asked = if self.asker.left() <= 3 { None } else { self.ids(first, max).await? };
             let Some((ids, reply)) = asked else {
                 if let Some(max) = hint.filter(|max| *max >= LOOK) {
-                    self.found.saw("page", format!("dataSize={HUGE} {what}, naming {max} as the limit"));
-                    self.found.page = Some(PageFinding { max, clamped: false });
-                    return Ok(());
+                    return self.page_is(max, true, format!("dataSize={HUGE} {what}, naming {max} as the limit"));
                 }
                 break;
             };
@@ -175,25 +166,21 @@ impl Dialogue {
                 continue;
             }
             let told = ids.len() as u64 == max || self.widest_count(&reply).is_some_and(|count| count <= max);
-            let text = format!("dataSize={HUGE} {what}, {max} was accepted");
-            if told {
-                self.found.saw("page", text)
-            } else {
-                self.found.could_not_tell("page", text)
-            };
-            self.found.page = Some(PageFinding { max, clamped: false });
-            return Ok(());
+            return self.page_is(max, told, format!("dataSize={HUGE} {what}, {max} was accepted"));
         }
         let accepted = self.seen.iter().any(|seen| seen.reply.asked.contains(&pair(SIZE, LOOK)));
         let told = accepted && hint.is_some_and(|bound| bound == LOOK);
         let how = if accepted { "was accepted" } else { "is assumed" };
-        let text = format!("dataSize={HUGE} {what}, {LOOK} {how}");
-        if told {
-            self.found.saw("page", text)
-        } else {
-            self.found.could_not_tell("page", text)
-        };
-        self.found.page = Some(PageFinding { max: LOOK, clamped: false });
+        self.page_is(LOOK, told, format!("dataSize={HUGE} {what}, {LOOK} {how}"))
+    }
+
+    /// Takes the largest page size. `is_seen`: responses show it.
+    fn page_is(&mut self, max: u64, is_seen: bool, text: String) -> Result<()> {
+        match is_seen {
+            true => self.found.saw("page", text),
+            false => self.found.could_not_tell("page", text),
+        }
+        self.found.page = Some(PageFinding { max, clamped: false });
         Ok(())
     }
 
@@ -242,9 +229,7 @@ impl Dialogue {
     fn page_seen(&mut self, why: &str) -> Result<()> {
         let pages = self.seen.iter().map(|seen| self.found.rows(&seen.reply).len() as u64);
         let Some(max) = pages.max().filter(|max| *max > 0) else { return Ok(()) };
-        self.found.could_not_tell("page", format!("{why}; {max} mentions were received"));
-        self.found.page = Some(PageFinding { max, clamped: false });
-        Ok(())
+        self.page_is(max, false, format!("{why}; {max} mentions were received"))
     }
 
     /// Number of mentions within the widest window.
