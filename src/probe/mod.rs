@@ -1,8 +1,8 @@
 //! Probes an unknown service and writes a profile for it.
 //!
 //! ```text
-//! dialogue ─▶ saved_search ─▶ mentions ─▶ rounds, judge, filters ─▶ offset, paging, window_ends ─▶ timeline_days
-//!     │                                                                             ─▶ observations ─▶ document, report
+//! dialogue ─▶ saved_search ─▶ mentions ─▶ rounds, judge, filters ─▶ offset, paging, zone_of_times, window_ends
+//!     │                                            ─▶ timeline_days ─▶ observations ─▶ document, report
 //!     │                    effects, numbers, roles, overview: coverage of a response, its counts, the meaning of its fields
 //!     │                    refusal: hints in error responses; beside: periods in the requests for other parameters
 //!     └▶ asker ─▶ service or recording
