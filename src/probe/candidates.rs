@@ -57,69 +57,144 @@ pub(super) fn more_periods(
     named: Option<&[String]>,
     spoken: &[String],
 ) {
-    /// Names of a list that are worth a request each.
-    const NAMES: usize = 4;
-    let effective = |periods: &Dimension, label: &str| {
-        periods.taken().any(|(tried, reply)| tried.label == label && found.has_effect(periods, tried, reply, newest))
-    };
-    let Some(control) = periods.outcome(NONSENSE).cloned() else { return };
-    if let Outcome::Refused(text) = &control
-        && lists_no_letters(text)
-        && let Some(at) = periods.queue.iter().position(|tried| tried.label == "60d")
-    {
-        let tried = periods.queue.remove(at);
-        periods.done.extend(tried.map(|tried| (tried, Outcome::Refused(text.clone()))));
-        // The same holds for an example's name with another number.
-        let listed = values(text);
-        let is_other = |tried: &Try| matches!(tried.kind, Kind::Relative(..)) && !listed.contains(&tried.label);
-        periods.queue.retain(|tried| !is_other(tried));
-        // A listed word for the ends of a window goes with the parameters that are known.
-        let word = values(text).into_iter().find(|hint| is_custom(hint));
-        let alone = |tried: &&mut Try| tried.is_absolute() && tried.pairs.iter().all(|(name, _)| name != DURATION);
-        for ends in periods.queue.iter_mut().filter(alone) {
-            ends.pairs.extend(word.iter().map(|word| pair(DURATION, word)));
-        }
-    }
-    let Some(days) = periods.outcome("60d").cloned() else { return };
-    // A list in a refusal is treated as exhaustive.
-    let (told, shown) = match &control {
-        Outcome::Refused(text) => (values(text), examples(text)),
-        Outcome::Taken(_) | Outcome::Unknown => (Vec::new(), Vec::new()),
-    };
-    let listed = Some(told.clone()).filter(|told| told.len() > 1);
+    refuse_unlisted_days(periods);
+    let Some(hints) = PeriodHints::of(periods, spoken) else { return };
     // A number in a list is one of its values, not one of many.
-    if let Some(listed) = listed.as_ref().filter(|listed| listed.iter().all(|hint| slot(hint).is_none())) {
+    if let Some(listed) = hints.listed.as_ref().filter(|listed| listed.iter().all(|hint| slot(hint).is_none())) {
         let known = periods.queue.iter_mut().chain(periods.done.iter_mut().map(|(tried, _)| tried));
-        let known = known.filter(|tried| matches!(tried.kind, Kind::Relative(..)) && listed.contains(&tried.label));
+        let known = known.filter(|tried| is_relative(tried) && listed.contains(&tried.label));
         known.for_each(|tried| tried.kind = Kind::Value);
     }
-    let lists = |word: &str| listed.as_ref().is_none_or(|listed| listed.iter().any(|hint| hint.contains(word)));
-    let add = |periods: &mut Dimension, value: &str| periods.add(Try::new(value, DURATION, value));
-    let is_relative = |tried: &Try| matches!(tried.kind, Kind::Relative(..));
-    let other =
-        periods.taken().any(|(tried, reply)| is_relative(tried) && found.has_effect(periods, tried, reply, newest));
-    let letters = effective(periods, "60d") || effective(periods, "30d");
-    let works = letters || other;
+    let works = has_effective(found, periods, newest, |tried| is_relative(tried) || is_in_days(tried));
     if works {
         // Names of a service that lists none are not needed any more.
         let is_guess = |label: &str| vocabulary::FAMILIES.iter().any(|family| family.contains(&label));
         periods.queue.retain(|tried| is_relative(tried) || !is_guess(&tried.label));
     }
-    if let Outcome::Refused(text) = &days
+    add_notations(found, periods, newest, &hints);
+    add_names(found, periods, newest, &hints, works);
+    // The other units of ISO 8601 durations are probably accepted as well.
+    let is_iso = |tried: &Try| matches!(&tried.kind, Kind::Relative('d', template) if template == "P{n}D");
+    let iso = periods.taken().find(|(tried, _)| is_iso(tried)).map(|(tried, _)| tried.label.clone());
+    if iso.is_some_and(|label| has_effective(found, periods, newest, |tried| tried.label == label)) {
+        periods.add(Try::relative(DURATION, 'h', "PT{n}H", 48));
+    }
+    absolute_periods(found, periods, newest, named, hints.listed.as_deref());
+    // A service that refuses no value does not say which ones it takes: the likeliest one of each form comes first.
+    let is_lax = [&hints.control, &hints.days].iter().all(|outcome| matches!(outcome, Outcome::Taken(_)));
+    if is_lax && !has_effective(found, periods, newest, |_| true) {
+        let rank = |tried: &Try| LIKELY.iter().position(|label| *label == tried.label).unwrap_or(LIKELY.len());
+        periods.queue.make_contiguous().sort_by_key(rank);
+    }
+    // Where days work, absolute windows are worth more than other units.
+    let is_days = |tried: &Try| matches!(tried.kind, Kind::Relative('d', _));
+    if has_effective(found, periods, newest, is_days) {
+        let is_other = |tried: &Try| is_relative(tried) && !is_days(tried);
+        let (others, first): (Vec<Try>, Vec<Try>) = periods.queue.drain(..).partition(is_other);
+        periods.queue.extend(first.into_iter().chain(others));
+    }
+}
+
+/// The outcomes of the first periods, and values that refusals and responses have.
+struct PeriodHints<'s> {
+    /// The outcome of a value without a meaning, and that of `60d`.
+    control: Outcome,
+    days: Outcome,
+    /// Values that a refusal tells, which are all that are accepted if it lists several.
+    told: Vec<String>,
+    listed: Option<Vec<String>>,
+    /// Examples in a refusal.
+    shown: Vec<String>,
+    /// Windows of responses.
+    spoken: &'s [String],
+}
+
+impl<'s> PeriodHints<'s> {
+    /// `None` if the first periods are not done.
+    fn of(periods: &Dimension, spoken: &'s [String]) -> Option<Self> {
+        let (control, days) = (periods.outcome(NONSENSE)?.clone(), periods.outcome("60d")?.clone());
+        let (told, shown) = match &control {
+            Outcome::Refused(text) => (values(text), examples(text)),
+            Outcome::Taken(_) | Outcome::Unknown => (Vec::new(), Vec::new()),
+        };
+        let listed = Some(told.clone()).filter(|told| told.len() > 1);
+        Some(Self { control, days, told, listed, shown, spoken })
+    }
+
+    /// True if a list has a value with this text, or if there is no list.
+    fn may_list(&self, text: &str) -> bool {
+        self.listed.as_ref().is_none_or(|listed| listed.iter().any(|hint| hint.contains(text)))
+    }
+
+    /// True if `60d` was refused, and not because it is too long.
+    fn refuses_days(&self) -> bool {
+        matches!(&self.days, Outcome::Refused(text) if !text.contains("long"))
+    }
+
+    /// Names of windows of known length with their hours: a week first, then the longest ones.
+    fn names(&self) -> Vec<(i64, String)> {
+        let spoken = self.spoken.iter().chain(&self.shown).filter(|_| self.listed.is_none());
+        let words = self.listed.iter().flatten().chain(spoken);
+        let words = words.filter(|hint| self.listed.is_some() || notation(hint).is_none());
+        let mut names: Vec<(i64, String)> = words.filter_map(|hint| Some((hours(hint)?, hint.clone()))).collect();
+        names.sort_by_key(|(hours, _)| (*hours != 168, -hours));
+        names
+    }
+}
+
+fn is_relative(tried: &Try) -> bool {
+    matches!(tried.kind, Kind::Relative(..))
+}
+
+/// True for the periods that show whether the notation of `60d` is accepted.
+fn is_in_days(tried: &Try) -> bool {
+    tried.label == "60d" || tried.label == "30d"
+}
+
+/// True if a period of this kind had an effect.
+fn has_effective(
+    found: &Findings,
+    periods: &Dimension,
+    newest: Option<i64>,
+    is_of_kind: impl Fn(&Try) -> bool,
+) -> bool {
+    periods.taken().any(|(tried, reply)| is_of_kind(tried) && found.has_effect(periods, tried, reply, newest))
+}
+
+/// Takes the refusal of the control for that of `60d`, if it lists periods without days.
+fn refuse_unlisted_days(periods: &mut Dimension) {
+    let Some(Outcome::Refused(text)) = periods.outcome(NONSENSE).cloned() else { return };
+    let days = periods.queue.iter().position(|tried| tried.label == "60d");
+    let Some(at) = days.filter(|_| lists_no_letters(&text)) else { return };
+    let (tried, listed) = (periods.queue.remove(at), values(&text));
+    periods.done.extend(tried.map(|tried| (tried, Outcome::Refused(text))));
+    // The same holds for an example's name with another number.
+    periods.queue.retain(|tried| !is_relative(tried) || listed.contains(&tried.label));
+    // A listed word for the ends of a window goes with the parameters that are known.
+    let word = listed.into_iter().find(|hint| is_custom(hint));
+    let alone = |tried: &&mut Try| tried.is_absolute() && tried.pairs.iter().all(|(name, _)| name != DURATION);
+    for ends in periods.queue.iter_mut().filter(alone) {
+        ends.pairs.extend(word.iter().map(|word| pair(DURATION, word)));
+    }
+}
+
+/// Adds a shorter period if `60d` is too long, and notations that the service names or shows, or that its own windows have:
+/// `last_7_days` may be one of many.
+fn add_notations(found: &Findings, periods: &mut Dimension, newest: Option<i64>, hints: &PeriodHints<'_>) {
+    if let Outcome::Refused(text) = &hints.days
         && number_in(text, None).is_some_and(|days| days >= 30)
         && text.contains("long")
     {
         periods.add(Try::relative(DURATION, 'd', "{n}d", 30));
     }
-    // A notation that the service names or shows, or that its own windows have: `last_7_days` may be one of many.
-    for hint in told.iter().chain(&shown).chain(spoken) {
-        let open = slot(hint).is_some() || hint.starts_with('P') || listed.is_none();
-        let found = if listed.is_none() { any_notation(hint) } else { notation(hint) };
+    for hint in hints.told.iter().chain(&hints.shown).chain(hints.spoken) {
+        let open = slot(hint).is_some() || hint.starts_with('P') || hints.listed.is_none();
+        let found = if hints.listed.is_none() { any_notation(hint) } else { notation(hint) };
         if let Some((unit, template)) = found.filter(|_| open) {
             periods.add_first(Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]));
         }
     }
-    if let Outcome::Refused(text) = &control
+    if let Outcome::Refused(text) = &hints.control
         && let Some(unit) = unit_of_number(text)
     {
         periods.add_first(Try::relative(DURATION, unit, "{n}", LONG[unit_at(unit)]));
@@ -135,15 +210,18 @@ pub(super) fn more_periods(
         })
         .collect();
     periods.queue.retain(|tried| tried.kind != Kind::Value || !of(tried).is_some_and(|of| general.contains(&of)));
-    // Names of known length: a week first, then the longest ones.
-    let words = listed.iter().flatten().chain(spoken.iter().chain(&shown).filter(|_| listed.is_none()));
-    let words = words.filter(|hint| listed.is_some() || notation(hint).is_none());
-    let mut names: Vec<(i64, String)> = words.filter_map(|hint| Some((hours(hint)?, hint.clone()))).collect();
-    names.sort_by_key(|(hours, _)| (*hours != 168, -hours));
-    let too_long = matches!(&days, Outcome::Refused(text) if text.contains("long"));
-    let refused = matches!(days, Outcome::Refused(_)) && !too_long;
+}
+
+/// Adds hours and weeks if they may be written as days are, and names of windows. `works`: a period with a number had an effect.
+fn add_names(found: &Findings, periods: &mut Dimension, newest: Option<i64>, hints: &PeriodHints<'_>, works: bool) {
+    /// Names of a list that are worth a request each.
+    const NAMES: usize = 4;
+    let add = |periods: &mut Dimension, value: &str| periods.add(Try::new(value, DURATION, value));
+    let names = hints.names();
+    let refused = hints.refuses_days();
+    let letters = has_effective(found, periods, newest, is_in_days);
     for (unit, n, hint) in [('h', 48, "<n>h"), ('w', 3, "<n>w")] {
-        if (letters || (refused && listed.is_some() && names.is_empty())) && lists(hint) {
+        if (letters || (refused && hints.listed.is_some() && names.is_empty())) && hints.may_list(hint) {
             periods.add(Try::relative(DURATION, unit, &format!("{{n}}{unit}"), n));
         }
     }
@@ -151,65 +229,44 @@ pub(super) fn more_periods(
         false => names.iter().take(NAMES).for_each(|(_, name)| add(periods, name)),
         true if works => {}
         // The value was accepted, but means another window.
-        true if !refused && matches!(control, Outcome::Refused(_)) => {}
-        // The service lists no values: one name of each family is tried until one works.
-        true => {
-            let done = vocabulary::FAMILIES.iter().find(|family| effective(periods, family[0]));
-            match done {
-                Some(family) => {
-                    // Names come before absolute windows, which are queued again below.
-                    periods.queue.clear();
-                    // One of a few, or one of many.
-                    if let Some((unit, template)) = any_notation(family[0]) {
-                        periods.add(Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]));
-                    }
-                    family[1..].iter().for_each(|name| add(periods, name));
-                }
-                None => {
-                    for name in vocabulary::FAMILIES.iter().map(|family| family[0]) {
-                        // If nothing is refused, the effect of a duration of ISO 8601 shows its notation, as that of `60d` does.
-                        let is_open = name.starts_with('P') && matches!(control, Outcome::Taken(_));
-                        match any_notation(name).filter(|_| is_open) {
-                            Some((unit, template)) => {
-                                periods.add(Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]));
-                            }
-                            None => add(periods, name),
-                        }
-                    }
-                }
-            }
-        }
+        true if !refused && matches!(hints.control, Outcome::Refused(_)) => {}
+        true => add_guesses(found, periods, newest, &hints.control),
     }
     // Names of unknown length are tried if no others are known; their effect shows the length.
     let is_word = |hint: &str| hours(hint).is_none() && is_name(hint) && !is_custom(hint) && slot(hint).is_none();
-    let unknown = listed.iter().flatten().filter(|hint| is_word(hint) && !lists("<"));
+    let unknown = hints.listed.iter().flatten().filter(|hint| is_word(hint) && !hints.may_list("<"));
     unknown.take(if names.is_empty() { NAMES } else { 0 }).for_each(|name| add(periods, name));
     // A window name that responses echo belongs to a family of names.
-    if listed.is_none() && !works {
+    if hints.listed.is_none() && !works {
         let of = |family: &&&[&str]| names.iter().any(|(_, name)| like(name, family[0]));
         for name in vocabulary::FAMILIES.iter().filter(of).flat_map(|family| family.iter()) {
             add(periods, name);
         }
     }
-    // The other units of ISO 8601 durations are probably accepted as well.
-    let is_iso = |tried: &Try| matches!(&tried.kind, Kind::Relative('d', template) if template == "P{n}D");
-    let iso = periods.taken().find(|(tried, _)| is_iso(tried)).map(|(tried, _)| tried.label.clone());
-    if iso.is_some_and(|label| effective(periods, &label)) {
-        periods.add(Try::relative(DURATION, 'h', "PT{n}H", 48));
-    }
-    absolute_periods(found, periods, newest, named, &listed);
-    // A service that refuses no value does not say which ones it takes: the likeliest one of each form comes first.
-    let is_lax = [&control, &days].iter().all(|outcome| matches!(outcome, Outcome::Taken(_)));
-    if is_lax && !periods.taken().any(|(tried, reply)| found.has_effect(periods, tried, reply, newest)) {
-        let rank = |tried: &Try| LIKELY.iter().position(|label| *label == tried.label).unwrap_or(LIKELY.len());
-        periods.queue.make_contiguous().sort_by_key(rank);
-    }
-    // Where days work, absolute windows are worth more than other units.
-    let is_days = |tried: &Try| matches!(tried.kind, Kind::Relative('d', _));
-    if periods.taken().any(|(tried, reply)| is_days(tried) && found.has_effect(periods, tried, reply, newest)) {
-        let is_other = |tried: &Try| matches!(tried.kind, Kind::Relative(..)) && !is_days(tried);
-        let (others, first): (Vec<Try>, Vec<Try>) = periods.queue.drain(..).partition(is_other);
-        periods.queue.extend(first.into_iter().chain(others));
+}
+
+/// Adds names of a service that lists no values: one of each family until one works, then the others of that family.
+fn add_guesses(found: &Findings, periods: &mut Dimension, newest: Option<i64>, control: &Outcome) {
+    let numbered = |(unit, template): (char, String)| Try::relative(DURATION, unit, &template, LONG[unit_at(unit)]);
+    let named = |name: &str| Try::new(name, DURATION, name);
+    let works = |name: &str| has_effective(found, periods, newest, |tried| tried.label == name);
+    let known = vocabulary::FAMILIES.iter().find(|family| works(family[0]));
+    match known {
+        Some(family) => {
+            // Names come before absolute windows, which are queued again below.
+            periods.queue.clear();
+            // One of a few, or one of many.
+            any_notation(family[0]).into_iter().for_each(|notation| periods.add(numbered(notation)));
+            family[1..].iter().for_each(|name| periods.add(named(name)));
+        }
+        None => {
+            for name in vocabulary::FAMILIES.iter().map(|family| family[0]) {
+                // If nothing is refused, the effect of a duration of ISO 8601 shows its notation, as that of `60d` does.
+                let is_open = name.starts_with('P') && matches!(control, Outcome::Taken(_));
+                let notation = any_notation(name).filter(|_| is_open);
+                periods.add(notation.map_or_else(|| named(name), numbered));
+            }
+        }
     }
 }
 
@@ -298,36 +355,110 @@ pub(super) fn are_told(periods: &Dimension) -> bool {
     lists || periods.done.iter().any(|(_, outcome)| shows(outcome))
 }
 
-/// A condition on the names of two ends.
-type IsKind<'k> = &'k dyn Fn(&&Pair) -> bool;
-
-/// Adds candidates for absolute windows.
+/// Adds candidates for absolute windows. `listed`: all periods, if a refusal lists them.
 fn absolute_periods(
     found: &Findings,
     periods: &mut Dimension,
     newest: Option<i64>,
     named: Option<&[String]>,
-    listed: &Option<Vec<String>>,
+    listed: Option<&[String]>,
 ) {
-    /// Usual pairs of parameters that are worth a request each.
-    const PAIRS: usize = 4;
     let Some(span) = newest.map(span) else { return };
-    let absolute = Try::is_absolute;
     let ends_of = |tried: &Try| tried.pairs.iter().filter(|(name, _)| name != DURATION).count();
     let works = |(tried, reply): &(&Try, &Arc<Reply>)| found.has_effect(periods, tried, reply, newest);
-    let done = periods.taken().filter(|(tried, _)| absolute(tried)).filter(works);
+    let done = periods.taken().filter(|(tried, _)| tried.is_absolute()).filter(works);
     if let Some(tried) = done.map(|(tried, _)| tried.clone()).min_by_key(ends_of) {
-        periods.queue.retain(|other| !absolute(other));
-        let (beside, ends): (Vec<Pair>, Vec<Pair>) =
-            tried.pairs.iter().cloned().partition(|(name, _)| name == DURATION);
-        let half = half_of(&ends, 2, &|half| periods.has_done(&[half, beside.as_slice()].concat()));
-        if let Some(half) = half {
-            periods.add_first(Try::absolute(tried.label.clone(), [half, beside].concat()));
-        }
+        return add_half(periods, tried);
+    }
+    let ends = ends_to_try(found, periods, named);
+    let refusals: Vec<(Try, String)> = periods
+        .done
+        .iter()
+        .filter_map(|(tried, outcome)| match outcome {
+            Outcome::Refused(text) => Some((tried.clone(), text.clone())),
+            Outcome::Taken(_) | Outcome::Unknown => None,
+        })
+        .collect();
+    add_named_ends(periods, &ends, span, &refusals);
+    let says = |word: &str| listed.is_some_and(|listed| listed.iter().any(|hint| hint.contains(word)));
+    if says("YYYY") {
+        periods.add(window_in_one(span, ",", "date"));
+    }
+    // Two instants in an example: `2026-01-01/2026-02-01`, or letters for them with words about their form.
+    let shown: Vec<(String, &str)> = refusals
+        .iter()
+        .flat_map(|(_, text)| examples(text).into_iter().filter_map(|example| template_of(&example, text)))
+        .collect();
+    for (separator, how) in &shown {
+        periods.add(window_in_one(span, separator, how));
+    }
+    if says("FROM") {
+        periods.add(window_in_one(span, "..", "rfc3339"));
+    }
+    if says("FROM") || says("YYYY") {
         return;
     }
-    // A service that rejects other parameters without naming its own gets the usual pairs one by one.
-    let silent = named.is_some_and(<[String]>::is_empty);
+    // What the refusal of a period lists or shows is all that it accepts.
+    let told = are_told(periods);
+    if !told && named.is_none_or(<[String]>::is_empty) {
+        periods.add(window_in_one(span, "..", "rfc3339"));
+    }
+    // A word that stands for the ends in the other parameters.
+    let words = listed.into_iter().flatten().filter(|name| is_custom(name));
+    for word in words.filter(|_| !ends.is_empty()) {
+        if named.is_none() {
+            periods.add(Try::absolute(ALONE, vec![pair(DURATION, word)]));
+        }
+        for how in WRITTEN {
+            periods.add(window_of(&ends, span, how, [pair(DURATION, word)]));
+        }
+    }
+    match named {
+        // A service that rejects other parameters without naming its own gets the usual pairs one by one.
+        Some([]) => ends.chunks(1).for_each(|ends| periods.add(window_of(ends, span, WRITTEN[0], []))),
+        _ if ends.is_empty() => {}
+        _ => WRITTEN.iter().for_each(|how| periods.add(window_of(&ends, span, how, []))),
+    }
+    if !told {
+        for (separator, how) in [("..", "rfc3339"), ("/", "rfc3339"), (",", "date"), (",", "rfc3339")] {
+            periods.add(window_in_one(span, separator, how));
+        }
+    }
+}
+
+/// An absolute window in these pairs of parameters, and others beside them.
+pub(super) fn window_of(
+    ends: &[(String, String)],
+    span: (i64, i64),
+    how: &str,
+    beside: impl IntoIterator<Item = Pair>,
+) -> Try {
+    let (from, to) = written(span, how);
+    let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
+    Try::absolute(format!("ends {how}"), pairs.chain(beside).collect())
+}
+
+/// An absolute window as a value of `duration`.
+pub(super) fn window_in_one(span: (i64, i64), separator: &str, how: &str) -> Try {
+    let (from, to) = written(span, how);
+    let label = format!("{{from}}{separator}{{to}} {how}");
+    Try::absolute(label, vec![pair(DURATION, format!("{from}{separator}{to}"))])
+}
+
+/// Adds half of the parameters of an absolute window that had an effect, and drops all others.
+fn add_half(periods: &mut Dimension, tried: Try) {
+    periods.queue.retain(|other| !other.is_absolute());
+    let (beside, ends): (Vec<Pair>, Vec<Pair>) = tried.pairs.into_iter().partition(|(name, _)| name == DURATION);
+    let half = half_of(&ends, 2, &|half| periods.has_done(&[half, beside.as_slice()].concat()));
+    if let Some(half) = half {
+        periods.add_first(Try::absolute(tried.label, [half, beside].concat()));
+    }
+}
+
+/// The names of the ends of a window to try: those that the service names, or usual ones.
+fn ends_to_try(found: &Findings, periods: &Dimension, named: Option<&[String]>) -> Vec<(String, String)> {
+    /// Usual pairs of parameters that are worth a request each.
+    const PAIRS: usize = 4;
     let usual = || vocabulary::usual_ends(found.has_brackets);
     let ends: Vec<(String, String)> = match named {
         Some([]) => usual().into_iter().take(PAIRS).collect(),
@@ -340,29 +471,22 @@ fn absolute_periods(
         [(since, _), (until, _), ..] => Some((since.clone(), until.clone())),
         _ => None,
     });
-    let ends = if ends.is_empty() { tried.take(1).collect() } else { ends };
-    let of = |ends: &[(String, String)], how: &str| {
-        let (from, to) = written(span, how);
-        let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
-        Try::absolute(format!("ends {how}"), pairs.collect())
-    };
-    let refusals: Vec<(Try, String)> = periods
-        .done
-        .iter()
-        .filter_map(|(tried, outcome)| match outcome {
-            Outcome::Refused(text) => Some((tried.clone(), text.clone())),
-            Outcome::Taken(_) | Outcome::Unknown => None,
-        })
-        .collect();
-    // The parameters and the format that a refusal names come first.
+    if ends.is_empty() { tried.take(1).collect() } else { ends }
+}
+
+/// A condition on the names of two ends.
+type IsKind<'k> = &'k dyn Fn(&&Pair) -> bool;
+
+/// Adds the ends of a window in the parameters and the format that a refusal names, before all other candidates.
+fn add_named_ends(periods: &mut Dimension, ends: &[(String, String)], span: (i64, i64), refusals: &[(Try, String)]) {
+    // `from` and `to` may be words of the sentence.
+    let own = |(since, _): &&(String, String)| since.contains(|c: char| c.is_ascii_uppercase() || c == '_');
     for (tried, text) in refusals.iter().filter(|(tried, _)| tried.label.starts_with("ends ")) {
         let sent = |since: &String| tried.pairs.iter().any(|(name, _)| name == since);
         let ends: Vec<(String, String)> = ends.iter().filter(|(since, _)| sent(since)).cloned().collect();
         let has = |name: &str| names_of(text).any(|word| word == name);
         let both = |(since, until): &&(String, String)| has(since) && has(until);
         let one = |(since, until): &&(String, String)| has(since) || has(until);
-        // `from` and `to` may be words of the sentence.
-        let own = |(since, _): &&(String, String)| since.contains(|c: char| c.is_ascii_uppercase() || c == '_');
         let of_kind = |kinds: &[IsKind<'_>]| -> Vec<Pair> {
             ends.iter().filter(|pair| kinds.iter().all(|is| is(pair))).cloned().collect()
         };
@@ -372,73 +496,15 @@ fn absolute_periods(
         let beside = tried.pairs.iter().filter(|(name, _)| name == DURATION).cloned();
         let how = format_named(text).or_else(|| format_shown(text)).or_else(|| tried.label.strip_prefix("ends "));
         if let Some(how) = how {
-            let tried = of(&told, how);
-            periods.add_first(Try { pairs: tried.pairs.into_iter().chain(beside).collect(), ..tried });
+            periods.add_first(window_of(&told, span, how, beside));
         }
     }
     if let Some((word, text)) = refusals.iter().find(|(tried, _)| tried.label == ALONE) {
         let has = |name: &str| names_of(text).any(|word| word == name);
         let both = ends.iter().filter(|(since, until)| has(since) && has(until));
-        // `from` and `to` may be words of the sentence.
-        let own = |(since, _): &&(String, String)| since.contains(|c: char| c.is_ascii_uppercase() || c == '_');
         if let Some(told) = both.clone().find(own).or(both.clone().next()) {
-            let tried = of(std::slice::from_ref(told), format_named(text).unwrap_or(WRITTEN[0]));
-            periods.add_first(Try {
-                pairs: [tried.pairs, word.pairs.clone()].concat(),
-                ..Try::absolute(tried.label, Vec::new())
-            });
-        }
-    }
-    let template = |periods: &mut Dimension, separator: &str, how: &str| {
-        let (from, to) = written(span, how);
-        let label = format!("{{from}}{separator}{{to}} {how}");
-        periods.add(Try::absolute(label, vec![pair(DURATION, format!("{from}{separator}{to}"))]));
-    };
-    let says = |word: &str| listed.as_ref().is_some_and(|listed| listed.iter().any(|hint| hint.contains(word)));
-    if says("YYYY") {
-        template(periods, ",", "date");
-    }
-    // Two instants in an example: `2026-01-01/2026-02-01`, or letters for them with words about their form.
-    let shown: Vec<(String, &str)> = refusals
-        .iter()
-        .flat_map(|(_, text)| examples(text).into_iter().filter_map(|example| template_of(&example, text)))
-        .collect();
-    for (separator, how) in &shown {
-        template(periods, separator, how);
-    }
-    if says("FROM") {
-        template(periods, "..", "rfc3339");
-    }
-    if says("FROM") || says("YYYY") {
-        return;
-    }
-    // What the refusal of a period lists or shows is all that it accepts.
-    let told = are_told(periods);
-    if !told && named.is_none_or(<[String]>::is_empty) {
-        template(periods, "..", "rfc3339");
-    }
-    // A word that stands for the ends in the other parameters.
-    let words = listed.iter().flatten().filter(|name| is_custom(name));
-    for word in words.filter(|_| !ends.is_empty()) {
-        if named.is_none() {
-            periods.add(Try::absolute(ALONE, vec![pair(DURATION, word)]));
-        }
-        for how in WRITTEN {
-            let tried = of(&ends, how);
-            periods.add(Try {
-                pairs: [tried.pairs, vec![pair(DURATION, word)]].concat(),
-                ..Try::absolute(tried.label, Vec::new())
-            });
-        }
-    }
-    match silent {
-        true => ends.chunks(1).for_each(|pair| periods.add(of(pair, WRITTEN[0]))),
-        false if !ends.is_empty() => WRITTEN.iter().for_each(|how| periods.add(of(&ends, how))),
-        false => {}
-    }
-    if !told {
-        for (separator, how) in [("..", "rfc3339"), ("/", "rfc3339"), (",", "date"), (",", "rfc3339")] {
-            template(periods, separator, how);
+            let how = format_named(text).unwrap_or(WRITTEN[0]);
+            periods.add_first(window_of(std::slice::from_ref(told), span, how, word.pairs.clone()));
         }
     }
 }

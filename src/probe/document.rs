@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use super::asker::Call;
-use super::observations::{Absolute, Breakdown, CursorPlace, Findings, Form, MentionsParameter, Several};
+use super::observations::{
+    Absolute, Breakdown, CursorPlace, Findings, Form, MentionsParameter, Several, WindowFinding,
+};
 use super::shape::{Columns, Facet, Layout, ListLayout, Path, Series, Type, each_once, path_of, pointer};
 use crate::profile::{UNKNOWN_ZONE, Zone as Clock};
 
@@ -39,54 +41,14 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     let pages = found.list_pages.as_ref().map(|pages| format!("pages = {pages}"));
     let evidence = if pages.is_some() { "probed" } else { "given" };
     section("list", Some(evidence), [set("path", "list")].into_iter().chain(pages).collect());
-    let name = |usual: &str| set("parameter", found.parameter(usual));
-    let mut search = vec![set("path", "search"), set("aid", found.parameter("aid"))];
-    if !found.with.is_empty() {
-        let with: Vec<String> = found
-            .with
-            .iter()
-            .map(|(name, value)| format!("{} = {}", quoted(found.parameter(name)), quoted(value)))
-            .collect();
-        search.push(format!("with = {{ {} }}", with.join(", ")));
-    }
-    search.extend(found.total_header.as_ref().map(|name| format!("headers = [{}]", quoted(name))));
-    section("search", Some("given"), search);
+    section("search", Some("given"), search(found));
     section("mentions", None, mentions(found));
-    let offset = found.offset.unwrap_or_default();
-    let unit = if offset.pages { "page" } else { "row" };
-    let lines = match &found.cursor {
-        Some((name, place)) => {
-            let place = match place {
-                CursorPlace::Response(at) => set("next", &pointer(at)),
-                CursorPlace::LastRecord(at) => set("last", &pointer(&located(found, at))),
-            };
-            vec![set("parameter", name), set("unit", "cursor"), place]
-        }
-        None => {
-            let mut lines = vec![name("dataFrom"), set("unit", unit), format!("first = {}", offset.first)];
-            lines.extend(offset.aligned.then(|| "aligned = true".to_owned()));
-            lines
-        }
-    };
-    section("offset", None, lines);
-    let (max, clamped) = found.page.map_or((10, false), |page| (page.max, page.clamped));
-    let beyond = if clamped { "clamped" } else { "rejected" };
-    let mut page = vec![name("dataSize"), format!("max = {max}"), set("beyond", beyond)];
-    if found.sizes.last() == Some(&max) {
-        let sizes: Vec<String> = found.sizes.iter().map(u64::to_string).collect();
-        page.push(format!("sizes = [{}]", sizes.join(", ")));
-    } else if let Some(least) = found.least.filter(|least| *least <= max) {
-        page.push(format!("min = {least}"));
-    }
-    section("page", None, page);
+    section("offset", None, offset(found));
+    section("page", None, page(found));
     let depth = found.depth.map(|depth| vec![format!("rows = {}", depth.rows), set("beyond", depth.beyond)]);
     section("depth", None, depth.unwrap_or_default());
     section("window", None, window(found));
-    // A zone without an effect that was seen is that of no day.
-    let utc = if found.distances { "+00:00" } else { found.zone_form.map_or("UTC", |(_, utc)| utc) };
-    let (kind, default) = found.zone.as_ref().map_or(("ignored", utc), |zone| (zone.kind, zone.default.as_str()));
-    let parameter = (!found.takes_no_zone || kind != "ignored").then(|| name("timezone"));
-    section("timezone", None, parameter.into_iter().chain([set("kind", kind), set("default", default)]).collect());
+    section("timezone", None, timezone(found));
     section("sort", None, sort(found));
     section("filters", None, filters(found));
     section("throttle", None, throttle(found));
@@ -121,6 +83,25 @@ fn set(key: &str, value: &str) -> String {
     format!("{key} = {}", quoted(value))
 }
 
+fn parameter(found: &Findings, usual: &str) -> String {
+    set("parameter", found.parameter(usual))
+}
+
+/// Parameters with fixed values.
+fn fixed(found: &Findings, with: &[(String, String)]) -> String {
+    let with = with.iter().map(|(name, value)| format!("{} = {}", quoted(found.parameter(name)), quoted(value)));
+    format!("with = {{ {} }}", with.collect::<Vec<_>>().join(", "))
+}
+
+fn search(found: &Findings) -> Vec<String> {
+    let mut lines = vec![set("path", "search"), set("aid", found.parameter("aid"))];
+    if !found.with.is_empty() {
+        lines.push(fixed(found, &found.with));
+    }
+    lines.extend(found.total_header.as_ref().map(|name| format!("headers = [{}]", quoted(name))));
+    lines
+}
+
 fn mentions(found: &Findings) -> Vec<String> {
     let mut lines = match &found.asked {
         Some(MentionsParameter::Flag(name, value)) => {
@@ -134,6 +115,42 @@ fn mentions(found: &Findings) -> Vec<String> {
         lines.push("with_overview = false".into());
     }
     lines
+}
+
+fn offset(found: &Findings) -> Vec<String> {
+    if let Some((name, place)) = &found.cursor {
+        let place = match place {
+            CursorPlace::Response(at) => set("next", &pointer(at)),
+            CursorPlace::LastRecord(at) => set("last", &pointer(&located(found, at))),
+        };
+        return vec![set("parameter", name), set("unit", "cursor"), place];
+    }
+    let offset = found.offset.unwrap_or_default();
+    let unit = if offset.pages { "page" } else { "row" };
+    let mut lines = vec![parameter(found, "dataFrom"), set("unit", unit), format!("first = {}", offset.first)];
+    lines.extend(offset.aligned.then(|| "aligned = true".to_owned()));
+    lines
+}
+
+fn page(found: &Findings) -> Vec<String> {
+    let (max, clamped) = found.page.map_or((10, false), |page| (page.max, page.clamped));
+    let beyond = if clamped { "clamped" } else { "rejected" };
+    let mut lines = vec![parameter(found, "dataSize"), format!("max = {max}"), set("beyond", beyond)];
+    if found.sizes.last() == Some(&max) {
+        let sizes: Vec<String> = found.sizes.iter().map(u64::to_string).collect();
+        lines.push(format!("sizes = [{}]", sizes.join(", ")));
+    } else if let Some(least) = found.least.filter(|least| *least <= max) {
+        lines.push(format!("min = {least}"));
+    }
+    lines
+}
+
+fn timezone(found: &Findings) -> Vec<String> {
+    // A zone without an effect that was seen is that of no day.
+    let utc = if found.distances { "+00:00" } else { found.zone_form.map_or("UTC", |(_, utc)| utc) };
+    let (kind, default) = found.zone.as_ref().map_or(("ignored", utc), |zone| (zone.kind, zone.default.as_str()));
+    let name = (!found.takes_no_zone || kind != "ignored").then(|| parameter(found, "timezone"));
+    name.into_iter().chain([set("kind", kind), set("default", default)]).collect()
 }
 
 fn window(found: &Findings) -> Vec<String> {
@@ -156,6 +173,51 @@ fn window(found: &Findings) -> Vec<String> {
         false if window.is_checked => vec![own('d')],
         false => Vec::new(),
     };
+    let default = default_window(window, &units);
+    let written: Vec<String> = units
+        .iter()
+        .filter(|(unit, template)| *template != format!("{{n}}{unit}"))
+        .map(|(unit, template)| format!("{unit} = {}", quoted(template)))
+        .collect();
+    let units: Vec<String> = units.iter().map(|(unit, _)| quoted(&unit.to_string())).collect();
+    let mut lines = vec![set("default", &default), format!("relative = [{}]", units.join(", "))];
+    match &window.absolute {
+        Some(Absolute { form: Form::Separate(..), .. }) if window.is_of_instants() => {}
+        _ => lines.insert(0, parameter(found, "duration")),
+    }
+    if window.is_of_instants() {
+        lines.push(set("relative_as", "instants"));
+    }
+    if !written.is_empty() {
+        lines.push(format!("written = {{ {} }}", written.join(", ")));
+    }
+    let mut instants = "rfc3339";
+    let mut inclusive = false;
+    if let Some(absolute) = &window.absolute {
+        match &absolute.form {
+            Form::Template(template) => lines.push(set("absolute", template)),
+            Form::Separate(from, to) => {
+                let with =
+                    if window.with.is_empty() { String::new() } else { format!(", {}", fixed(found, &window.with)) };
+                lines.push(format!("separate = {{ from = {}, to = {}{with} }}", quoted(from), quoted(to)));
+            }
+        }
+        (instants, inclusive) = (absolute.instants, absolute.inclusive.unwrap_or(true));
+    }
+    lines.push(set("instants", instants));
+    lines.push(set("end", if inclusive { "inclusive" } else { "exclusive" }));
+    if !window.names.is_empty() {
+        let names: Vec<String> =
+            window.names.iter().map(|(name, hours)| format!("{} = \"{hours}h\"", quoted(name))).collect();
+        lines.push(format!("names = {{ {} }}", names.join(", ")));
+    }
+    lines.extend(window.granularity.map(|unit| set("granularity", unit)));
+    lines.extend(window.longest.map(|days| set("longest", &format!("{days}d"))));
+    lines
+}
+
+/// The window of a search without one: a week, or the period next to it. `units`: those of relative windows, with their notations.
+fn default_window(window: &WindowFinding, units: &[(char, String)]) -> String {
     let some = |unit: char, n: u32| {
         let (_, template) = units.iter().find(|(known, _)| *known == unit)?;
         Some(template.replace("{n}", &n.to_string()))
@@ -175,55 +237,11 @@ fn window(found: &Findings) -> Vec<String> {
         some('h', u32::try_from(hours).ok()?).or_else(|| some('d', u32::try_from(days).ok()?))
     });
     let default = shorter.or(some('d', 7)).or(some('w', 1)).or(some('h', 168));
-    let default = default.or(named(168)).or_else(other).unwrap_or_default();
-    let written: Vec<String> = units
-        .iter()
-        .filter(|(unit, template)| *template != format!("{{n}}{unit}"))
-        .map(|(unit, template)| format!("{unit} = {}", quoted(template)))
-        .collect();
-    let units: Vec<String> = units.iter().map(|(unit, _)| quoted(&unit.to_string())).collect();
-    let mut lines = vec![set("default", &default), format!("relative = [{}]", units.join(", "))];
-    match &window.absolute {
-        Some(Absolute { form: Form::Separate(..), .. }) if window.is_of_instants() => {}
-        _ => lines.insert(0, set("parameter", found.parameter("duration"))),
-    }
-    if window.is_of_instants() {
-        lines.push(set("relative_as", "instants"));
-    }
-    if !written.is_empty() {
-        lines.push(format!("written = {{ {} }}", written.join(", ")));
-    }
-    let mut instants = "rfc3339";
-    let mut inclusive = false;
-    if let Some(absolute) = &window.absolute {
-        match &absolute.form {
-            Form::Template(template) => lines.push(set("absolute", template)),
-            Form::Separate(from, to) => {
-                let with: Vec<String> = window
-                    .with
-                    .iter()
-                    .map(|(name, value)| format!("{} = {}", quoted(found.parameter(name)), quoted(value)))
-                    .collect();
-                let with = if with.is_empty() { String::new() } else { format!(", with = {{ {} }}", with.join(", ")) };
-                lines.push(format!("separate = {{ from = {}, to = {}{with} }}", quoted(from), quoted(to)));
-            }
-        }
-        (instants, inclusive) = (absolute.instants, absolute.inclusive.unwrap_or(true));
-    }
-    lines.push(set("instants", instants));
-    lines.push(set("end", if inclusive { "inclusive" } else { "exclusive" }));
-    if !window.names.is_empty() {
-        let names: Vec<String> =
-            window.names.iter().map(|(name, hours)| format!("{} = \"{hours}h\"", quoted(name))).collect();
-        lines.push(format!("names = {{ {} }}", names.join(", ")));
-    }
-    lines.extend(window.granularity.map(|unit| set("granularity", unit)));
-    lines.extend(window.longest.map(|days| set("longest", &format!("{days}d"))));
-    lines
+    default.or(named(168)).or_else(other).unwrap_or_default()
 }
 
 fn sort(found: &Findings) -> Vec<String> {
-    let mut lines = vec![set("parameter", found.parameter("sortBy")), "values = [".into()];
+    let mut lines = vec![parameter(found, "sortBy"), "values = [".into()];
     for sort in found.usable_sorts() {
         let direction = if sort.descending { "desc" } else { "asc" };
         lines.push(format!(
@@ -422,45 +440,46 @@ fn mention_table(found: &Findings) -> Vec<String> {
         // No record has it: the columns of `stand_in` take its place.
         lines.push("    { name = \"id\", type = \"utf8\", null = false, at = \"/no id\" },".into());
     }
-    for (name, path, kind) in &found.columns.columns {
-        let kind = known(found, path, *kind);
-        let needed = name == "id" || (name == found.time_name() && kind == Type::Timestamp);
-        // An id is an integer or a string; values of other types do not identify a mention.
-        let kind = if name == "id" && kind != Type::Int64 { Type::Utf8 } else { kind };
-        let name = &column_name(name, kind);
-        let pattern = found.columns.patterns.iter().find(|(known, _)| known == path).map(|(_, pattern)| *pattern);
-        let pattern = pattern.filter(|_| kind == Type::Timestamp);
-        let line = patterned(name, kind, &located(found, path), !needed, pattern);
-        let time = found.columns.times_of_day.iter().find(|(day, _)| day == path);
-        let time = time.filter(|_| kind == Type::Timestamp);
-        let zone = found.time_zone.filter(|_| kind == Type::Timestamp).map(|zone| quoted(&zone.to_string()));
-        let zone = zone.map(|zone| match found.other_time_zones.as_slice() {
-            [] => zone,
-            others => {
-                let others = others.iter().map(|other| quoted(&other.to_string()));
-                format!("[{}]", [zone].into_iter().chain(others).collect::<Vec<_>>().join(", "))
-            }
-        });
-        let zone = zone.or_else(|| found.unknown_times.contains(path).then(|| quoted(UNKNOWN_ZONE)));
-        let line = match zone {
-            Some(zone) => line.replace(" },", &format!(", zone = {zone} }},")),
-            None => line,
-        };
-        let words: Vec<String> =
-            found.null_words.iter().filter(|(of, _)| of == path).map(|(_, word)| quoted(word)).collect();
-        let line = match words.is_empty() {
-            true => line,
-            false => line.replace(" },", &format!(", nulls = [{}] }},", words.join(", "))),
-        };
-        lines.push(match time {
-            Some((_, time)) => {
-                line.replace(" },", &format!(", time_at = {} }},", quoted(&pointer(&located(found, time)))))
-            }
-            None => line,
-        });
-    }
+    let columns = found.columns.columns.iter();
+    lines.extend(columns.map(|(name, path, kind)| mention_column(found, name, path, known(found, path, *kind))));
     lines.extend([extra(), asked("duration"), asked("timezone"), "]".into()]);
     lines
+}
+
+/// A column of mentions.
+fn mention_column(found: &Findings, name: &str, path: &Path, kind: Type) -> String {
+    let needed = name == "id" || (name == found.time_name() && kind == Type::Timestamp);
+    // An id is an integer or a string; values of other types do not identify a mention.
+    let kind = if name == "id" && kind != Type::Int64 { Type::Utf8 } else { kind };
+    let name = &column_name(name, kind);
+    let pattern = found.columns.patterns.iter().find(|(known, _)| known == path).map(|(_, pattern)| *pattern);
+    let pattern = pattern.filter(|_| kind == Type::Timestamp);
+    let line = patterned(name, kind, &located(found, path), !needed, pattern);
+    let time = found.columns.times_of_day.iter().find(|(day, _)| day == path);
+    let time = time.filter(|_| kind == Type::Timestamp);
+    let zone = found.time_zone.filter(|_| kind == Type::Timestamp).map(|zone| quoted(&zone.to_string()));
+    let zone = zone.map(|zone| match found.other_time_zones.as_slice() {
+        [] => zone,
+        others => {
+            let others = others.iter().map(|other| quoted(&other.to_string()));
+            format!("[{}]", [zone].into_iter().chain(others).collect::<Vec<_>>().join(", "))
+        }
+    });
+    let zone = zone.or_else(|| found.unknown_times.contains(path).then(|| quoted(UNKNOWN_ZONE)));
+    let line = match zone {
+        Some(zone) => line.replace(" },", &format!(", zone = {zone} }},")),
+        None => line,
+    };
+    let words: Vec<String> =
+        found.null_words.iter().filter(|(of, _)| of == path).map(|(_, word)| quoted(word)).collect();
+    let line = match words.is_empty() {
+        true => line,
+        false => line.replace(" },", &format!(", nulls = [{}] }},", words.join(", "))),
+    };
+    match time {
+        Some((_, time)) => line.replace(" },", &format!(", time_at = {} }},", quoted(&pointer(&located(found, time))))),
+        None => line,
+    }
 }
 
 /// The path of a field of mentions as the profile has it: by its position if mentions are arrays.

@@ -1,8 +1,9 @@
 //! Probes an unknown service and writes a profile for it.
 //!
 //! ```text
-//! dialogue ─▶ judge (window, zone, sort order, filters, in rounds) ─▶ paging ─▶ observations ─▶ document, report
-//!     │                    effects, numbers, roles: coverage of a response, its total, the meaning of its fields
+//! dialogue ─▶ saved_search ─▶ mentions ─▶ rounds, judge, filters ─▶ offset, paging, zone_of_times, window_ends
+//!     │                                            ─▶ timeline_days ─▶ observations ─▶ document, report
+//!     │                    effects, numbers, roles, overview: coverage of a response, its counts, the meaning of its fields
 //!     │                    refusal: hints in error responses; beside: periods in the requests for other parameters
 //!     └▶ asker ─▶ service or recording
 //!                          shape, vocabulary, names, zones: structure of responses, names of parameters, clocks
@@ -23,20 +24,29 @@ mod dialogue;
 mod document;
 mod effects;
 mod facts;
+mod filters;
 mod judge;
 mod known;
 mod list_pages;
+mod mentions;
 mod names;
 mod numbers;
 mod observations;
+mod offset;
 mod openapi;
+mod overview;
 mod paging;
 mod recorded;
 mod refusal;
 mod roles;
+mod rounds;
+mod saved_search;
 mod scheduler;
 mod shape;
+mod timeline_days;
 mod vocabulary;
+mod window_ends;
+mod zone_of_times;
 mod zones;
 
 use std::fmt;

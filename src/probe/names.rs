@@ -19,6 +19,7 @@ use crate::profile::Zone;
 
 /// Numbers of mentions that are not the value of a parameter by chance.
 const LEAST: u64 = 5;
+
 /// Parameters that a refusal of a value may show.
 const SHOWN: [&str; 5] = [DURATION, TIMEZONE, SIZE, OFFSET, SORT];
 
@@ -128,6 +129,126 @@ impl Dialogue {
     async fn with_value(&mut self, own: &str, value: &str) -> Result<Option<Reply>> {
         let asked = [vec![self.aid()], self.found.with.clone(), vec![pair(own, value)]].concat();
         self.asker.ask("search", &asked).await
+    }
+
+    /// Takes the only parameter of the example whose number is that of the mentions that came for the page size, unless that one is
+    /// known.
+    pub(super) fn name_of_number(&mut self, reply: &Reply) {
+        /// A number that is not one by chance.
+        const LEAST: usize = 5;
+        let is_known = self.asker.names.iter().any(|(usual, _)| usual == SIZE);
+        let example = &self.known.facts.example;
+        if is_known || example.iter().any(|(name, _)| name == SIZE) {
+            return;
+        }
+        let arrays = reply.body.as_ref().map(shape::arrays).unwrap_or_default();
+        let lengths = arrays.iter().filter(|(_, records)| shape::is_rich(records)).map(|(_, records)| records.len());
+        let lengths: Vec<String> = lengths.filter(|length| *length >= LEAST).map(|length| length.to_string()).collect();
+        let mut sizes = example.iter().filter(|(_, value)| lengths.contains(value)).map(|(name, _)| name.clone());
+        if let (Some(own), None) = (sizes.next(), sizes.next()) {
+            self.take_names(vec![(SIZE.to_owned(), own)], "as many mentions came as the example has there");
+        }
+    }
+
+    /// Takes the names of the page size and of the offset from the links of a response to other pages of the same search.
+    pub(super) fn names_in_links(&mut self, reply: &Reply) {
+        let (name, aid) = self.aid();
+        let of_search = pair(own_name(&name, &self.asker.names), aid);
+        let texts = reply.body.iter().flat_map(leaves).filter_map(|(_, value)| value.as_str());
+        let queries = texts.filter_map(|text| text.split_once('?')).map(|(_, query)| query);
+        let queries = queries.map(|query| url::form_urlencoded::parse(query.as_bytes()).into_owned().collect());
+        let of_this = queries.filter(|pairs: &Vec<Pair>| pairs.contains(&of_search));
+        let numbers = of_this.flatten().filter(|(_, value)| value.parse::<u64>().is_ok());
+        let listed: Vec<String> = numbers.map(|(name, _)| name).collect();
+        let mut names = names_among(&listed);
+        names.retain(|(usual, _)| usual == OFFSET || usual == SIZE);
+        self.take_names(names, "a link of a response has it");
+    }
+
+    /// Sends names that the sort order may have, to a service that refuses unknown parameters and names none. The refusal of the value
+    /// may list the others.
+    pub(super) async fn name_of_sort(&mut self) -> Result<()> {
+        /// Names that are tried.
+        const NAMES: [&str; 4] = [SORT, "sort", "order_by", "sort_by"];
+        let named = self.asker.names.iter().any(|(usual, _)| usual == SORT);
+        let names = if self.found.has_brackets { [NAMES[1], NAMES[0], NAMES[2], NAMES[3]] } else { NAMES };
+        if self.found.has_brackets && !named && self.parameters.is_none() {
+            // Names with brackets are those of JSON:API, whose orders are `sort=-published`.
+            self.name(SORT, names[0]);
+            return Ok(());
+        }
+        if self.found.asked.is_none() || named || self.parameters.as_ref().is_none_or(|known| !known.is_empty()) {
+            return Ok(());
+        }
+        for own in names {
+            let asked = [vec![self.aid()], self.found.with.clone(), vec![pair(own, NONSENSE)]].concat();
+            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
+            if !self.asker.refuses(own) {
+                if own != SORT {
+                    self.name(SORT, own);
+                    self.found.saw(
+                        "sort",
+                        format!("`{own}` is the parameter of the sort order: it is not refused as unknown"),
+                    );
+                }
+                if reply.is_refusal() {
+                    self.refusals.push(reply);
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a parameter under this name from now on.
+    pub(super) fn name(&mut self, usual: &str, own: &str) {
+        let mut names = self.asker.names.to_vec();
+        names.retain(|(known, _)| known != usual);
+        names.push((usual.to_owned(), own.to_owned()));
+        self.found.has_brackets |= own.contains('[');
+        let facts = std::mem::take(&mut self.known.facts);
+        self.known.facts = facts.with_usual_names(&names);
+        self.asker.names = Arc::new(names);
+    }
+
+    /// Takes the names of parameters from a refusal of an unknown one that lists all. `true` if names are learnt.
+    pub(super) fn learn_names(&mut self, refusal: &str) -> bool {
+        if !refusal::is_about_parameters(refusal) {
+            return false;
+        }
+        let listed = refusal::parameters(refusal);
+        let all = |(since, until): &(String, String)| listed.contains(since) && listed.contains(until);
+        let mut ends = listed.iter().flat_map(|name| vocabulary::ends_of_time(name)).filter(all);
+        if let Some((since, until)) = ends.next() {
+            self.known.facts.described_ends.get_or_insert((since, until, "rfc3339"));
+        }
+        self.take_names(names_among(&listed), "a refusal lists it")
+    }
+
+    /// Takes names of parameters, each for the parameter that it seems to be, unless another one is known. `true` if names are learnt.
+    pub(super) fn take_names(&mut self, mut names: Vec<(String, String)>, why: &str) -> bool {
+        let before = Arc::clone(&self.asker.names);
+        let known = |usual: &String| before.iter().any(|(known, _)| known == usual);
+        names.retain(|(usual, own)| !known(usual) && !before.iter().any(|(_, known)| known == own));
+        if names.is_empty() {
+            return false;
+        }
+        self.found.has_brackets |= names.iter().any(|(_, own)| own.contains('['));
+        for (usual, own) in &names {
+            let what = match usual.as_str() {
+                AID => "saved search",
+                SIZE => "number of mentions of a page",
+                OFFSET => "place of a page",
+                SORT => "sort order",
+                DURATION => "period",
+                _ => "time zone",
+            };
+            self.found.saw("search", format!("`{own}` is the parameter of the {what}: {why}"));
+        }
+        let facts = std::mem::take(&mut self.known.facts);
+        self.known.facts = facts.with_usual_names(&names);
+        self.asker.names = Arc::new(before.iter().cloned().chain(names).collect());
+        true
     }
 }
 
@@ -350,10 +471,14 @@ fn ends_of(repeated: &[Pair]) -> Option<(String, String, &'static str)> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
     use serde_json::json;
 
     use super::*;
     use crate::cases::each;
+    use crate::probe::asker::Asker;
+    use crate::probe::known::Known;
+    use crate::probe::recorded::Recording;
 
     #[test]
     fn a_number_with_an_effect_on_the_counts_or_none_on_the_mentions_is_no_place_of_a_page() {
@@ -489,6 +614,32 @@ mod tests {
         each(cases, |(body, saved_search, names)| {
             let echo = Echo::of(&body, &saved_search, &[], &[25]);
             assert_eq!(echo, Echo { names: pairs(&names), ends: None }, "{body}");
+        });
+    }
+
+    fn dialogue(example: &str) -> Dialogue {
+        let mut known = Known::default();
+        known.facts.example(&format!("https://x.test/v4/search?{example}"), None).expect("an example");
+        Dialogue::new(Asker::recorded(Arc::new(Recording::default())), known)
+    }
+
+    #[test]
+    fn the_number_of_mentions_that_came_for_an_example_names_the_page_size() {
+        let cases = [
+            ("aid=7&many=6&part=2", 6, Some("many")),
+            ("aid=7&many=6&part=6", 6, None),
+            ("aid=7&many=7&part=2", 6, None),
+            // A few may be there by chance.
+            ("aid=7&many=3&part=2", 3, None),
+            ("aid=7&dataSize=50&part=6", 6, None),
+        ];
+        each(cases, |(example, mentions, name)| {
+            let mut dialogue = dialogue(example);
+            let mention = |n: usize| json!({"id": format!("m{n}"), "text": "a text", "at": "2026-06-10T08:00:00Z"});
+            let body = json!({"items": (0..mentions).map(mention).collect::<Vec<_>>(), "total": mentions});
+            dialogue.name_of_number(&Reply::new(&[], 200, HeaderMap::new(), body.to_string()));
+            let own = dialogue.asker.names.iter().find(|(usual, _)| usual == SIZE).map(|(_, own)| own.as_str());
+            assert_eq!(own, name, "{example}");
         });
     }
 }

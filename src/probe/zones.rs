@@ -45,7 +45,7 @@ pub(super) fn all() -> &'static [Zone] {
         };
         let offsets: BTreeSet<i64> = Zone::names().filter_map(|name| offset(zone(name)?)).collect();
         let offsets = offsets.into_iter().filter(|offset| *offset != 0);
-        let fixed = offsets.filter_map(|offset| zone(&super::judge::offset_text(offset)));
+        let fixed = offsets.filter_map(|offset| zone(&offset_text(offset)));
         [Zone::UTC].into_iter().chain(CHANGING.into_iter().filter_map(zone)).chain(fixed).collect()
     });
     &ALL
@@ -102,6 +102,12 @@ pub(super) fn listed(zones: &[Zone]) -> String {
     let names: Vec<String> = zones.iter().take(SHOWN).map(Zone::to_string).collect();
     let rest = if zones.len() > SHOWN { format!(" and {} more", zones.len() - SHOWN) } else { String::new() };
     format!("{}{rest}", names.join(", "))
+}
+
+/// A distance from UTC in minutes, as services write it.
+fn offset_text(minutes: i64) -> String {
+    let sign = if minutes < 0 { '-' } else { '+' };
+    format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
 }
 
 #[cfg(test)]
