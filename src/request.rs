@@ -205,6 +205,12 @@ impl Traits {
         self.seconds().abs_diff(other.seconds()) <= 1 && agree(0) && agree(1)
     }
 
+    /// True if both have the same url, as far as its hash shows.
+    pub fn shares_url(self, other: Self) -> bool {
+        let url = |traits: Self| (traits.0 >> Self::HASH) & ((1 << Self::HASH) - 1);
+        url(self) != 0 && url(self) == url(other)
+    }
+
     /// Time in seconds since 1970.
     pub fn seconds(self) -> i64 {
         (self.0 >> (2 * Self::HASH)).cast_signed() - (1 << 33)
@@ -424,6 +430,11 @@ mod tests {
         assert!(one.may_be(Traits::new(at(1_795_615_333), None, None)), "rounded");
         assert!(!one.may_be(Traits::new(at(1_795_615_334), Some(7), None)), "another time");
         assert!(!one.may_be(Traits::new(at(1_795_615_332), Some(8), None)), "another url");
+        assert!(
+            one.shares_url(Traits::new(at(0), Some(7), Some(3))) && !one.shares_url(Traits::new(at(0), Some(8), None))
+        );
+        let unknown = Traits::new(at(0), None, None);
+        assert!(!unknown.shares_url(unknown));
     }
 
     #[test]

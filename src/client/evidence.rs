@@ -107,6 +107,10 @@ pub(crate) const CURSORS: &str = "if a cursor is a place in the order of mention
 /// Advice for parts of a window with fewer mentions than the window.
 pub(crate) const PARTS: &str = "windows may exclude their first or last instant: check [window] in the profile";
 
+/// Advice for mentions that come with several ids.
+pub(crate) const IDS: &str = "the service writes the ids of mentions in several ways: set `id` of [tables.mentions] in the profile to \
+                              a column whose values do not change, such as the url";
+
 /// Advice for an end that is not proven.
 pub(crate) const NARROWER: &str = "narrow the range of published_at, or set [depth] in the profile";
 

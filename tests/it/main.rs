@@ -25,6 +25,7 @@ mod lies;
 mod little_memory;
 mod lying;
 mod mcp;
+mod odd;
 mod one_row_an_aid;
 mod pages;
 mod postgres;

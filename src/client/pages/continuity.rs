@@ -163,6 +163,16 @@ impl Chain {
         self.known.is_subset(&self.pass)
     }
 
+    /// Ids that were known before this pass, and that it lacks.
+    pub(super) fn gone(&self) -> impl Iterator<Item = u64> {
+        self.known.difference(&self.pass).copied()
+    }
+
+    /// Ids of this pass that were not known before it.
+    pub(super) fn found(&self) -> impl Iterator<Item = u64> {
+        self.pass.difference(&self.known).copied()
+    }
+
     /// Approximate memory of the ids, in bytes.
     pub(super) fn bytes(&self) -> usize {
         // Eight bytes for the id, one for its slot, and room to grow.

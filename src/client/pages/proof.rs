@@ -21,11 +21,12 @@
 //! | Rows of a later pass may only confirm an order whose rows were already emitted. | A newest row arrives during the first pass: after the others it would be out of order. |
 //! | The first page again is no progress. | The offset has no effect: the first page is read forever, or treated as the complete result. |
 //! | Without a total, the end is where nothing new arrives repeatedly, or where another count in the response ends. It is not believed below an exact count of the same window, or far below one that the service hints at. | Paging ends at an undeclared depth, with a short page: all deeper rows are lost. |
+//! | Rows of an earlier pass that a complete one lacks were deleted, unless it has as many that are the same but for their ids. | The service writes ids in two notations: `[a b c d]`, then `[A B C D]`. Both passes are complete, and each row comes twice. |
 //! | Without a total, pages that share no row are believed when two passes agree. | `[a b c d]`, then `a` is deleted: `[f g h i]`. Another pass has `e`, so they differ. |
 //! | An end at the depth is not the end if the window can be cut (`Reading::wants_cut`). | Paging reaches eight rows and announces eight: there may be more. |
 
 use super::continuity::{Chain, Link, Rows, Taken};
-use super::ids::Ids;
+use super::ids::{Ids, Known};
 use super::page_policy::{PagePolicy, STALLS, Span, within};
 use crate::client::evidence::{PASSES, is_round};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -455,6 +456,26 @@ impl Proof {
     /// True if the links between the pages alone prove it, whatever was added, removed or reordered meanwhile.
     pub(super) fn is_firm(&self) -> bool {
         self.pass.linked && self.pass.firm && self.chain.sorted && self.pass.in_order
+    }
+
+    /// The number of rows of earlier passes that a complete pass has under other ids, if that is what it shows. `part`: set if the
+    /// rows known before may lie outside of the window.
+    pub(super) fn renamed(&self, known: &Known, part: bool) -> Option<u64> {
+        /// Rows that others may replace while a small window is read.
+        const FEW: u64 = 20;
+        /// Rows that others of the same second may replace.
+        const TIED: u64 = 2;
+        if self.chain.has_all_known() {
+            return None;
+        }
+        // Rows by which the total fell were deleted.
+        let fewer = self.first_total.zip(self.pass.total).map_or(0, |(first, last)| first.saturating_sub(last));
+        let gone = self.chain.gone().count() as u64;
+        let replaced = gone.saturating_sub(fewer).min(self.chain.fresh());
+        let again = known.again(self.chain.gone(), self.chain.found());
+        let many = !part && replaced > FEW.max(self.chain.received() / 4);
+        let renamed = many || replaced.min(again.of_url) > 0 || replaced.min(again.of_second) > TIED;
+        renamed.then_some(replaced)
     }
 
     /// Returns the verdict at the end of a pass.

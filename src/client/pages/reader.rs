@@ -574,11 +574,16 @@ impl<D: PageDecoder> PageReader<D> {
             self.queue = FuturesOrdered::new();
             return Ok(());
         }
-        let (mut tried, mut rounds) = (0, 0);
+        let (mut tried, mut rounds, mut renamed) = (0, 0, false);
         while !self.links(span, &answer.page) {
             rounds += 1;
             let tries = if rounds > REPAIRS || self.has_spent_all() { u64::MAX } else { tried };
             let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(span, tries)) else {
+                if renamed {
+                    self.reading = None;
+                    self.flush();
+                    return self.report_renamed("and a page has most of those before it again, with different ids");
+                }
                 if self.reading.as_ref().is_some_and(|reading| !reading.may_skip()) {
                     let reason =
                         "the pages do not link up, so mentions between them would be missing from the sorted result";
@@ -598,6 +603,8 @@ impl<D: PageDecoder> PageReader<D> {
                 if let Some(reading) = &mut self.reading {
                     reading.fall_back(end);
                 }
+            } else if let (Some(ids), Some(traits)) = (found.page.ids(), found.page.traits()) {
+                renamed = self.known.has_all_but_ids(ids, traits);
             }
             // Any progress restarts the count of attempts.
             tried = if self.reached() != before { 0 } else { tried + 1 };
@@ -865,6 +872,10 @@ impl<D: PageDecoder> PageReader<D> {
         let verdict = reading.end_of_pass();
         self.history.changed |= !reading.proof.is_constant();
         match verdict {
+            Verdict::Complete if let Some(renamed) = reading.renamed(&self.known, self.window.cut) => {
+                self.reading = None;
+                return self.report_renamed(&format!("{renamed} of them twice, with different ids"));
+            }
             Verdict::Complete => {
                 self.history.lacking |= self.window.lacks(&reading.proof.chain);
                 // A total that counts mentions outside of the window says nothing about them.
@@ -1046,7 +1057,9 @@ impl<D: PageDecoder> PageReader<D> {
         // If an edge lacks its mentions, a total that another count contradicts does not show that no other is missing.
         let both = first.both_above(distinct).filter(|_| !self.history.exceeded);
         let doubtful = (self.history.lacking && first.contradicts(total)) || both.is_some();
-        let agrees = distinct >= expected || (distinct == total && !doubtful);
+        // Mentions at an edge that are gone from there were deleted since, or came with another id.
+        let twice = self.history.lacking && distinct > expected && !self.history.exceeded;
+        let agrees = (distinct >= expected && !twice) || (distinct == total && !doubtful);
         let limited = self.plan.pages.is_none_or(|pages| pages.fetch.is_some() || pages.skip > 0);
         if agrees || limited || !(self.history.cut || resolved) || !self.history.missing.is_empty() {
             return Ok(());
@@ -1064,6 +1077,9 @@ impl<D: PageDecoder> PageReader<D> {
                 "{distinct} distinct mentions received, and the total is {total}, but overview and timeline both count {count}"
             );
             return self.incomplete_because(reason, evidence::WHICH);
+        }
+        if twice {
+            return self.report_renamed(&format!("but the service reports {expected} for all of the window, and those at an edge have other ids"));
         }
         let how = if self.history.cut { "in parts of the window" } else { "by the instants of the window" };
         let reason =
@@ -1170,6 +1186,13 @@ impl<D: PageDecoder> PageReader<D> {
             "{received} distinct mentions received up to row {rows} of {total}: the pages lack mentions that their offsets count"
         );
         self.incomplete_because(reason, evidence::LEFT_OUT)
+    }
+
+    /// Reports mentions that came with one id and again with another.
+    fn report_renamed(&mut self, how: &str) -> Result<()> {
+        self.queue = FuturesOrdered::new();
+        let reason = format!("{} distinct mentions received, {how}", self.distinct);
+        self.incomplete_because(reason, evidence::IDS)
     }
 
     /// Confirms the end of a window whose last response says that more mentions follow: the page behind it has to be empty, and

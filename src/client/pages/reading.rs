@@ -12,7 +12,7 @@
 
 use super::PageFacts;
 use super::continuity::{Rows, Taken};
-use super::ids::Ids;
+use super::ids::{Ids, Known};
 use super::page_policy::{PagePolicy, Seen, Span, within};
 use super::proof::{Proof, Verdict};
 use crate::client::evidence;
@@ -428,6 +428,13 @@ impl Reading {
     /// True if the rows that the plan wants were received.
     pub(super) fn satisfied(&self) -> bool {
         self.proof.satisfies(&self.policy)
+    }
+
+    /// The number of rows that a complete pass has under other ids than an earlier one, if it shows that. `part`: set if the rows known
+    /// before may lie outside of the window.
+    pub(super) fn renamed(&self, known: &Known, part: bool) -> Option<u64> {
+        // A limit may end a pass before the rows of another one.
+        if self.satisfied() { None } else { self.proof.renamed(known, part) }
     }
 
     /// Returns the verdict at the end of a pass.
