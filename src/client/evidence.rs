@@ -14,6 +14,7 @@
 //! | *these are the mentions of the window* | the instant up to which the data is complete ([`RequestedWindow`](crate::request::RequestedWindow)) | it is earlier than the end of the window | refused, with both instants; a store keeps what it read later |
 //! | *windows are half-open*, [from, to) | no mention of the instant at which they end | there is one, and none of the first instant | the first instant is requested again: a mention of it is an error |
 //! | *the first rows* of a sort order were returned | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
+//! | *the first rows* of a sort order were returned | overview and timeline count no more than the total, on days of the window | both count more, or the timeline has a day outside of the window | refused |
 //! | *the first rows* by time were returned | the first one is of the day with which the timeline begins or ends | it is of another day | refused |
 //! | *this many match*: a count of the overview | total of the mention in the same response | they differ | the mentions are read |
 //! | *this many match* in this window | the days of the timeline lie in it | one with mentions does not | the mentions are read |

@@ -228,3 +228,75 @@ async fn mentions_whose_ids_change_come_once_or_are_an_error() {
     )
     .await;
 }
+
+/// The first rows of a sort order, in every form.
+fn first_rows() -> Vec<String> {
+    [
+        "SELECT min(published_at) FROM mentions WHERE {}",
+        "SELECT max(reach) FROM mentions WHERE {}",
+        "SELECT id FROM mentions WHERE {} ORDER BY published_at LIMIT 2",
+        "SELECT id FROM mentions WHERE {} ORDER BY published_at LIMIT 130",
+        "SELECT reach FROM mentions WHERE {} ORDER BY reach DESC LIMIT 7",
+    ]
+    .map(|sql| sql.replace("{}", TWELVE_DAYS))
+    .to_vec()
+}
+
+/// Leaves out the mentions for which `drop` is true, also of the total.
+fn without(asked: &Asked, body: &mut Value, drop: fn(&Mention) -> bool) -> Vec<Mention> {
+    let mut rest = matching(asked);
+    rest.retain(|mention| !drop(mention));
+    if body["mentions"].is_object() {
+        body["mentions"] = page(asked, &rest);
+    }
+    rest
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_rows_are_refused_if_overview_and_timeline_count_more_mentions() {
+    let hidden: [fn(&Mention) -> bool; 2] =
+        [|mention| mention.number % 3 == 0, |mention| mention.at < instant("2026-06-16T00:00:00Z")];
+    for drop in hidden {
+        let lab = Lab::new(move |asked, body| {
+            without(asked, body, drop);
+        });
+        for sql in first_rows() {
+            lab.fails(&sql, &["overview and timeline both count 432", "trust = \"advisory\""]).await;
+        }
+    }
+    // The overview agrees with the total, and the timeline alone has the first days.
+    let lab = Lab::new(|asked, body| {
+        let rest = without(asked, body, |mention| mention.at < instant("2026-06-16T00:00:00Z"));
+        body["overview"]["totalMentions"] = json!(rest.len());
+    });
+    for sql in first_rows().iter().filter(|sql| !sql.contains("reach")) {
+        lab.fails(sql, &["the timeline counts mentions before 2026-06-15"]).await;
+    }
+    let honest = Lab::new(|_, _| {});
+    for sql in first_rows() {
+        assert!(!honest.ask(&sql).await.unwrap().is_empty(), "{sql}");
+    }
+    assert_eq!(honest.service.requests(), 1 + 1 + 1 + 2 + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_rows_are_refused_if_the_timeline_has_days_of_another_window() {
+    let (last_week, asked_for) = (instant("2026-06-21T00:00:00Z"), "from 2026-06-14 00:00:00 UTC");
+    let lab = Lab::new(move |asked, body| {
+        let mut of = corpus();
+        of.retain(|mention| mention.at >= last_week);
+        if asked.text("sortBy").starts_with("reach") {
+            of.sort_by_key(|mention| mention.reach);
+        }
+        if asked.text("sortBy").ends_with("_desc") {
+            of.reverse();
+        }
+        body["overview"] = overview(asked, &of);
+        body["overview"]["volume"] = timeline(&of, (last_week, now()));
+        body["mentions"] = page(asked, &of);
+    });
+    for sql in first_rows().iter().filter(|sql| !sql.contains("DESC")) {
+        lab.fails(sql, &["the timeline counts mentions from 2026-06-28", asked_for, "[window]"]).await;
+    }
+    lab.fails(&format!("SELECT count(*) FROM mentions WHERE {TWELVE_DAYS}"), &[]).await;
+}

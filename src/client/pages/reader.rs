@@ -361,6 +361,7 @@ impl<D: PageDecoder> PageReader<D> {
         self.note_totals(span, answer.facts, window.is_some());
         self.check_window(span, &answer.facts)?;
         self.check_period(span, &answer)?;
+        self.check_beside_first(span, answer.facts)?;
         self.check_first(span, &answer)?;
         let asked = self.window.words.clone();
         let window = &self.client.profile().window;
@@ -768,6 +769,63 @@ impl<D: PageDecoder> PageReader<D> {
             .at(self.place(span)))
     }
 
+    /// True if the first rows of a sort order are wanted, and no proof at the end judges the others.
+    fn wants_first(&self) -> bool {
+        let ordered = self.sort.is_some() && self.plan.pages.is_some_and(|pages| pages.ordered);
+        ordered && (self.prefetch == Prefetch::OnDemand || self.plan.pages.is_some_and(|pages| pages.fetch.is_some()))
+    }
+
+    /// Checks that the first rows of a sort order are not those of a part of the mentions, by the numbers of their response: overview
+    /// and timeline do not both count more than its total, and no day of the timeline is outside of the window.
+    fn check_beside_first(&self, span: Span, facts: PageFacts) -> Result<()> {
+        if !self.wants_first() {
+            return Ok(());
+        }
+        let both = facts.total.and_then(|total| Some((total, facts.beside.both_above(total)?)));
+        if let Some((total, count)) = both {
+            let message = format!(
+                "the total of the response is {total}, but its overview and timeline both count {count}: its first mentions may be \
+                 those of a part"
+            );
+            return Err(Error::new(ErrorKind::Contradiction, message).advice(evidence::WHICH).at(self.place(span)));
+        }
+        // A response may cover more than the window, and report it.
+        let told = facts.window.map(|(from, to)| (from.timestamp_micros(), to.timestamp_micros()));
+        let asked = self.window.wider.or(self.window.instants);
+        let window = match (asked, told) {
+            (Some((from, to)), Some((first, last))) => Some((from.min(first), to.max(last))),
+            (asked, told) => asked.or(told),
+        };
+        let (Some(days), Some((from, to))) = (facts.counted_days, window) else { return Ok(()) };
+        let zones = self.slack_of_days(days.instants, from);
+        let before = days.first_end.filter(|end| *end <= from.saturating_sub(zones)).map(|end| (end, "before"));
+        // A window may include its end.
+        let after = Some(days.last_start).filter(|start| *start > to.saturating_add(zones)).map(|at| (at, "from"));
+        let Some((at, side)) = before.or(after) else { return Ok(()) };
+        let instant = |at: i64| DateTime::from_timestamp_micros(at).unwrap_or_default();
+        let message = format!(
+            "the timeline counts mentions {side} {}, but the window is from {} to {}: the first mentions may be those of another one",
+            instant(at),
+            instant(from),
+            instant(to)
+        );
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice(
+                "the service uses another window than requested, or its timeline has other buckets: check [window] and \
+                 tables.volume in the profile, or set days = false in [counts]",
+            )
+            .at(self.place(span)))
+    }
+
+    /// Microseconds by which the labels of days may differ from the instants at which these begin. `instants`: set if the labels have
+    /// a zone.
+    fn slack_of_days(&self, instants: bool, at: i64) -> i64 {
+        // Labels without a zone may be those of any, and others may be local times that are written as UTC.
+        let at = DateTime::from_timestamp_micros(at).unwrap_or_default();
+        let slack = if instants { (self.zone.local(at) - at.naive_utc()).abs() } else { Zone::FARTHEST };
+        slack.num_microseconds().unwrap_or_default()
+    }
+
     /// Checks that the first of mentions sorted by time is of the day with which the timeline of its response begins or ends. A
     /// service that sorts each page alone would return any mentions as the first ones.
     fn check_first(&self, span: Span, answer: &PageAnswer<D::Page>) -> Result<()> {
@@ -775,20 +833,16 @@ impl<D: PageDecoder> PageReader<D> {
         // Numbers that differ count other mentions, and a timeline alone may ignore the filters.
         let mut counts = [total, overview].into_iter().flatten().peekable();
         let alone = counts.peek().is_none() && !self.plan.filters.is_empty();
-        let agrees = !alone && counts.all(|count| Some(count) == timeline);
-        let (Some(order), Some(days), true) = (self.order, counted_days, agrees && span.row == 0) else {
+        let agrees = !alone && counts.clone().all(|count| Some(count) == timeline);
+        // Without filters, a timeline that counts more has mentions that the pages may lack.
+        let more = self.plan.filters.is_empty() && self.wants_first() && counts.all(|count| Some(count) < timeline);
+        let (Some(order), Some(days), true) = (self.order, counted_days, (agrees || more) && span.row == 0) else {
             return Ok(());
         };
         let Some(first) = answer.page.times().and_then(<[i64]>::first).copied() else { return Ok(()) };
-        // Labels without a zone may be those of any, and others may be local times that are written as UTC.
-        let offset = || {
-            let at = DateTime::from_timestamp_micros(first).unwrap_or_default();
-            (self.zone.local(at) - at.naive_utc()).abs()
-        };
         // All mentions are compared with the counts at their end.
         let early = self.prefetch == Prefetch::OnDemand || self.plan.pages.is_some_and(|pages| pages.fetch.is_some());
-        let zones = if days.instants && early { offset() } else { Zone::FARTHEST };
-        let zones = zones.num_microseconds().unwrap_or_default();
+        let zones = self.slack_of_days(days.instants && early, first);
         let missed = match order {
             Direction::Desc => Some(days.last_start).filter(|start| first < start.saturating_sub(zones)),
             Direction::Asc => days.first_end.filter(|end| first >= end.saturating_add(zones)),
@@ -1079,7 +1133,9 @@ impl<D: PageDecoder> PageReader<D> {
             return self.incomplete_because(reason, evidence::WHICH);
         }
         if twice {
-            return self.report_renamed(&format!("but the service reports {expected} for all of the window, and those at an edge have other ids"));
+            return self.report_renamed(&format!(
+                "but the service reports {expected} for all of the window, and those at an edge have other ids"
+            ));
         }
         let how = if self.history.cut { "in parts of the window" } else { "by the instants of the window" };
         let reason =
