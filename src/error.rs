@@ -9,6 +9,7 @@
 //! the log.
 
 mod engine;
+pub(crate) mod notice;
 mod phrase;
 
 use std::error::Error as StdError;

@@ -16,6 +16,7 @@ use super::headers::with_headers;
 use super::http::HttpResponse;
 use super::log::RequestRecord;
 use super::retry::{self, Cause};
+use crate::error::notice::Notice;
 use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::{Pointer, ThrottleRule, Trust};
 use crate::request::Endpoint;
@@ -346,14 +347,15 @@ fn partial_by_headers(status: StatusCode, headers: &HeaderMap) -> Option<String>
 /// True if a header says that a result is a part. No profile can declare that a header means something else, so these are few.
 fn reports_a_part(name: &str, value: &str) -> bool {
     // `X-Search-Incomplete`, `X-Results-Complete`
-    const OF_RESULT: [&str; 6] = ["is", "query", "response", "result", "results", "search"];
+    const OF_RESULT: [&str; 7] = ["data", "is", "query", "response", "result", "results", "search"];
+    const PARTIAL: [&str; 7] = ["degraded", "failed", "incomplete", "partial", "timed out", "timeout", "truncated"];
     let words = name.strip_prefix("x-").unwrap_or(name).split('-');
     let words: Vec<&str> = words.filter(|word| !OF_RESULT.contains(word)).collect();
     let text = value.trim().trim_matches('"').to_ascii_lowercase();
     match words.as_slice() {
-        ["degraded" | "incomplete" | "partial" | "sampled" | "truncated"] | ["partial", "content"] => {
-            ["true", "1", "yes", "y"].contains(&text.as_str())
-        }
+        ["degraded" | "incomplete" | "partial" | "sampled" | "truncated"]
+        | ["partial", "content"]
+        | ["degraded" | "partial", "mode"] => ["true", "1", "yes", "y"].contains(&text.as_str()),
         // `X-Timeout: 1` is a duration.
         ["timedout" | "timeout"] | ["time" | "timed", "out"] => text == "true",
         ["complete"] => ["false", "0", "no", "n"].contains(&text.as_str()),
@@ -362,19 +364,19 @@ fn reports_a_part(name: &str, value: &str) -> bool {
             let (share, whole) = text.strip_suffix('%').map_or((&*text, 1.0), |percent| (percent, 100.0));
             share.trim_end().parse::<f64>().is_ok_and(|share| share > 0.0 && share < whole)
         }
-        ["warning" | "warnings"] => warns(&text),
+        // `X-Search-Status: partial`; a status of something else has another word.
+        ["state" | "status"] => PARTIAL.contains(&text.replace(['_', '-'], " ").as_str()),
+        // The text of a warning (RFC 7234, section 5.5) is quoted.
+        ["warning" | "warnings"] => is_stale(&text) || Notice::of(&value.replace('"', " ")) == Notice::Partial,
         _ => false,
     }
 }
 
-/// True if a message says that a result is not all of it.
-fn warns(text: &str) -> bool {
-    const SIGNS: [&str; 3] = ["partial result", "results are partial", "not all results"];
-    // Also said of other things.
-    const OF_ANYTHING: [&str; 5] = ["incomplete", "truncated", "timed out", "did not answer", "did not respond"];
-    const RESULT: [&str; 9] = ["index", "mention", "node", "query", "response", "result", "search", "shard", "source"];
-    let has = |list: &[&str]| list.iter().any(|part| text.contains(part));
-    has(&SIGNS) || (has(&OF_ANYTHING) && has(&RESULT))
+/// True for a warning of a cache whose response is older than it should be: that it is stale, could not be confirmed, or was served
+/// without a connection to the service, or after a day that the cache chose.
+fn is_stale(text: &str) -> bool {
+    let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
+    ["110", "111", "112", "113"].contains(&code) && !rest.trim_start().starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The reason why a list of this many entries continues, if its headers name one: that there is another page, or a higher
@@ -600,6 +602,14 @@ mod tests {
             ("x-search-incomplete", "true"),
             ("truncated", "true"),
             ("warning", "199 - \"partial results\""),
+            ("x-warning", "some sources unavailable"),
+            ("warning", "110 cache \"Response is Stale\""),
+            ("warning", "110"),
+            ("warning", "112 - \"Disconnected Operation\""),
+            ("x-search-status", "partial"),
+            ("x-data-status", "degraded"),
+            ("x-degraded-mode", "1"),
+            ("x-result-state", "TIMED_OUT"),
         ];
         each(cases, |header| {
             assert!(partial_by_headers(StatusCode::OK, &headers(&[header])).is_some(), "{header:?}");
@@ -637,6 +647,11 @@ mod tests {
             ("x-dropped-events", "5"),
             ("x-missing-sources", "-"),
             ("x-warning", "Your profile is incomplete"),
+            ("warning", "214 proxy \"Transformation Applied\""),
+            ("warning", "299 - \"Deprecated API: this version ends soon\""),
+            ("x-degraded-mode", "0"),
+            ("x-search-status", "complete"),
+            ("x-account-status", "partial"),
         ];
         each(cases, |header| {
             assert_eq!(partial_by_headers(StatusCode::OK, &headers(&[header])), None, "{header:?}");

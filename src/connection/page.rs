@@ -76,6 +76,7 @@ impl Page for Decoded {
             present: Vec::new(),
             unknown: Vec::new(),
             more: None,
+            doubt: None,
             next: None,
             assumed: None,
             traits: None,

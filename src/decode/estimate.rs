@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::Relation;
 use super::envelope::{below, is_wanted};
-use super::evidence::words;
 use super::json::{Json, Raw};
 use super::pointer_tree::Tree;
 use crate::error::Result;
+use crate::error::notice::words;
 use crate::profile::{Only, Pointer, SectionSpec};
 
 /// Place of a list of counts.

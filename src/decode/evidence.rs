@@ -13,6 +13,7 @@ use std::borrow::Cow;
 
 use super::estimate::calls_estimate;
 use super::json::{Json, Raw};
+use crate::error::notice::{Notice, words};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Pointer, TableSpec};
 
@@ -35,6 +36,8 @@ pub(super) struct Evidence {
     errors: Vec<String>,
     /// Place and value of the first member that says that the response is incomplete.
     incomplete: Option<(String, String)>,
+    /// Place and value of the first member that may say so.
+    doubtful: Option<(String, String)>,
     /// Members beside the sections of a list that say how long it is.
     lengths: Vec<ListLength>,
     /// The names of the objects around members that call a count an estimate.
@@ -114,6 +117,9 @@ impl Evidence {
             let words = words(name);
             let stated = within.is_empty() && self.errors.iter().any(|error| error == name);
             let other = (stated && raw.first() == b'{') || is_of_text(&words);
+            if self.doubtful.is_none() && !other && may_report_failure(&words, within, about, *raw) {
+                self.doubtful = Some((path(within, name), shown(*raw)));
+            }
             if self.incomplete.is_none() && !other && reports_failure(&words, within, about, *raw, members) {
                 self.incomplete = Some((path(within, name), shown(*raw)));
             }
@@ -159,6 +165,15 @@ impl Evidence {
             None => Ok(()),
             Some((at, value)) => Err(incomplete(at, value)),
         }
+    }
+
+    /// Describes the member that may say that the response is incomplete, if there is one.
+    pub(super) fn doubt(&self) -> Option<String> {
+        let (at, value) = self.doubtful.as_ref().filter(|_| self.incomplete.is_none())?;
+        Some(format!(
+            "`{at}` of the response is {value}, which may say that it is not complete: declare what it means in [complete] fields of \
+             the profile"
+        ))
     }
 
     /// Place and value of the member that says that more mentions follow, if there is one. Numbers are no evidence here: they may
@@ -365,7 +380,7 @@ fn read_beside(table: &TableSpec, entries: &[u64], within: &[String]) -> u64 {
 /// True for a name that says something about a text: `textTruncated`, `partialTitle`.
 fn is_of_text(words: &[String]) -> bool {
     const TEXTS: [&str; 7] = ["text", "title", "content", "snippet", "summary", "body", "description"];
-    words.len() > 1 && words.iter().any(|word| TEXTS.contains(&word.as_str()))
+    words.len() > 1 && words[0] != "error" && words.iter().any(|word| TEXTS.contains(&word.as_str()))
 }
 
 /// True if a member reports a failure, or a partial result. `within`: the names of the objects around it.
@@ -395,6 +410,10 @@ fn reports_failure(words: &[String], within: &[String], about: About, raw: Raw<'
         ["incomplete", "partial", "partially", "truncated", "degraded", "aborted", "interrupted", "clipped"];
     // Not yet the answer, or not from the data.
     const BUSY: [&str; 4] = ["processing", "indexing", "reindexing", "maintenance"];
+    // The same, said of the response itself: a saved search may run as well.
+    const UNREADY: [&str; 9] =
+        ["building", "calculating", "computing", "loading", "pending", "queued", "refreshing", "running", "unfinished"];
+    const AWAY: [&str; 3] = ["unavailable", "unreachable", "unresponsive"];
     // What was asked for, or is possible, is not what happened.
     const OPTION: [&str; 13] = [
         "allow", "allowed", "allows", "accept", "support", "supports", "include", "ignore", "retry", "show", "return",
@@ -419,6 +438,9 @@ fn reports_failure(words: &[String], within: &[String], about: About, raw: Raw<'
         ("quota", "exceeded"),
         ("limit", "exceeded"),
         ("limit", "reached"),
+        ("cap", "reached"),
+        ("max", "reached"),
+        ("maximum", "reached"),
     ];
     // The limit of requests says nothing about a result.
     let pair = !has(&["rate"]) && words.windows(2).any(|two| pairs.contains(&(two[0].as_str(), two[1].as_str())));
@@ -439,6 +461,8 @@ fn reports_failure(words: &[String], within: &[String], about: About, raw: Raw<'
         || (indexed && matches!(words, [word] if ["active", "ongoing", "pending", "running"].contains(&word.as_str())));
     let failure = |word: &String| BAD[..5].contains(&word.as_str());
     let of_response = is_of_response(within);
+    let in_overview = within.last().is_some_and(|name| self::words(name) == ["overview"]);
+    let alone = |list: &[&str]| of_response && matches!(words, [word] if list.contains(&word.as_str()));
     // Numbers of sources that are excluded may be those of the request, elsewhere.
     let absent = |word: &String| {
         ["missing", "unavailable", "unreachable", "unresponsive", "skipped"].contains(&word.as_str())
@@ -446,6 +470,7 @@ fn reports_failure(words: &[String], within: &[String], about: About, raw: Raw<'
     };
     // Where rows continue on another page, this one is not all of them, and says so.
     let paged = has(&["incomplete", "partial", "truncated"])
+        && !in_overview
         && siblings.iter().any(|(name, raw)| {
             matches!(
                 length(&self::words(name), within, *raw, &[]),
@@ -482,6 +507,9 @@ fn reports_failure(words: &[String], within: &[String], about: About, raw: Raw<'
     if affirmed && bad {
         return !paged;
     }
+    if affirmed && (alone(&["capped", "cut"]) || alone(&AWAY) || alone(&UNREADY)) {
+        return true;
+    }
     let known = about == About::Response;
     let share = matches!(raw.first(), b'0'..=b'9' | b'"') && is_fraction(words, about, raw);
     // `complete: 0` and `complete: "no"`; a number beside others is a count.
@@ -492,18 +520,21 @@ fn reports_failure(words: &[String], within: &[String], about: About, raw: Raw<'
     let fails = has(&GOOD) && !bad && !paged && (known || !has(&["ready"]));
     match raw.first() {
         b't' => in_progress || (known && matches!(words, [word] if BUSY.contains(&word.as_str()))),
-        b'f' => fails,
+        b'f' => fails || (in_overview && alone(&["done", "final", "finished"])),
+        b'[' | b'{' if is_warning(words) => notice_of(raw, 0) >= Notice::Suspicious,
         b'[' if warns(words) => speaks_of_a_part(raw, 0),
         b'[' => {
             // Sources that are excluded are the choice of the saved search.
             let parts = has(&PARTS) && !has(&["excluded"]) && (words.iter().any(absent) || words.iter().any(failure));
-            (words.last().is_some_and(failure) || parts) && has_items(raw)
+            let left_out = alone(&AWAY) || alone(&["dropped", "missing", "omitted", "skipped"]);
+            (words.last().is_some_and(failure) || parts || left_out) && has_items(raw)
         }
-        b'{' => words.last().is_some_and(failure) && tells(raw, 0),
+        b'{' => (words.last().is_some_and(failure) || alone(&AWAY)) && tells(raw, 0),
         b'"' if matches!(raw.inner(), "false" | "False" | "FALSE") => fails,
         b'"' if matches!(&*raw.inner().to_lowercase(), "no" | "n") && whole => fails,
         b'"' if raw.inner() == "0" && whole && is_flag => fails,
         b'0' if raw.text == "0" && whole && is_flag && known && siblings_are_no_counts(siblings) => true,
+        b'"' if is_warning(words) => notice_of(raw, 0) >= Notice::Suspicious,
         b'"' if warns(words) => speaks_of_a_part(raw, 0),
         b'0'..=b'9' | b'"' if share => true,
         b'"' => {
@@ -534,12 +565,15 @@ fn reports_failure(words: &[String], within: &[String], about: About, raw: Raw<'
                 || text.starts_with("partial_")
                 || (known && UNFINISHED.contains(&&*text))
                 || ((of_response || indexed) && OF_RESPONSE.contains(&&*text));
-            let message = matches!(words, [word] if word == "error" || word == "errors")
-                || matches!(words, [first, second] if first == "error" && (second == "message" || second == "code"));
+            // `teamError: "upstream timeout"`, and not one of an earlier response or of a saved search.
+            let own = known && !has(&["last", "latest", "margin", "previous"]) && within.len() <= 2;
+            let message = (words.last().is_some_and(|word| ["error", "errors", "failure"].contains(&word.as_str()))
+                && (own || words.len() == 1))
+                || matches!(words, [first, second] if first == "error" && ERROR_TEXTS.contains(&second.as_str()));
             // The state of a part may stand under its name: `sources: {"x.com": "timeout"}`.
             let state = words.last().is_some_and(|word| STATES.contains(&word.as_str()))
                 || within.last().is_some_and(|name| is_of_parts(&self::words(name)));
-            (state && partial) || (message && !is_none(&text))
+            (state && partial) || ((message || (alone(&AWAY) && text != "no")) && !is_none(&text))
         }
         b'1'..=b'9' => {
             let of =
@@ -553,7 +587,7 @@ fn reports_failure(words: &[String], within: &[String], about: About, raw: Raw<'
             });
             // Shards that a query need not read are skipped, too, but clusters are not.
             let clusters = || within.last().is_some_and(|name| self::words(name).contains(&"clusters".to_owned()));
-            let lacks = words.iter().any(absent) && (has(&PARTS) || clusters());
+            let lacks = (words.iter().any(absent) && (has(&PARTS) || clusters())) || alone(&AWAY);
             let left_out = has(&["omitted", "suppressed", "dropped", "withheld"])
                 && (has(&["count", "results", "result", "mentions", "items", "records", "rows", "documents"])
                     || (words.len() == 1 && of_response));
@@ -706,6 +740,9 @@ fn is_of_all(within: &[String], name: &str) -> bool {
         .flat_map(words)
         .any(|word| OF_ALL.contains(&word.as_str()))
 }
+
+/// Names of the texts of an error.
+const ERROR_TEXTS: [&str; 9] = ["code", "description", "detail", "details", "message", "msg", "reason", "text", "type"];
 
 /// Parts of a service that may fail alone.
 const PARTS: [&str; 20] = [
@@ -905,8 +942,75 @@ fn is_of_parts(words: &[String]) -> bool {
 
 /// True for the name of a message.
 fn warns(words: &[String]) -> bool {
-    const MESSAGES: [&str; 8] = ["warning", "warnings", "message", "messages", "notice", "notices", "info", "notes"];
+    const MESSAGES: [&str; 6] = ["message", "messages", "notice", "notices", "info", "notes"];
     words.len() == 1 && MESSAGES.contains(&words[0].as_str())
+}
+
+/// True for the name of a warning, whose words are judged more strictly than those of a message.
+fn is_warning(words: &[String]) -> bool {
+    const TEXTS: [&str; 10] =
+        ["code", "codes", "count", "data", "list", "message", "messages", "response", "search", "text"];
+    words.iter().any(|word| word == "warning" || word == "warnings")
+        && words.iter().all(|word| word == "warning" || word == "warnings" || TEXTS.contains(&word.as_str()))
+}
+
+/// The meaning of a warning, or the worst one of several. The texts of an object, such as its code, are one message.
+fn notice_of(raw: Raw<'_>, depth: usize) -> Notice {
+    if raw.text.len() > LONGEST {
+        return Notice::Unknown;
+    }
+    match raw.first() {
+        b'[' if depth < DEPTH => {
+            let (mut json, mut first, mut worst) = (Json::new(raw.text), true, Notice::Harmless);
+            json.enter();
+            while let Ok(true) = json.item(&mut first) {
+                let Ok(warning) = json.value() else { return Notice::Unknown };
+                worst = worst.max(notice_of(warning, depth + 1));
+            }
+            worst
+        }
+        b'{' => {
+            let mut texts = Vec::new();
+            texts_of(raw, depth, &mut texts);
+            notice_of_text(&texts.join(" "))
+        }
+        b'"' => notice_of_text(raw.inner()),
+        _ if tells(raw, 0) => Notice::Unknown,
+        _ => Notice::Harmless,
+    }
+}
+
+/// The texts in an object of a warning.
+fn texts_of(raw: Raw<'_>, depth: usize, texts: &mut Vec<String>) {
+    match raw.first() {
+        b'{' if depth < DEPTH => {
+            members_of(raw).unwrap_or_default().iter().for_each(|(_, raw)| texts_of(*raw, depth + 1, texts));
+        }
+        // Links name pages, not what happened.
+        b'"' if !raw.inner().starts_with("http") => texts.push(raw.inner().to_owned()),
+        _ => {}
+    }
+}
+
+fn notice_of_text(text: &str) -> Notice {
+    let notice = Notice::of(text);
+    // `Your team has members who did not answer the survey`
+    let other = words(text).iter().any(|word| About::of(std::slice::from_ref(word)) == About::Other);
+    if other && notice == Notice::Suspicious { Notice::Unknown } else { notice }
+}
+
+/// True if a member may report a failure or a partial result, as far as anyone knows: a warning of unknown meaning, or a word that is
+/// also said of whole results.
+fn may_report_failure(words: &[String], within: &[String], about: About, raw: Raw<'_>) -> bool {
+    const FLAGS: [&str; 6] = ["approximate", "fallback", "limited", "reduced", "restricted", "stale"];
+    if about == About::Other {
+        return false;
+    }
+    if is_warning(words) {
+        return !raw.is_null() && notice_of(raw, 0) == Notice::Unknown;
+    }
+    let flag = matches!(words, [word] if FLAGS.contains(&word.as_str()));
+    is_of_response(within) && flag && (raw.first() == b't' || (raw.first() == b'"' && tells(raw, 0)))
 }
 
 /// True if a message, or one of several, says that a result is not all of it.
@@ -967,7 +1071,7 @@ fn speaks_of_a_part(raw: Raw<'_>, depth: usize) -> bool {
 /// True for an object that describes the response, rather than something that it contains. `within`: the names of the objects
 /// around its members.
 fn is_of_response(within: &[String]) -> bool {
-    const AROUND: [&str; 13] = [
+    const AROUND: [&str; 14] = [
         "data",
         "diagnostics",
         "error",
@@ -976,6 +1080,7 @@ fn is_of_response(within: &[String]) -> bool {
         "mentions",
         "meta",
         "metadata",
+        "overview",
         "response",
         "result",
         "results",
@@ -1355,25 +1460,6 @@ fn members_of<'t>(raw: Raw<'t>) -> Result<Vec<Member<'t>>> {
     Ok(members)
 }
 
-/// The words of a name in lower case: split at all characters that are no letters or digits, and before capital letters.
-pub(super) fn words(name: &str) -> Vec<String> {
-    let (mut words, mut before) = (vec![String::new()], ' ');
-    for character in name.chars() {
-        let begins = character.is_uppercase() && (before.is_lowercase() || before.is_numeric());
-        if begins || !character.is_alphanumeric() {
-            words.push(String::new());
-        }
-        if character.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(character.to_lowercase());
-        }
-        before = character;
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
 /// The JSON pointer of a member.
 fn path(within: &[String], name: &str) -> String {
     Pointer::of(within.iter().map(String::as_str).chain([name])).to_string()
@@ -1516,6 +1602,28 @@ mod tests {
             r#"{"samplingRate":0.5}"#,
             r#"{"excludedShards":2}"#,
             r#"{"warnings":[[{"text":"results were truncated"}]]}"#,
+            r#"{"warnings":[{"code":"PARTIAL_RESULTS"}]}"#,
+            r#"{"meta":{"warnings":[{"code":"PARTIAL_RESULTS","message":"3 of 5 shards failed"}]}}"#,
+            r#"{"warnings":["not all searches could be loaded"]}"#,
+            r#"{"searchWarning":"something was left out"}"#,
+            r#"{"warnings":{"reddit":"could not be reached"}}"#,
+            r#"{"teamSavedSearches":null,"teamError":"upstream timeout"}"#,
+            r#"{"data":{"teamErrors":["upstream timeout"]}}"#,
+            r#"{"errors":{"team":"upstream timeout"}}"#,
+            r#"{"errorDescription":"a shard is down"}"#,
+            r#"{"pending":true}"#,
+            r#"{"mentions":{"running":true}}"#,
+            r#"{"unavailable":["reddit"]}"#,
+            r#"{"unavailable":"reddit"}"#,
+            r#"{"unreachable":2}"#,
+            r#"{"omitted":["x.com"]}"#,
+            r#"{"mentions":{"cut":true}}"#,
+            r#"{"maxReached":true}"#,
+            r#"{"overview":{"state":"RUNNING"}}"#,
+            r#"{"overview":{"done":false}}"#,
+            r#"{"overview":{"inProgress":true}}"#,
+            r#"{"overview":{"errorCount":2}}"#,
+            r#"{"overview":{"truncated":true}}"#,
         ];
         each(cases, |text| {
             assert!(of(text, false).check().is_err(), "{text}");
@@ -1616,9 +1724,32 @@ mod tests {
             r#"{"samplingMode":"auto"}"#,
             r#"{"total":300,"answered":20}"#,
             r#"{"data":{"code":4711},"results":{"code":"50123"}}"#,
+            r#"{"warnings":[{"code":"DEPRECATED","link":"https://x.test/partial"}],"warningCount":0}"#,
+            r#"{"warnings":["rate limit: 3 of 60 requests left","see ticket 4711"]}"#,
+            r#"{"lastError":"timeout","teamError":null,"errorMessage":"","search":{"running":true,"pending":true}}"#,
+            r#"{"pending":false,"unavailable":[],"unreachable":0,"cut":false,"fallback":true,"limited":true}"#,
+            r#"{"done":false,"overview":{"done":true,"truncated":false,"errorCount":0}}"#,
         ];
         each(cases, |text| {
             assert!(of(text, false).check().is_ok(), "{text}");
+        });
+    }
+
+    #[test]
+    fn what_may_mean_a_part_is_a_doubt() {
+        let cases = [
+            (r#"{"warnings":["see ticket 4711"]}"#, true),
+            (r#"{"meta":{"warning":{"code":"E7"}}}"#, true),
+            (r#"{"warningCount":2}"#, true),
+            (r#"{"limited":true}"#, true),
+            (r#"{"mentions":{"fallback":"eu-2"}}"#, true),
+            (r#"{"warnings":[],"warning":null,"warningCount":0}"#, false),
+            (r#"{"warnings":["the parameter `x` is deprecated"],"message":"welcome","notices":["hello"]}"#, false),
+            (r#"{"limited":false,"cached":true,"search":{"limited":true},"user":{"restricted":true}}"#, false),
+        ];
+        each(cases, |(text, doubts)| {
+            let evidence = of(text, false);
+            assert_eq!((evidence.check().is_ok(), evidence.doubt().is_some()), (true, doubts), "{text}");
         });
     }
 

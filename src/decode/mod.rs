@@ -95,6 +95,8 @@ pub struct Decoded {
     pub counted_days: Option<CountedDays>,
     /// Member of the response that says that more mentions follow, with its value.
     pub more: Option<String>,
+    /// Describes the member of the response that may say that it is not complete, if there is one.
+    pub doubt: Option<String>,
     /// Cursor of the next page, if the profile says where it is and there is one.
     pub next: Option<String>,
     /// The window that the service resolved the request to, [from, to).
@@ -426,6 +428,7 @@ impl Decoder {
             counted_days,
             as_of,
             more: evidence.more(),
+            doubt: evidence.doubt(),
             next: cursor,
             window,
             assumed,

@@ -200,6 +200,7 @@ impl Driver {
         let head = answer.totals()?;
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         self.counters.page(&self.scan, &Decoded { batch: head.batch.slice(0, 0), ..head.clone() });
+        self.note_doubt(plan, head);
         self.check_window(&request.plan, head)?;
         let exact = answer.is_exact()? || summary.approximate;
         let Some(total) = answer.total()?.filter(|_| exact) else { return Ok(None) };
@@ -539,6 +540,7 @@ impl Driver {
             self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
             self.check_window(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
             self.counters.page(&self.scan, &page);
+            self.note_doubt(&plan, &page);
             begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &plan, &page);
             if received == 0 {
                 beside = page.beside;

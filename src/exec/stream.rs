@@ -538,10 +538,18 @@ impl Driver {
             self.check_clock(&request.plan).map_err(|error| self.at_table(error))?;
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
+            self.note_doubt(&request.plan, &page);
             self.note_total(&request.plan, &page);
             yield reader.finish(&page.batch)?;
         };
         stream.boxed()
+    }
+
+    /// Notes a member of a response that may say that it is not complete.
+    pub(super) fn note_doubt(&self, plan: &RequestPlan, page: &Decoded) {
+        if let Some(doubt) = &page.doubt {
+            self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), shortened(doubt.clone()));
+        }
     }
 
     /// Remembers the total of a row of `overview`, for estimates.
@@ -850,6 +858,7 @@ impl<'r> PageChecks<'r> {
         let batch = self.reader.finish(&own)?;
         self.others += page.batch.num_rows() - own.num_rows();
         self.driver.counters.page(&self.driver.scan, page);
+        self.driver.note_doubt(self.plan, page);
         self.received += page.batch.num_rows() as u64;
         self.dropped += page.batch.num_rows() - batch.num_rows();
         if self.skips && self.dropped > 0 {

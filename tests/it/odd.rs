@@ -300,3 +300,84 @@ async fn first_rows_are_refused_if_the_timeline_has_days_of_another_window() {
     }
     lab.fails(&format!("SELECT count(*) FROM mentions WHERE {TWELVE_DAYS}"), &[]).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_with_a_member_that_failed_is_not_whole() {
+    let lists = ["SELECT aid FROM saved_searches", "SELECT count(*) FROM mentions"];
+    let cases = [
+        json!({"data": {"savedSearches": [{"aid": "1"}], "teamSavedSearches": null}, "teamError": "upstream timeout"}),
+        json!({"data": {"savedSearches": [{"aid": "1"}], "teamSavedSearches": null, "teamError": "upstream timeout"}}),
+        json!({"data": {"savedSearches": [{"aid": "1"}], "teamSavedSearches": []}, "errors": {"team": "timeout"}}),
+        json!({"data": {"savedSearches": [{"aid": "1"}], "teamSavedSearches": []}, "unavailable": ["team"]}),
+        json!({"data": {"savedSearches": [{"aid": "1"}], "teamSavedSearches": []}, "warnings": ["not all searches could be loaded"]}),
+    ];
+    each_async(cases, async |list| {
+        let body = list.clone();
+        let lab = Lab::new(move |asked, response| {
+            if asked.list {
+                response.clone_from(&body);
+            }
+        });
+        for sql in lists {
+            lab.fails(sql, &["incomplete", "[complete] fields"]).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warning_is_harmless_only_if_its_words_are() {
+    let beside = |name: &'static str, value: Value| {
+        Lab::new(move |asked, body| {
+            if !asked.list {
+                body[name] = value.clone();
+            }
+        })
+    };
+    let statements =
+        ["id FROM mentions WHERE {}", "count(*) FROM mentions WHERE {}", "max(reach) FROM mentions WHERE {}"]
+            .map(|sql| format!("SELECT {}", sql.replace("{}", THREE_DAYS)));
+    let refused = [
+        ("warnings", json!([{"code": "PARTIAL_RESULTS"}])),
+        ("warnings", json!(["something was left out"])),
+        ("meta", json!({"warnings": [{"code": "PARTIAL_RESULTS", "message": "3 of 5 shards failed"}]})),
+        ("pending", json!(true)),
+        ("unavailable", json!(["reddit"])),
+        ("maxReached", json!(true)),
+    ];
+    each_async(refused, async |(name, value)| {
+        for sql in &statements {
+            beside(name, value.clone()).fails(sql, &["says that it is incomplete", name]).await;
+        }
+    })
+    .await;
+    let accepted = [
+        ("warnings", json!(["parameter x is deprecated"]), false),
+        ("warnings", json!(["rate limit: 3 of 60 requests left"]), false),
+        ("warnings", json!(["see ticket 4711"]), true),
+        ("limited", json!(true), true),
+        ("cached", json!(true), false),
+    ];
+    each_async(accepted, async |(name, value, noted)| {
+        for sql in &statements {
+            let lab = beside(name, value.clone());
+            assert!(lab.ask(sql).await.is_ok(), "{sql}");
+            let notes = lab.ask("SELECT message FROM system.warnings").await.unwrap().concat().concat();
+            assert_eq!(notes.contains("may say that it is not complete"), noted, "{sql}: {notes}");
+        }
+    })
+    .await;
+    // In the overview, whose counts are not those of all mentions then.
+    each_async(
+        [("state", json!("RUNNING")), ("done", json!(false)), ("errorCount", json!(2))],
+        async |(name, value)| {
+            let lab = Lab::new(move |asked, body| {
+                if !asked.list {
+                    body["overview"][name] = value.clone();
+                }
+            });
+            lab.fails(&format!("SELECT count(*) FROM mentions WHERE {THREE_DAYS}"), &["/overview/"]).await;
+        },
+    )
+    .await;
+}
