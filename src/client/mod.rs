@@ -47,6 +47,8 @@ pub use self::auth::Secret;
 pub use self::base_url::parse_base_url;
 pub(crate) use self::budget::Narrower;
 pub use self::budget::{Completeness, Held, Memory, QueryBudget, QueryCounts, Scan, SentBefore};
+#[cfg(feature = "store")]
+pub(crate) use self::evidence::is_round;
 pub use self::fetch::Client;
 pub(crate) use self::fetch::ClientSpec;
 #[cfg(feature = "probe")]

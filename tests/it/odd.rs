@@ -2,11 +2,13 @@
 //! is typed. A service is honest but for one change.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::{Error, ErrorKind, Profile, Secret, session};
+use datafusion_saved_search::client::HttpService;
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
 use serde_json::{Value, json};
 
 use crate::support::{Asked, Scripted, each_async, now, ok, rows};
@@ -141,6 +143,19 @@ impl Lab {
             ok(&body)
         });
         let connection = service.connect(Secret::new("a-key").unwrap(), Profile::v4());
+        Self { service, context: session(&connection).unwrap() }
+    }
+
+    /// The same with a store.
+    fn stored(folder: &Path, change: impl Fn(&Asked, &mut Value) + Send + Sync + 'static) -> Self {
+        let service = Scripted::new(move |asked| {
+            let mut body = honest(asked);
+            change(asked, &mut body);
+            ok(&body)
+        });
+        let builder = Connection::builder("http://odd.test/v4", Secret::new("a-key").unwrap());
+        let builder = builder.service(Arc::clone(&service) as Arc<dyn HttpService>).clock(Clock::fixed(now()));
+        let connection = builder.profile(Profile::v4()).store(folder).build().unwrap();
         Self { service, context: session(&connection).unwrap() }
     }
 
@@ -380,4 +395,39 @@ async fn a_warning_is_harmless_only_if_its_words_are() {
         },
     )
     .await;
+}
+
+/// Days behind a limit of the service are not stored as days without mentions.
+#[tokio::test]
+async fn a_capped_read_takes_no_stored_mentions_away() {
+    const MOST: usize = 300;
+    let ends = [("2026-06-14", "2026-06-17"), ("2026-06-23", "2026-06-26")].map(|(from, to)| {
+        format!("SELECT id FROM mentions WHERE aid = '1' AND published_at >= '{from}' AND published_at < '{to}'")
+    });
+    let wide = [
+        format!("SELECT sum(reach) FROM mentions WHERE {TWELVE_DAYS}"),
+        format!("SELECT published_at::date, count(*) FROM mentions WHERE {TWELVE_DAYS} GROUP BY 1"),
+    ];
+    for before in [true, false] {
+        let folder = tempfile::TempDir::new().unwrap();
+        let lab = Lab::stored(folder.path(), |asked, body| {
+            let mut of = matching(asked);
+            of.truncate(MOST);
+            body["overview"] = json!({"totalMentions": of.len()});
+            if body["mentions"].is_object() {
+                body["mentions"] = page(asked, &of);
+            }
+        });
+        if before {
+            for sql in &ends {
+                assert_eq!(lab.ask(sql).await.unwrap().len(), 108, "{sql}");
+            }
+        }
+        for sql in wide.iter().chain(&wide) {
+            let _ = lab.ask(sql).await;
+        }
+        for sql in ends.iter().chain(&ends) {
+            assert_eq!(lab.ask(sql).await.unwrap().len(), 108, "{before} {sql}");
+        }
+    }
 }

@@ -10,13 +10,15 @@ use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::candidates::{is_limited, subject_of, terms};
-use super::stopped::Window;
+use super::stopped::{Window, runs, whole_days};
 use super::timeline::DailyCounts;
+use crate::client::is_round;
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::stream::Driver;
+use crate::profile::Direction;
 use crate::request::{CLOCK_SKEW, RequestPlan};
-use crate::store::{Day, Filling, FromStore, Reading, Subject, blocking, date_of, day_of, days_of};
+use crate::store::{Day, Filling, FromStore, Reading, Subject, blocking, date_of, day_of, days_of, start_of};
 
 /// Days that are read into the store by one plan.
 pub(in crate::exec) struct Fill {
@@ -33,12 +35,18 @@ pub(in crate::exec) struct Fill {
     by_value: AtomicBool,
     /// Totals of the pages of the window that is being read.
     totals: Mutex<BTreeSet<u64>>,
+    /// Set once the timeline of one of them adds up to its total.
+    counted: AtomicBool,
     /// Column of the time of a mention.
     time: String,
     /// Numbers of mentions received so far.
     received: Mutex<DailyCounts>,
     /// The instants of windows that were read completely, in microseconds since 1970.
     complete: Mutex<Vec<Range<i64>>>,
+    /// Set if one of them ended at a round number of mentions, and a part of it is not among them.
+    capped: AtomicBool,
+    /// Order of time in which mentions arrive, if it is known.
+    order: Option<Direction>,
     /// The window in which the read stopped with an error.
     stopped: Mutex<Option<Window>>,
     /// Instant up to which the data of the first page was complete.
@@ -92,15 +100,25 @@ impl Driver {
             assumed: AtomicBool::new(false),
             by_value: AtomicBool::new(false),
             totals: Mutex::default(),
+            counted: AtomicBool::new(false),
             time: self.config.spec.time.clone().unwrap_or_default(),
             received: Mutex::default(),
             complete: Mutex::default(),
+            capped: AtomicBool::new(false),
+            order: self.order_of_time(plan),
             stopped: Mutex::default(),
             known_at: OnceLock::new(),
             reading,
             begun,
             filling,
         }))
+    }
+
+    /// The order of time in which the mentions of a plan arrive.
+    fn order_of_time(&self, plan: &RequestPlan) -> Option<Direction> {
+        let profile = self.config.connection.profile();
+        let sort = profile.sort.values.iter().find(|sort| Some(&sort.value) == plan.sort.as_ref())?;
+        (Some(&sort.column) == profile.tables.mentions.time.as_ref()).then_some(sort.direction)
     }
 
     /// Makes days that were read a part of the store, unless something is missing from them.
@@ -113,7 +131,16 @@ impl Driver {
             return self.note(plan, &Error::new(ErrorKind::Contradiction, message));
         }
         let ahead = self.config.connection.client().ahead();
-        let stored = match fill.commit(ahead, None).await {
+        let shown = fill.shown();
+        if shown.is_some() {
+            let message = "the read ended at a round number of mentions, which may be a limit of the service: days from its last \
+                           mention on are not stored";
+            self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
+        }
+        if shown.as_ref().is_some_and(Vec::is_empty) {
+            return;
+        }
+        let stored = match fill.commit(ahead, shown).await {
             Ok(counts) => {
                 let store = Arc::clone(&fill.from.store);
                 blocking(move || store.note_ahead(ahead)).await.map(|()| counts)
@@ -170,6 +197,8 @@ impl Fill {
         }
         self.assumed.fetch_or(page.assumed.is_some(), Ordering::Relaxed);
         self.totals().extend(page.total);
+        let counted = page.total.is_some() && page.beside.timeline == page.total;
+        self.counted.fetch_or(counted, Ordering::Relaxed);
         let filling = self.filling(ahead, page.as_of);
         // If it has failed, `commit` returns its error.
         filling.add(page.batch.clone()).await;
@@ -211,10 +240,34 @@ impl Fill {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a window was read completely.
+    /// Records that a window was read completely. If as many mentions came as its total says, and that is a number to which services
+    /// limit totals, the days from the last mention on are not complete, unless the timeline counts them.
     pub(super) fn note_complete(&self, instants: Range<i64>) {
+        let total = self.totals().last().copied();
         self.totals().clear();
-        self.complete.lock().unwrap_or_else(PoisonError::into_inner).push(instants);
+        let received = self.received();
+        let days = days_of(&instants).filter(|day| received.contains_key(day));
+        let count: u64 = days.clone().filter_map(|day| received.get(&day)).sum();
+        let counted = self.counted.swap(false, Ordering::Relaxed) || !self.timeline.is_empty();
+        let capped = !counted && total == Some(count) && is_round(count);
+        let shown = match (capped, self.order) {
+            (false, _) => instants,
+            (true, Some(Direction::Asc)) => instants.start..days.max().map_or(instants.start, start_of),
+            (true, Some(Direction::Desc)) => {
+                days.min().map_or(instants.end, |day| start_of(day.saturating_add(1)))..instants.end
+            }
+            (true, None) => instants.start..instants.start,
+        };
+        self.capped.fetch_or(capped, Ordering::Relaxed);
+        if shown.start < shown.end {
+            self.complete.lock().unwrap_or_else(PoisonError::into_inner).push(shown);
+        }
+    }
+
+    /// The days that windows show completely, if that is not all of them.
+    fn shown(&self) -> Option<Vec<Range<Day>>> {
+        let capped = self.capped.load(Ordering::Relaxed);
+        capped.then(|| runs(&whole_days(self.complete()).into_iter().filter(|day| self.days.contains(day)).collect()))
     }
 
     /// The instants of the windows that were read completely, in microseconds since 1970.

@@ -226,7 +226,7 @@ fn is_stop(kind: ErrorKind) -> bool {
 }
 
 /// Returns the whole days within these instants, some of which follow each other.
-fn whole_days(mut instants: Vec<Range<i64>>) -> BTreeSet<Day> {
+pub(super) fn whole_days(mut instants: Vec<Range<i64>>) -> BTreeSet<Day> {
     instants.sort_unstable_by_key(|part| part.start);
     let mut joined: Vec<Range<i64>> = Vec::new();
     for part in instants {
@@ -275,7 +275,7 @@ fn count_of(counts: &DailyCounts, day: Day) -> u64 {
 }
 
 /// Returns days as ranges, in order of time.
-fn runs(days: &BTreeSet<Day>) -> Vec<Range<Day>> {
+pub(super) fn runs(days: &BTreeSet<Day>) -> Vec<Range<Day>> {
     let mut runs: Vec<Range<Day>> = Vec::new();
     for day in days {
         match runs.last_mut() {
