@@ -11,9 +11,7 @@ mod page;
 mod saved_searches;
 
 use std::any::Any;
-use std::collections::HashMap;
-#[cfg(feature = "store")]
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 #[cfg(feature = "store")]
@@ -66,6 +64,8 @@ pub struct Connection {
     fan_out: Mutex<Option<Vec<String>>>,
     /// Numbers of values and of bytes of lists that the service used completely, by filter parameter.
     proven_values: Mutex<HashMap<String, Vec<(usize, usize)>>>,
+    /// Names of filter parameters that the service was seen to combine in one request, in order.
+    combined: Mutex<HashSet<Vec<String>>>,
     #[cfg(feature = "store")]
     store: Option<Arc<Store>>,
     /// Reason why the store is not open, if its disk has no space: queries read everything from the service.
@@ -177,6 +177,13 @@ fn counts_of(id: &str, execution: &Arc<Execution>) -> Arc<QueryCounts> {
 fn known_query(queries: &Queries, id: &str, execution: &Arc<Execution>) -> Option<Arc<Query>> {
     let (known, query) = queries.get(id)?;
     known.ptr_eq(&Arc::downgrade(execution)).then(|| Arc::clone(query))
+}
+
+/// The names of filter parameters, in order.
+fn names_of(filters: &[FilterTerm]) -> Vec<String> {
+    let mut names: Vec<String> = filters.iter().map(|term| term.parameter.clone()).collect();
+    names.sort_unstable();
+    names
 }
 
 /// The number of values of a filter, and their bytes.
@@ -346,7 +353,7 @@ impl ConnectionBuilder {
             }
             None => (None, None),
         };
-        let (queries, fields, searches, fan_out, proven_values) = Default::default();
+        let (queries, fields, searches, fan_out, proven_values, combined) = Default::default();
         Ok(Arc::new(Connection {
             client: Arc::new(client),
             clock,
@@ -355,6 +362,7 @@ impl ConnectionBuilder {
             searches,
             fan_out,
             proven_values,
+            combined,
             #[cfg(feature = "store")]
             store,
             #[cfg(feature = "store")]
@@ -693,6 +701,18 @@ impl Connection {
         let known = proven.entry(term.parameter.clone()).or_default();
         known.retain(|known| known.0 > values || known.1 > bytes);
         known.push((values, bytes));
+    }
+
+    /// True if the service was seen to combine these filters in one request.
+    pub(crate) fn combines(&self, filters: &[FilterTerm]) -> bool {
+        self.combined.lock().unwrap_or_else(PoisonError::into_inner).contains(&names_of(filters))
+    }
+
+    /// Records that the service was seen to combine these filters in one request.
+    pub(crate) fn note_combined(&self, filters: &[FilterTerm]) {
+        if filters.len() > 1 {
+            self.combined.lock().unwrap_or_else(PoisonError::into_inner).insert(names_of(filters));
+        }
     }
 
     /// Returns the query of this name, which a session runs. All its scans share one budget and one response per request as

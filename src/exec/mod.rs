@@ -12,6 +12,7 @@
 
 mod answer;
 mod buckets;
+mod combined_filters;
 mod cost;
 mod count_evidence;
 mod counters;

@@ -85,6 +85,9 @@ impl Driver {
     ) -> Result<()> {
         if let Some(answer) = first {
             self.see_lists(&mut values, answer);
+            if let Some(Ok(page)) = answer.page() {
+                values.see(&page.batch);
+            }
         }
         // Pages behind an OFFSET may have no mentions of a list that has some.
         let pages = plan.pages.or(self.config.plan.template.pages);

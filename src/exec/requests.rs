@@ -266,9 +266,9 @@ fn edge_pages(pages: Option<Pages>) -> Option<Pages> {
 }
 
 /// True if counts are requested together with the first page of mentions, which confirms them or begins the read that replaces
-/// them.
+/// them. Only mentions show what a filter means to the service, and a page of them is as many requests as a single one.
 pub(super) fn counts_with_page(config: &ScanConfig, summary: &Summary) -> bool {
-    !summary.without_mentions() || (summary.with_mentions && has_unlisted_filters(config))
+    !summary.without_mentions() || (summary.with_mentions && !config.plan.template.filters.is_empty())
 }
 
 /// True if the service filters by a column that no list of the overview counts by: only the mentions show what the filter means.

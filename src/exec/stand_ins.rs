@@ -72,8 +72,12 @@ impl Driver {
             let counted = self
                 .count(&summary, &plan, &answer, Some((&edge, &page)))
                 .map_err(|error| self.at_plan(error, &plan))?;
+            let none = matches!(answer.total(), Ok(Some(0)));
             drop(answer);
             if let Some(batch) = counted {
+                if none {
+                    self.prove_none(&plan).await.map_err(|error| self.at_plan(error, &plan))?;
+                }
                 yield batch?;
                 return;
             }
@@ -134,9 +138,15 @@ impl Driver {
             let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&answer), false);
             proven.await.map_err(|error| self.at_plan(error, &plan))?;
             let counted = self.count(&summary, &plan, &answer, None).map_err(|error| self.at_plan(error, &plan))?;
+            let none = matches!(answer.total(), Ok(Some(0)));
             drop(answer);
             match counted {
-                Some(batch) => yield batch?,
+                Some(batch) => {
+                    if none {
+                        self.prove_none(&plan).await.map_err(|error| self.at_plan(error, &plan))?;
+                    }
+                    yield batch?;
+                }
                 None => {
                     // A response that a store may have kept is too old to be read as a page.
                     if request.plan.pages.is_some() && !self.query.keeps_answers() {
@@ -567,6 +577,9 @@ impl Driver {
         }
         let proven = self.prove_values(&plan, std::mem::take(values), response.get(), true);
         proven.await.map_err(|error| self.at_plan(error, &plan))?;
+        if received == 0 && at == 0 {
+            self.prove_none(&plan).await.map_err(|error| self.at_plan(error, &plan))?;
+        }
         let total = total.and_then(|total| usize::try_from(total).ok());
         let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));
         Ok(First { reader, rows, received, total, contradicted, begins_with_null, response })

@@ -874,6 +874,11 @@ impl<'r> PageChecks<'r> {
         if let Some(response) = self.response.get().filter(|_| !self.assumed.is_empty()) {
             driver.check_assumed(plan, &self.assumed, response).map_err(|error| driver.at_table(error))?;
         }
+        if received == 0 {
+            driver.prove_none(plan).await.map_err(|error| driver.at_plan(error, plan))?;
+        } else if dropped == 0 && driver.config.plan.exact {
+            driver.config.connection.note_combined(&plan.filters);
+        }
         // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.
         let (unmatched, filtered) = (dropped - self.others, driver.config.plan.exact && !plan.filters.is_empty());
         if filtered && unmatched > 0 && dropped as u64 == received {

@@ -431,3 +431,76 @@ async fn a_capped_read_takes_no_stored_mentions_away() {
         }
     }
 }
+
+/// Filters of which the service answers two in one request with no mentions.
+#[tokio::test(start_paused = true)]
+async fn no_mentions_for_two_filters_are_proven() {
+    let of = |what: &str, filters: &str| format!("SELECT {what} FROM mentions WHERE {TWELVE_DAYS} AND {filters}");
+    let several =
+        |asked: &Asked| ["language", "country"].iter().filter(|name| !asked.text(name).is_empty()).count() > 1;
+    let broken = || {
+        Lab::new(move |asked, body| {
+            if !asked.list && several(asked) {
+                body["overview"] = overview(asked, &[]);
+                if body["mentions"].is_object() {
+                    body["mentions"] = page(asked, &[]);
+                }
+            }
+        })
+    };
+    let both = "language = 'en' AND country = 'DE'";
+    for what in ["count(*)", "id", "max(reach)", "country, count(*)"] {
+        let group = if what.starts_with("country") { " GROUP BY 1" } else { "" };
+        for limit in ["", " LIMIT 3"] {
+            let lab = broken();
+            let sql = of(what, both) + group + limit;
+            lab.fails(&sql, &["no mentions for `language` and `country` in one request", "[filters]"]).await;
+            assert!(lab.service.requests() <= 3, "{sql}: {} requests", lab.service.requests());
+        }
+    }
+    // Nothing matches both, and the service combines them. It is asked once.
+    let honest = Lab::new(|_, _| {});
+    let none = of("count(*)", "language = 'en' AND country = 'XX'");
+    assert_eq!(honest.ask(&none).await.unwrap(), [["0"]]);
+    assert_eq!(honest.service.requests(), 3);
+    assert_eq!(honest.ask(&none).await.unwrap(), [["0"]]);
+    assert_eq!(honest.ask(&none.replace("count(*)", "id")).await.unwrap(), Vec::<Vec<String>>::new());
+    assert_eq!(honest.service.requests(), 5);
+    // Nothing matches one of them.
+    let honest = Lab::new(|_, _| {});
+    assert_eq!(honest.ask(&of("count(*)", "language = 'xx' AND country = 'DE'")).await.unwrap(), [["0"]]);
+    assert_eq!(honest.service.requests(), 2);
+    assert_eq!(honest.ask(&of("id", both)).await.unwrap().len(), honest_count(both).await);
+}
+
+async fn honest_count(filters: &str) -> usize {
+    let sql = format!("SELECT id, language, country FROM mentions WHERE {TWELVE_DAYS}");
+    let rows = Lab::new(|_, _| {}).ask(&sql).await.unwrap();
+    rows.iter().filter(|row| filters == format!("language = '{}' AND country = '{}'", row[1], row[2])).count()
+}
+
+/// A filter that matches more than its value, in another notation or another language: the lists agree with it, and mentions do not.
+#[tokio::test(start_paused = true)]
+async fn a_count_through_a_filter_is_compared_with_a_page_of_mentions() {
+    let lab = Lab::new(|asked, body| {
+        if asked.list || asked.text("language") != "en" {
+            return;
+        }
+        // Mentions in French are listed as those in English.
+        let (from, to) = period(asked);
+        let mut of = corpus();
+        of.retain(|mention| from <= mention.at && mention.at < to && ["en", "fr"].contains(&mention.language));
+        let mut as_english = of.clone();
+        as_english.iter_mut().for_each(|mention| mention.language = "en");
+        body["overview"] = overview(asked, &as_english);
+        if body["mentions"].is_object() {
+            body["mentions"] = page(asked, &of);
+        }
+    });
+    let count = format!("SELECT count(*) FROM mentions WHERE {TWELVE_DAYS} AND language = 'en'");
+    let right = Lab::new(|_, _| {}).ask(&count).await.unwrap();
+    assert_eq!(lab.ask(&count).await.unwrap(), right);
+    let honest = Lab::new(|_, _| {});
+    honest.ask(&count).await.unwrap();
+    assert_eq!(honest.service.requests(), 1);
+}
