@@ -767,6 +767,14 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Refused("column n is double in the recursive term"),
     },
     EngineDefect {
+        name: "a frame by RANGE that ends before a row whose key is NULL, infinite or NaN",
+        upstream: None,
+        statement: "SELECT min(n) = 300 AS whole FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY nullif(value % 3, 1) \
+                    RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 900)) q WHERE k = 1",
+        plain: "false",
+        here: Here::Right("true"),
+    },
+    EngineDefect {
         name: "the order of the results of a moving frame",
         upstream: None,
         statement: "SELECT count(*) OVER (PARTITION BY k ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n \

@@ -97,6 +97,7 @@ mod subqueries;
 mod time_literals;
 mod unknown_lists;
 mod unnested_keys;
+mod whole_input;
 
 use std::sync::Arc;
 
@@ -154,6 +155,9 @@ use self::subqueries::Subqueries;
 use self::time_literals::TimeLiterals;
 use self::unknown_lists::UnknownLists;
 use self::unnested_keys::UnnestedKeys;
+use self::whole_input::WholeInput;
+#[cfg(feature = "distributed")]
+pub(crate) use self::whole_input::{is_whole_input, whole_input};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Adds the rules to a session, and the planner that refuses queries. They recognize the tables of a plan by type,
@@ -202,6 +206,7 @@ fn add_physical(rules: &mut Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>) -
     #[cfg(feature = "store")]
     rules.push(Arc::new(SoundPruning));
     rules.push(Arc::new(ReadOnce));
+    rules.push(Arc::new(WholeInput));
     rules.push(Arc::new(BudgetCheck));
     Ok(())
 }

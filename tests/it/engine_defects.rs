@@ -129,6 +129,40 @@ const SIBLINGS: &[(&str, &str)] = &[
          (1, timestamp '2026-07-01', timestamp '2026-07-02'), (2, timestamp '2026-07-01', timestamp '2026-07-01')) v(i, a, b) ORDER BY n",
         "2; 3",
     ),
+    // Frames that end before rows with keys that a distance leaves where they are. Rows of PostgreSQL 15 and DuckDB.
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY nullif(value % 3, 1) DESC NULLS FIRST \
+         RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 9000)) q WHERE k = 1",
+        "3000|3000",
+    ),
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY CASE WHEN value % 3 = 1 THEN \
+         CAST('Infinity' AS double) ELSE value % 3 END RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n \
+         FROM generate_series(1, 9000)) q WHERE k = 1",
+        "3000|3000",
+    ),
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY CASE WHEN value % 3 = 1 THEN \
+         CAST('NaN' AS double) ELSE value % 3 END RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n \
+         FROM generate_series(1, 9000)) q WHERE k = 1",
+        "3000|3000",
+    ),
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (PARTITION BY value % 2 ORDER BY \
+         nullif(value % 3, 1) RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 9000)) q WHERE k = 1",
+        "1500|1500",
+    ),
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, first_value(value) OVER (ORDER BY nullif(value % 3, 1) \
+         RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING) IS NULL AS f, count(*) OVER (ORDER BY nullif(value % 3, 1) \
+         RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS n FROM generate_series(1, 9000)) q WHERE k = 1",
+        "3000|3000",
+    ),
+    (
+        "SELECT k, min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY value % 3 \
+         RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 9000)) q GROUP BY k ORDER BY k",
+        "0|0|0; 1|3000|3000; 2|6000|6000",
+    ),
     // A length that is negative in some rows.
     ("SELECT lpad('abc', k, 'x') AS l, rpad('abc', k, 'x') AS r FROM (VALUES (-1), (2)) v(k) ORDER BY k", "|; ab|ab"),
     // A minus before an interval.
