@@ -49,7 +49,8 @@ pub const WORKAROUNDS: &[Workaround] = &[
     },
     Workaround {
         rule: "savedsearch_pattern_matching",
-        note: "the engine alone would match SIMILAR TO as a regular expression (#22263), and refuse ESCAPE",
+        note: "the engine alone would match SIMILAR TO as a regular expression (#22263), take a backslash of a regular \
+               expression for an escape of LIKE, and refuse ESCAPE",
     },
     Workaround { rule: "savedsearch_row_comparison", note: "the engine alone would compare NULLs of a row as values" },
     Workaround {
@@ -771,6 +772,28 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         upstream: None,
         statement: "SELECT min(n) = 300 AS whole FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY nullif(value % 3, 1) \
                     RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 900)) q WHERE k = 1",
+        plain: "false",
+        here: Here::Right("true"),
+    },
+    EngineDefect {
+        name: "a regular expression of a text with a backslash",
+        upstream: None,
+        statement: r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '\\'",
+        plain: "%",
+        here: Here::Right(r"a\c"),
+    },
+    EngineDefect {
+        name: "groups of `regexp_match` that took no part in the match",
+        upstream: None,
+        statement: "SELECT (regexp_match('abc', '(x)?(b)'))[2] AS second",
+        plain: "NULL",
+        here: Here::Right("b"),
+    },
+    EngineDefect {
+        name: "`date_trunc` of an instant before 1970 to milliseconds",
+        upstream: None,
+        statement: "SELECT date_trunc('millisecond', timestamp '1969-06-03 10:59:00.123456') = \
+                    timestamp '1969-06-03 10:59:00.123' AS down",
         plain: "false",
         here: Here::Right("true"),
     },

@@ -19,6 +19,7 @@ mod in_values;
 mod interval_part;
 mod json;
 mod local_arithmetic;
+mod matched_groups;
 mod moving;
 mod only_value;
 mod opaque;

@@ -604,7 +604,7 @@ fn pattern(expr: &mut Expr) {
         Expr::BinaryOp { op, right, .. } if is_regex(op) && is_computed(right) => {
             let pattern = Box::new(Expr::Nested(right.clone()));
             // An empty group, which matches anywhere.
-            let (left, op) = (Box::new(text("(?:)")), BinaryOperator::StringConcat);
+            let (left, op) = (Box::new(text("()")), BinaryOperator::StringConcat);
             **right = Expr::Nested(Box::new(Expr::BinaryOp { left, op, right: pattern }));
         }
         _ => {}

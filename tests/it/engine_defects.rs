@@ -163,6 +163,50 @@ const SIBLINGS: &[(&str, &str)] = &[
          RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 9000)) q GROUP BY k ORDER BY k",
         "0|0|0; 1|3000|3000; 2|6000|6000",
     ),
+    // Backslashes of regular expressions: written, as a code, in a class, at the ends, without case, as a function and computed.
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ 'a\\c'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '\x5c'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '\u005C'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '[\\]'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '^a\\'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\'), ('a'), ('%')) v(x) WHERE x ~ 'a\\$'", r"a\"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~* '\\C'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\'), ('A\'), ('a%')) v(x) WHERE x ~* '^a\\$' ORDER BY x", r"A\; a\"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x !~ '\\' ORDER BY x", "%; ac"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x !~* '\\C' ORDER BY x", "%; ac"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('b')) v(x) WHERE x ~ '\\|b' ORDER BY x", r"a\c; b"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE regexp_like(x, '\\')", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE regexp_like(x, '\\C', 'i')", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ ('\' || '\')", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE regexp_like(x, concat('\', '\'))", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x SIMILAR TO 'a\\c'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a%c'), ('abc'), ('a_c')) v(x) WHERE x ~ 'a%c' OR x ~ 'a\x5fc' ORDER BY x", "a%c; a_c"),
+    (r"SELECT count(*) AS n FROM (VALUES ('a.c'), ('abc')) v(x) WHERE x ~ 'a\.c'", "1"),
+    // Groups of regexp_match that took no part. Rows of PostgreSQL 15.
+    ("SELECT array_length(regexp_match('abc', '(b)(x)?')) AS n, (regexp_match('abc', '(b)(x)?'))[1] AS g", "2|b"),
+    ("SELECT (regexp_match('abc', '(x)|(b)'))[1] AS g, (regexp_match('abc', '(x)|(b)'))[2] AS h", "NULL|b"),
+    (
+        "SELECT regexp_match('abc', 'B', 'i') AS g, regexp_match('abc', '') AS h, regexp_match('abc', 'x') AS i",
+        "[b]|[]|NULL",
+    ),
+    (
+        "SELECT (regexp_match(x, '(x)?(b)'))[2] AS g, (regexp_match(x, p))[1] AS h FROM (VALUES (1, 'abc', '(a)?(c)'), \
+         (2, 'xb', 'x'), (3, NULL, 'x'), (4, 'q', NULL)) v(i, x, p) ORDER BY i",
+        "b|NULL; b|x; NULL|NULL; NULL|NULL",
+    ),
+    // Instants before 1970, one and several.
+    (
+        "SELECT date_trunc('microsecond', arrow_cast(-1500, 'Timestamp(Nanosecond, None)')) = \
+         arrow_cast(-2000, 'Timestamp(Nanosecond, None)') AS a, date_trunc('second', timestamp '1969-06-03 10:59:00.123456') = \
+         timestamp '1969-06-03 10:59:00' AS b",
+        "true|true",
+    ),
+    (
+        "SELECT count(*) AS n FROM (VALUES (timestamp '1969-06-03 10:59:00.123456'), (timestamp '1950-01-01 00:00:00.123999')) v(t) \
+         WHERE date_part('millisecond', date_trunc('millisecond', t)) = 123 AND date_trunc('millisecond', t) < t \
+         AND date_trunc('second', t) < t",
+        "2",
+    ),
     // A length that is negative in some rows.
     ("SELECT lpad('abc', k, 'x') AS l, rpad('abc', k, 'x') AS r FROM (VALUES (-1), (2)) v(k) ORDER BY k", "|; ab|ab"),
     // A minus before an interval.
