@@ -48,6 +48,10 @@ pub const WORKAROUNDS: &[Workaround] = &[
         note: "the engine alone would refuse a window that is sorted by a duration, a clock time or a row",
     },
     Workaround {
+        rule: "savedsearch_range_frames",
+        note: "the engine alone would round the distance of a frame by RANGE, or lose the end of the frame near a change of clocks",
+    },
+    Workaround {
         rule: "savedsearch_pattern_matching",
         note: "the engine alone would match SIMILAR TO as a regular expression (#22263), take a backslash of a regular \
                expression for an escape of LIKE, and refuse ESCAPE",
@@ -796,6 +800,22 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
                     timestamp '1969-06-03 10:59:00.123' AS down",
         plain: "false",
         here: Here::Right("true"),
+    },
+    EngineDefect {
+        name: "a frame by RANGE whose distance has more digits than its key",
+        upstream: None,
+        statement: "SELECT count(*) OVER (ORDER BY CAST(x AS DECIMAL(10, 2)) RANGE BETWEEN 0.005 PRECEDING AND CURRENT ROW) AS n \
+                    FROM (VALUES (1.00), (1.01)) v(x) ORDER BY n",
+        plain: "1; 2",
+        here: Here::Right("1; 1"),
+    },
+    EngineDefect {
+        name: "a number as the distance of a frame by RANGE over dates",
+        upstream: None,
+        statement: "SELECT count(*) OVER (ORDER BY CAST(x AS DATE) RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS n \
+                    FROM (VALUES ('2026-01-01'), ('2026-01-02'), ('2026-01-20')) v(x) ORDER BY n",
+        plain: "1; 2; 3",
+        here: Here::Refused("write an interval, as in INTERVAL '1 day'"),
     },
     EngineDefect {
         name: "the order of the results of a moving frame",

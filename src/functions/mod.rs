@@ -14,6 +14,7 @@ mod comparable_interval;
 mod corrected;
 mod digits_kept;
 mod exact_decimal;
+mod frame_key;
 mod in_domain;
 mod in_values;
 mod interval_part;
@@ -58,6 +59,7 @@ pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar,
 
 pub(crate) use self::digits_kept::DigitsKept;
 pub(crate) use self::exact_decimal::exact_decimal;
+pub(crate) use self::frame_key::frame_key;
 pub(crate) use self::in_domain::{has_domain, in_domain};
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
@@ -95,6 +97,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         plus_interval(),
         minus_interval(),
         interval_part(),
+        frame_key(),
         positive_zero(),
         rounded_time(),
         exact_decimal(),

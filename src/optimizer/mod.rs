@@ -4,6 +4,7 @@
 //! analysis   grouped_expressions  expressions of grouping sets, and groups of random values, as columns
 //!            unnested_keys  keys of tables hidden from plans that unnest arrays
 //!            peer_frames    frames of windows whose sort key has no distances, by peers
+//!            range_frames   distances of frames that the engine would round, or compute wrongly near a change of clocks
 //!            local_times    local times of instants in a zone, instead of the engine's in UTC
 //!            literals       numbers compared with keys, as text
 //!            pattern_matching   LIKE … ESCAPE and SIMILAR TO
@@ -82,6 +83,7 @@ mod pattern_matching;
 mod peer_frames;
 mod plan_scans;
 mod positive_zero;
+mod range_frames;
 mod read_once;
 mod require_time_bound;
 mod row_comparison;
@@ -134,6 +136,7 @@ use self::pattern_matching::PatternMatching;
 use self::peer_frames::PeerFrames;
 use self::plan_scans::PlanScans;
 use self::positive_zero::PositiveZero;
+use self::range_frames::RangeFrames;
 use self::read_once::ReadOnce;
 #[cfg(feature = "distributed")]
 pub(crate) use self::read_once::{is_read_once, read_once};
@@ -235,6 +238,7 @@ fn add_analysis(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
         Arc::new(PositiveZero),
         Arc::new(SortKeys),
     ]);
+    rules.insert(0, Arc::new(RangeFrames));
     rules.insert(0, Arc::new(PeerFrames));
     rules.insert(0, Arc::new(UnnestedKeys));
     rules.insert(0, Arc::new(LocalTimes));

@@ -207,6 +207,23 @@ const SIBLINGS: &[(&str, &str)] = &[
          AND date_trunc('second', t) < t",
         "2",
     ),
+    // Distances with more digits than the key, on both sides, descending, beside other functions of the window. Rows of PostgreSQL 15.
+    (
+        "SELECT count(*) OVER (ORDER BY x DESC RANGE BETWEEN 0.005 PRECEDING AND 0.010 FOLLOWING) AS n, row_number() OVER (ORDER BY x \
+         DESC) AS r, sum(x) OVER (ORDER BY x DESC) AS s FROM (SELECT CAST(x AS DECIMAL(10, 2)) AS x FROM (VALUES (1.00), (1.01)) v(x)) \
+         ORDER BY r",
+        "2|1|1.01; 1|2|2.01",
+    ),
+    (
+        "SELECT count(*) OVER (PARTITION BY k ORDER BY x RANGE BETWEEN 0.0149 PRECEDING AND 0.001 PRECEDING) AS n FROM \
+         (SELECT k, CAST(x AS DECIMAL(10, 2)) AS x FROM (VALUES (1, 1.00), (1, 1.01), (1, 1.02), (2, 1.00)) v(k, x)) ORDER BY n",
+        "0; 0; 1; 1",
+    ),
+    (
+        "SELECT count(*) OVER (ORDER BY x RANGE BETWEEN INTERVAL '1 month' PRECEDING AND CURRENT ROW) AS n, rank() OVER (ORDER BY x) AS r \
+         FROM (VALUES (date '2026-01-31'), (date '2026-02-28'), (date '2026-03-30')) v(x) ORDER BY r",
+        "1|1; 2|2; 2|3",
+    ),
     // A length that is negative in some rows.
     ("SELECT lpad('abc', k, 'x') AS l, rpad('abc', k, 'x') AS r FROM (VALUES (-1), (2)) v(k) ORDER BY k", "|; ab|ab"),
     // A minus before an interval.
@@ -1701,6 +1718,29 @@ async fn names_of_subqueries_are_ambiguous_or_their_own() {
     ] {
         assert_eq!(outcome(sql(&ours, statement).await).await, Ok(rows.to_owned()), "{statement}");
     }
+}
+
+/// Distances that keys of a type do not have, as PostgreSQL refuses them. It has distances of times of day and intervals.
+#[tokio::test]
+async fn distances_that_a_key_does_not_have_are_refused() {
+    let ours = with_tables(World::new().await.context).await;
+    let cases = [
+        ("w", "1 PRECEDING", "cannot be sorted by texts"),
+        ("id > 1", "1 PRECEDING", "cannot be sorted by booleans"),
+        ("time '10:00'", "INTERVAL '1 hour' PRECEDING", "cannot be sorted by times of day"),
+        ("INTERVAL '1 hour'", "INTERVAL '1 hour' PRECEDING", "cannot be sorted by intervals"),
+        ("make_array(id)", "1 PRECEDING", "cannot be sorted by values of this type"),
+        ("id", "0.5 PRECEDING", "the distance 0.5 of a frame by RANGE has a fraction"),
+        ("timestamp '2026-06-01'", "1 PRECEDING", "over dates or times is a number"),
+        ("timestamp '2026-06-01'", "INTERVAL '-1 day' PRECEDING", "is negative"),
+    ];
+    each_async(cases, async |(key, bound, message)| {
+        let statement =
+            format!("SELECT count(*) OVER (ORDER BY {key} RANGE BETWEEN {bound} AND CURRENT ROW) FROM words");
+        let error = outcome(sql(&ours, &statement).await).await.unwrap_err();
+        assert!(error.contains(message), "{statement}: {error}");
+    })
+    .await;
 }
 
 /// As PostgreSQL refuses them.
