@@ -818,6 +818,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Refused("write an interval, as in INTERVAL '1 day'"),
     },
     EngineDefect {
+        name: "the year of a time compared with one after 2262",
+        upstream: None,
+        statement: "SELECT count(*) AS n FROM (VALUES (timestamp '2024-02-29')) v(x) WHERE extract(year FROM x) < 3000",
+        plain: "0",
+        here: Here::Right("1"),
+    },
+    EngineDefect {
         name: "the order of the results of a moving frame",
         upstream: None,
         statement: "SELECT count(*) OVER (PARTITION BY k ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n \

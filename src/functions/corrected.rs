@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `date_bin` of instants | counts nanoseconds: NULL if time and origin are 292 years apart | exact |
 //! | `date_part('epoch', …)` | adds seconds and their fraction as doubles, off by a microsecond | the nearest double of up to 2^53 units |
+//! | `date_part('year', …)` compared | NULL for years that the type of the time does not have | true or false |
 //! | `date_trunc` of one instant before 1970 | rounds milliseconds and microseconds up | rounds down |
 //! | `lpad`, `rpad` | a negative length of a column stops the program | an empty text |
 //! | `regexp_match` | leaves out groups that took no part in the match | NULL, as in PostgreSQL |

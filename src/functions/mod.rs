@@ -82,6 +82,7 @@ pub(crate) use self::unknown_range::with_unknown_range;
 pub(crate) use self::words::OfWords;
 #[cfg(feature = "store")]
 pub(crate) use self::words::match_of;
+pub(crate) use self::wrapper::known_preimage;
 #[cfg(feature = "flight")]
 pub(crate) use self::wrapper::{wrapped_aggregate_methods, wrapped_methods, wrapped_order_methods};
 

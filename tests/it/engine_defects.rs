@@ -224,6 +224,14 @@ const SIBLINGS: &[(&str, &str)] = &[
          FROM (VALUES (date '2026-01-31'), (date '2026-02-28'), (date '2026-03-30')) v(x) ORDER BY r",
         "1|1; 2|2; 2|3",
     ),
+    // Years beyond those of a time of nanoseconds.
+    (
+        "SELECT extract(year FROM x) > 1000 AS a, extract(year FROM x) <> 3000 AS b, extract(year FROM x) NOT IN (1, 3000) AS c, \
+         extract(year FROM x) BETWEEN 1 AND 9999 AS d, extract(year FROM x) IS DISTINCT FROM 3000 AS e, \
+         date_part('year', x) <= 2262 AS f, extract(year FROM x) = 3000 AS g FROM (VALUES (timestamp '2024-02-29')) v(x)",
+        "true|true|true|true|true|true|false",
+    ),
+    ("SELECT count(*) AS n FROM (VALUES (timestamp '1700-02-28')) v(x) WHERE extract(year FROM x) >= 1677", "1"),
     // A length that is negative in some rows.
     ("SELECT lpad('abc', k, 'x') AS l, rpad('abc', k, 'x') AS r FROM (VALUES (-1), (2)) v(k) ORDER BY k", "|; ab|ab"),
     // A minus before an interval.
