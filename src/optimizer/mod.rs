@@ -13,6 +13,7 @@
 //!            (local_times again, for the casts of type coercion)
 //!            interval_fields  fields of intervals, instead of the engine's totals
 //!            time_literals  times without seconds, and beyond the range of nanoseconds
+//!            nested_order   arrays and rows in whose order NULL is the greatest member
 //!            interval_comparison   intervals compared by their length
 //!            derived_conditions  correlated conditions above derived tables
 //!            applied_subqueries  subqueries that the engine cannot turn into joins, as an aggregate over one
@@ -74,6 +75,7 @@ mod literals;
 mod local_times;
 mod misread_templates;
 mod narrowed_decimals;
+mod nested_order;
 mod nested_projections;
 mod offset_order;
 mod offset_pushdown;
@@ -126,6 +128,7 @@ use self::interval_fields::IntervalFields;
 use self::literals::Literals;
 use self::local_times::LocalTimes;
 use self::narrowed_decimals::NarrowedDecimals;
+use self::nested_order::NestedOrder;
 use self::nested_projections::NestedProjections;
 use self::offset_order::{KeepOffsetOrder, ReleaseOffsetOrder};
 use self::offset_pushdown::OffsetPushdown;
@@ -227,6 +230,7 @@ fn add_analysis(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
         Arc::new(IntervalFields) as Arc<dyn AnalyzerRule + Send + Sync>,
         Arc::new(TimeLiterals),
         Arc::new(IntervalComparison),
+        Arc::new(NestedOrder),
         Arc::new(DerivedConditions),
         Arc::new(AppliedSubqueries),
         Arc::new(Subqueries),

@@ -232,6 +232,40 @@ const SIBLINGS: &[(&str, &str)] = &[
         "true|true|true|true|true|true|false",
     ),
     ("SELECT count(*) AS n FROM (VALUES (timestamp '1700-02-28')) v(x) WHERE extract(year FROM x) >= 1677", "1"),
+    // Arrays with NULL, which is the greatest member. Rows of PostgreSQL 15 and DuckDB.
+    (
+        "SELECT ARRAY[1, NULL] < ARRAY[1, 2] AS a, ARRAY[1] < ARRAY[1, NULL] AS b, ARRAY[NULL]::bigint[] >= ARRAY[1, 2] AS c, \
+         ARRAY[1, NULL] <= ARRAY[1, NULL] AS d, ARRAY[1, NULL] = ARRAY[1, NULL] AS e, \
+         ARRAY[1, NULL] BETWEEN ARRAY[1, 2] AND ARRAY[2] AS f, ARRAY[1, 2] NOT BETWEEN ARRAY[1] AND ARRAY[1, NULL] AS g",
+        "false|true|true|true|true|true|false",
+    ),
+    (
+        "SELECT x FROM (VALUES (ARRAY[1, NULL]), (ARRAY[1, 2]), (ARRAY[1]), (NULL), (ARRAY[2]), (ARRAY[NULL]::bigint[])) v(x) ORDER BY x",
+        "[1]; [1, 2]; [1, NULL]; [2]; [NULL]; NULL",
+    ),
+    (
+        "SELECT x FROM (VALUES (ARRAY[1, NULL]), (ARRAY[1, 2]), (ARRAY[1]), (NULL), (ARRAY[2]), (ARRAY[NULL]::bigint[])) v(x) \
+         ORDER BY x DESC NULLS LAST",
+        "[NULL]; [2]; [1, NULL]; [1, 2]; [1]; NULL",
+    ),
+    (
+        "SELECT x FROM (VALUES (ARRAY[1, NULL]), (ARRAY[1, 2]), (NULL), (ARRAY[NULL]::bigint[])) v(x) ORDER BY x DESC NULLS FIRST",
+        "NULL; [NULL]; [1, NULL]; [1, 2]",
+    ),
+    (
+        "SELECT x FROM (VALUES (ARRAY[1, NULL]), (ARRAY[1, 2]), (NULL), (ARRAY[NULL]::bigint[])) v(x) ORDER BY x NULLS FIRST LIMIT 3",
+        "NULL; [1, 2]; [1, NULL]",
+    ),
+    (
+        "SELECT i, rank() OVER (ORDER BY x DESC) AS r, sum(i) OVER (ORDER BY x DESC) AS s FROM \
+         (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, NULL), (4, ARRAY[NULL]::bigint[])) v(i, x) ORDER BY i",
+        "1|2|5; 2|3|7; 3|4|10; 4|1|4",
+    ),
+    (
+        "SELECT array_agg(i ORDER BY x DESC) AS a FROM \
+         (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, NULL), (4, ARRAY[NULL]::bigint[])) v(i, x)",
+        "[4, 1, 2, 3]",
+    ),
     // A length that is negative in some rows.
     ("SELECT lpad('abc', k, 'x') AS l, rpad('abc', k, 'x') AS r FROM (VALUES (-1), (2)) v(k) ORDER BY k", "|; ab|ab"),
     // A minus before an interval.
