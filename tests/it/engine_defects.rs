@@ -266,6 +266,11 @@ const SIBLINGS: &[(&str, &str)] = &[
          (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, NULL), (4, ARRAY[NULL]::bigint[])) v(i, x)",
         "[4, 1, 2, 3]",
     ),
+    // Subqueries in VALUES.
+    ("SELECT x FROM (VALUES ((SELECT count(*) FROM words)), (2)) v(x) ORDER BY x", "2; 3"),
+    ("SELECT a FROM (VALUES ((SELECT 1), EXISTS (SELECT 1 FROM words)), (NULL, false)) v(a, b) WHERE b", "1"),
+    ("VALUES ((SELECT max(id) FROM words))", "3"),
+    ("SELECT column1 + column2 AS n FROM (VALUES (1, (SELECT 2))) v", "3"),
     // A length that is negative in some rows.
     ("SELECT lpad('abc', k, 'x') AS l, rpad('abc', k, 'x') AS r FROM (VALUES (-1), (2)) v(k) ORDER BY k", "|; ab|ab"),
     // A minus before an interval.
