@@ -8,7 +8,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, ScalarUDF, binary_expr, lit};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, LogicalPlan, Operator, ScalarUDF, binary_expr, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
@@ -67,13 +67,15 @@ fn is_regex(op: Operator) -> bool {
     matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
 }
 
-/// True for a pattern that may match a backslash: one that is written, has a code, or is in a class. One without columns may be such a
-/// pattern once it is computed.
+/// True for a pattern that may match a backslash: one that is written, has a code, or is left in a class by an operator of classes. A
+/// computed pattern may be such a one once it is known.
 fn may_match_backslash(pattern: &Expr) -> bool {
     match pattern {
-        Expr::Column(_) => false,
+        Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_) => false,
+        Expr::Cast(Cast { expr, .. }) => may_match_backslash(expr),
         Expr::Literal(value, _) => value.try_as_str().flatten().is_some_and(|text| {
-            !text.starts_with(GROUP) && ["\\\\", "\\x", "\\u", "\\U", "["].iter().any(|part| text.contains(part))
+            let parts = ["\\\\", "\\x", "\\u", "\\U", "&&", "--", "~~"];
+            !text.starts_with(GROUP) && parts.iter().any(|part| text.contains(part))
         }),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, .. }) => **left != lit(GROUP),
         _ => true,
