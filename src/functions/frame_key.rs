@@ -23,9 +23,6 @@ use datafusion::logical_expr::{
 use super::local_arithmetic::{add, shift};
 use crate::error::{Error, ErrorKind};
 
-const ADVICE: &str =
-    "write hours, as in INTERVAL '24 hours', or sort by local times, as in ORDER BY published_at::timestamp";
-
 /// The function. Its distances are those of the bounds of the frame, negative ones towards the past.
 pub(crate) fn frame_key() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
