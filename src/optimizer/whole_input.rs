@@ -16,7 +16,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::WindowFrameUnits;
+use datafusion::logical_expr::{WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
@@ -57,7 +57,7 @@ impl PhysicalOptimizerRule for WholeInput {
 fn ends_before(window: &BoundedWindowAggExec) -> bool {
     window.window_expr().iter().any(|function| {
         let frame = function.get_window_frame();
-        frame.units == WindowFrameUnits::Range && frame.is_causal()
+        frame.units == WindowFrameUnits::Range && matches!(frame.end_bound, WindowFrameBound::Preceding(_))
     })
 }
 
