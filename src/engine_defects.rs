@@ -48,8 +48,13 @@ pub const WORKAROUNDS: &[Workaround] = &[
         note: "the engine alone would refuse a window that is sorted by a duration, a clock time or a row",
     },
     Workaround {
+        rule: "savedsearch_range_frames",
+        note: "the engine alone would round the distance of a frame by RANGE, or lose the end of the frame near a change of clocks",
+    },
+    Workaround {
         rule: "savedsearch_pattern_matching",
-        note: "the engine alone would match SIMILAR TO as a regular expression (#22263), and refuse ESCAPE",
+        note: "the engine alone would match SIMILAR TO as a regular expression (#22263), take a backslash of a regular \
+               expression for an escape of LIKE, and refuse ESCAPE",
     },
     Workaround { rule: "savedsearch_row_comparison", note: "the engine alone would compare NULLs of a row as values" },
     Workaround {
@@ -59,6 +64,10 @@ pub const WORKAROUNDS: &[Workaround] = &[
     Workaround {
         rule: "savedsearch_interval_comparison",
         note: "the engine alone would compare intervals by their fields, not by their length",
+    },
+    Workaround {
+        rule: "savedsearch_nested_order",
+        note: "the engine alone would take NULL for the smallest member of an array or a row",
     },
     Workaround {
         rule: "savedsearch_derived_conditions",
@@ -765,6 +774,66 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         statement: "WITH RECURSIVE t AS (SELECT 1 AS n, 0 AS k UNION ALL SELECT n * 1.5, k + 1 FROM t WHERE k < 2) SELECT n FROM t",
         plain: "1; 1; 1",
         here: Here::Refused("column n is double in the recursive term"),
+    },
+    EngineDefect {
+        name: "a frame by RANGE that ends before a row whose key is NULL, infinite or NaN",
+        upstream: None,
+        statement: "SELECT min(n) = 300 AS whole FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY nullif(value % 3, 1) \
+                    RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 900)) q WHERE k = 1",
+        plain: "false",
+        here: Here::Right("true"),
+    },
+    EngineDefect {
+        name: "a regular expression of a text with a backslash",
+        upstream: None,
+        statement: r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '\\'",
+        plain: "%",
+        here: Here::Right(r"a\c"),
+    },
+    EngineDefect {
+        name: "groups of `regexp_match` that took no part in the match",
+        upstream: None,
+        statement: "SELECT (regexp_match('abc', '(x)?(b)'))[2] AS second",
+        plain: "NULL",
+        here: Here::Right("b"),
+    },
+    EngineDefect {
+        name: "`date_trunc` of an instant before 1970 to milliseconds",
+        upstream: None,
+        statement: "SELECT date_trunc('millisecond', timestamp '1969-06-03 10:59:00.123456') = \
+                    timestamp '1969-06-03 10:59:00.123' AS down",
+        plain: "false",
+        here: Here::Right("true"),
+    },
+    EngineDefect {
+        name: "a frame by RANGE whose distance has more digits than its key",
+        upstream: None,
+        statement: "SELECT count(*) OVER (ORDER BY CAST(x AS DECIMAL(10, 2)) RANGE BETWEEN 0.005 PRECEDING AND CURRENT ROW) AS n \
+                    FROM (VALUES (1.00), (1.01)) v(x) ORDER BY n",
+        plain: "1; 2",
+        here: Here::Right("1; 1"),
+    },
+    EngineDefect {
+        name: "a number as the distance of a frame by RANGE over dates",
+        upstream: None,
+        statement: "SELECT count(*) OVER (ORDER BY CAST(x AS DATE) RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS n \
+                    FROM (VALUES ('2026-01-01'), ('2026-01-02'), ('2026-01-20')) v(x) ORDER BY n",
+        plain: "1; 2; 3",
+        here: Here::Refused("write an interval, as in INTERVAL '1 day'"),
+    },
+    EngineDefect {
+        name: "the year of a time compared with one after 2262",
+        upstream: None,
+        statement: "SELECT count(*) AS n FROM (VALUES (timestamp '2024-02-29')) v(x) WHERE extract(year FROM x) < 3000",
+        plain: "0",
+        here: Here::Right("1"),
+    },
+    EngineDefect {
+        name: "the order of arrays and rows with NULL",
+        upstream: None,
+        statement: "SELECT x < y AS less, x > y AS greater FROM (VALUES (make_array(1, NULL), make_array(1, 2))) v(x, y)",
+        plain: "true|false",
+        here: Here::Right("false|true"),
     },
     EngineDefect {
         name: "the order of the results of a moving frame",

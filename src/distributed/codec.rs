@@ -10,7 +10,8 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 use serde::{Deserialize, Serialize};
 
 use crate::optimizer::{
-    hides_order_of_results, hides_properties, is_read_once, read_once, without_order_of_results, without_properties,
+    hides_order_of_results, hides_properties, is_read_once, is_whole_input, read_once, whole_input,
+    without_order_of_results, without_properties,
 };
 use crate::session::{BoundedInput, bounded_input, bounds_of};
 
@@ -23,6 +24,8 @@ enum Operator {
     WithoutOrderOfResults,
     /// Can be executed once.
     ReadOnce,
+    /// Makes one batch of all.
+    WholeInput,
     /// Limits what the operator above repeats.
     Bounded(BoundedInput),
 }
@@ -44,6 +47,7 @@ impl PhysicalExtensionCodec for OperatorCodec {
             Ok(Operator::WithoutProperties) => Ok(without_properties(Arc::clone(input))),
             Ok(Operator::WithoutOrderOfResults) => Ok(without_order_of_results(Arc::clone(input))),
             Ok(Operator::ReadOnce) => Ok(read_once(Arc::clone(input))),
+            Ok(Operator::WholeInput) => Ok(whole_input(Arc::clone(input))),
             Ok(Operator::Bounded(bounds)) => Ok(bounded_input(Arc::clone(input), bounds)),
             Err(error) => exec_err!("unknown operator: {error}"),
         }
@@ -60,6 +64,7 @@ impl PhysicalExtensionCodec for OperatorCodec {
             None if hides_properties(node.as_ref()) => Operator::WithoutProperties,
             None if hides_order_of_results(node.as_ref()) => Operator::WithoutOrderOfResults,
             None if is_read_once(node.as_ref()) => Operator::ReadOnce,
+            None if is_whole_input(node.as_ref()) => Operator::WholeInput,
             None => return not_impl_err!("{} runs on the server only", node.name()),
         };
         match serde_json::to_writer(encoded, &operator) {

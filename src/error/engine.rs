@@ -412,7 +412,9 @@ fn unknown_column(field: &Column, valid: &[Column]) -> String {
         Some(near) => format!("did you mean {near}?"),
         None if field.relation.is_none() && (!plain || name.chars().any(char::is_uppercase)) => value_in_quotes(name),
         None if known.is_empty() && field.relation.is_some() => {
-            "the query has no FROM clause, or a subquery compares the column with an operator other than `=`".to_owned()
+            "the query has no FROM clause, a subquery compares the column with an operator other than `=`, or a query with \
+             unnest sorts by a column that it does not select"
+                .to_owned()
         }
         None if known.is_empty() => "the query has no FROM clause".to_owned(),
         None => format!("available: {}", known.join(", ")),

@@ -4,7 +4,10 @@
 //! | --- | --- | --- |
 //! | `date_bin` of instants | counts nanoseconds: NULL if time and origin are 292 years apart | exact |
 //! | `date_part('epoch', …)` | adds seconds and their fraction as doubles, off by a microsecond | the nearest double of up to 2^53 units |
+//! | `date_part('year', …)` compared | NULL for years that the type of the time does not have | true or false |
+//! | `date_trunc` of one instant before 1970 | rounds milliseconds and microseconds up | rounds down |
 //! | `lpad`, `rpad` | a negative length of a column stops the program | an empty text |
+//! | `regexp_match` | leaves out groups that took no part in the match | NULL, as in PostgreSQL |
 //! | `to_char` of a duration | ignores the format | refused |
 //!
 //! Invariant: types, names and orders are those of the engine's function.
@@ -28,6 +31,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, StructFieldMapping,
 };
 
+use super::matched_groups::matched_groups;
 use super::wrapper::wrapped_methods;
 use crate::error::{Error, ErrorKind};
 
@@ -39,7 +43,9 @@ pub(crate) fn corrected(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     let by = match function.name() {
         "date_bin" => Correction::Bins,
         "date_part" => Correction::Epoch,
+        "date_trunc" => Correction::Truncation,
         "lpad" | "rpad" => Correction::Length,
+        "regexp_match" => Correction::Groups,
         "to_char" => Correction::Durations,
         _ => return function,
     };
@@ -50,7 +56,9 @@ pub(crate) fn corrected(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
 enum Correction {
     Bins,
     Epoch,
+    Truncation,
     Length,
+    Groups,
     Durations,
 }
 
@@ -86,6 +94,11 @@ impl ScalarUDFImpl for Corrected {
         let corrected = match self.by {
             Correction::Bins => bins(&args)?,
             Correction::Epoch => epoch(&args)?,
+            Correction::Truncation => truncated(&args)?,
+            Correction::Groups => {
+                let groups = matched_groups(&args, rows_of(&args))?;
+                groups.map(|groups| returned(groups, &args.args)).transpose()?
+            }
             Correction::Length => {
                 if let Some(length) = args.args.get_mut(1) {
                     *length = at_least_zero(length)?;
@@ -215,6 +228,27 @@ fn epoch(args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
     };
     let seconds: Float64Array = times.into_iter().map(|at| at.map(seconds)).collect();
     returned(Arc::new(seconds), &args.args).map(Some)
+}
+
+/// `date_trunc` of one instant to milliseconds or microseconds; `None` for other units and values.
+fn truncated(args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
+    let [ColumnarValue::Scalar(to), ColumnarValue::Scalar(time)] = args.args.as_slice() else { return Ok(None) };
+    let step = match to.try_as_str().flatten().map(str::to_lowercase).as_deref() {
+        Some("millisecond") => nanoseconds(TimeUnit::Millisecond),
+        Some("microsecond") => nanoseconds(TimeUnit::Microsecond),
+        _ => return Ok(None),
+    };
+    let Some((times, unit)) = instants(&time.to_array()?) else { return Ok(None) };
+    let step = i64::try_from(step / nanoseconds(unit)).unwrap_or(1).max(1);
+    // Near the first instant that can be represented, there is none below.
+    let down = |at: i64| {
+        let out_of_range =
+            || Error::new(ErrorKind::Query, "date_trunc: the result is before the first possible instant");
+        at.checked_sub(at.rem_euclid(step)).ok_or_else(out_of_range)
+    };
+    let times = times.into_iter().map(|at| at.map(down).transpose());
+    let times: Int64Array = times.collect::<std::result::Result<_, Error>>()?;
+    returned(cast(&times, args.return_field.data_type())?, &args.args).map(Some)
 }
 
 /// A length in characters, of which there are none if it is negative.

@@ -134,11 +134,17 @@ pub(super) fn shift(
         instant
     } else {
         let local = zone.from_utc_datetime(&instant).naive_local();
-        let count = Months::new(months.unsigned_abs());
-        let local = if months < 0 { local.checked_sub_months(count) } else { local.checked_add_months(count) }?;
-        instant_of(local.checked_add_signed(TimeDelta::days(i64::from(days)))?, zone)?
+        instant_of(add(local, IntervalMonthDayNano::new(months, days, 0))?, zone)?
     };
     instant.checked_add_signed(TimeDelta::nanoseconds(nanoseconds))
+}
+
+/// Adds the months, the days and the rest of an interval to a local time.
+pub(super) fn add(local: NaiveDateTime, interval: IntervalMonthDayNano) -> Option<NaiveDateTime> {
+    let count = Months::new(interval.months.unsigned_abs());
+    let local = if interval.months < 0 { local.checked_sub_months(count) } else { local.checked_add_months(count) }?;
+    let local = local.checked_add_signed(TimeDelta::days(i64::from(interval.days)))?;
+    local.checked_add_signed(TimeDelta::nanoseconds(interval.nanoseconds))
 }
 
 #[cfg(test)]

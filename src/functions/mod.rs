@@ -14,12 +14,15 @@ mod comparable_interval;
 mod corrected;
 mod digits_kept;
 mod exact_decimal;
+mod frame_key;
 mod in_domain;
 mod in_values;
 mod interval_part;
 mod json;
 mod local_arithmetic;
+mod matched_groups;
 mod moving;
+mod nested_order;
 mod only_value;
 mod opaque;
 mod patterns;
@@ -57,10 +60,12 @@ pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar,
 
 pub(crate) use self::digits_kept::DigitsKept;
 pub(crate) use self::exact_decimal::exact_decimal;
+pub(crate) use self::frame_key::frame_key;
 pub(crate) use self::in_domain::{has_domain, in_domain};
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
+pub(crate) use self::nested_order::NestedOrder;
 pub(crate) use self::only_value::OnlyValue;
 pub(crate) use self::opaque::Opaque;
 use self::percentile::percentile_cont;
@@ -79,6 +84,7 @@ pub(crate) use self::unknown_range::with_unknown_range;
 pub(crate) use self::words::OfWords;
 #[cfg(feature = "store")]
 pub(crate) use self::words::match_of;
+pub(crate) use self::wrapper::known_preimage;
 #[cfg(feature = "flight")]
 pub(crate) use self::wrapper::{wrapped_aggregate_methods, wrapped_methods, wrapped_order_methods};
 
@@ -94,6 +100,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         plus_interval(),
         minus_interval(),
         interval_part(),
+        frame_key(),
         positive_zero(),
         rounded_time(),
         exact_decimal(),
@@ -106,6 +113,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend([PostgresCast::udf(), postgres::PostgresToChar::udf()]);
     all.extend(postgres::listed());
     all.extend([Numeric::Divide, Numeric::Multiply].map(numeric));
+    all.extend(NestedOrder::ALL.map(NestedOrder::udf));
     all.extend(json::all());
     all.extend([OfWords::Match, OfWords::Score].map(OfWords::udf));
     all.extend([Membership::One, Membership::Any, Membership::All].map(Membership::udf));

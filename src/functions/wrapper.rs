@@ -1,5 +1,18 @@
 //! The methods of a function that a wrapper around another one does not change.
 
+use datafusion::logical_expr::preimage::PreimageResult;
+
+/// The arguments for which a function has a result, unless a bound of them cannot be represented. The engine compares with NULL then:
+/// `extract(year FROM t) < 3000` is NULL for times of nanoseconds, which end in 2262.
+pub(crate) fn known_preimage(preimage: PreimageResult) -> PreimageResult {
+    match preimage {
+        PreimageResult::Range { interval, .. } if interval.lower().is_null() || interval.upper().is_null() => {
+            PreimageResult::None
+        }
+        known => known,
+    }
+}
+
 /// Methods of [`ScalarUDFImpl`](datafusion::logical_expr::ScalarUDFImpl) that call those of `self.function()`: all but
 /// `with_updated_config`, `return_field_from_args`, `invoke_with_args`, `simplify` and `output_ordering`.
 macro_rules! wrapped_methods {
@@ -39,7 +52,7 @@ macro_rules! wrapped_methods {
         }
 
         fn preimage(&self, args: &[Expr], literal: &Expr, context: &SimplifyContext) -> Result<PreimageResult> {
-            self.function().preimage(args, literal, context)
+            Ok(crate::functions::known_preimage(self.function().preimage(args, literal, context)?))
         }
 
         fn short_circuits(&self) -> bool {

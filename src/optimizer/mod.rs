@@ -4,6 +4,7 @@
 //! analysis   grouped_expressions  expressions of grouping sets, and groups of random values, as columns
 //!            unnested_keys  keys of tables hidden from plans that unnest arrays
 //!            peer_frames    frames of windows whose sort key has no distances, by peers
+//!            range_frames   distances of frames that the engine would round, or compute wrongly near a change of clocks
 //!            local_times    local times of instants in a zone, instead of the engine's in UTC
 //!            literals       numbers compared with keys, as text
 //!            pattern_matching   LIKE … ESCAPE and SIMILAR TO
@@ -12,6 +13,7 @@
 //!            (local_times again, for the casts of type coercion)
 //!            interval_fields  fields of intervals, instead of the engine's totals
 //!            time_literals  times without seconds, and beyond the range of nanoseconds
+//!            nested_order   arrays and rows in whose order NULL is the greatest member
 //!            interval_comparison   intervals compared by their length
 //!            derived_conditions  correlated conditions above derived tables
 //!            applied_subqueries  subqueries that the engine cannot turn into joins, as an aggregate over one
@@ -73,6 +75,7 @@ mod literals;
 mod local_times;
 mod misread_templates;
 mod narrowed_decimals;
+mod nested_order;
 mod nested_projections;
 mod offset_order;
 mod offset_pushdown;
@@ -82,6 +85,7 @@ mod pattern_matching;
 mod peer_frames;
 mod plan_scans;
 mod positive_zero;
+mod range_frames;
 mod read_once;
 mod require_time_bound;
 mod row_comparison;
@@ -97,6 +101,7 @@ mod subqueries;
 mod time_literals;
 mod unknown_lists;
 mod unnested_keys;
+mod whole_input;
 
 use std::sync::Arc;
 
@@ -123,6 +128,7 @@ use self::interval_fields::IntervalFields;
 use self::literals::Literals;
 use self::local_times::LocalTimes;
 use self::narrowed_decimals::NarrowedDecimals;
+use self::nested_order::NestedOrder;
 use self::nested_projections::NestedProjections;
 use self::offset_order::{KeepOffsetOrder, ReleaseOffsetOrder};
 use self::offset_pushdown::OffsetPushdown;
@@ -133,6 +139,7 @@ use self::pattern_matching::PatternMatching;
 use self::peer_frames::PeerFrames;
 use self::plan_scans::PlanScans;
 use self::positive_zero::PositiveZero;
+use self::range_frames::RangeFrames;
 use self::read_once::ReadOnce;
 #[cfg(feature = "distributed")]
 pub(crate) use self::read_once::{is_read_once, read_once};
@@ -154,6 +161,9 @@ use self::subqueries::Subqueries;
 use self::time_literals::TimeLiterals;
 use self::unknown_lists::UnknownLists;
 use self::unnested_keys::UnnestedKeys;
+use self::whole_input::WholeInput;
+#[cfg(feature = "distributed")]
+pub(crate) use self::whole_input::{is_whole_input, whole_input};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Adds the rules to a session, and the planner that refuses queries. They recognize the tables of a plan by type,
@@ -202,6 +212,7 @@ fn add_physical(rules: &mut Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>) -
     #[cfg(feature = "store")]
     rules.push(Arc::new(SoundPruning));
     rules.push(Arc::new(ReadOnce));
+    rules.push(Arc::new(WholeInput));
     rules.push(Arc::new(BudgetCheck));
     Ok(())
 }
@@ -219,6 +230,7 @@ fn add_analysis(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
         Arc::new(IntervalFields) as Arc<dyn AnalyzerRule + Send + Sync>,
         Arc::new(TimeLiterals),
         Arc::new(IntervalComparison),
+        Arc::new(NestedOrder),
         Arc::new(DerivedConditions),
         Arc::new(AppliedSubqueries),
         Arc::new(Subqueries),
@@ -230,6 +242,7 @@ fn add_analysis(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
         Arc::new(PositiveZero),
         Arc::new(SortKeys),
     ]);
+    rules.insert(0, Arc::new(RangeFrames));
     rules.insert(0, Arc::new(PeerFrames));
     rules.insert(0, Arc::new(UnnestedKeys));
     rules.insert(0, Arc::new(LocalTimes));

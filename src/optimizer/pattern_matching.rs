@@ -1,10 +1,14 @@
 //! `LIKE … ESCAPE` and `SIMILAR TO`, in the patterns that the engine matches correctly. See [`functions`](crate::functions).
+//!
+//! A regular expression of a literal text becomes LIKE in the engine, which takes a backslash of that text for an escape. One that may
+//! have a backslash gets an empty group, which matches anywhere, and stays a regular expression.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::{Expr, Like, LogicalPlan, Operator, ScalarUDF, binary_expr, lit};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, LogicalPlan, Operator, ScalarUDF, binary_expr, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
@@ -40,8 +44,49 @@ fn rewritten(expr: Expr) -> Result<Transformed<Expr>> {
             };
             Transformed::yes(binary_expr(text, operator, regex))
         }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_regex(op) && may_match_backslash(&right) => {
+            Transformed::yes(binary_expr(*left, op, grouped(*right)))
+        }
+        // The engine makes an operator of it.
+        Expr::ScalarFunction(ScalarFunction { func, mut args })
+            if func.name() == "regexp_like" && args.get(1).is_some_and(may_match_backslash) =>
+        {
+            let pattern = std::mem::replace(&mut args[1], lit(""));
+            args[1] = grouped(pattern);
+            Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
+        }
         other => Transformed::no(other),
     })
+}
+
+/// An empty group, which matches anywhere.
+const GROUP: &str = "()";
+
+fn is_regex(op: Operator) -> bool {
+    use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
+    matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
+}
+
+/// True for a pattern that may match a backslash: one that is written, has a code, or is left in a class by an operator of classes. A
+/// computed pattern may be such a one once it is known.
+fn may_match_backslash(pattern: &Expr) -> bool {
+    match pattern {
+        Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_) => false,
+        Expr::Cast(Cast { expr, .. }) => may_match_backslash(expr),
+        Expr::Literal(value, _) => value.try_as_str().flatten().is_some_and(|text| {
+            let parts = ["\\\\", "\\x", "\\u", "\\U", "&&", "--", "~~"];
+            !text.starts_with(GROUP) && parts.iter().any(|part| text.contains(part))
+        }),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, .. }) => **left != lit(GROUP),
+        _ => true,
+    }
+}
+
+fn grouped(pattern: Expr) -> Expr {
+    match &pattern {
+        Expr::Literal(value, _) if let Some(Some(text)) = value.try_as_str() => lit(format!("{GROUP}{text}")),
+        _ => binary_expr(lit(GROUP), Operator::StringConcat, pattern),
+    }
 }
 
 /// The pattern in its new form: at once if it is a literal, otherwise by a function.

@@ -835,6 +835,10 @@ mod tests {
             ),
             ("SELECT a<-1 + 2", "SELECT a < -1 + 2"),
             ("SELECT '{en,\"d e\",NULL}'::text[]", "SELECT CAST(ARRAY['en', 'd e', NULL] AS TEXT[])"),
+            (
+                "SELECT '{1,-2.25,NULL}'::numeric[], '{NULL}'::numeric[]",
+                "SELECT arrow_cast(ARRAY['1', '-2.25', NULL], 'List(Decimal128(38, 2))'), CAST(ARRAY[NULL] AS NUMERIC[])",
+            ),
             ("SELECT x = ANY('{1,2}'), x <> ALL('{}')", "SELECT ((x = '1') OR (x = '2')), true"),
             ("SELECT x COLLATE \"C\", y COLLATE pg_catalog.\"default\"", "SELECT x, y"),
             ("SELECT -2 ^ 2 * 3", "SELECT power(CAST(-2 AS DOUBLE PRECISION), CAST(2 AS DOUBLE PRECISION)) * 3"),

@@ -36,8 +36,11 @@ pub(super) fn decode(
     };
     if binary {
         let decoded = from_binary(bytes, postgres, &data_type);
-        return decoded.map_err(|_| {
-            Report::error("22P03", format!("parameter ${number} is not a binary value of type {}", postgres.name()))
+        return decoded.map_err(|error| match error.downcast_ref::<NotAnArray>() {
+            Some(NotAnArray::Nested) => Report::error("0A000", format!("parameter ${number}: {}", NotAnArray::Nested)),
+            _ => {
+                Report::error("22P03", format!("parameter ${number} is not a binary value of type {}", postgres.name()))
+            }
         });
     }
     let wrong = || Report::error("22P02", format!("parameter ${number} is not a value of type {}", postgres.name()));
@@ -145,8 +148,7 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
                 Some(text) => from_text(&text, item.data_type(), zone),
                 None => ScalarValue::try_from(item.data_type()).ok(),
             });
-            let items = items.collect::<Option<Vec<_>>>()?;
-            Some(ScalarValue::List(ScalarValue::new_list_nullable(&items, item.data_type())))
+            list(items.collect::<Option<Vec<_>>>()?, item.data_type())
         }
         data_type => ScalarValue::from(text.trim()).cast_to(data_type).ok().filter(|value| !value.is_null()),
     }
@@ -184,7 +186,7 @@ fn from_binary(
             None => Ok(ScalarValue::try_from(field.data_type())?),
         });
         let items = items.collect::<Result<Vec<_>, _>>()?;
-        return Ok(ScalarValue::List(ScalarValue::new_list_nullable(&items, field.data_type())));
+        return list(items, field.data_type()).ok_or_else(|| "not numbers of at most 38 digits".into());
     }
     Ok(match *postgres {
         Type::BOOL => ScalarValue::Boolean(Some(read(postgres, bytes)?)),
@@ -233,10 +235,39 @@ fn from_binary(
     })
 }
 
-/// The values of a one-dimensional array in its binary form.
-fn array(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, &'static str> {
-    fn number<'a>(bytes: &mut &'a [u8]) -> Result<i32, &'static str> {
-        let (number, rest): (&'a [u8; 4], &'a [u8]) = bytes.split_first_chunk().ok_or("too short")?;
+/// An array of items. Numbers get the digits after the point that the longest of them has; `None` if one then has more than 38 digits.
+fn list(mut items: Vec<ScalarValue>, item: &DataType) -> Option<ScalarValue> {
+    let scales = items.iter().filter_map(|item| match item {
+        ScalarValue::Decimal128(Some(_), _, scale) => Some(*scale),
+        _ => None,
+    });
+    let item = match scales.max() {
+        Some(common) => {
+            for item in &mut items {
+                if let ScalarValue::Decimal128(value, _, scale) = item {
+                    *item = ScalarValue::Decimal128(rescaled(*value, *scale, common)?, 38, common);
+                }
+            }
+            DataType::Decimal128(38, common)
+        }
+        None => item.clone(),
+    };
+    Some(ScalarValue::List(ScalarValue::new_list_nullable(&items, &item)))
+}
+
+/// A number with more digits after the point; `None` if it then has more than 38 digits. A missing one stays missing.
+fn rescaled(value: Option<i128>, scale: i8, to: i8) -> Option<Option<i128>> {
+    let Some(value) = value else { return Some(None) };
+    let factor = 10_i128.checked_pow(u32::try_from(to.checked_sub(scale)?).ok()?)?;
+    let value = value.checked_mul(factor)?;
+    (value.unsigned_abs() < 10_u128.pow(38)).then_some(Some(value))
+}
+
+/// The values of a one-dimensional array in its binary form, whose first index is 1.
+fn array(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, NotAnArray> {
+    use NotAnArray::{Malformed, Nested};
+    fn number<'a>(bytes: &mut &'a [u8]) -> Result<i32, NotAnArray> {
+        let (number, rest): (&'a [u8; 4], &'a [u8]) = bytes.split_first_chunk().ok_or(Malformed)?;
         *bytes = rest;
         Ok(i32::from_be_bytes(*number))
     }
@@ -246,22 +277,25 @@ fn array(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, &'static str> {
         return Ok(Vec::new());
     }
     if dimensions != 1 {
-        return Err("an array of arrays");
+        return Err(Nested);
     }
-    let [length, _first] = [number(&mut rest)?, number(&mut rest)?];
+    let [length, first] = [number(&mut rest)?, number(&mut rest)?];
+    if first != 1 {
+        return Err(Nested);
+    }
     let mut values = Vec::new();
     for _ in 0..length {
         values.push(match number(&mut rest)? {
             -1 => None,
             length => {
-                let length = usize::try_from(length).map_err(|_| "negative length")?;
-                let (value, after) = rest.split_at_checked(length).ok_or("too short")?;
+                let length = usize::try_from(length).map_err(|_| Malformed)?;
+                let (value, after) = rest.split_at_checked(length).ok_or(Malformed)?;
                 rest = after;
                 Some(value)
             }
         });
     }
-    if rest.is_empty() { Ok(values) } else { Err("too long") }
+    if rest.is_empty() { Ok(values) } else { Err(Malformed) }
 }
 
 /// The text of a numeric of groups of four digits; `None` if it is not a number, or has more digits than a decimal.
@@ -347,8 +381,23 @@ mod tests {
         });
         let list = text("{a,\"b \\\"c\\\"\",NULL,\"null\"}", &Type::TEXT_ARRAY).expect("a list");
         assert_eq!(list.to_string(), "[a, b \"c\", , null]");
+        // Numbers keep their value if others have more digits after the point.
+        let numbers = [
+            ("{1.5,2}", "[1.5, 2.0]"),
+            ("{NULL,1,2.25}", "[, 1.00, 2.25]"),
+            ("{1e3,0.000000000001}", "[1000.000000000000, 0.000000000001]"),
+            ("{12345678901234567890123456789012345678}", "[12345678901234567890123456789012345678]"),
+            ("{NULL}", "[]"),
+            ("{}", "[]"),
+        ];
+        each(numbers, |(numbers, right)| {
+            assert_eq!(text(numbers, &Type::NUMERIC_ARRAY).expect("an array").to_string(), right, "{numbers}");
+        });
         let cases = [
             ("x", Type::INT4),
+            ("{12345678901234567890123456789012345678,0.1}", Type::NUMERIC_ARRAY),
+            ("{1,NaN}", Type::NUMERIC_ARRAY),
+            ("{2026-05-01,infinity}", Type::TIMESTAMP_ARRAY),
             ("o", Type::BOOL),
             ("{{a}}", Type::TEXT_ARRAY),
             ("soon", Type::TIMESTAMPTZ),
@@ -377,6 +426,17 @@ mod tests {
             [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 23, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 9, 255, 255, 255, 255];
         assert_eq!(binary(&list, &Type::INT4_ARRAY).expect("a list").to_string(), "[9, ]");
         assert!(binary(&list[..20], &Type::INT4_ARRAY).is_err());
+        // 1.5 and 2, and a missing number.
+        let half = [0, 2, 0, 0, 0, 0, 0, 1, 0, 1, 0x13, 0x88];
+        let whole = [0, 1, 0, 0, 0, 0, 0, 0, 0, 2];
+        let mut numbers = vec![0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 6, 0xa4, 0, 0, 0, 3, 0, 0, 0, 1];
+        numbers.extend([255, 255, 255, 255, 0, 0, 0, 10].iter().chain(&whole).chain(&[0, 0, 0, 12]).chain(&half));
+        assert_eq!(binary(&numbers, &Type::NUMERIC_ARRAY).expect("a list").to_string(), "[, 2.0, 1.5]");
+        let refused = |bytes: &[u8]| binary(bytes, &Type::INT4_ARRAY).map(|_| ()).expect_err("an array with bounds");
+        let bounds = "parameter $1: arrays of arrays and arrays with bounds are not supported";
+        let from_zero = [&list[..19], &[0][..], &list[20..]].concat();
+        assert_eq!(refused(&from_zero), Report::error("0A000", bounds));
+        assert_eq!(refused(&[&[0, 0, 0, 2][..], &list[4..]].concat()), Report::error("0A000", bounds));
         assert!(binary(&[1, 2, 3], &Type::UUID).is_err());
         assert_eq!(decode(None, true, &Type::INT8, 1, "UTC"), Ok(ScalarValue::Int64(None)));
     }

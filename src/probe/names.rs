@@ -12,7 +12,7 @@ use super::candidates::{AID, DURATION, NONSENSE, OFFSET, SIZE, SORT, TIMEZONE, p
 use super::dialogue::{Dialogue, FEW};
 use super::facts::names_among;
 use super::refusal;
-use super::shape::{self, Path, said, walk};
+use super::shape::{self, Path, leaves, said, walk};
 use super::vocabulary::{self, GIVEN, plain};
 use crate::error::Result;
 use crate::profile::Zone;
@@ -256,8 +256,7 @@ impl Dialogue {
 /// counts, and with other mentions if any came.
 fn may_begin_elsewhere(first: &Reply, reply: &Reply) -> bool {
     let counts = |reply: &Reply| -> Vec<(Path, u64)> {
-        let numbers =
-            reply.body.iter().flat_map(shape::leaves).filter_map(|(path, value)| Some((path, value.as_u64()?)));
+        let numbers = reply.body.iter().flat_map(leaves).filter_map(|(path, value)| Some((path, value.as_u64()?)));
         let of_clock = |(path, _): &(Path, u64)| {
             let name = path.last().map(|name| plain(name)).unwrap_or_default();
             name.ends_with("ms") || ["elapsed", "time", "took"].iter().any(|word| name.contains(word))
@@ -490,7 +489,7 @@ mod tests {
             Reply::new(
                 &[],
                 status,
-                http::HeaderMap::new(),
+                HeaderMap::new(),
                 json!({"total": total, "offset": offset, "took": took, "items": rows}).to_string(),
             )
         };

@@ -11,7 +11,7 @@ use super::asker::{Pair, Reply};
 use super::candidates::{AID, OFFSET, SORT, pair};
 use super::dialogue::{Dialogue, FEW, TRIAL};
 use super::observations::{CursorPlace, Findings, NoOffset, Offset, Seen};
-use super::shape::{self, Path, at, number, place, said};
+use super::shape::{self, Path, number, place, said};
 use super::vocabulary;
 use crate::error::Result;
 

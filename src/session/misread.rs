@@ -6,6 +6,7 @@
 //! | `EXCEPT ALL`, `INTERSECT ALL` | the number of equal rows is ignored | refused |
 //! | `a = ANY (SELECT …)`, `a <> ALL (SELECT …)` | columns of the subquery may be taken for those of the query | as `IN`, `NOT IN` |
 //! | other comparisons with `ANY` and `ALL` of a subquery, `(a, b) IN (SELECT …)` | wrong in the same way, or refused | as EXISTS (`quantified`) |
+//! | `VALUES ((SELECT …))` | fails when it is run | as SELECT and UNION ALL |
 //! | `a = ANY (b)` of an array with NULL | false | NULL (`quantified`) |
 //! | `(a, b) = (SELECT …)` | refused | refused |
 //! | `HAVING true` without aggregates | refused | as WHERE of a query without FROM |
@@ -41,12 +42,12 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind, Query, Select,
     SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement as Ast, TableFactor, TableWithJoins,
-    TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
+    TimezoneInfo, UnaryOperator, Value, ValueWithSpan, Values, WildcardAdditionalOptions,
 };
 
 use super::ambiguous_names::ambiguous_name;
 use super::ignored_clauses::{self, Ignored};
-use super::nodes::{call, case_of, result_of};
+use super::nodes::{call, case_of, result_of, select_of};
 use super::quantified::{
     Elsewhere, any_as_all, is_row, is_row_with_subquery, like_each, quantified_conditions, quantified_value,
 };
@@ -195,6 +196,11 @@ impl Editor for Standard {
                     "TABLE with other clauses than ORDER BY, LIMIT, OFFSET and FETCH is not supported",
                     "write SELECT * FROM, the name, and the clauses",
                 );
+            }
+            if let SetExpr::Values(values) = &*body
+                && let Some(selected) = selected_rows(values)
+            {
+                *body = selected;
             }
             // A parenthesized query is visited separately.
             let SetExpr::SetOperation { op, set_quantifier, left, right } = body else { continue };
@@ -604,11 +610,41 @@ fn pattern(expr: &mut Expr) {
         Expr::BinaryOp { op, right, .. } if is_regex(op) && is_computed(right) => {
             let pattern = Box::new(Expr::Nested(right.clone()));
             // An empty group, which matches anywhere.
-            let (left, op) = (Box::new(text("(?:)")), BinaryOperator::StringConcat);
+            let (left, op) = (Box::new(text("()")), BinaryOperator::StringConcat);
             **right = Expr::Nested(Box::new(Expr::BinaryOp { left, op, right: pattern }));
         }
         _ => {}
     }
+}
+
+/// The rows of VALUES as SELECT, if one of them has a subquery; otherwise `None`.
+fn selected_rows(values: &Values) -> Option<SetExpr> {
+    let mut found = false;
+    syntax::expressions(&values.rows, &mut |part| {
+        found |= matches!(part, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
+    });
+    let rows = values.rows.iter().filter(|_| found).map(|row| {
+        let items = row.content.iter().zip(1_usize..).map(|(value, number)| SelectItem::ExprWithAlias {
+            expr: value.clone(),
+            alias: Ident::new(format!("column{number}")),
+        });
+        SetExpr::Select(Box::new(select_of(items.collect(), Vec::new())))
+    });
+    union_of(rows.collect())
+}
+
+/// All rows of several queries, as a tree of little depth.
+fn union_of(mut queries: Vec<SetExpr>) -> Option<SetExpr> {
+    if queries.len() <= 1 {
+        return queries.pop();
+    }
+    let rest = queries.split_off(queries.len() / 2);
+    Some(SetExpr::SetOperation {
+        op: SetOperator::Union,
+        set_quantifier: SetQuantifier::All,
+        left: Box::new(union_of(queries)?),
+        right: Box::new(union_of(rest)?),
+    })
 }
 
 /// True for an operator that compares with a regular expression.

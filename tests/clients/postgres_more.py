@@ -123,6 +123,28 @@ def fractions_are_kept(served):
                 assert came == (right if isinstance(came, (str, bool)) else decimal.Decimal(right)), f"{sql}: {came}, not {right}"
 
 
+def arrays_of_numbers_keep_their_values(served):
+    """The values are those of PostgreSQL 15."""
+    two = [decimal.Decimal("1.5"), decimal.Decimal(2)]
+    with psycopg.connect(url(served)) as connection:
+        for sql, values, right in [
+            ("SELECT %s::numeric[]", [two], two),
+            ("SELECT %s::numeric[]", [[decimal.Decimal(1), None, decimal.Decimal("2.25")]], [1, None, decimal.Decimal("2.25")]),
+            ("SELECT %s::numeric[]", [[decimal.Decimal("1E-12"), decimal.Decimal("1E3")]], [decimal.Decimal("1E-12"), 1000]),
+            ("SELECT array_agg(x) FROM (VALUES (0.25), (2.0)) v(x) WHERE x = ANY(%s)", [two], [2]),
+            ("SELECT array_agg(x) FROM (VALUES (2), (3)) v(x) WHERE x = ANY(%s)", [two], [2]),
+            ("SELECT array_agg(x) FROM (VALUES (0.25), (2.0)) v(x) WHERE x <> ALL(%s)", [two], [decimal.Decimal("0.25")]),
+            ("SELECT sum(x) FROM unnest(%s::numeric[]) u(x)", [two], decimal.Decimal("3.5")),
+            ("SELECT '{1e-12,2}'::numeric[]", [], [decimal.Decimal("1E-12"), 2]),
+        ]:
+            for binary in [False, True]:
+                with connection.cursor(binary=binary) as cursor:
+                    # Parameters in text, and in binary form.
+                    for form in [sql, sql.replace("%s", "%b")]:
+                        came = cursor.execute(form, values).fetchone()[0]
+                        assert came == right, f"{form}, {values}: {came}, not {right}"
+
+
 def adbc_runs(served, rows, cost):
     with adbc_driver_postgresql.dbapi.connect(url(served)) as connection, connection.cursor() as cursor:
         with costs(served, cost):
@@ -313,6 +335,7 @@ with Served(users=True) as served:
         lambda: asyncpg_runs(served, rows, cost),
         lambda: pg8000_runs(served, rows, cost),
         lambda: fractions_are_kept(served),
+        lambda: arrays_of_numbers_keep_their_values(served),
         lambda: adbc_runs(served, rows, cost),
         lambda: duckdb_runs(served),
         lambda: ibis_runs(served, rows),

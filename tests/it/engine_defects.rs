@@ -129,6 +129,148 @@ const SIBLINGS: &[(&str, &str)] = &[
          (1, timestamp '2026-07-01', timestamp '2026-07-02'), (2, timestamp '2026-07-01', timestamp '2026-07-01')) v(i, a, b) ORDER BY n",
         "2; 3",
     ),
+    // Frames that end before rows with keys that a distance leaves where they are. Rows of PostgreSQL 15 and DuckDB.
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY nullif(value % 3, 1) DESC NULLS FIRST \
+         RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 9000)) q WHERE k = 1",
+        "3000|3000",
+    ),
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY CASE WHEN value % 3 = 1 THEN \
+         CAST('Infinity' AS double) ELSE value % 3 END RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n \
+         FROM generate_series(1, 9000)) q WHERE k = 1",
+        "3000|3000",
+    ),
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY CASE WHEN value % 3 = 1 THEN \
+         CAST('NaN' AS double) ELSE value % 3 END RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n \
+         FROM generate_series(1, 9000)) q WHERE k = 1",
+        "3000|3000",
+    ),
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (PARTITION BY value % 2 ORDER BY \
+         nullif(value % 3, 1) RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 9000)) q WHERE k = 1",
+        "1500|1500",
+    ),
+    (
+        "SELECT min(n), max(n) FROM (SELECT value % 3 AS k, first_value(value) OVER (ORDER BY nullif(value % 3, 1) \
+         RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING) IS NULL AS f, count(*) OVER (ORDER BY nullif(value % 3, 1) \
+         RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS n FROM generate_series(1, 9000)) q WHERE k = 1",
+        "3000|3000",
+    ),
+    (
+        "SELECT k, min(n), max(n) FROM (SELECT value % 3 AS k, count(*) OVER (ORDER BY value % 3 \
+         RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) AS n FROM generate_series(1, 9000)) q GROUP BY k ORDER BY k",
+        "0|0|0; 1|3000|3000; 2|6000|6000",
+    ),
+    // Backslashes of regular expressions: written, as a code, in a class, at the ends, without case, as a function and computed.
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ 'a\\c'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '\x5c'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '\u005C'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '[\\]'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ '^a\\'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\'), ('a'), ('%')) v(x) WHERE x ~ 'a\\$'", r"a\"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~* '\\C'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\'), ('A\'), ('a%')) v(x) WHERE x ~* '^a\\$' ORDER BY x", r"A\; a\"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x !~ '\\' ORDER BY x", "%; ac"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x !~* '\\C' ORDER BY x", "%; ac"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('b')) v(x) WHERE x ~ '\\|b' ORDER BY x", r"a\c; b"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE regexp_like(x, '\\')", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE regexp_like(x, '\\C', 'i')", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x ~ ('\' || '\')", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE regexp_like(x, concat('\', '\'))", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a\c'), ('ac'), ('%')) v(x) WHERE x SIMILAR TO 'a\\c'", r"a\c"),
+    (r"SELECT x FROM (VALUES ('a%c'), ('abc'), ('a_c')) v(x) WHERE x ~ 'a%c' OR x ~ 'a\x5fc' ORDER BY x", "a%c; a_c"),
+    (r"SELECT count(*) AS n FROM (VALUES ('a.c'), ('abc')) v(x) WHERE x ~ 'a\.c'", "1"),
+    // Groups of regexp_match that took no part. Rows of PostgreSQL 15.
+    ("SELECT array_length(regexp_match('abc', '(b)(x)?')) AS n, (regexp_match('abc', '(b)(x)?'))[1] AS g", "2|b"),
+    ("SELECT (regexp_match('abc', '(x)|(b)'))[1] AS g, (regexp_match('abc', '(x)|(b)'))[2] AS h", "NULL|b"),
+    (
+        "SELECT regexp_match('abc', 'B', 'i') AS g, regexp_match('abc', '') AS h, regexp_match('abc', 'x') AS i",
+        "[b]|[]|NULL",
+    ),
+    (
+        "SELECT (regexp_match(x, '(x)?(b)'))[2] AS g, (regexp_match(x, p))[1] AS h FROM (VALUES (1, 'abc', '(a)?(c)'), \
+         (2, 'xb', 'x'), (3, NULL, 'x'), (4, 'q', NULL)) v(i, x, p) ORDER BY i",
+        "b|NULL; b|x; NULL|NULL; NULL|NULL",
+    ),
+    // Instants before 1970, one and several.
+    (
+        "SELECT date_trunc('microsecond', arrow_cast(-1500, 'Timestamp(Nanosecond, None)')) = \
+         arrow_cast(-2000, 'Timestamp(Nanosecond, None)') AS a, date_trunc('second', timestamp '1969-06-03 10:59:00.123456') = \
+         timestamp '1969-06-03 10:59:00' AS b",
+        "true|true",
+    ),
+    (
+        "SELECT count(*) AS n FROM (VALUES (timestamp '1969-06-03 10:59:00.123456'), (timestamp '1950-01-01 00:00:00.123999')) v(t) \
+         WHERE date_part('millisecond', date_trunc('millisecond', t)) = 123 AND date_trunc('millisecond', t) < t \
+         AND date_trunc('second', t) < t",
+        "2",
+    ),
+    // Distances with more digits than the key, on both sides, descending, beside other functions of the window. Rows of PostgreSQL 15.
+    (
+        "SELECT count(*) OVER (ORDER BY x DESC RANGE BETWEEN 0.005 PRECEDING AND 0.010 FOLLOWING) AS n, row_number() OVER (ORDER BY x \
+         DESC) AS r, sum(x) OVER (ORDER BY x DESC) AS s FROM (SELECT CAST(x AS DECIMAL(10, 2)) AS x FROM (VALUES (1.00), (1.01)) v(x)) \
+         ORDER BY r",
+        "2|1|1.01; 1|2|2.01",
+    ),
+    (
+        "SELECT count(*) OVER (PARTITION BY k ORDER BY x RANGE BETWEEN 0.0149 PRECEDING AND 0.001 PRECEDING) AS n FROM \
+         (SELECT k, CAST(x AS DECIMAL(10, 2)) AS x FROM (VALUES (1, 1.00), (1, 1.01), (1, 1.02), (2, 1.00)) v(k, x)) ORDER BY n",
+        "0; 0; 1; 1",
+    ),
+    (
+        "SELECT count(*) OVER (ORDER BY x RANGE BETWEEN INTERVAL '1 month' PRECEDING AND CURRENT ROW) AS n, rank() OVER (ORDER BY x) AS r \
+         FROM (VALUES (date '2026-01-31'), (date '2026-02-28'), (date '2026-03-30')) v(x) ORDER BY r",
+        "1|1; 2|2; 2|3",
+    ),
+    // Years beyond those of a time of nanoseconds.
+    (
+        "SELECT extract(year FROM x) > 1000 AS a, extract(year FROM x) <> 3000 AS b, extract(year FROM x) NOT IN (1, 3000) AS c, \
+         extract(year FROM x) BETWEEN 1 AND 9999 AS d, extract(year FROM x) IS DISTINCT FROM 3000 AS e, \
+         date_part('year', x) <= 2262 AS f, extract(year FROM x) = 3000 AS g FROM (VALUES (timestamp '2024-02-29')) v(x)",
+        "true|true|true|true|true|true|false",
+    ),
+    ("SELECT count(*) AS n FROM (VALUES (timestamp '1700-02-28')) v(x) WHERE extract(year FROM x) >= 1677", "1"),
+    // Arrays with NULL, which is the greatest member. Rows of PostgreSQL 15 and DuckDB.
+    (
+        "SELECT ARRAY[1, NULL] < ARRAY[1, 2] AS a, ARRAY[1] < ARRAY[1, NULL] AS b, ARRAY[NULL]::bigint[] >= ARRAY[1, 2] AS c, \
+         ARRAY[1, NULL] <= ARRAY[1, NULL] AS d, ARRAY[1, NULL] = ARRAY[1, NULL] AS e, \
+         ARRAY[1, NULL] BETWEEN ARRAY[1, 2] AND ARRAY[2] AS f, ARRAY[1, 2] NOT BETWEEN ARRAY[1] AND ARRAY[1, NULL] AS g",
+        "false|true|true|true|true|true|false",
+    ),
+    (
+        "SELECT x FROM (VALUES (ARRAY[1, NULL]), (ARRAY[1, 2]), (ARRAY[1]), (NULL), (ARRAY[2]), (ARRAY[NULL]::bigint[])) v(x) ORDER BY x",
+        "[1]; [1, 2]; [1, NULL]; [2]; [NULL]; NULL",
+    ),
+    (
+        "SELECT x FROM (VALUES (ARRAY[1, NULL]), (ARRAY[1, 2]), (ARRAY[1]), (NULL), (ARRAY[2]), (ARRAY[NULL]::bigint[])) v(x) \
+         ORDER BY x DESC NULLS LAST",
+        "[NULL]; [2]; [1, NULL]; [1, 2]; [1]; NULL",
+    ),
+    (
+        "SELECT x FROM (VALUES (ARRAY[1, NULL]), (ARRAY[1, 2]), (NULL), (ARRAY[NULL]::bigint[])) v(x) ORDER BY x DESC NULLS FIRST",
+        "NULL; [NULL]; [1, NULL]; [1, 2]",
+    ),
+    (
+        "SELECT x FROM (VALUES (ARRAY[1, NULL]), (ARRAY[1, 2]), (NULL), (ARRAY[NULL]::bigint[])) v(x) ORDER BY x NULLS FIRST LIMIT 3",
+        "NULL; [1, 2]; [1, NULL]",
+    ),
+    (
+        "SELECT i, rank() OVER (ORDER BY x DESC) AS r, sum(i) OVER (ORDER BY x DESC) AS s FROM \
+         (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, NULL), (4, ARRAY[NULL]::bigint[])) v(i, x) ORDER BY i",
+        "1|2|5; 2|3|7; 3|4|10; 4|1|4",
+    ),
+    (
+        "SELECT array_agg(i ORDER BY x DESC) AS a FROM \
+         (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, NULL), (4, ARRAY[NULL]::bigint[])) v(i, x)",
+        "[4, 1, 2, 3]",
+    ),
+    // Subqueries in VALUES.
+    ("SELECT x FROM (VALUES ((SELECT count(*) FROM words)), (2)) v(x) ORDER BY x", "2; 3"),
+    ("SELECT a FROM (VALUES ((SELECT 1), EXISTS (SELECT 1 FROM words)), (NULL, false)) v(a, b) WHERE b", "1"),
+    ("VALUES ((SELECT max(id) FROM words))", "3"),
+    ("SELECT column1 + column2 AS n FROM (VALUES (1, (SELECT 2))) v", "3"),
     // A length that is negative in some rows.
     ("SELECT lpad('abc', k, 'x') AS l, rpad('abc', k, 'x') AS r FROM (VALUES (-1), (2)) v(k) ORDER BY k", "|; ab|ab"),
     // A minus before an interval.
@@ -1623,6 +1765,29 @@ async fn names_of_subqueries_are_ambiguous_or_their_own() {
     ] {
         assert_eq!(outcome(sql(&ours, statement).await).await, Ok(rows.to_owned()), "{statement}");
     }
+}
+
+/// Distances that keys of a type do not have, as PostgreSQL refuses them. It has distances of times of day and intervals.
+#[tokio::test]
+async fn distances_that_a_key_does_not_have_are_refused() {
+    let ours = with_tables(World::new().await.context).await;
+    let cases = [
+        ("w", "1 PRECEDING", "cannot be sorted by texts"),
+        ("id > 1", "1 PRECEDING", "cannot be sorted by booleans"),
+        ("time '10:00'", "INTERVAL '1 hour' PRECEDING", "cannot be sorted by times of day"),
+        ("INTERVAL '1 hour'", "INTERVAL '1 hour' PRECEDING", "cannot be sorted by intervals"),
+        ("make_array(id)", "1 PRECEDING", "cannot be sorted by values of this type"),
+        ("id", "0.5 PRECEDING", "the distance 0.5 of a frame by RANGE has a fraction"),
+        ("timestamp '2026-06-01'", "1 PRECEDING", "over dates or times is a number"),
+        ("timestamp '2026-06-01'", "INTERVAL '-1 day' PRECEDING", "is negative"),
+    ];
+    each_async(cases, async |(key, bound, message)| {
+        let statement =
+            format!("SELECT count(*) OVER (ORDER BY {key} RANGE BETWEEN {bound} AND CURRENT ROW) FROM words");
+        let error = outcome(sql(&ours, &statement).await).await.unwrap_err();
+        assert!(error.contains(message), "{statement}: {error}");
+    })
+    .await;
 }
 
 /// As PostgreSQL refuses them.

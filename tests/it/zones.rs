@@ -195,6 +195,72 @@ async fn constants_are_those_of_the_zone() {
     .await;
 }
 
+/// Rows of PostgreSQL 15, and of DuckDB: a day back from 06:00 after the change of clocks is 23 hours.
+#[tokio::test]
+async fn frames_of_days_and_months_are_those_of_the_zone() {
+    let world = in_zone(BERLIN).await;
+    let days = [
+        "2026-03-28 04:00",
+        "2026-03-28 08:00",
+        "2026-03-28 12:00",
+        "2026-03-28 16:00",
+        "2026-03-28 20:00",
+        "2026-03-29 00:00",
+        "2026-03-29 04:00",
+        "2026-03-29 08:00",
+        "2026-03-29 12:00",
+        "2026-03-29 16:00",
+        "2026-03-29 20:00",
+    ];
+    let months = [
+        "2026-02-28 11:30",
+        "2026-03-28 11:00",
+        "2026-03-28 11:30",
+        "2026-03-31 10:15",
+        "2026-04-30 10:15",
+        "2026-04-30 10:16",
+    ];
+    // A day later, clocks skip the local time, so a day is only defined by hours.
+    let skipped = ["2026-03-28 00:30", "2026-03-28 01:30", "2026-03-29 01:00"];
+    let values = |instants: &[&str]| {
+        let values: Vec<_> = instants.iter().map(|at| format!("(timestamptz '{at}+00')")).collect();
+        format!("(VALUES {}) v(t)", values.join(", "))
+    };
+    let cases = [
+        (&days[..], "t RANGE BETWEEN INTERVAL '1 day' PRECEDING AND CURRENT ROW", "1 2 3 4 5 6 6 6 6 6 6"),
+        (&days[..], "t DESC RANGE BETWEEN CURRENT ROW AND INTERVAL '1 day' FOLLOWING", "1 2 3 4 5 6 6 6 6 6 6"),
+        (&days[..], "t RANGE BETWEEN CURRENT ROW AND INTERVAL '1 day' FOLLOWING", "6 6 6 6 6 6 5 4 3 2 1"),
+        (&days[..], "t RANGE BETWEEN INTERVAL '24 hours' PRECEDING AND CURRENT ROW", "1 2 3 4 5 6 7 7 7 7 7"),
+        (&months[..], "t RANGE BETWEEN CURRENT ROW AND INTERVAL '1 month' FOLLOWING", "3 3 2 2 2 1"),
+        (&skipped[..], "t RANGE BETWEEN CURRENT ROW AND INTERVAL '24 hours' FOLLOWING", "2 2 1"),
+        (&skipped[..], "t::timestamp RANGE BETWEEN CURRENT ROW AND INTERVAL '1 day' FOLLOWING", "2 1 1"),
+    ];
+    each_async(cases, async |(instants, over, counts)| {
+        // The other functions of the window have the same order.
+        let sql = format!(
+            "SELECT n FROM (SELECT t, count(*) OVER (ORDER BY {over}) AS n, row_number() OVER (ORDER BY t) AS r, \
+             rank() OVER (PARTITION BY t) AS k FROM {}) q WHERE r > 0 AND k = 1 ORDER BY t",
+            values(instants)
+        );
+        assert_eq!(world.rows(&sql).await.concat().join(" "), counts, "{sql}");
+    })
+    .await;
+    let sql = format!(
+        "SELECT count(*) OVER (ORDER BY t RANGE BETWEEN CURRENT ROW AND INTERVAL '1 day' FOLLOWING) FROM {}",
+        values(&skipped)
+    );
+    let error = match sql_of(&world, &sql).await {
+        Ok(rows) => panic!("{rows:?}"),
+        Err(error) => error.to_string(),
+    };
+    assert!(error.contains("meets a change of clocks in Europe/Berlin, from 2026-03-28 02:30:00"), "{error}");
+    assert!(error.contains("write hours, as in INTERVAL '24 hours'"), "{error}");
+}
+
+async fn sql_of(world: &World, text: &str) -> datafusion::error::Result<Vec<Vec<String>>> {
+    Ok(rows(&sql(&world.context, text).await?.collect().await?))
+}
+
 /// Every function reads a time in the zone that `AT TIME ZONE` gave it, in a session of another zone. 22:30 in UTC is 07:30 of the next
 /// day in Tokyo, 18:30 in New York, where it is summer, and 00:30 of the next day in Berlin.
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Arrays in PostgreSQL's text form, such as `{a,"b c",NULL}` (PostgreSQL documentation, "Array Input and Output Syntax").
 
+use std::fmt;
+
 /// Reason why a text is not an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotAnArray {
@@ -11,12 +13,20 @@ pub(crate) enum NotAnArray {
 impl NotAnArray {
     /// The line for a client.
     pub(crate) fn line(self, text: &str) -> String {
-        match self {
-            Self::Malformed => format!("malformed array literal: \"{text}\""),
-            Self::Nested => format!("arrays of arrays and arrays with bounds are not supported: \"{text}\""),
-        }
+        format!("{self}: \"{text}\"")
     }
 }
+
+impl fmt::Display for NotAnArray {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Malformed => "malformed array literal",
+            Self::Nested => "arrays of arrays and arrays with bounds are not supported",
+        })
+    }
+}
+
+impl std::error::Error for NotAnArray {}
 
 /// Returns the items of an array; `None` for a missing one.
 ///

@@ -566,6 +566,13 @@ fn lists(values: &ArrayRef, item: &DataType) -> Result<ArrayRef> {
             None => lists.append_null(),
         }
     }
-    let lists: ArrayRef = Arc::new(lists.finish());
+    let lists = lists.finish();
+    if *item == NUMERIC {
+        // A digit that does not fit is an error, as for one number.
+        let (_, offsets, texts, nulls) = lists.into_parts();
+        let field = Arc::new(Field::new_list_field(NUMERIC, true));
+        return Ok(Arc::new(ListArray::try_new(field, offsets, numerics(&texts)?, nulls)?));
+    }
+    let lists: ArrayRef = Arc::new(lists);
     Ok(strict(&lists, &DataType::new_list(item.clone(), true))?)
 }

@@ -9,9 +9,10 @@ use postgres_types::Type;
 
 use super::super::report::Report;
 use super::expressions::{cast_to, joined, literal_of, number, pair, text, when, whole_number};
-use super::type_names::type_named;
+use super::type_names::{scale_of, type_named};
 use super::{CAST, check_copies, unsupported};
 use crate::functions::{NotAnArray, items};
+use crate::session::{call, without_exponent};
 
 /// True for an item whose text is the one that was written.
 pub(super) fn is_written(item: &SqlExpr) -> bool {
@@ -92,10 +93,32 @@ pub(super) fn array_of(literal: &str, to: Option<&SqlType>) -> Result<SqlExpr, R
     let items = read_items(literal)?;
     let elem = items.iter().map(|item| item.as_ref().map_or_else(|| SqlExpr::value(Value::Null), |item| text(item)));
     let array = SqlExpr::Array(SqlArray { elem: elem.collect(), named: true });
+    if let Some(exact) = to.filter(|to| keeps_digits(to)).and_then(|_| numbers(&items)) {
+        return Ok(exact);
+    }
     let to =
         to.cloned().unwrap_or_else(|| SqlType::Array(ArrayElemTypeDef::SquareBracket(Box::new(SqlType::Text), None)));
     // Empty ones and those of missing items have no type of their own.
     Ok(cast_to(array, plain_array(to)))
+}
+
+/// True for an array of numerics without a scale.
+fn keeps_digits(array: &SqlType) -> bool {
+    let SqlType::Array(ArrayElemTypeDef::SquareBracket(item, _)) = array else { return false };
+    type_named(item) == Some(Type::NUMERIC) && scale_of(item).is_none()
+}
+
+/// An array of numbers with all of their digits; `None` if one is not a number, or if all are missing.
+fn numbers(items: &[Option<String>]) -> Option<SqlExpr> {
+    let digits: Vec<Option<String>> = items
+        .iter()
+        .map(|item| item.as_ref().map_or(Some(None), |item| without_exponent(item.trim()).map(Some)))
+        .collect::<Option<_>>()?;
+    let scales = digits.iter().flatten().map(|digits| digits.split_once('.').map_or(0, |(_, fraction)| fraction.len()));
+    let scale = scales.max().filter(|scale| *scale <= 37)?;
+    let elem = digits.iter().map(|item| item.as_ref().map_or_else(|| SqlExpr::value(Value::Null), |item| text(item)));
+    let array = SqlExpr::Array(SqlArray { elem: elem.collect(), named: true });
+    Some(call("arrow_cast", vec![array, text(&format!("List(Decimal128(38, {scale}))"))]))
 }
 
 /// The type with items that the engine knows.

@@ -47,7 +47,7 @@ pub(super) fn unmark(statement: &mut Parsed, values: &[ScalarValue], zone: &str)
 
 /// True if [`unmark`] reads the values of parameters of these types.
 pub(super) fn depends_on_values(types: &BTreeMap<usize, Type>) -> bool {
-    types.values().any(|known| *known == Type::NUMERIC)
+    types.values().any(|known| [Type::NUMERIC, Type::NUMERIC_ARRAY].contains(known))
 }
 
 /// The type of a marked parameter.
@@ -151,10 +151,22 @@ struct Unmarked<'a> {
 }
 
 impl Unmarked<'_> {
+    /// The value of a parameter, if it is bound.
+    fn value(&self, parameter: &SqlExpr) -> Option<&ScalarValue> {
+        number_of(parameter).and_then(|number| self.values.get(number.checked_sub(1)?))
+    }
+
+    /// The type of an array of numerics; `None` until its value is bound.
+    fn numerics(&self, parameter: &SqlExpr) -> Option<ArrowType> {
+        match self.value(parameter)?.data_type() {
+            ArrowType::List(item) if item.data_type().is_decimal() => Some(ArrowType::List(item)),
+            _ => None,
+        }
+    }
+
     /// The type of a numeric parameter.
     fn numeric(&self, parameter: &SqlExpr) -> ArrowType {
-        let value = number_of(parameter).and_then(|number| self.values.get(number.checked_sub(1)?));
-        match value {
+        match self.value(parameter) {
             Some(ScalarValue::Decimal128(Some(value), _, scale)) => {
                 let digits = u8::try_from(value.unsigned_abs().to_string().len()).unwrap_or(DECIMAL128_MAX_PRECISION);
                 ArrowType::Decimal128(digits.max(scale.unsigned_abs()), *scale)
@@ -169,6 +181,7 @@ impl Editor for Unmarked<'_> {
         if let SqlExpr::Cast { kind: CastKind::SafeCast, expr: parameter, data_type, .. } = expr {
             let known = match type_named(data_type) {
                 Some(Type::NUMERIC) => Some(self.numeric(parameter)),
+                Some(Type::NUMERIC_ARRAY) if let Some(of_value) = self.numerics(parameter) => Some(of_value),
                 known => known.as_ref().and_then(|known| arrow_type_in(self.zone, known)),
             };
             *expr = match known {
@@ -235,7 +248,14 @@ mod tests {
                 let parsed = parsed(&PlanningTurn::unbounded(), sql).expect("a statement");
                 let types = [Some(known.clone()), Some(Type::TEXT)];
                 // A parameter that is no numeric has no decimal value.
-                let value = if known == Type::NUMERIC { value } else { ScalarValue::from(value.to_string()) };
+                let value = match known {
+                    Type::NUMERIC => value,
+                    Type::NUMERIC_ARRAY => {
+                        let item = value.data_type();
+                        ScalarValue::List(ScalarValue::new_list_nullable(&[value], &item))
+                    }
+                    _ => ScalarValue::from(value.to_string()),
+                };
                 translated(parsed, &Names::of_tests(), &types, &[value, ScalarValue::Null]).expect("a translation")
             };
             let (short, types) = with(ScalarValue::Decimal128(Some(15), 2, 1));

@@ -63,7 +63,7 @@ const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeou
 /// Beginning of a transaction that creates the tables. The number is that of no other program.
 const CREATE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'; \
                       SELECT pg_advisory_xact_lock(7311290714118218241)";
-/// What several machines need beside the tables of SQLite: the number of commits, and the id by which the files name the catalog.
+/// Tables that several machines need beside those of SQLite: the number of commits, and the id by which the files name the catalog.
 const SHARED: &str = "ALTER TABLE savedsearch_store ADD COLUMN commits BIGINT NOT NULL DEFAULT 0, ADD COLUMN id TEXT";
 
 /// A catalog on a server.

@@ -1,0 +1,97 @@
+//! The order of arrays and rows with NULL, which is the greatest member, as in PostgreSQL and DuckDB.
+//!
+//! The engine's operators take it for the smallest one. Its sorts put it where they put rows whose key is NULL. If that is the other
+//! end, such rows get a key of their own.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ExprSchema, Result};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, LogicalPlan, Operator, Sort, SortExpr};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::expressions::rewrite_expressions;
+use crate::functions::{NestedOrder as Order, TypeIn};
+
+/// See the module's documentation. Runs after type coercion, when both sides of a comparison have one type.
+#[derive(Debug)]
+pub(super) struct NestedOrder;
+
+impl AnalyzerRule for NestedOrder {
+    fn name(&self) -> &str {
+        "savedsearch_nested_order"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite_expressions(plan, |expr, schema| Ok(ordered(expr, schema)), |plan| Ok(sorted(plan)))
+    }
+}
+
+fn ordered(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match order(op) {
+            Some(order) if is_nested(&left, schema) && is_nested(&right, schema) => {
+                Transformed::yes(order.udf().call(vec![*left, *right]))
+            }
+            _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+        },
+        Expr::Between(Between { expr, negated, low, high }) if is_nested(&expr, schema) => {
+            let from = Order::AtLeast.udf().call(vec![expr.as_ref().clone(), *low]);
+            let within = from.and(Order::AtMost.udf().call(vec![*expr, *high]));
+            Transformed::yes(if negated { !within } else { within })
+        }
+        Expr::WindowFunction(mut function) => {
+            let changed = with_keys(&mut function.params.order_by, schema);
+            Transformed::new_transformed(Expr::WindowFunction(function), changed)
+        }
+        Expr::AggregateFunction(mut function) => {
+            let changed = with_keys(&mut function.params.order_by, schema);
+            Transformed::new_transformed(Expr::AggregateFunction(function), changed)
+        }
+        other => Transformed::no(other),
+    }
+}
+
+fn sorted(plan: LogicalPlan) -> Transformed<LogicalPlan> {
+    let LogicalPlan::Sort(Sort { mut expr, input, fetch }) = plan else { return Transformed::no(plan) };
+    let changed = with_keys(&mut expr, input.schema());
+    Transformed::new_transformed(LogicalPlan::Sort(Sort { expr, input, fetch }), changed)
+}
+
+fn order(op: Operator) -> Option<Order> {
+    match op {
+        Operator::Lt => Some(Order::Less),
+        Operator::LtEq => Some(Order::AtMost),
+        Operator::Gt => Some(Order::Greater),
+        Operator::GtEq => Some(Order::AtLeast),
+        _ => None,
+    }
+}
+
+fn is_nested(expr: &Expr, schema: &dyn ExprSchema) -> bool {
+    expr.type_in(schema).is_ok_and(|data_type| {
+        matches!(
+            data_type,
+            DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Struct(_)
+        )
+    })
+}
+
+/// Gives rows whose key is NULL a key of their own if NULL as a member would be on their end. Returns whether there are such keys.
+fn with_keys(keys: &mut Vec<SortExpr>, schema: &dyn ExprSchema) -> bool {
+    let on_its_end = |key: &SortExpr| key.asc != key.nulls_first || !is_nested(&key.expr, schema);
+    if keys.iter().all(on_its_end) {
+        return false;
+    }
+    *keys = std::mem::take(keys)
+        .into_iter()
+        .flat_map(|key| match on_its_end(&key) {
+            true => vec![key],
+            false => {
+                let missing = key.expr.clone().is_null().sort(!key.nulls_first, false);
+                vec![missing, SortExpr { nulls_first: !key.nulls_first, ..key }]
+            }
+        })
+        .collect();
+    true
+}
