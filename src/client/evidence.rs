@@ -106,7 +106,13 @@ pub(crate) const CURSORS: &str = "if a cursor is a place in the order of mention
                                   windows exclude their end, set end = \"exclusive\" in [window]; narrow the window";
 
 /// Advice for parts of a window with fewer mentions than the window.
-pub(crate) const PARTS: &str = "windows may exclude their first or last instant: check [window] in the profile";
+pub(crate) const PARTS: &str = "windows may exclude their first or last instant: check [window] in the profile; if totals are rounded \
+                                or estimates, set trust = \"advisory\" in [total] and [counts]";
+
+/// Advice for a number of mentions that is close to a round total.
+pub(crate) const ROUNDED: &str = "if the service rounds or estimates totals, set trust = \"advisory\" in [total] and [counts] of the \
+                                  profile; otherwise pages lack mentions, or rows with equal sort keys have no stable order: narrow \
+                                  the window";
 
 /// Advice for mentions that come with several ids.
 pub(crate) const IDS: &str = "the service writes the ids of mentions in several ways: set `id` of [tables.mentions] in the profile to \

@@ -95,6 +95,8 @@ impl Decoder {
             let plain = |text: &str| number(text).filter(|number| slot == ECHO_OFFSET || number.to_string() == text);
             if let (Some(asked), Some(echoed)) = (asked, answer.text(slot))
                 && *asked != *echoed
+                // Blanks around an aid are no part of it.
+                && !(slot == ECHO_AID && asked.trim() == echoed.trim())
                 && (slot == ECHO_TIMEZONE || plain(asked).is_none() || plain(asked) != number(&echoed))
                 && !(slot == ECHO_TIMEZONE && self.is_same_zone(asked, &echoed))
                 // An offset that was rounded down shows in the rows.

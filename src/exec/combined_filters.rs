@@ -43,7 +43,7 @@ impl Driver {
         }
         // Values of other types, and mentions without a value, cannot be requested.
         let Some(terms) = self.terms_of(&page, others) else { return Ok(()) };
-        let filters = [std::slice::from_ref(first), &terms].concat();
+        let filters = [std::slice::from_ref(first), terms.as_slice()].concat();
         if self.filtered(plan, pages, filters, 1).await?.records == 0 {
             return Err(self.not_combined(plan, "also with the values of a mention that it returned"));
         }

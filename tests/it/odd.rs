@@ -182,7 +182,7 @@ impl Lab {
 type Notation = fn(&str) -> Value;
 
 fn write_ids(body: &mut Value, notation: Notation) {
-    for item in body["mentions"]["items"].as_array_mut().into_iter().flatten() {
+    for item in body.pointer_mut("/mentions/items").and_then(Value::as_array_mut).into_iter().flatten() {
         item["id"] = notation(item["id"].as_str().unwrap());
     }
 }
@@ -503,4 +503,18 @@ async fn a_count_through_a_filter_is_compared_with_a_page_of_mentions() {
     let honest = Lab::new(|_, _| {});
     honest.ask(&count).await.unwrap();
     assert_eq!(honest.service.requests(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rounded_total_is_named_with_what_to_set() {
+    let lab = Lab::new(|asked, body| {
+        let total = matching(asked).len().next_multiple_of(10);
+        body["overview"]["totalMentions"] = json!(total);
+        body["mentions"]["total"] = json!(total);
+    });
+    let sql =
+        "SELECT id FROM mentions WHERE aid = '1' AND published_at >= '2026-06-20' AND published_at < '2026-06-21'";
+    lab.fails(sql, &["trust = \"advisory\""]).await;
+    let blanks = Lab::new(|asked, body| body["search"]["aid"] = json!(format!(" {} ", asked.text("aid"))));
+    assert_eq!(blanks.ask(sql).await.unwrap().len(), 36);
 }

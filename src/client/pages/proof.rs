@@ -241,6 +241,14 @@ impl Proof {
         self.constant
     }
 
+    /// True if the total never changed, and is close to the number of rows received: it may be rounded.
+    pub(super) fn may_be_rounded(&self) -> bool {
+        /// Unit to which services round totals of a few mentions.
+        const UNIT: u64 = 10;
+        let close = |total: u64| self.chain.all().abs_diff(total) <= UNIT.max(total / 20);
+        self.constant && self.pass.total.is_some_and(|total| total.is_multiple_of(UNIT) && close(total))
+    }
+
     /// True if the window was read before.
     pub(super) fn is_repeated(&self) -> bool {
         self.passes > 0

@@ -924,6 +924,7 @@ impl<D: PageDecoder> PageReader<D> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.check_depth()?;
         let verdict = reading.end_of_pass();
+        let rounded = reading.proof.may_be_rounded();
         self.history.changed |= !reading.proof.is_constant();
         match verdict {
             Verdict::Complete if let Some(renamed) = reading.renamed(&self.known, self.window.cut) => {
@@ -950,7 +951,10 @@ impl<D: PageDecoder> PageReader<D> {
             }
             Verdict::Incomplete(reason) => {
                 self.reading = None;
-                self.incomplete(reason)?;
+                match rounded {
+                    true => self.incomplete_because(reason, evidence::ROUNDED)?,
+                    false => self.incomplete(reason)?,
+                }
             }
             Verdict::Unreachable(reason) => {
                 self.reading = None;
