@@ -266,6 +266,31 @@ const SIBLINGS: &[(&str, &str)] = &[
          (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, NULL), (4, ARRAY[NULL]::bigint[])) v(i, x)",
         "[4, 1, 2, 3]",
     ),
+    (
+        "SELECT greatest(ARRAY[1, NULL], ARRAY[1, 2], NULL) AS a, least(ARRAY[1, NULL], ARRAY[1, 2], NULL) AS b, \
+         get_field(greatest((1, NULL::bigint), (1, 2)), 'c1') AS c, get_field(least((1, NULL::bigint), (1, 2)), 'c1') AS d",
+        "[1, NULL]|[1, 2]|NULL|2",
+    ),
+    (
+        "SELECT greatest(x, ARRAY[1, 2]) AS a, least(x, ARRAY[1, 2]) AS b FROM \
+         (VALUES (1, ARRAY[1, NULL]), (2, NULL), (3, ARRAY[1])) v(i, x) ORDER BY i",
+        "[1, NULL]|[1, 2]; [1, 2]|[1, 2]; [1, 2]|[1]",
+    ),
+    (
+        "SELECT get_field(max((x, y)), 'c1') AS a, get_field(min((x, y)), 'c1') AS b, max(ARRAY[x, y]) AS c, min(ARRAY[x, y]) AS d \
+         FROM (VALUES (1, NULL), (1, 2), (1, 1)) v(x, y)",
+        "NULL|1|[1, NULL]|[1, 1]",
+    ),
+    (
+        "SELECT x, get_field(max((x, y)), 'c1') AS a, count(*) AS n FROM (VALUES (1, 2), (1, NULL), (2, 1)) v(x, y) GROUP BY x ORDER BY x",
+        "1|NULL|2; 2|1|1",
+    ),
+    (
+        "SELECT max(x) OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS m FROM \
+         (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, ARRAY[1, 1])) v(i, x) ORDER BY i",
+        "[1, NULL]; [1, NULL]; [1, 2]",
+    ),
+    ("SELECT max(x) AS m FROM (VALUES (ARRAY[1])) v(x) WHERE false", "NULL"),
     // Subqueries in VALUES.
     ("SELECT x FROM (VALUES ((SELECT count(*) FROM words)), (2)) v(x) ORDER BY x", "2; 3"),
     ("SELECT a FROM (VALUES ((SELECT 1), EXISTS (SELECT 1 FROM words)), (NULL, false)) v(a, b) WHERE b", "1"),
