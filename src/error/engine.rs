@@ -266,6 +266,13 @@ fn unplanned(text: &str) -> Option<String> {
                 .to_owned(),
         );
     }
+    if text.starts_with("There is only support Literal types for field at idx") {
+        return Some(
+            "the number of ntile, and the offset of lag and lead, must be the same in all rows; to find another row, join by \
+             row_number() OVER (…)"
+                .to_owned(),
+        );
+    }
     // `Inconsistent data type across values list at row 1 column 0. Was Date32 but found Utf8`
     if text.starts_with("Inconsistent data type across values list") {
         let place = between(text, "column ", ".").and_then(|column| column.trim().parse::<usize>().ok());
@@ -450,6 +457,21 @@ mod tests {
         }
         let other = DataFusionError::IoError(io::Error::other("broken"));
         assert_eq!(own_or_query(&other).kind(), ErrorKind::Query);
+    }
+
+    /// The engine itself refuses them.
+    #[tokio::test]
+    async fn numbers_of_window_functions_that_differ_between_rows_are_named() {
+        let context = SessionContext::new();
+        each_async(["ntile(x)", "lag(x, x)", "lead(x, x, 0)"], async |call| {
+            let frame = context.sql(&format!("SELECT {call} OVER (ORDER BY x) FROM (VALUES (1), (2)) v(x)")).await;
+            let error = match frame {
+                Ok(frame) => frame.collect().await.expect_err("an argument that differs"),
+                Err(error) => error,
+            };
+            assert!(describe(&error).contains("must be the same in all rows"), "{call}: {error}");
+        })
+        .await;
     }
 
     /// The engine itself reads them.

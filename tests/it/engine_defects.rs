@@ -291,6 +291,45 @@ const SIBLINGS: &[(&str, &str)] = &[
         "[1, NULL]; [1, NULL]; [1, 2]",
     ),
     ("SELECT max(x) AS m FROM (VALUES (ARRAY[1])) v(x) WHERE false", "NULL"),
+    // DISTINCT ON with the keys of ORDER BY in another order, or with some of them.
+    (
+        "SELECT DISTINCT ON (a, b) a, b, c FROM (VALUES (1, 2, 3), (1, 2, 4), (2, 1, 5)) v(a, b, c) ORDER BY b, a, c DESC",
+        "2|1|5; 1|2|4",
+    ),
+    (
+        "SELECT DISTINCT ON (a, b) a, b FROM (VALUES (1, 2), (1, 2), (2, 1), (1, 1)) v(a, b) ORDER BY a DESC",
+        "2|1; 1|1; 1|2",
+    ),
+    (
+        "SELECT DISTINCT ON (1, b) a AS x, b, c FROM (VALUES (1, 2, 3), (1, 2, 4), (2, 1, 5)) v(a, b, c) ORDER BY b DESC, x, c",
+        "1|2|3; 2|1|5",
+    ),
+    // ROLLUP and CUBE within GROUPING SETS.
+    (
+        "SELECT a, b, count(*) AS n FROM (VALUES (1, 2), (1, 3)) v(a, b) GROUP BY GROUPING SETS (ROLLUP (a), CUBE (b)) \
+         ORDER BY a NULLS LAST, b NULLS LAST",
+        "1|NULL|2; NULL|2|1; NULL|3|1; NULL|NULL|2; NULL|NULL|2",
+    ),
+    (
+        "SELECT a, b, count(*) AS n FROM (VALUES (1, 2), (1, 3)) v(a, b) GROUP BY GROUPING SETS (ROLLUP ((a, b)), (a)) \
+         ORDER BY a NULLS LAST, b NULLS LAST",
+        "1|2|1; 1|3|1; 1|NULL|2; NULL|NULL|2",
+    ),
+    // Defaults of lag and lead that differ between rows, and distances that are computed.
+    (
+        "SELECT x, lag(x, 1, y) OVER (ORDER BY x) AS a, lead(y, 2, x + y) OVER (ORDER BY x) AS b \
+         FROM (VALUES (1, 7), (2, NULL), (3, 9)) v(x, y) ORDER BY x",
+        "1|7|9; 2|1|NULL; 3|2|12",
+    ),
+    (
+        "SELECT x, lag(y, 1, x) IGNORE NULLS OVER (ORDER BY x) AS a FROM (VALUES (1, NULL), (2, 7), (3, NULL)) v(x, y) ORDER BY x",
+        "1|1; 2|2; 3|7",
+    ),
+    (
+        "SELECT x, sum(x) OVER (ORDER BY x ROWS BETWEEN 1 + 1 PRECEDING AND 2 - 2 FOLLOWING) AS a, sum(x) OVER w AS b \
+         FROM (VALUES (1), (2), (4), (8)) v(x) WINDOW w AS (ORDER BY x RANGE BETWEEN (2 * 2) PRECEDING AND CURRENT ROW) ORDER BY x",
+        "1|1|1; 2|3|3; 4|7|7; 8|14|12",
+    ),
     // Subqueries in VALUES.
     ("SELECT x FROM (VALUES ((SELECT count(*) FROM words)), (2)) v(x) ORDER BY x", "2; 3"),
     ("SELECT a FROM (VALUES ((SELECT 1), EXISTS (SELECT 1 FROM words)), (NULL, false)) v(a, b) WHERE b", "1"),
