@@ -25,7 +25,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
 use super::time_zone::TimeZone;
-use super::{is_numeric, regexes, unsupported};
+use super::{is_numeric, regexes, spans, unsupported};
 use crate::functions::Unit;
 use crate::postgres::report::Report;
 use crate::session::{call, members, query_of, syntax};
@@ -190,6 +190,10 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         ("regexp_substr", [value, pattern]) => {
             let whole = call("concat", vec![text("("), pattern.clone(), text(")")]);
             Some(call("array_element", vec![call("regexp_match", vec![value.clone(), whole]), number("1")]))
+        }
+        // The step of times may be written as a text.
+        ("generate_series", [first, last, step]) => {
+            spans::of_step(step).map(|step| call("generate_series", vec![first.clone(), last.clone(), step]))
         }
         ("string_to_table", [_, _, ..]) => Some(call("unnest", vec![call("string_to_array", arguments)])),
         (_, [value]) => type_of_cast(name).map(|data_type| cast_to(value.clone(), data_type)),

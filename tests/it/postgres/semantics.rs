@@ -439,12 +439,14 @@ async fn patterns_have_postgresqls_syntax() {
             (r"regexp_replace('USD 10', 'USD ', '$1'), regexp_replace('foobar', 'o+', '[\&]')", "$110|f[oo]bar"),
             (r"regexp_replace('ab', '(a)(b)', '\2\1')", "ba"),
             (r"regexp_replace('hello', 'l*', '', 'g'), regexp_replace('a b', '\y', '|', 'g')", "heo||a| |b|"),
+            (
+                "timestamptz '2027-01-01Z', '2027-01-01 +02'::timestamptz, timestamp '2027-01-01Z', date '2027-01-01Z'",
+                "2027-01-01 00:00:00+00|2026-12-31 22:00:00+00|2027-01-01 00:00:00|2027-01-01",
+            ),
+            ("count(*) FROM (SELECT generate_series(date '2026-01-01', date '2026-01-03', '1 day') AS g) AS q", "3"),
             ("ARRAY[1] || NULL, NULL || ARRAY[1], ARRAY[1] || NULL::int", "{1}|{1}|{1,NULL}"),
             ("x || NULL, ('a' || y) || NULL FROM (VALUES (ARRAY[1], 'b')) AS t(x, y)", "{1}|NULL"),
-            (
-                "row_to_json(row(1, 'a')), to_json((1, row(2, 3)))",
-                r#"{"f1":1,"f2":"a"}|{"f1":1,"f2":{"f1":2,"f2":3}}"#,
-            ),
+            ("row_to_json(row(1, 'a')), to_json((1, row(2, 3)))", r#"{"f1":1,"f2":"a"}|{"f1":1,"f2":{"f1":2,"f2":3}}"#),
             ("json_agg((x, 1)) FROM (VALUES (2)) AS t(x)", r#"[{"f1":2,"f2":1}]"#),
             ("array_remove(ARRAY[1,2,1], 1), array_replace(ARRAY[1,2,1], 1, 9)", "{2}|{9,2,9}"),
             ("'{\"a\": {\"b\": 7}}'::text -> 'a' ->> 'b', '{\"a\": {\"b\": 7}}'::text #>> '{a,b}'", "7|7"),
