@@ -10,7 +10,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema, Result};
 use datafusion::logical_expr::{
-    AggregateUDF, Between, BinaryExpr, Expr, LogicalPlan, Operator, Sort, SortExpr, WindowFunctionDefinition,
+    AggregateUDF, Between, BinaryExpr, Distinct, DistinctOn, Expr, LogicalPlan, Operator, Sort, SortExpr, WindowFunctionDefinition,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -72,9 +72,38 @@ fn with_extreme(called: &mut Arc<AggregateUDF>, args: &[Expr], schema: &DFSchema
 }
 
 fn sorted(plan: LogicalPlan) -> Transformed<LogicalPlan> {
-    let LogicalPlan::Sort(Sort { mut expr, input, fetch }) = plan else { return Transformed::no(plan) };
-    let changed = with_keys(&mut expr, input.schema());
-    Transformed::new_transformed(LogicalPlan::Sort(Sort { expr, input, fetch }), changed)
+    match plan {
+        LogicalPlan::Sort(Sort { mut expr, input, fetch }) => {
+            let changed = with_keys(&mut expr, input.schema());
+            Transformed::new_transformed(LogicalPlan::Sort(Sort { expr, input, fetch }), changed)
+        }
+        LogicalPlan::Distinct(Distinct::On(mut distinct)) => {
+            let changed = with_keys_of_groups(&mut distinct);
+            Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(distinct)), changed)
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// As [`with_keys`], for DISTINCT ON. It begins with the keys of its groups, which have the new keys as well: they are the same groups.
+fn with_keys_of_groups(distinct: &mut DistinctOn) -> bool {
+    let DistinctOn { on_expr, sort_expr: Some(keys), input, .. } = distinct else { return false };
+    let shared = on_expr.len().min(keys.len());
+    let mut behind = keys.split_off(shared);
+    let mut changed = with_keys(&mut behind, input.schema());
+    let groups = on_expr.split_off(shared);
+    for (group, key) in std::mem::take(on_expr).into_iter().zip(std::mem::take(keys)) {
+        let mut both = vec![key];
+        if with_keys(&mut both, input.schema()) {
+            changed = true;
+            on_expr.extend(both.first().map(|missing| missing.expr.clone()));
+        }
+        on_expr.push(group);
+        keys.extend(both);
+    }
+    on_expr.extend(groups);
+    keys.extend(behind);
+    changed
 }
 
 fn order(op: Operator) -> Option<Order> {

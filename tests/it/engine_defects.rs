@@ -291,6 +291,15 @@ const SIBLINGS: &[(&str, &str)] = &[
         "[1, NULL]; [1, NULL]; [1, 2]",
     ),
     ("SELECT max(x) AS m FROM (VALUES (ARRAY[1])) v(x) WHERE false", "NULL"),
+    (
+        "SELECT DISTINCT ON (i) i, x FROM (VALUES (1, ARRAY[1, NULL]), (1, ARRAY[1, 2]), (1, NULL)) v(i, x) ORDER BY i, x DESC NULLS LAST",
+        "1|[1, NULL]",
+    ),
+    (
+        "SELECT DISTINCT ON (x) i, x FROM (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, NULL), (4, ARRAY[1, 2])) v(i, x) \
+         ORDER BY x DESC NULLS LAST, i DESC",
+        "1|[1, NULL]; 4|[1, 2]; 3|NULL",
+    ),
     // DISTINCT ON with the keys of ORDER BY in another order, or with some of them.
     (
         "SELECT DISTINCT ON (a, b) a, b, c FROM (VALUES (1, 2, 3), (1, 2, 4), (2, 1, 5)) v(a, b, c) ORDER BY b, a, c DESC",
