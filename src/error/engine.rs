@@ -415,8 +415,12 @@ fn unknown_column(field: &Column, valid: &[Column]) -> String {
     let name = field.name();
     let plain =
         name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());
+    let unnests = known.iter().any(|name| name.starts_with("UNNEST("));
     let advice = match nearest_name(name, &known) {
         Some(near) => format!("did you mean {near}?"),
+        None if unnests => {
+            "a query with unnest sorts by what it selects; select the column as well, or use unnest in FROM".to_owned()
+        }
         None if field.relation.is_none() && (!plain || name.chars().any(char::is_uppercase)) => value_in_quotes(name),
         None if known.is_empty() && field.relation.is_some() => {
             "the query has no FROM clause, a subquery compares the column with an operator other than `=`, or a query with \

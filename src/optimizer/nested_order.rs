@@ -10,7 +10,8 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema, Result};
 use datafusion::logical_expr::{
-    AggregateUDF, Between, BinaryExpr, Distinct, DistinctOn, Expr, LogicalPlan, Operator, Sort, SortExpr, WindowFunctionDefinition,
+    AggregateUDF, Between, BinaryExpr, Distinct, DistinctOn, Expr, LogicalPlan, Operator, Sort, SortExpr,
+    WindowFunctionDefinition,
 };
 use datafusion::optimizer::AnalyzerRule;
 

@@ -1913,6 +1913,19 @@ async fn distances_that_a_key_does_not_have_are_refused() {
     .await;
 }
 
+/// PostgreSQL and DuckDB sort by any column.
+#[tokio::test]
+async fn a_sort_beside_unnest_says_what_to_select() {
+    let ours = with_tables(World::new().await.context).await;
+    let statement = "SELECT unnest(x) FROM (VALUES (2, ARRAY[1, 2]), (1, ARRAY[3])) v(n, x) ORDER BY n";
+    let error = match sql(&ours, statement).await {
+        Ok(frame) => frame.collect().await.unwrap_err(),
+        Err(error) => error,
+    };
+    let line = datafusion_saved_search::error::describe(&error);
+    assert!(line.contains("unknown column `v.n`; a query with unnest"), "{line}");
+}
+
 /// As PostgreSQL refuses them.
 #[tokio::test]
 async fn recursive_terms_that_would_be_cut_are_refused() {
