@@ -657,8 +657,8 @@ fn is_numeric(expr: &SqlExpr) -> bool {
 
 fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> Result<Option<SqlExpr>, Report> {
     use BinaryOperator::{
-        ArrowAt, AtArrow, BitwiseXor, Custom, Overlaps, PGCustomBinaryOperator, PGExp, PGOverlap, PGStartsWith,
-        StringConcat,
+        Arrow, ArrowAt, AtArrow, BitwiseXor, Custom, HashArrow, HashLongArrow, LongArrow, Overlaps,
+        PGCustomBinaryOperator, PGExp, PGOverlap, PGStartsWith, Question, StringConcat,
     };
     regexes::of_operator(op, right);
     let of_rows =
@@ -695,6 +695,15 @@ fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> R
             None => return Err(unsupported(format!("operator {} is not supported", names.join(".")))),
         },
         Custom(name) => return Err(unsupported(format!("operator {name} is not supported"))),
+        // The engine does not find the types of these parameters.
+        Arrow | LongArrow | HashArrow | HashLongArrow | Question => {
+            for side in [left, right] {
+                if typed_parameters::is_open(side) {
+                    *side = cast_to(side.clone(), SqlType::Text);
+                }
+            }
+            None
+        }
         AtArrow | ArrowAt | PGOverlap => {
             for side in [left, right] {
                 if let Some(literal) = literal_of(side).filter(|text| text.trim().starts_with('{')) {
@@ -863,6 +872,7 @@ mod tests {
             ("SELECT x COLLATE \"C\", y COLLATE pg_catalog.\"default\"", "SELECT x, y"),
             ("SELECT -2 ^ 2 * 3", "SELECT power(CAST(-2 AS DOUBLE PRECISION), CAST(2 AS DOUBLE PRECISION)) * 3"),
             ("SELECT 'a' || 1 + 2 = b", "SELECT 'a' || 1 + 2 = b"),
+            ("SELECT $1->>'a', x->>$2", "SELECT CAST($1 AS TEXT) ->> 'a', x ->> CAST($2 AS TEXT)"),
             ("SELECT a || NULL, 'a' || NULL", "SELECT (a || CASE WHEN false THEN a END), 'a' || NULL"),
             (
                 "SELECT row_to_json(row(1, (2, a)))",
