@@ -1,7 +1,7 @@
 //! The order of arrays and rows with NULL, which is the greatest member, as in PostgreSQL and DuckDB.
 //!
-//! The engine's operators, and its `max` and `min` of rows, take it for the smallest one. Its sorts put it where they put rows whose key is NULL. If that is the other
-//! end, such rows get a key of their own.
+//! The engine's operators, and its `max` and `min` of rows, take it for the smallest one. Its sorts put it where they put rows whose key
+//! is NULL. If that is the other end, such rows get a key of their own.
 
 use std::sync::Arc;
 
