@@ -266,6 +266,13 @@ fn unplanned(text: &str) -> Option<String> {
                 .to_owned(),
         );
     }
+    if text.starts_with("There is only support Literal types for field at idx") {
+        return Some(
+            "the number of ntile, and the offset of lag and lead, must be the same in all rows; to find another row, join by \
+             row_number() OVER (…)"
+                .to_owned(),
+        );
+    }
     // `Inconsistent data type across values list at row 1 column 0. Was Date32 but found Utf8`
     if text.starts_with("Inconsistent data type across values list") {
         let place = between(text, "column ", ".").and_then(|column| column.trim().parse::<usize>().ok());
@@ -408,8 +415,12 @@ fn unknown_column(field: &Column, valid: &[Column]) -> String {
     let name = field.name();
     let plain =
         name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());
+    let unnests = known.iter().any(|name| name.starts_with("UNNEST("));
     let advice = match nearest_name(name, &known) {
         Some(near) => format!("did you mean {near}?"),
+        None if unnests => {
+            "a query with unnest sorts by what it selects; select the column as well, or use unnest in FROM".to_owned()
+        }
         None if field.relation.is_none() && (!plain || name.chars().any(char::is_uppercase)) => value_in_quotes(name),
         None if known.is_empty() && field.relation.is_some() => {
             "the query has no FROM clause, a subquery compares the column with an operator other than `=`, or a query with \
@@ -450,6 +461,21 @@ mod tests {
         }
         let other = DataFusionError::IoError(io::Error::other("broken"));
         assert_eq!(own_or_query(&other).kind(), ErrorKind::Query);
+    }
+
+    /// The engine itself refuses them.
+    #[tokio::test]
+    async fn numbers_of_window_functions_that_differ_between_rows_are_named() {
+        let context = SessionContext::new();
+        each_async(["ntile(x)", "lag(x, x)", "lead(x, x, 0)"], async |call| {
+            let frame = context.sql(&format!("SELECT {call} OVER (ORDER BY x) FROM (VALUES (1), (2)) v(x)")).await;
+            let error = match frame {
+                Ok(frame) => frame.collect().await.expect_err("an argument that differs"),
+                Err(error) => error,
+            };
+            assert!(describe(&error).contains("must be the same in all rows"), "{call}: {error}");
+        })
+        .await;
     }
 
     /// The engine itself reads them.

@@ -6,6 +6,7 @@
 //! | `date_part('epoch', …)` | adds seconds and their fraction as doubles, off by a microsecond | the nearest double of up to 2^53 units |
 //! | `date_part('year', …)` compared | NULL for years that the type of the time does not have | true or false |
 //! | `date_trunc` of one instant before 1970 | rounds milliseconds and microseconds up | rounds down |
+//! | `greatest`, `least` of arrays and rows | NULL is the smallest member | NULL is the greatest member, as in PostgreSQL |
 //! | `lpad`, `rpad` | a negative length of a column stops the program | an empty text |
 //! | `regexp_match` | leaves out groups that took no part in the match | NULL, as in PostgreSQL |
 //! | `to_char` of a duration | ignores the format | refused |
@@ -17,8 +18,10 @@ use std::sync::Arc;
 use arrow::array::types::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array};
-use arrow::compute::cast;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, make_comparator};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -44,6 +47,8 @@ pub(crate) fn corrected(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         "date_bin" => Correction::Bins,
         "date_part" => Correction::Epoch,
         "date_trunc" => Correction::Truncation,
+        "greatest" => Correction::Order { largest: true },
+        "least" => Correction::Order { largest: false },
         "lpad" | "rpad" => Correction::Length,
         "regexp_match" => Correction::Groups,
         "to_char" => Correction::Durations,
@@ -57,6 +62,10 @@ enum Correction {
     Bins,
     Epoch,
     Truncation,
+    Order {
+        /// The largest value is the result, not the smallest one.
+        largest: bool,
+    },
     Length,
     Groups,
     Durations,
@@ -95,6 +104,7 @@ impl ScalarUDFImpl for Corrected {
             Correction::Bins => bins(&args)?,
             Correction::Epoch => epoch(&args)?,
             Correction::Truncation => truncated(&args)?,
+            Correction::Order { largest } => extreme(&args, largest)?,
             Correction::Groups => {
                 let groups = matched_groups(&args, rows_of(&args))?;
                 groups.map(|groups| returned(groups, &args.args)).transpose()?
@@ -249,6 +259,28 @@ fn truncated(args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
     let times = times.into_iter().map(|at| at.map(down).transpose());
     let times: Int64Array = times.collect::<std::result::Result<_, Error>>()?;
     returned(cast(&times, args.return_field.data_type())?, &args.args).map(Some)
+}
+
+/// The largest or smallest of several arrays or rows that are not NULL; `None` for other values.
+fn extreme(args: &ScalarFunctionArgs, largest: bool) -> Result<Option<ColumnarValue>> {
+    if !args.return_field.data_type().is_nested() {
+        return Ok(None);
+    }
+    let rows = rows_of(args);
+    let values = args.args.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<_>>>()?;
+    let mut values = values.into_iter();
+    let Some(mut found) = values.next() else { return Ok(None) };
+    for next in values {
+        let compare = make_comparator(&found, &next, SortOptions { descending: false, nulls_first: false })?;
+        let keeps = BooleanBuffer::collect_bool(rows, |row| match compare(row, row) {
+            _ if found.is_null(row) => false,
+            _ if next.is_null(row) => true,
+            order if largest => order.is_ge(),
+            order => order.is_le(),
+        });
+        found = zip(&BooleanArray::new(keeps, None), &found, &next)?;
+    }
+    returned(found, &args.args).map(Some)
 }
 
 /// A length in characters, of which there are none if it is negative.

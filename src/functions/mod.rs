@@ -22,6 +22,7 @@ mod json;
 mod local_arithmetic;
 mod matched_groups;
 mod moving;
+mod nested_extreme;
 mod nested_order;
 mod only_value;
 mod opaque;
@@ -65,6 +66,7 @@ pub(crate) use self::in_domain::{has_domain, in_domain};
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
+pub(crate) use self::nested_extreme::NestedExtreme;
 pub(crate) use self::nested_order::NestedOrder;
 pub(crate) use self::only_value::OnlyValue;
 pub(crate) use self::opaque::Opaque;
@@ -122,7 +124,9 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 
 /// As [`all`], aggregate functions.
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
-    moving::all().chain(sorted_aggregates::sorted_aggregates()).chain([percentile_cont(), sum_udaf()]).collect()
+    let nested = NestedExtreme::ALL.map(NestedExtreme::udaf);
+    let sorted = sorted_aggregates::sorted_aggregates();
+    moving::all().chain(sorted).chain([percentile_cont(), sum_udaf()]).chain(nested).collect()
 }
 
 /// The field of a function's result, which is nullable if an argument is. By default, every result is.

@@ -1,7 +1,8 @@
-//! Floating-point numbers without a negative zero.
+//! Floating-point numbers without a negative zero, and with one NaN.
 //!
 //! `-0.4` is rounded to `-0.0`. By IEEE 754 and the SQL standard, it equals 0. The engine compares the bits of numbers in
-//! CASE, in NULLIF, in sort keys and in the partitions of windows, so that it is another number there.
+//! CASE, in NULLIF, in sort keys, in lists, in `count(DISTINCT …)` and in the partitions of windows, so that it is another number
+//! there. NaN with a sign, which processors compute from `0 / 0`, would be the smallest number instead of the greatest.
 
 use std::sync::{Arc, LazyLock};
 
@@ -45,7 +46,11 @@ impl ScalarUDFImpl for PositiveZero {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        super::field_of(self, &args)
+        let field = super::field_of(self, &args)?;
+        Ok(match args.arg_fields {
+            [number] => Arc::new(field.as_ref().clone().with_metadata(number.metadata().clone())),
+            _ => field,
+        })
     }
 
     fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
@@ -62,10 +67,10 @@ impl ScalarUDFImpl for PositiveZero {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match args.args.into_iter().next() {
             Some(ColumnarValue::Scalar(ScalarValue::Float64(number))) => {
-                Ok(ColumnarValue::Scalar(ScalarValue::Float64(number.map(|number| number + 0.0))))
+                Ok(ColumnarValue::Scalar(ScalarValue::Float64(number.map(positive_double))))
             }
             Some(ColumnarValue::Scalar(ScalarValue::Float32(number))) => {
-                Ok(ColumnarValue::Scalar(ScalarValue::Float32(number.map(|number| number + 0.0))))
+                Ok(ColumnarValue::Scalar(ScalarValue::Float32(number.map(positive_real))))
             }
             Some(ColumnarValue::Array(numbers)) => positive(&numbers).map(ColumnarValue::Array),
             _ => exec_err!("positive_zero expects a floating-point number"),
@@ -75,12 +80,16 @@ impl ScalarUDFImpl for PositiveZero {
 
 fn positive(numbers: &ArrayRef) -> Result<ArrayRef> {
     Ok(match numbers.data_type() {
-        DataType::Float64 => {
-            Arc::new(numbers.as_primitive::<Float64Type>().unary::<_, Float64Type>(|number| number + 0.0))
-        }
-        DataType::Float32 => {
-            Arc::new(numbers.as_primitive::<Float32Type>().unary::<_, Float32Type>(|number| number + 0.0))
-        }
+        DataType::Float64 => Arc::new(numbers.as_primitive::<Float64Type>().unary::<_, Float64Type>(positive_double)),
+        DataType::Float32 => Arc::new(numbers.as_primitive::<Float32Type>().unary::<_, Float32Type>(positive_real)),
         other => return exec_err!("positive_zero expects a floating-point number, not {other}"),
     })
+}
+
+fn positive_double(number: f64) -> f64 {
+    if number.is_nan() { f64::NAN } else { number + 0.0 }
+}
+
+fn positive_real(number: f32) -> f32 {
+    if number.is_nan() { f32::NAN } else { number + 0.0 }
 }

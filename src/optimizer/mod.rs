@@ -23,7 +23,7 @@
 //!            checked_arithmetic    integers that overflow, as errors
 //!            exact_decimals  doubles as decimals of the digits that they are written with
 //!            narrowed_decimals  casts that drop digits, kept on their side of a comparison
-//!            positive_zero  zeros without a sign
+//!            positive_zero  zeros and NaN without a sign, also in tables that are not those of a service
 //!            sort_keys      keys that occur twice, or have no effect, removed; again after the engine's simplifications
 //! logical    … engine's, after sound_dependencies, which corrects the functional dependencies of aggregates, and with
 //!            sound_keys around those that make keys of joins; nested_projections before the one that merges projections …

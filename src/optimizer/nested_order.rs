@@ -1,17 +1,22 @@
 //! The order of arrays and rows with NULL, which is the greatest member, as in PostgreSQL and DuckDB.
 //!
-//! The engine's operators take it for the smallest one. Its sorts put it where they put rows whose key is NULL. If that is the other
-//! end, such rows get a key of their own.
+//! The engine's operators, and its `max` and `min` of rows, take it for the smallest one. Its sorts put it where they put rows whose key
+//! is NULL. If that is the other end, such rows get a key of their own.
+
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema, Result};
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, LogicalPlan, Operator, Sort, SortExpr};
+use datafusion::logical_expr::{
+    AggregateUDF, Between, BinaryExpr, Distinct, DistinctOn, Expr, LogicalPlan, Operator, Sort, SortExpr,
+    WindowFunctionDefinition,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
-use crate::functions::{NestedOrder as Order, TypeIn};
+use crate::functions::{NestedExtreme, NestedOrder as Order, TypeIn};
 
 /// See the module's documentation. Runs after type coercion, when both sides of a comparison have one type.
 #[derive(Debug)]
@@ -41,21 +46,65 @@ fn ordered(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             Transformed::yes(if negated { !within } else { within })
         }
         Expr::WindowFunction(mut function) => {
-            let changed = with_keys(&mut function.params.order_by, schema);
+            let mut changed = with_keys(&mut function.params.order_by, schema);
+            if let WindowFunctionDefinition::AggregateUDF(called) = &mut function.fun {
+                changed |= with_extreme(called, &function.params.args, schema);
+            }
             Transformed::new_transformed(Expr::WindowFunction(function), changed)
         }
         Expr::AggregateFunction(mut function) => {
-            let changed = with_keys(&mut function.params.order_by, schema);
+            let mut changed = with_keys(&mut function.params.order_by, schema);
+            changed |= with_extreme(&mut function.func, &function.params.args, schema);
             Transformed::new_transformed(Expr::AggregateFunction(function), changed)
         }
         other => Transformed::no(other),
     }
 }
 
+/// Replaces `max` and `min` of arrays and rows. Returns whether the function is one of them.
+fn with_extreme(called: &mut Arc<AggregateUDF>, args: &[Expr], schema: &DFSchema) -> bool {
+    match (NestedExtreme::instead_of(called.name()), args) {
+        (Some(extreme), [value]) if is_nested(value, schema) => {
+            *called = extreme.udaf();
+            true
+        }
+        _ => false,
+    }
+}
+
 fn sorted(plan: LogicalPlan) -> Transformed<LogicalPlan> {
-    let LogicalPlan::Sort(Sort { mut expr, input, fetch }) = plan else { return Transformed::no(plan) };
-    let changed = with_keys(&mut expr, input.schema());
-    Transformed::new_transformed(LogicalPlan::Sort(Sort { expr, input, fetch }), changed)
+    match plan {
+        LogicalPlan::Sort(Sort { mut expr, input, fetch }) => {
+            let changed = with_keys(&mut expr, input.schema());
+            Transformed::new_transformed(LogicalPlan::Sort(Sort { expr, input, fetch }), changed)
+        }
+        LogicalPlan::Distinct(Distinct::On(mut distinct)) => {
+            let changed = with_keys_of_groups(&mut distinct);
+            Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(distinct)), changed)
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// As [`with_keys`], for DISTINCT ON. It begins with the keys of its groups, which have the new keys as well: they are the same groups.
+fn with_keys_of_groups(distinct: &mut DistinctOn) -> bool {
+    let DistinctOn { on_expr, sort_expr: Some(keys), input, .. } = distinct else { return false };
+    let shared = on_expr.len().min(keys.len());
+    let mut behind = keys.split_off(shared);
+    let mut changed = with_keys(&mut behind, input.schema());
+    let groups = on_expr.split_off(shared);
+    for (group, key) in std::mem::take(on_expr).into_iter().zip(std::mem::take(keys)) {
+        let mut both = vec![key];
+        if with_keys(&mut both, input.schema()) {
+            changed = true;
+            on_expr.extend(both.first().map(|missing| missing.expr.clone()));
+        }
+        on_expr.push(group);
+        keys.extend(both);
+    }
+    on_expr.extend(groups);
+    keys.extend(behind);
+    changed
 }
 
 fn order(op: Operator) -> Option<Order> {

@@ -475,7 +475,18 @@ fn made_of(expr: &Expr, inputs: &[Origins<'_>]) -> Origin {
 
 /// True if an aggregate or window function returns one of its argument's values.
 fn gives_a_value(expr: &Expr) -> bool {
-    let names = ["min", "max", "first_value", "last_value", "nth_value", "lag", "lead", "any_value"];
+    let names = [
+        "min",
+        "max",
+        "nested_max",
+        "nested_min",
+        "first_value",
+        "last_value",
+        "nth_value",
+        "lag",
+        "lead",
+        "any_value",
+    ];
     match expr {
         Expr::Alias(alias) => gives_a_value(&alias.expr),
         Expr::AggregateFunction(function) => names.contains(&function.func.name()),

@@ -32,6 +32,8 @@ const UNORDERED: &[&str] = &[
     "max",
     "median",
     "min",
+    "nested_max",
+    "nested_min",
     "regr_avgx",
     "regr_avgy",
     "regr_count",

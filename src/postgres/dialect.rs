@@ -60,7 +60,7 @@ use datafusion::sql::sqlparser::ast::{
 use postgres_types::{Kind, Type};
 
 use self::arrays::{array_of, compared, is_written, subscripts};
-use self::expressions::{cast_to, digits_of, joined, literal_of, not, number, pair, text, whole_number};
+use self::expressions::{cast_to, digits_of, joined, literal_of, not, number, pair, text, when, whole_number};
 pub(super) use self::parsing::parsed;
 use self::rows::{all_members, distinct, overlaps, rows};
 use self::templates::{format_of, is_format, with_minutes};
@@ -657,8 +657,8 @@ fn is_numeric(expr: &SqlExpr) -> bool {
 
 fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> Result<Option<SqlExpr>, Report> {
     use BinaryOperator::{
-        ArrowAt, AtArrow, BitwiseXor, Custom, Overlaps, PGCustomBinaryOperator, PGExp, PGOverlap, PGStartsWith,
-        StringConcat,
+        Arrow, ArrowAt, AtArrow, BitwiseXor, Custom, HashArrow, HashLongArrow, LongArrow, Overlaps,
+        PGCustomBinaryOperator, PGExp, PGOverlap, PGStartsWith, Question, StringConcat,
     };
     regexes::of_operator(op, right);
     let of_rows =
@@ -667,6 +667,13 @@ fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> R
         StringConcat if [&*left, &*right].iter().all(|side| typed_parameters::is_open(side)) => {
             let text = |side: &SqlExpr| cast_to(side.clone(), SqlType::Text);
             Some(pair(text(left), StringConcat, text(right)))
+        }
+        // An array, if the other side is one: nothing is appended.
+        StringConcat if is_null(right) && has_own_type(left) => {
+            Some(pair(left.clone(), StringConcat, when(SqlExpr::value(Value::Boolean(false)), left.clone())))
+        }
+        StringConcat if is_null(left) && has_own_type(right) => {
+            Some(pair(when(SqlExpr::value(Value::Boolean(false)), right.clone()), StringConcat, right.clone()))
         }
         PGStartsWith => Some(call("starts_with", vec![left.clone(), right.clone()])),
         Overlaps => Some(overlaps(left, right)?),
@@ -688,6 +695,15 @@ fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> R
             None => return Err(unsupported(format!("operator {} is not supported", names.join(".")))),
         },
         Custom(name) => return Err(unsupported(format!("operator {name} is not supported"))),
+        // The engine does not find the types of these parameters.
+        Arrow | LongArrow | HashArrow | HashLongArrow | Question => {
+            for side in [left, right] {
+                if typed_parameters::is_open(side) {
+                    *side = cast_to(side.clone(), SqlType::Text);
+                }
+            }
+            None
+        }
         AtArrow | ArrowAt | PGOverlap => {
             for side in [left, right] {
                 if let Some(literal) = literal_of(side).filter(|text| text.trim().starts_with('{')) {
@@ -699,6 +715,19 @@ fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> R
         op if of_rows => rows(left, op, right)?,
         _ => None,
     })
+}
+
+fn is_null(expr: &SqlExpr) -> bool {
+    match expr {
+        SqlExpr::Value(value) => matches!(value.value, Value::Null),
+        SqlExpr::Nested(inner) => is_null(inner),
+        _ => false,
+    }
+}
+
+/// True for an expression other than a literal and a parameter, which have the type of the other side.
+fn has_own_type(expr: &SqlExpr) -> bool {
+    !is_null(expr) && literal_of(expr).is_none() && !typed_parameters::is_open(expr)
 }
 
 fn power(left: &SqlExpr, right: &SqlExpr) -> SqlExpr {
@@ -843,6 +872,12 @@ mod tests {
             ("SELECT x COLLATE \"C\", y COLLATE pg_catalog.\"default\"", "SELECT x, y"),
             ("SELECT -2 ^ 2 * 3", "SELECT power(CAST(-2 AS DOUBLE PRECISION), CAST(2 AS DOUBLE PRECISION)) * 3"),
             ("SELECT 'a' || 1 + 2 = b", "SELECT 'a' || 1 + 2 = b"),
+            ("SELECT $1->>'a', x->>$2", "SELECT CAST($1 AS TEXT) ->> 'a', x ->> CAST($2 AS TEXT)"),
+            ("SELECT a || NULL, 'a' || NULL", "SELECT (a || CASE WHEN false THEN a END), 'a' || NULL"),
+            (
+                "SELECT row_to_json(row(1, (2, a)))",
+                "SELECT postgres_json(named_struct('f1', 1, 'f2', named_struct('f1', 2, 'f2', a)))",
+            ),
             ("SELECT (a, b) = (1, 2)", "SELECT ((a = 1) AND (b = 2))"),
             ("SELECT (a, b) < (1, 2)", "SELECT ((a < 1) OR ((a = 1) AND (b < 2)))"),
             ("SELECT (a, b) IN ((1, 2), (3, 4))", "SELECT (((a = 1) AND (b = 2)) OR ((a = 3) AND (b = 4)))"),
@@ -884,6 +919,7 @@ mod tests {
             ("SELECT json_build_object(a, b)", "keys"),
             ("SELECT interval '1 foo'", "invalid input syntax"),
             ("SELECT (a, b) OVERLAPS (c, d, e)", "two rows of two"),
+            ("SELECT regexp_replace(a, 'l*', '-', 'g')", "at least one character"),
         ];
         each(cases, |(sql, part)| {
             let report = read(sql).expect_err(sql);

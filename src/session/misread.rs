@@ -7,6 +7,9 @@
 //! | `a = ANY (SELECT …)`, `a <> ALL (SELECT …)` | columns of the subquery may be taken for those of the query | as `IN`, `NOT IN` |
 //! | other comparisons with `ANY` and `ALL` of a subquery, `(a, b) IN (SELECT …)` | wrong in the same way, or refused | as EXISTS (`quantified`) |
 //! | `VALUES ((SELECT …))` | fails when it is run | as SELECT and UNION ALL |
+//! | `GROUPING SETS (ROLLUP (a), CUBE (b))` | ROLLUP is taken for a function | as the sets that they stand for |
+//! | DISTINCT ON with the keys of ORDER BY in another order | refused | in its order (`distinct_keys`) |
+//! | `lag(x, 1, y)`, `ROWS 1 + 1 PRECEDING` | refused | in another form (`window_constants`) |
 //! | `a = ANY (b)` of an array with NULL | false | NULL (`quantified`) |
 //! | `(a, b) = (SELECT …)` | refused | refused |
 //! | `HAVING true` without aggregates | refused | as WHERE of a query without FROM |
@@ -46,12 +49,14 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::ambiguous_names::ambiguous_name;
+use super::distinct_keys;
 use super::ignored_clauses::{self, Ignored};
 use super::nodes::{call, case_of, result_of, select_of};
 use super::quantified::{
     Elsewhere, any_as_all, is_row, is_row_with_subquery, like_each, quantified_conditions, quantified_value,
 };
 use super::syntax::{self, Editor};
+use super::window_constants;
 use crate::error::{Error, ErrorKind};
 use crate::functions::complete_time;
 
@@ -137,8 +142,11 @@ impl Standard {
     /// Replaces a call that the engine would misread, or refuses it.
     fn function(&mut self, expr: &mut Expr) {
         let Expr::Function(function) = expr else { return };
+        window_constants::of_function(function);
         if let Some((what, advice)) = foreign_patterns(function) {
             self.refuse(&what, advice);
+        } else if let Some(case) = window_constants::with_default(function) {
+            *expr = case;
         } else if let Some(case) = dated_coalesce(function) {
             *expr = case;
         } else if is_from_the_end(function) {
@@ -189,6 +197,7 @@ impl Editor for Standard {
         if let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order| &mut order.kind) {
             keys.iter_mut().for_each(|key| without_parentheses(&mut key.expr));
         }
+        distinct_keys::in_order_of_sort(query);
         let mut bodies = vec![query.body.as_mut()];
         while let Some(body) = bodies.pop() {
             if matches!(body, SetExpr::Table(_)) {
@@ -254,6 +263,7 @@ impl Editor for Standard {
             keys.iter_mut().for_each(without_parentheses);
             *keys = std::mem::take(keys).into_iter().flat_map(members_of_key).collect();
         }
+        window_constants::of_select(select);
         quantified_conditions(select);
         having_as_where(select);
         if let Err(error) = positions_of_groups(select).and_then(|()| positions_of_distinct(select)) {
@@ -536,7 +546,37 @@ fn members_of_key(key: Expr) -> Vec<Expr> {
     match key {
         Expr::Tuple(members) if members.is_empty() => vec![Expr::GroupingSets(vec![Vec::new()])],
         Expr::Tuple(members) => members,
+        Expr::GroupingSets(sets) => vec![Expr::GroupingSets(sets.into_iter().flat_map(sets_of).collect())],
         key => vec![key],
+    }
+}
+
+/// Members of a CUBE within GROUPING SETS, whose sets are written out.
+const CUBE: usize = 10;
+
+/// The sets of ROLLUP or CUBE within GROUPING SETS, which the parser takes for functions. Another set is one.
+fn sets_of(set: Vec<Expr>) -> Vec<Vec<Expr>> {
+    let [Expr::Function(function)] = set.as_slice() else { return vec![set] };
+    let FunctionArguments::List(list) = &function.args else { return vec![set] };
+    let Some(members) = list.args.iter().map(plain_argument).collect::<Option<Vec<Expr>>>() else { return vec![set] };
+    let members: Vec<Vec<Expr>> = members
+        .into_iter()
+        .map(|member| match member {
+            Expr::Tuple(members) => members,
+            Expr::Nested(inner) => vec![*inner],
+            member => vec![member],
+        })
+        .collect();
+    match function.name.to_string().to_lowercase().as_str() {
+        "rollup" => (0..=members.len()).rev().map(|length| members[..length].concat()).collect(),
+        "cube" if members.len() <= CUBE => {
+            let chosen = |chosen: usize| {
+                let kept = members.iter().enumerate().filter(|(at, _)| chosen & (1 << at) != 0);
+                kept.flat_map(|(_, member)| member.clone()).collect()
+            };
+            (0..1_usize << members.len()).rev().map(chosen).collect()
+        }
+        _ => vec![set],
     }
 }
 

@@ -6,6 +6,7 @@ mod bounded;
 mod common_types;
 mod defaults;
 mod described;
+mod distinct_keys;
 mod exact_numbers;
 mod float_type;
 mod guarded;
@@ -47,6 +48,7 @@ pub(crate) mod suggestion;
 pub(crate) mod syntax;
 mod table_queries;
 mod time_zone;
+mod window_constants;
 #[cfg(any(feature = "flight", feature = "shell"))]
 mod writes;
 

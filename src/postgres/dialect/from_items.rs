@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
     TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, Value, WildcardAdditionalOptions,
 };
 
-use super::expressions::{cast_to, literal_of, number};
+use super::expressions::{cast_to, number};
 use super::spans;
 use crate::session::{call, query_of, syntax, table_of};
 
@@ -168,7 +168,7 @@ fn expressions(arguments: &[FunctionArg]) -> Option<Vec<SqlExpr>> {
 /// The arguments of a series of times: the step may be written as a text.
 fn of_times(mut arguments: Vec<SqlExpr>) -> Vec<SqlExpr> {
     if let Some(step) = arguments.get_mut(2)
-        && let Some(interval) = literal_of(step).and_then(|words| spans::literal(&words, None).ok())
+        && let Some(interval) = spans::of_step(step)
     {
         *step = interval;
     }

@@ -25,10 +25,10 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
 use super::time_zone::TimeZone;
-use super::{is_numeric, regexes, unsupported};
+use super::{is_numeric, regexes, spans, unsupported};
 use crate::functions::Unit;
 use crate::postgres::report::Report;
-use crate::session::{call, query_of, syntax};
+use crate::session::{call, members, query_of, syntax};
 
 /// Functions that have the same meaning under another name.
 const RENAMED: [(&str, &str); 11] = [
@@ -175,12 +175,12 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
             };
             values.iter().map(test).reduce(|left, right| pair(left, BinaryOperator::Plus, right))
         }
-        ("to_json" | "row_to_json", [value]) => Some(call("postgres_json", vec![value.clone()])),
+        ("to_json" | "row_to_json", [value]) => Some(call("postgres_json", vec![named_members(value)])),
         ("json_build_object", values) if values.len() % 2 == 0 => {
             if values.iter().step_by(2).any(|key| literal_of(key).is_none()) {
                 return Err(unsupported("json_build_object: keys that are no literals are not supported"));
             }
-            Some(call("named_struct", arguments))
+            Some(call("named_struct", arguments.iter().map(named_members).collect()))
         }
         ("concat", values) => Some(call("concat", values.iter().map(|value| output(value, "output")).collect())),
         ("concat_ws", [separator, values @ ..]) => {
@@ -190,6 +190,10 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         ("regexp_substr", [value, pattern]) => {
             let whole = call("concat", vec![text("("), pattern.clone(), text(")")]);
             Some(call("array_element", vec![call("regexp_match", vec![value.clone(), whole]), number("1")]))
+        }
+        // The step of times may be written as a text.
+        ("generate_series", [first, last, step]) => {
+            spans::of_step(step).map(|step| call("generate_series", vec![first.clone(), last.clone(), step]))
         }
         ("string_to_table", [_, _, ..]) => Some(call("unnest", vec![call("string_to_array", arguments)])),
         (_, [value]) => type_of_cast(name).map(|data_type| cast_to(value.clone(), data_type)),
@@ -399,7 +403,24 @@ fn sort_distinct(name: &str, function: &mut Function) {
 fn json_of_group(function: &Function) -> SqlExpr {
     let mut group = function.clone();
     group.name = ObjectName::from(vec![Ident::new("array_agg")]);
+    if let FunctionArguments::List(list) = &mut group.args
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = list.args.as_mut_slice()
+    {
+        *value = named_members(value);
+    }
     call("postgres_json", vec![SqlExpr::Function(group)])
+}
+
+/// A row that is written out, such as `row(1, 'a')`, with the names that PostgreSQL gives its members in JSON.
+fn named_members(value: &SqlExpr) -> SqlExpr {
+    match members(value) {
+        Some(members) if !members.is_empty() => {
+            let named = members.iter().zip(1_usize..);
+            let named = named.flat_map(|(member, at)| [text(&format!("f{at}")), named_members(member)]);
+            call("named_struct", named.collect())
+        }
+        _ => value.clone(),
+    }
 }
 
 /// The rows of a subquery as an array.

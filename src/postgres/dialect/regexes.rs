@@ -9,10 +9,12 @@
 //! | `\1`, `\&` in a replacement | `${1}`, `${0}` |
 //! | `$` in a replacement | `$$` |
 //! | another backslash in a replacement | refused: the engine has no form for it |
+//! | all matches of a pattern such as `l*` are replaced | refused: the engine skips an empty match that follows another one |
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
+use regex::Regex;
 
 use super::super::report::Report;
 use super::expressions::{literal_of, text};
@@ -33,12 +35,18 @@ pub(super) fn of_operator(op: &BinaryOperator, right: &mut SqlExpr) {
 /// Translates the pattern and the replacement of a function.
 ///
 /// # Errors
-/// A replacement with a backslash of its own.
+/// A replacement with a backslash of its own, and one of all matches of a pattern that matches some characters or none.
 pub(super) fn of_function(name: &str, function: &mut Function) -> Result<(), Report> {
     if !WITH_PATTERN.contains(&name) {
         return Ok(());
     }
     of_pattern(function);
+    if name == "regexp_replace" && replaces_nothing(function) {
+        return Err(unsupported(
+            "regexp_replace of all matches of a pattern that matches some characters or none is not supported: use a pattern \
+             that matches at least one character, such as a+ instead of a*",
+        ));
+    }
     let Some(replaced) = expressions(function).nth(2).filter(|_| name == "regexp_replace") else { return Ok(()) };
     if literal_of(replaced).is_some_and(|literal| has_backslash(&literal)) {
         return Err(unsupported("a backslash in the replacement of regexp_replace is not supported"));
@@ -64,6 +72,18 @@ fn expressions(function: &mut Function) -> impl Iterator<Item = &mut SqlExpr> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
         _ => None,
     })
+}
+
+/// True for a function that replaces all matches of a pattern which matches some characters or none, by something.
+fn replaces_nothing(function: &mut Function) -> bool {
+    let literals: Vec<Option<String>> = expressions(function).map(|argument| literal_of(argument)).collect();
+    let [_, Some(pattern), replacement, flags] = literals.as_slice() else { return false };
+    let all = flags.as_deref().is_none_or(|flags| flags.contains('g'));
+    // These match no characters.
+    let anchors = [r"\A", r"\z", r"\b{start}", r"\b{end}", r"\b", r"\B", "^", "$", "|"];
+    let is_anchor = anchors.iter().fold(pattern.clone(), |rest, anchor| rest.replace(anchor, "")).is_empty();
+    let matches_nothing = || Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|regex| regex.is_match(""));
+    all && replacement.as_deref() != Some("") && !is_anchor && matches_nothing()
 }
 
 /// True for a replacement with a backslash that refers to no group.

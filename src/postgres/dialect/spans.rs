@@ -12,6 +12,12 @@ pub(super) fn literal(words: &str, fields: Option<(Unit, Unit)>) -> Result<SqlEx
     written(words, fields, false)
 }
 
+/// The step of a series of times that is written as a text, such as `'1 day'`; `None` for a number and another expression.
+pub(super) fn of_step(step: &SqlExpr) -> Option<SqlExpr> {
+    let words = literal_of(step).filter(|words| words.trim().parse::<f64>().is_err())?;
+    literal(&words, None).ok()
+}
+
 /// `- interval '…'`, whose sign the engine would read as that of the first field. `None` for another expression.
 pub(super) fn negated(expr: &SqlExpr) -> Result<Option<SqlExpr>, Report> {
     match expr {

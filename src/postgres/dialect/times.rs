@@ -42,8 +42,14 @@ pub(super) fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlEx
             _ if word.split('-').count() == 2 && word.replace('-', "").bytes().all(|byte| byte.is_ascii_digit()) => {
                 return Err(invalid(if known == Type::DATE { "date" } else { "timestamp" }));
             }
-            _ if known != Type::TIMESTAMPTZ => without_offset(literal).and_then(|local| to(text(local))),
-            _ => None,
+            _ if known != Type::TIMESTAMPTZ => {
+                let local = without_offset(literal).or_else(|| day_and_offset(literal).map(|(day, _)| day));
+                local.and_then(|local| to(text(local)))
+            }
+            _ => {
+                let midnight = |(day, offset): (&str, &str)| to(text(&format!("{day} 00:00:00{offset}")));
+                day_and_offset(literal).and_then(midnight)
+            }
         },
         Type::TIME if word == "now" => to(call("now", Vec::new())),
         Type::TIME if digits => match word.len() {
@@ -61,6 +67,20 @@ pub(in crate::postgres) fn without_offset(literal: &str) -> Option<&str> {
     let offset = time + literal[time..].find(['+', '-', 'Z', 'z'])?;
     let digits = literal[offset + 1..].trim_end();
     digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':').then(|| literal[..offset].trim_end())
+}
+
+/// A day and the offset that is written after it, as in `2027-01-01Z`; `None` for other texts.
+fn day_and_offset(literal: &str) -> Option<(&str, &str)> {
+    let (day, offset) = literal.trim().split_at_checked(10)?;
+    let is_day =
+        day.split('-').map(str::len).eq([4, 2, 2]) && day.replace('-', "").bytes().all(|byte| byte.is_ascii_digit());
+    let offset = offset.trim_start();
+    let is_offset = offset.eq_ignore_ascii_case("z")
+        || offset.strip_prefix(['+', '-']).is_some_and(|digits| {
+            digits.starts_with(|first: char| first.is_ascii_digit())
+                && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+        });
+    (is_day && is_offset).then_some((day, offset))
 }
 
 /// A part of a time as a number that can have a fraction: numeric for EXTRACT, double precision for `date_part`.

@@ -36,6 +36,8 @@ const FIXED: &[&str] = &[
     "last_value",
     "max",
     "min",
+    "nested_max",
+    "nested_min",
     "regr_avgx",
     "regr_avgy",
     "regr_count",
