@@ -262,7 +262,8 @@ async fn a_relative_period_of_the_same_length_is_not_the_requested_one() {
 #[tokio::test(start_paused = true)]
 async fn mentions_from_before_a_reported_relative_period_are_a_contradiction() {
     // The timeline of the first page shows it before the oldest mention does.
-    for (what, part) in [("id", "outside the requested period"), ("max(reach)", "the timeline counts mentions before")] {
+    for (what, part) in [("id", "outside the requested period"), ("max(reach)", "the timeline counts mentions before")]
+    {
         let sql = format!("SELECT {what} FROM mentions WHERE aid = '{BIG}' AND duration = '30d'");
         let error = world(&["begins-early:hours=900,echo=asked"]).error(&sql).await;
         assert_eq!(error.kind(), ErrorKind::Contradiction, "{what}: {error}");
