@@ -150,7 +150,7 @@ const PARTS: [&str; 25] = [
     "workers",
     "upstream",
 ];
-/// What cannot lack mentions: requests, versions and accounts.
+/// Subjects that cannot lack mentions: requests, versions and accounts.
 const REQUEST: [&str; 37] = [
     "account",
     "api",

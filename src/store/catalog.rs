@@ -98,7 +98,7 @@ pub(crate) struct Catalog {
 enum Database {
     Sqlite(Sqlite),
     #[cfg(feature = "shared")]
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 /// The service and the key whose mentions a store holds.
@@ -211,7 +211,7 @@ impl Catalog {
         let create = |connection: &Connection<'_>| create::tables(connection, &data, owner, columns, clock.now());
         let postgres = Postgres::open(url, access, create)?;
         let mut catalog = Self {
-            database: Database::Postgres(postgres),
+            database: Database::Postgres(Box::new(postgres)),
             storage,
             owner: owner.clone(),
             schema: 0,

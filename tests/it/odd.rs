@@ -178,7 +178,7 @@ impl Lab {
     }
 }
 
-/// What an honest mention's id becomes.
+/// Another notation of an honest mention's id.
 type Notation = fn(&str) -> Value;
 
 fn write_ids(body: &mut Value, notation: Notation) {

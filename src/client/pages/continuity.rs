@@ -168,6 +168,11 @@ impl Chain {
         self.known.difference(&self.pass).copied()
     }
 
+    /// Ids of this pass.
+    pub(super) fn ids(&self) -> impl Iterator<Item = u64> {
+        self.pass.iter().copied()
+    }
+
     /// Ids of this pass that were not known before it.
     pub(super) fn found(&self) -> impl Iterator<Item = u64> {
         self.pass.difference(&self.known).copied()

@@ -478,12 +478,14 @@ impl Proof {
         }
         // Rows by which the total fell were deleted.
         let fewer = self.first_total.zip(self.pass.total).map_or(0, |(first, last)| first.saturating_sub(last));
-        let gone = self.chain.gone().count() as u64;
-        let replaced = gone.saturating_sub(fewer).min(self.chain.fresh());
+        let gone = (self.chain.gone().count() as u64).saturating_sub(fewer);
+        let replaced = gone.min(self.chain.fresh());
         let again = known.again(self.chain.gone(), self.chain.found());
+        // An earlier pass may have both ids, if it has requested a page again.
+        let in_both = known.again(self.chain.gone(), self.chain.ids()).of_second;
         let many = !part && replaced > FEW.max(self.chain.received() / 4);
-        let renamed = many || replaced.min(again.of_url) > 0 || replaced.min(again.of_second) > TIED;
-        renamed.then_some(replaced)
+        let few = replaced.min(again.of_url) > 0 || replaced.min(again.of_second) > TIED;
+        (many || few || (gone > TIED && 2 * in_both > gone)).then_some(gone)
     }
 
     /// Returns the verdict at the end of a pass.

@@ -1085,7 +1085,7 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Stops reading, because the service needs more requests than three passes over its mentions take.
     fn give_up(&mut self) -> Result<()> {
-        self.reading = None;
+        let rounded = self.reading.take().is_some_and(|reading| reading.proof.may_be_rounded());
         self.queue = FuturesOrdered::new();
         self.windows.clear();
         self.part = None;
@@ -1097,7 +1097,7 @@ impl<D: PageDecoder> PageReader<D> {
             "{distinct} distinct mentions received in {asked} requests, more than three passes take; the service reports \
              {announced}"
         );
-        self.incomplete_because(reason, evidence::LEFT_OUT)
+        self.incomplete_because(reason, if rounded { evidence::ROUNDED } else { evidence::LEFT_OUT })
     }
 
     /// Compares the mentions of a window that was read in parts, or as instants instead of a relative period, with its first
