@@ -155,17 +155,8 @@ impl Catalog {
             }
             Access::Read => {}
         }
-        let mut catalog = Self {
-            database: Database::Sqlite(Sqlite::open(&path, access)?),
-            storage: Storage::of_folder(dir.join("data")),
-            owner: owner.clone(),
-            schema: 0,
-            time: time.to_owned(),
-            clock,
-            sums: Mutex::default(),
-            #[cfg(feature = "shared")]
-            leases: Mutex::default(),
-        };
+        let database = Database::Sqlite(Sqlite::open(&path, access)?);
+        let mut catalog = Self::of(database, Storage::of_folder(dir.join("data")), owner, time, clock);
         catalog.schema = match access {
             Access::Read => catalog.read(columns::current)?,
             Access::ReadWrite => {
@@ -174,6 +165,21 @@ impl Catalog {
             }
         };
         Ok(catalog)
+    }
+
+    /// A catalog whose version of the columns was not read yet.
+    fn of(database: Database, storage: Storage, owner: &Owner, time: &str, clock: Clock) -> Self {
+        Self {
+            database,
+            storage,
+            owner: owner.clone(),
+            schema: 0,
+            time: time.to_owned(),
+            clock,
+            sums: Mutex::default(),
+            #[cfg(feature = "shared")]
+            leases: Mutex::default(),
+        }
     }
 
     /// Refuses a catalog in PostgreSQL, which this build does not support.
@@ -210,17 +216,7 @@ impl Catalog {
         }
         let create = |connection: &Connection<'_>| create::tables(connection, &data, owner, columns, clock.now());
         let postgres = Postgres::open(url, access, create)?;
-        let mut catalog = Self {
-            database: Database::Postgres(Box::new(postgres)),
-            storage,
-            owner: owner.clone(),
-            schema: 0,
-            time: time.to_owned(),
-            clock,
-            sums: Mutex::default(),
-            #[cfg(feature = "shared")]
-            leases: Mutex::default(),
-        };
+        let mut catalog = Self::of(Database::Postgres(Box::new(postgres)), storage, owner, time, clock);
         let place = catalog.read(place)?;
         if place != data {
             return Err(Error::new(ErrorKind::Config, format!("{url}: the catalog is of the files in {place}"))
