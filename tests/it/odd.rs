@@ -11,7 +11,7 @@ use datafusion_saved_search::client::HttpService;
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
 use serde_json::{Value, json};
 
-use crate::support::{Asked, Scripted, each_async, now, ok, rows};
+use crate::support::{Asked, Scripted, ask, each_async, now, ok};
 
 /// Mentions of the service, one in 40 minutes.
 const MENTIONS: usize = 600;
@@ -129,30 +129,30 @@ fn honest(asked: &Asked) -> Value {
     body
 }
 
+/// The honest service, whose responses `change` alters.
+fn changed(change: impl Fn(&Asked, &mut Value) + Send + Sync + 'static) -> Arc<Scripted> {
+    Scripted::new(move |asked| {
+        let mut body = honest(asked);
+        change(asked, &mut body);
+        ok(&body)
+    })
+}
+
 struct Lab {
     service: Arc<Scripted>,
     context: SessionContext,
 }
 
 impl Lab {
-    /// The honest service, whose responses `change` alters.
     fn new(change: impl Fn(&Asked, &mut Value) + Send + Sync + 'static) -> Self {
-        let service = Scripted::new(move |asked| {
-            let mut body = honest(asked);
-            change(asked, &mut body);
-            ok(&body)
-        });
+        let service = changed(change);
         let connection = service.connect(Secret::new("a-key").unwrap(), Profile::v4());
         Self { service, context: session(&connection).unwrap() }
     }
 
     /// The same with a store.
     fn stored(folder: &Path, change: impl Fn(&Asked, &mut Value) + Send + Sync + 'static) -> Self {
-        let service = Scripted::new(move |asked| {
-            let mut body = honest(asked);
-            change(asked, &mut body);
-            ok(&body)
-        });
+        let service = changed(change);
         let builder = Connection::builder("http://odd.test/v4", Secret::new("a-key").unwrap());
         let builder = builder.service(Arc::clone(&service) as Arc<dyn HttpService>).clock(Clock::fixed(now()));
         let connection = builder.profile(Profile::v4()).store(folder).build().unwrap();
@@ -160,13 +160,7 @@ impl Lab {
     }
 
     async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
-        let result = match self.context.sql(sql).await {
-            Ok(frame) => frame.collect().await,
-            Err(error) => Err(error),
-        };
-        result
-            .map(|batches| rows(&batches))
-            .map_err(|error| Error::find(&error).unwrap_or_else(|| panic!("untyped error: {error}")).clone())
+        ask(&self.context, sql).await
     }
 
     async fn fails(&self, sql: &str, texts: &[&str]) {

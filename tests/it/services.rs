@@ -10,7 +10,7 @@ use datafusion::prelude::SessionContext;
 use datafusion_saved_search::{Error, ErrorKind, Profile, Secret, session};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Asked, Scripted, each_async, now, ok, rows, status};
+use crate::support::{Answer, Asked, Scripted, ask, each_async, now, ok, rows, status};
 
 struct Lab {
     service: Arc<Scripted>,
@@ -46,13 +46,7 @@ impl Lab {
     }
 
     async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
-        let result = match self.context.sql(sql).await {
-            Ok(frame) => frame.collect().await,
-            Err(error) => Err(error),
-        };
-        result
-            .map(|batches| rows(&batches))
-            .map_err(|error| Error::find(&error).unwrap_or_else(|| panic!("untyped error: {error}")).clone())
+        ask(&self.context, sql).await
     }
 
     /// The rows of a query, and the number of its requests.

@@ -132,6 +132,17 @@ pub(crate) fn connect(simulator: &Simulator, clock: Clock, profile: Profile) -> 
     builder.service(service).clock(clock).profile(profile).build().unwrap()
 }
 
+/// Runs a query. Asserts that its error, if any, is typed.
+pub(crate) async fn ask(context: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>, Error> {
+    let result = match context.sql(sql).await {
+        Ok(frame) => frame.collect().await,
+        Err(error) => Err(error),
+    };
+    result
+        .map(|batches| rows(&batches))
+        .map_err(|error| Error::find(&error).unwrap_or_else(|| panic!("untyped error: {error}")).clone())
+}
+
 /// A service inside the process in virtual time, with optional faults, and a session over it.
 pub(crate) struct Virtual {
     pub(crate) simulator: Simulator,
