@@ -15,8 +15,8 @@ use crate::{Arguments, Ending, Exit, memory};
 /// Run parts of a server's queries on another machine, over the files of the server's store
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A worker reads the folder of the store, or its bucket, and nothing else. It has no API key, and sends
-no request to the service.
+    after_help = "A worker reads the folder of the store, or its bucket, and nothing else. It has no API key, and
+sends no request to the service.
 
 Examples:
   savedsearch --store /srv/mentions worker
