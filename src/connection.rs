@@ -3,7 +3,7 @@
 //! ```text
 //! ConnectionBuilder ─▶ Connection ─┬─ client (limiter, retries, request log)
 //!                                  ├─ profile
-//!                                  └─ running queries: all scans of a query share one budget and one response per request
+//!                                  └─ running queries: what all scans of a query share is in `query` and `answers`
 //! ```
 
 mod answers;
@@ -14,7 +14,7 @@ mod saved_searches;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 #[cfg(feature = "store")]
 use std::time::Duration;
 
@@ -29,8 +29,7 @@ pub use self::fields::UnknownField;
 
 use self::fields::Fields;
 pub(crate) use self::page::facts_of;
-use self::query::Queries;
-pub(crate) use self::query::Query;
+pub(crate) use self::query::{ForeignRuns, Query, QueryContext};
 pub(crate) use self::saved_searches::SavedSearches;
 #[cfg(feature = "store")]
 use crate::client::Caller;
@@ -61,7 +60,10 @@ use crate::store::{
 pub struct Connection {
     client: Arc<Client>,
     clock: Clock,
-    queries: Mutex<Queries>,
+    /// Queries that have begun here, for as long as they have owners.
+    running: Mutex<Vec<Weak<Query>>>,
+    /// Owners of queries in sessions that do not keep them.
+    foreign_runs: ForeignRuns,
     fields: Mutex<Fields>,
     searches: Mutex<Option<Vec<(String, String)>>>,
     fan_out: Mutex<Option<Vec<String>>>,
@@ -285,11 +287,12 @@ impl ConnectionBuilder {
             }
             None => (None, None),
         };
-        let (queries, fields, searches, fan_out, proven_values, combined) = Default::default();
+        let (running, foreign_runs, fields, searches, fan_out, proven_values, combined) = Default::default();
         Ok(Arc::new(Connection {
             client: Arc::new(client),
             clock,
-            queries,
+            running,
+            foreign_runs,
             fields,
             searches,
             fan_out,
