@@ -565,7 +565,7 @@ impl Shell {
                 let requests = counted(sizes.requests(), "request");
                 self.note(&format!("note: estimating: {requests} for the numbers of mentions"));
                 let _progress = self.progress();
-                Box::pin(sizes.count(&self.context.task_ctx())).await?;
+                Box::pin(sizes.count(self.context.task_ctx())).await?;
             }
         } else if !Unsized::never_known(plan).is_empty() {
             self.note(&self.way_to_ask(&Unsized::of(plan)));

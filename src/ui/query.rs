@@ -194,7 +194,7 @@ pub(super) async fn check(host: &Arc<Host>, session: &Arc<Session>, sql: &str) -
 /// Errors of planning, and of the requests.
 pub(super) async fn costs_by_size(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
     let (context, plan) = planned(host, session, question).await?;
-    let counted = Box::pin(Unsized::never_known(&plan).count(&context.task_ctx())).await;
+    let counted = Box::pin(Unsized::never_known(&plan).count(context.task_ctx())).await;
     counted.map_err(|error| session.failure(&error))?;
     costs_of(session, &plan).await
 }

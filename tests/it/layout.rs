@@ -398,8 +398,8 @@ fn statements_are_parsed_in_one_module() {
     }
 }
 
-/// A statement that is run elsewhere has no span, so its requests would belong to no query. The others are operators, which run
-/// a part of a statement.
+/// A statement that is run elsewhere is not admitted, so its query has no owner in its task. The others are operators, which run a part
+/// of a statement.
 #[test]
 fn statements_start_in_one_function() {
     let source = repository().join("src");
