@@ -348,7 +348,7 @@ impl Driver {
         let (store, aid, days) = (Arc::clone(&from.store), subject.aid.clone(), days_of(span));
         let regions: Vec<_> = regions.iter().filter(|(_, region)| overlap(&region.days, &days)).cloned().collect();
         let checked = blocking(move || {
-            let (mut sound, mut missing) = (Vec::with_capacity(regions.len()), None);
+            let (mut sound, mut failed) = (Vec::with_capacity(regions.len()), None);
             // Regions share files.
             let mut complete: HashMap<PathBuf, bool> = HashMap::new();
             for (filters, region) in regions {
@@ -356,27 +356,37 @@ impl Driver {
                     sound.push((filters, region));
                     continue;
                 };
-                let path = store.folder(&Subject { aid: aid.clone(), filters: filters.clone() }).join(&file.path);
-                let found = || path.metadata().is_ok_and(|found| found.len() == file.bytes);
-                match *complete.entry(path.clone()).or_insert_with(found) {
-                    false => missing = Some(path),
-                    true => sound.push((filters, region)),
+                let subject = Subject { aid: aid.clone(), filters: filters.clone() };
+                let path = store.folder(&subject).join(&file.path);
+                let is_complete = || match store.is_complete(&subject, file) {
+                    Ok(true) => true,
+                    Ok(false) => {
+                        let message = format!("{} is missing or damaged: requesting its days again", path.display());
+                        let advice = "`savedsearch store verify` lists such files";
+                        failed = Some(Error::new(ErrorKind::Store, message).advice(advice));
+                        false
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        false
+                    }
+                };
+                if *complete.entry(path.clone()).or_insert_with(is_complete) {
+                    sound.push((filters, region));
                 }
             }
-            Ok((sound, missing))
+            Ok((sound, failed))
         });
-        let (sound, missing) = match checked.await {
+        let (sound, failed) = match checked.await {
             Ok(checked) => checked,
             Err(error) => {
                 self.note(plan, &error);
                 return (Regions::default(), false);
             }
         };
-        let all = missing.is_none();
-        if let Some(path) = missing {
-            let message = format!("{} is missing or damaged: requesting its days again", path.display());
-            let advice = "`savedsearch store verify` lists such files";
-            self.note(plan, &Error::new(ErrorKind::Store, message).advice(advice));
+        let all = failed.is_none();
+        if let Some(error) = failed {
+            self.note(plan, &error);
         }
         (Arc::new(sound), all)
     }

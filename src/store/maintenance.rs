@@ -170,7 +170,7 @@ impl Store {
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if that cannot be determined.
-    pub(super) fn is_complete(&self, subject: &Subject, file: &DataFile) -> Result<bool> {
+    pub(crate) fn is_complete(&self, subject: &Subject, file: &DataFile) -> Result<bool> {
         is_complete(self.catalog.storage(), &self.folder(subject).join(&file.path), file.bytes)
     }
 
