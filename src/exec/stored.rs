@@ -39,7 +39,7 @@ pub(super) use self::candidates::may_read;
 use self::candidates::{Decided, Timelines, direct, is_limited, subject_of, usable};
 pub(super) use self::candidates::{Divisions, Size, StoreUse, expected, is_used, likely};
 pub(super) use self::files::StoredPart;
-pub(super) use self::fill::Fill;
+pub(super) use self::fill::{Fill, WindowPages};
 #[cfg(feature = "distributed")]
 pub(crate) use self::in_files::{InFiles, Readers};
 use self::stopped::{IfDropped, Window, recording_end};
@@ -479,9 +479,10 @@ impl Driver {
                 if counted > 0 {
                     self.config.connection.client().expect(asked.clone(), counted);
                 }
-                let window = Window { plan: asked, instants, first: Arc::default() };
+                let window = Window { plan: asked, instants, first: Arc::default(), pages: Arc::default() };
                 let first = fill.is_some().then(|| Arc::clone(&window.first));
-                let part = Part { within: Some(within), label, first, fill: fill.clone(), ..Part::default() };
+                let pages = Arc::clone(&window.pages);
+                let part = Part { within: Some(within), label, first, fill: fill.clone(), pages, ..Part::default() };
                 let rows = Arc::clone(&self).window(window.plan.clone(), part, last, prefetch);
                 parts.push(match fill {
                     Some(fill) => recording_end(rows, fill, window),
