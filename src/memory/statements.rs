@@ -146,8 +146,12 @@ impl Shared {
     fn look(&self) -> bool {
         let running: Vec<(Arc<str>, Arc<StatementMemory>)> = {
             let mut running = self.running();
+            let of =
+                |(user, statement): &(Arc<str>, Weak<StatementMemory>)| Some((Arc::clone(user), statement.upgrade()?));
+            let going = running.iter().filter_map(of).collect();
+            // Only then: one that ends meanwhile would stay, and the next one would not wake the thread.
             running.retain(|(_, statement)| statement.strong_count() > 0);
-            running.iter().filter_map(|(user, statement)| Some((Arc::clone(user), statement.upgrade()?))).collect()
+            going
         };
         let Some(used) = self.used().filter(|_| !running.is_empty()) else { return false };
         let holds = running.iter().map(|(user, statement)| Holds {
