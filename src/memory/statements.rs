@@ -217,7 +217,7 @@ fn largest(limit: u64, used: u64, statements: &[Holds<'_>]) -> Option<usize> {
 /// I/O errors of temporary files.
 #[cfg(all(unix, feature = "shell"))]
 pub(crate) fn with_memory_of(context: &SessionContext, mib: usize) -> EngineResult<SessionContext> {
-    let pool = Arc::new(CountedPool::new(mib << 20));
+    let pool = Arc::new(CountedPool::new(mib.saturating_mul(1 << 20)));
     let runtime = RuntimeEnvBuilder::from_runtime_env(&context.runtime_env()).with_memory_pool(pool);
     let runtime = runtime.with_max_temp_directory_size((mib as u64).saturating_mul(SPILLED << 20)).build_arc()?;
     let state = SessionStateBuilder::from(context.state()).with_runtime_env(runtime).build();
