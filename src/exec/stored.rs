@@ -13,6 +13,7 @@
 mod candidates;
 mod checked;
 mod divided;
+mod file_columns;
 mod files;
 mod fill;
 #[cfg(feature = "distributed")]
