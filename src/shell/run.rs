@@ -216,7 +216,7 @@ impl Shell {
         mib: usize,
     ) -> Result<Self, DataFusionError> {
         let limited = bounded_session(&with_memory_of(context, mib)?)?;
-        let statements = Statements::start((mib as u64) << 20)?;
+        let statements = Statements::start((mib as u64).saturating_mul(1 << 20))?;
         Ok(Self { statements: Some(statements), ..Self::new(limited, connection) })
     }
 

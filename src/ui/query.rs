@@ -319,7 +319,7 @@ pub(super) async fn run(
         let shown = Some(zone.as_str()).filter(|zone| !zone.is_empty());
         yield line(&json!({ "query": query, "columns": columns(&in_zone(&schema, shown)) }));
         let (mut keeping, mut rows, mut told, mut since) = (Keeping::new(&schema), 0, pending.spent(), begun);
-        let failure = loop {
+        let failure = 'rows: loop {
             let next = timeout(TOLD, batches.next()).await;
             let spent = pending.spent();
             // Nothing else changes while the service's limit keeps requests waiting.
@@ -353,10 +353,7 @@ pub(super) async fn run(
                                 memory.hand_over(lines.capacity());
                                 yield Bytes::from(lines);
                             }
-                            Err(failure) => {
-                                yield line(&told_of(&failure));
-                                return;
-                            }
+                            Err(failure) => break 'rows Some(failure),
                         }
                     }
                     // The query has allocated it.
