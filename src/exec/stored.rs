@@ -24,9 +24,8 @@ mod timeline;
 mod together;
 mod words;
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use async_stream::try_stream;
@@ -55,7 +54,9 @@ use crate::client::Prefetch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestPlan};
-use crate::store::{Division, FromStore, Regions, Subject, blocking, days_of, is_full, overlap, start_of, unstored};
+use crate::store::{
+    Division, Filters, FromStore, Region, Regions, Subject, blocking, days_of, is_full, overlap, start_of, unstored,
+};
 
 /// Windows as the service takes them, and their instants in microseconds since 1970.
 type Windows = Vec<(String, Range<i64>)>;
@@ -169,34 +170,22 @@ impl Driver {
         let (store, aid, days) = (Arc::clone(&from.store), subject.aid.clone(), days_of(span));
         let regions: Vec<_> = regions.iter().filter(|(_, region)| overlap(&region.days, &days)).cloned().collect();
         let checked = blocking(move || {
-            let (mut sound, mut failed) = (Vec::with_capacity(regions.len()), None);
-            // Regions share files.
-            let mut complete: HashMap<PathBuf, bool> = HashMap::new();
-            for (filters, region) in regions {
-                let Some(file) = region.file() else {
-                    sound.push((filters, region));
-                    continue;
-                };
+            let file_of = |(filters, region): &(Filters, Arc<Region>)| {
                 let subject = Subject { aid: aid.clone(), filters: filters.clone() };
-                let path = store.folder(&subject).join(&file.path);
-                let is_complete = || match store.is_complete(&subject, file) {
-                    Ok(true) => true,
-                    Ok(false) => {
-                        let message = format!("{} is missing or damaged: requesting its days again", path.display());
-                        let advice = "`savedsearch store verify` lists such files";
-                        failed = Some(Error::new(ErrorKind::Store, message).advice(advice));
-                        false
-                    }
-                    Err(error) => {
-                        failed = Some(error);
-                        false
-                    }
-                };
-                if *complete.entry(path.clone()).or_insert_with(is_complete) {
-                    sound.push((filters, region));
-                }
-            }
-            Ok((sound, failed))
+                region.file().map(|file| (store.folder(&subject).join(&file.path), file.bytes))
+            };
+            // Regions share files.
+            let files: BTreeSet<_> = regions.iter().filter_map(file_of).collect();
+            let (lost, unknown) = match store.lost(&files) {
+                Ok(lost) => (lost, None),
+                Err(error) => (files, Some(error)),
+            };
+            let missing = lost.first().map(|(path, _)| {
+                let message = format!("{} is missing or damaged: requesting its days again", path.display());
+                Error::new(ErrorKind::Store, message).advice("`savedsearch store verify` lists such files")
+            });
+            let sound = regions.into_iter().filter(|region| file_of(region).is_none_or(|file| !lost.contains(&file)));
+            Ok((sound.collect::<Vec<_>>(), unknown.or(missing)))
         });
         let (sound, failed) = match checked.await {
             Ok(checked) => checked,

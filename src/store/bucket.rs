@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::TryStreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::client::SpawnedReqwestConnector;
@@ -44,6 +44,8 @@ const LARGE: usize = 64 << 20;
 const PART: usize = 8 << 20;
 /// Parts that are sent at the same time.
 const PARTS: usize = 4;
+/// Objects whose lengths are requested at the same time.
+const HEADS: usize = 16;
 /// Number of bytes that are read at once: readers go on where they have stopped.
 const WINDOW: u64 = 1 << 20;
 
@@ -108,6 +110,25 @@ impl Bucket {
     pub(crate) fn length(&self, path: &Path) -> io::Result<u64> {
         let (objects, key) = (Arc::clone(&self.objects), self.key(path)?);
         self.run(async move { objects.head(&key).await }).map(|found| found.size)
+    }
+
+    /// Lengths of objects in bytes, in their order; `None` for a missing one. They are requested several at a time.
+    pub(crate) fn lengths_of(&self, paths: &[&Path]) -> io::Result<Vec<Option<u64>>> {
+        let keys = paths.iter().map(|path| self.key(path)).collect::<io::Result<Vec<_>>>()?;
+        let objects = Arc::clone(&self.objects);
+        self.run(async move {
+            let head = |key: Key| {
+                let objects = Arc::clone(&objects);
+                async move {
+                    match objects.head(&key).await {
+                        Ok(found) => Ok(Some(found.size)),
+                        Err(ObjectError::NotFound { .. }) => Ok(None),
+                        Err(error) => Err(error),
+                    }
+                }
+            };
+            stream::iter(keys).map(head).buffered(HEADS).try_collect().await
+        })
     }
 
     /// Opens an object for reading.

@@ -1,6 +1,6 @@
 //! Maintenance of a store: a summary of its contents, checks of its files, and removal of data that is no longer needed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -172,6 +172,18 @@ impl Store {
     /// [`ErrorKind::Store`] if that cannot be determined.
     pub(crate) fn is_complete(&self, subject: &Subject, file: &DataFile) -> Result<bool> {
         is_complete(self.catalog.storage(), &self.folder(subject).join(&file.path), file.bytes)
+    }
+
+    /// Returns those of these files, each with its length in bytes, that are missing or have another length.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if that cannot be determined.
+    pub(crate) fn lost(&self, files: &BTreeSet<(PathBuf, u64)>) -> Result<BTreeSet<(PathBuf, u64)>> {
+        let paths: Vec<&Path> = files.iter().map(|(path, _)| path.as_path()).collect();
+        let storage = self.catalog.storage();
+        let lengths = storage.lengths_of(&paths).map_err(|error| files::failed("read", storage.data(), &error))?;
+        let lost = files.iter().zip(lengths).filter(|((_, bytes), length)| *length != Some(*bytes));
+        Ok(lost.map(|(file, _)| file.clone()).collect())
     }
 
     /// Verifies that a file without checksums is as it was written, because its rows may be copied. Files never change, so that

@@ -143,6 +143,20 @@ impl Storage {
         path.metadata().map(|found| found.len())
     }
 
+    /// Lengths of files in bytes, in their order; `None` for a missing one.
+    pub(crate) fn lengths_of(&self, paths: &[&Path]) -> io::Result<Vec<Option<u64>>> {
+        #[cfg(feature = "shared")]
+        if let Some(bucket) = &self.bucket {
+            return bucket.lengths_of(paths);
+        }
+        let found = |path: &&Path| match self.length(path) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        };
+        paths.iter().map(found).collect()
+    }
+
     /// Creates a file. Its name is random, or it replaces another one when it is published.
     pub(crate) fn create(&self, path: &Path) -> io::Result<NewFile> {
         #[cfg(feature = "shared")]
