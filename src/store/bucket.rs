@@ -3,8 +3,8 @@
 //! An object appears whole or not at all, and is durable once it has been accepted. Credentials are those of the environment, as
 //! the vendors' own programs read them (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
 //!
-//! Invariants: nothing replaces an object of mentions, because its first write has a condition, which the service checks. Credentials
-//! cannot be printed.
+//! Invariants: nothing replaces an object of mentions, because its name is random, and its first write has a condition, which the
+//! service checks unless the object is sent in parts. Credentials cannot be printed.
 
 use std::fmt;
 use std::future::Future;
@@ -25,7 +25,7 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path as Key;
 use object_store::{
     CopyOptions, Error as ObjectError, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RetryConfig, WriteMultipart,
+    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RetryConfig,
 };
 use tokio::runtime::Handle;
 
@@ -146,13 +146,19 @@ impl Bucket {
                 let mode = if replaces { PutMode::Overwrite } else { PutMode::Create };
                 return objects.put_opts(&key, bytes.into(), mode.into()).await.map(drop);
             }
-            let mut parts = WriteMultipart::new_with_chunk_size(objects.put_multipart(&key).await?, PART);
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                parts.wait_for_capacity(PARTS).await?;
-                parts.put(rest.split_to(rest.len().min(PART)));
+            let mut upload = objects.put_multipart(&key).await?;
+            let parts = (0..bytes.len()).step_by(PART).map(|start| bytes.slice(start..bytes.len().min(start + PART)));
+            let sending = parts.map(|part| upload.put_part(part.into()));
+            let sent = stream::iter(sending).buffered(PARTS).try_collect::<()>().await;
+            let done = match sent {
+                Ok(()) => upload.complete().await.map(drop),
+                Err(error) => Err(error),
+            };
+            // Parts that stay would be paid for. The first error is the cause.
+            if done.is_err() {
+                let _ = upload.abort().await;
             }
-            parts.finish().await.map(drop)
+            done
         });
         match written {
             // The answer to an earlier attempt was lost.
