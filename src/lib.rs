@@ -64,7 +64,7 @@ mod files;
 pub mod flight;
 mod functions;
 #[cfg(feature = "flight")]
-mod host;
+pub mod host;
 pub mod http;
 mod location;
 #[cfg(feature = "mcp")]

@@ -45,3 +45,12 @@ pub(crate) mod shares;
 pub(crate) mod state;
 pub(crate) mod temporary;
 pub(crate) mod type_compat;
+
+pub use self::auth::{Auth, Users, hash_password};
+#[cfg(any(feature = "mcp", feature = "ui"))]
+pub use self::http::HttpServer;
+pub use self::reload::Reload;
+pub use self::sessions::{PassThrough, Upstream};
+pub use self::settings::{Limits, ServeDocument};
+pub use self::state::{Host, HostSpec};
+pub use crate::serving::TlsSpec;
