@@ -37,7 +37,6 @@ pub(crate) mod peer;
 pub(crate) mod planner;
 pub(crate) mod reload;
 pub(crate) mod running;
-#[cfg(feature = "postgres")]
 pub(crate) mod scram;
 pub(crate) mod sessions;
 pub(crate) mod settings;
