@@ -34,8 +34,14 @@
 //! cost of a query before it runs; [`spent`] and the table `system.requests` report it afterwards.
 //!
 //! The crate `datafusion` is re-exported so that versions match. Without default features the crate contains only the
-//! tables; `flight` adds the Flight SQL server, `mcp` the server for agents, `ui` the page, `simulator` a service for tests, and `cli` everything that the
-//! `savedsearch` program needs. Hidden modules are not part of the stable API.
+//! tables; `flight` adds the Flight SQL server, `postgres` that for clients of PostgreSQL, `mcp` the server for agents, `ui` the page,
+//! `simulator` a service for tests, and `cli` everything that the `savedsearch` program needs. Hidden modules are not part of the stable API.
+
+// Each server uses another part of what they share.
+#![cfg_attr(
+    all(feature = "host", not(all(feature = "flight", feature = "mcp", feature = "postgres", feature = "ui"))),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "a build with all servers has no unused code")
+)]
 
 mod boxed_future;
 #[cfg(test)]
@@ -63,7 +69,7 @@ mod files;
 #[cfg(feature = "flight")]
 pub mod flight;
 mod functions;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub mod host;
 pub mod http;
 mod location;
@@ -84,7 +90,7 @@ pub mod profile_check;
 mod pushdown;
 #[doc(hidden)]
 pub mod request;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 mod serving;
 mod session;
 #[cfg(all(unix, feature = "shell"))]

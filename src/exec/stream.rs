@@ -126,9 +126,9 @@ impl Starting {
         let session = context.session_id();
         let query = config.connection.query(&config.query, &session, &execution, &settings, caller, before);
         let within = query.span(context.session_config().get_extension::<QuerySpan>());
-        #[cfg(any(feature = "flight", feature = "shell"))]
+        #[cfg(any(feature = "host", feature = "shell"))]
         let in_parts = context.session_config().get_extension::<super::traced::InParts>().is_some();
-        #[cfg(not(any(feature = "flight", feature = "shell")))]
+        #[cfg(not(any(feature = "host", feature = "shell")))]
         let in_parts = false;
         Self {
             requests,

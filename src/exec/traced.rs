@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 
 use crate::client::QuerySpan;
 
 /// Kind of a statement that returns rows, as its span names it.
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) fn statement_kind(plan: &LogicalPlan) -> &'static str {
     match plan {
         LogicalPlan::Explain(_) => "explain",
@@ -52,12 +52,12 @@ fn in_span(task: Arc<TaskContext>, span: &Arc<QuerySpan>) -> Arc<TaskContext> {
 }
 
 /// Marks a task whose rows are fetched in parts, so that its scans request pages as they are wanted.
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 #[derive(Debug)]
 pub(super) struct InParts;
 
 /// Marks a task as [`InParts`], with small batches.
-#[cfg(feature = "postgres")]
+#[cfg(feature = "host")]
 pub(crate) fn in_parts(task: Arc<TaskContext>) -> Arc<TaskContext> {
     const BATCH: usize = 16;
     match Arc::try_unwrap(task) {

@@ -1,5 +1,7 @@
 //! Parts shared by the Flight SQL, PostgreSQL and MCP servers and the page: authentication, sessions, statement limits, execution, accounting.
 //!
+//! A server is started with a [`HostSpec`]. Others can be started beside it, over its [`Host`]. None needs another one.
+//!
 //! ```text
 //! connection ─listener─▶ credentials ─auth, logins─▶ session ─planner─▶ plan ─lanes─▶ rows ─account─▶ log, metrics
 //! ```
@@ -25,9 +27,7 @@ pub(crate) mod connection_limit;
 pub(crate) mod effects;
 pub(crate) mod failure;
 pub(crate) mod front;
-#[cfg(any(feature = "mcp", feature = "ui"))]
 pub(crate) mod http;
-#[cfg(any(feature = "mcp", feature = "postgres", feature = "ui"))]
 pub(crate) mod in_service;
 pub(crate) mod lanes;
 pub(crate) mod listener;
@@ -46,7 +46,6 @@ pub(crate) mod temporary;
 pub(crate) mod type_compat;
 
 pub use self::auth::{Auth, Users, hash_password};
-#[cfg(any(feature = "mcp", feature = "ui"))]
 pub use self::http::HttpServer;
 pub use self::reload::Reload;
 pub use self::sessions::{PassThrough, Upstream};
